@@ -1,0 +1,60 @@
+"""The errors a user can meet: each says what, where, expected, got, and how to mend it."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class GoalmeterError(ValueError):
+    """Something handed to goalmeter cannot be used; the message says how to mend it."""
+
+
+class InvalidModelError(GoalmeterError):
+    """A world (transition, reward, initial distribution, horizon) is not well formed."""
+
+
+class InvalidPolicyError(GoalmeterError):
+    """A policy is not a distribution over the actions of the world it is used in."""
+
+
+class InvalidUtilityError(GoalmeterError):
+    """A utility, or a feature matrix that spans utilities, does not fit the world."""
+
+
+class InvalidTrajectoryError(GoalmeterError):
+    """Logged trajectories do not fit the world they are said to come from."""
+
+
+class InvalidParameterError(GoalmeterError):
+    """An option lies outside the range in which it means something."""
+
+
+class InvalidFileError(GoalmeterError):
+    """A file is missing, unreadable, or lacks what its format requires."""
+
+
+class MissingExtraError(ImportError):
+    """An optional dependency is needed and not installed."""
+
+
+def require(module: str, *, extra: str, feature: str) -> ModuleType:
+    """Import an optional module, or say which command installs it.
+
+    Args:
+        module: dotted name of the module.
+        extra: the goalmeter extra that brings it.
+        feature: what it is needed for, as the subject of a sentence.
+
+    Raises:
+        MissingExtraError: the module is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
+            raise
+        raise MissingExtraError(
+            f"{feature} needs the package {module.partition('.')[0]!r}, which is not installed; "
+            f"install it with: pip install 'goalmeter[{extra}]'"
+        ) from error

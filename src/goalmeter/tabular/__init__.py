@@ -1,0 +1,12 @@
+"""Finite Markov decision processes: worlds, policies, soft planning, occupancy, files."""
+
+from goalmeter.tabular.cliff_world import cliff_world as cliff_world
+from goalmeter.tabular.mdp import TabularMDP as TabularMDP
+from goalmeter.tabular.occupancy import occupancy as occupancy
+from goalmeter.tabular.optimal import optimal_policy as optimal_policy
+from goalmeter.tabular.planning import SoftPlan as SoftPlan
+from goalmeter.tabular.planning import soft_plan as soft_plan
+from goalmeter.tabular.policies import epsilon_greedy as epsilon_greedy
+from goalmeter.tabular.policies import uniform_policy as uniform_policy
+from goalmeter.tabular.returns import Return as Return
+from goalmeter.tabular.returns import expected_return as expected_return

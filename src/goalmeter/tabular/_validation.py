@@ -1,0 +1,82 @@
+"""The checks a world makes once, at construction, so that the numerical code can be clean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from goalmeter._errors import GoalmeterError
+from goalmeter._types import AnyArray, ArrayLike, FloatArray
+
+SUM_TOLERANCE = 1e-9
+
+
+def as_floats(value: ArrayLike, name: str, error: type[GoalmeterError]) -> FloatArray:
+    """A float64 array of finite numbers, or an error that names the first bad entry."""
+    try:
+        raw = np.asarray(value)
+        if raw.dtype.kind == "c":
+            raise TypeError("it holds complex numbers")
+        array = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError) as cause:
+        raise error(f"{name} is not an array of numbers: {cause}") from cause
+    check_finite(array, name, error)
+    return array
+
+
+def check_finite(array: AnyArray, name: str, error: type[GoalmeterError]) -> None:
+    """Refuse NaN and infinity, naming the first one."""
+    # The sum is finite unless an entry is not (or the sum itself overflows): one cheap pass,
+    # and no boolean array the size of the model.
+    if not np.isfinite(array.sum()) and not np.isfinite(array).all():
+        where = np.unravel_index(int(np.argmin(np.isfinite(array))), array.shape)
+        raise error(
+            f"{name}{at(where)} is {array[where]}, expected a finite number; "
+            f"remove or replace NaN and infinite entries"
+        )
+
+
+def check_distributions(rows: FloatArray, name: str, error: type[GoalmeterError]) -> None:
+    """Refuse rows (last axis) that are not probability distributions to within 1e-9."""
+    if rows.size and rows.min() < 0:
+        where = np.unravel_index(int(np.argmin(rows)), rows.shape)
+        raise error(
+            f"{name}{at(where)} is {rows[where]:.6g}, expected a probability in [0, 1]; "
+            f"a probability cannot be negative"
+        )
+    sums = rows.sum(axis=-1)
+    off = np.abs(sums - 1.0)
+    if off.size and off.max() > SUM_TOLERANCE:
+        where = np.unravel_index(int(np.argmax(off)), off.shape)
+        raise error(
+            f"{name}{at(where)} sums to {sums[where]:.10g}, "
+            f"expected 1 (tolerance {SUM_TOLERANCE:g}); "
+            f"divide each row by its sum if it holds counts or rounded numbers"
+        )
+
+
+@contextmanager
+def naming(source: object) -> Iterator[None]:
+    """Put the name of a file or an environment before the message of every error inside."""
+    try:
+        yield
+    except GoalmeterError as error:
+        raise type(error)(f"{source}: {error}") from error
+
+
+def at(index: Sequence[object]) -> str:
+    """The subscript that reaches an entry, as a user would type it."""
+    return f"[{', '.join(str(int(i)) for i in index)}]" if len(index) else ""  # type: ignore[call-overload]
+
+
+def shape_text(shape: Sequence[object]) -> str:
+    """A shape as the documentation writes it: [3, 2]."""
+    return f"[{', '.join(str(n) for n in shape)}]"
+
+
+def read_only(array: AnyArray) -> AnyArray:
+    """The same array, locked against writing."""
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,194 @@
+"""One soft Bellman backup, in a form that is exact for every rationality, infinity included.
+
+Write the soft value at rationality b > 0 as  V_b = b * V* + h,  with V* the hard-optimal
+value. With the gap  G(s, a) = max_a' Q*(s, a') - Q*(s, a) >= 0  of each action,
+
+    h(s)        = log sum_a reference(a | s) exp(-b G(s, a) + E[h(s')])
+    log pi(a|s) = log reference(a | s) - b G(s, a) + E[h(s')] - h(s)
+
+h lies between -(decisions left) * log(A) and 0 whatever b is, so nothing overflows, and
+nothing is lost when b is tiny. At b = infinity the penalty b * G is 0 on optimal actions and
+infinite on the others, which is the exact limit of the soft policy: optimal actions weighted by
+exp(E[h(s')]), not uniform. A negative rationality is the positive one for the negated utility.
+
+Derivatives in b travel in the same pass: with L = -dh/db the expected total gap of the
+soft policy (its regret) and C = d2h/db2,
+
+    L = E_pi[G + E[L']]      C = E_pi[E[C']] + Var_{a ~ pi}(G + E[L'])
+
+so C counts only the variance that the agent's own choices cause, not the environment's.
+
+Source: MEG paper (NeurIPS 2024), Definition 5.2, Theorem 5.1, with the limit corrected.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.rewards import Rewards
+from goalmeter.tabular.transition import Block
+
+# Two actions whose values differ by less than this share of the largest collectable utility
+# count as equally good: the difference is rounding, and at large b it would decide everything.
+TIE_SHARE = 1e-12
+
+
+class SoftProblem(NamedTuple):
+    """B soft planning problems on one MDP.
+
+    `rationality` [B] is non-negative (signs are in the rewards); `log_reference` [T, A, S] is
+    None for the uniform policy; -inf in it forbids an action. `tie` [B or 1] is the absolute
+    difference in value below which two actions are tied at the first decision; at later ones
+    it shrinks with the discount of a finite horizon.
+    """
+
+    mdp: TabularMDP
+    rewards: Rewards
+    rationality: FloatArray
+    log_reference: FloatArray | None
+    tie: FloatArray
+
+
+class Columns(NamedTuple):
+    """What is known of each state at one step; the last two are absent in a plain plan."""
+
+    hard: FloatArray  # V* [S, B or 1], reward units
+    soft: FloatArray  # h [S, B], nats
+    loss: FloatArray | None  # L [S, B], reward units
+    spread: FloatArray | None  # C [S, B], squared reward units
+
+    def stacked(self) -> FloatArray:
+        """All columns side by side, so that one product with P serves them all."""
+        return np.concatenate([c for c in self if c is not None], axis=1)
+
+
+class Backup(NamedTuple):
+    """One block of states after a backup; arrays [A, n, ...] are per action."""
+
+    hard: FloatArray  # [n, B or 1]
+    soft: FloatArray  # [n, B]
+    gap: FloatArray  # [A, n, B or 1]
+    log_ratio: FloatArray  # log pi / reference [A, n, B]; -inf where pi is 0
+    policy: FloatArray  # [A, n, B]
+    loss: FloatArray | None  # [n, B]
+    next_loss: FloatArray | None  # E[L'] [A, n, B]
+    spread: FloatArray | None  # [n, B]
+    next_spread: FloatArray | None  # E[C'] [A, n, B]
+
+
+def problem(
+    mdp: TabularMDP,
+    rewards: Rewards,
+    rationality: FloatArray,
+    log_reference: FloatArray | None = None,
+) -> SoftProblem:
+    """A batch of problems from rationalities of either sign, [B]."""
+    b = np.asarray(rationality, dtype=np.float64)
+    signs = np.where(b < 0, -1.0, 1.0)
+    if (signs != 1.0).any():
+        same = (signs == signs[0]).all() and rewards.array.shape[-1] == 1
+        rewards = rewards.scaled(signs[:1] if same else signs)
+    steps = mdp.steps
+    total = rewards.magnitude(steps)
+    if mdp.horizon is None:
+        total = total / (1.0 - mdp.discount)
+    return SoftProblem(mdp, rewards, np.abs(b), log_reference, TIE_SHARE * total)
+
+
+def backup(
+    task: SoftProblem,
+    block: Block,
+    step: int,
+    after: Columns,
+    stacked: FloatArray,
+    decay: float = 1.0,
+) -> Backup:
+    """Back up one block of states at decision `step` from the values one step later.
+
+    Args:
+        task: the problems.
+        block: the states to do.
+        step: index of the decision, from 0.
+        after: values after the decision; multiplied by `decay` (the infinite problem's
+            discount; a finite problem's discount is in its rewards).
+        stacked: `after.stacked()`, made once for all blocks.
+        decay: weight of what comes after.
+    """
+    mdp, rewards = task.mdp, task.rewards
+    width, batch = after.hard.shape[-1], after.soft.shape[-1]
+    expected = mdp.transition.expect(block, stacked)
+    if decay != 1.0:
+        expected *= decay
+
+    value = expected[..., :width] + rewards.at(step, block.states)
+    prior = None
+    if task.log_reference is not None:
+        prior = task.log_reference[min(step, len(task.log_reference) - 1), :, block.states, None]
+        forbidden = np.isneginf(prior)
+        if forbidden.any():
+            value = np.where(forbidden, -np.inf, value)
+    hard = value.max(axis=0)
+    gap = hard - value
+    if prior is not None:
+        gap[np.broadcast_to(np.isneginf(prior), gap.shape)] = 0.0
+    # What is still to be collected, and with it the rounding, shrinks with the discount.
+    tie = np.maximum(task.tie * rewards.discount**step, np.finfo(float).tiny)
+    gap[gap <= tie] = 0.0
+
+    log_ratio = expected[..., width : width + batch] - _penalty(task.rationality, gap)
+    weighted = log_ratio if prior is None else log_ratio + prior
+    peak = weighted.max(axis=0)
+    policy = np.exp(weighted - peak)
+    total = policy.sum(axis=0)
+    policy /= total
+    soft = np.log(total, out=total)
+    soft += peak
+    if prior is None:
+        soft -= np.log(mdp.n_actions)
+    log_ratio -= soft
+
+    if after.loss is None:
+        return Backup(hard, soft, gap, log_ratio, policy, None, None, None, None)
+    next_loss = expected[..., width + batch : width + 2 * batch]
+    next_spread = expected[..., width + 2 * batch :]
+    cost = gap + next_loss
+    loss = np.einsum("anb,anb->nb", policy, cost)
+    cost -= loss
+    np.square(cost, out=cost)
+    cost += next_spread
+    spread = np.einsum("anb,anb->nb", policy, cost)
+    return Backup(hard, soft, gap, log_ratio, policy, loss, next_loss, spread, next_spread)
+
+
+def backup_all(task: SoftProblem, step: int, after: Columns, decay: float = 1.0) -> Backup:
+    """One backup of all states at once, blocks joined."""
+    stacked = after.stacked()
+    parts = task.mdp.transition.map_blocks(
+        lambda block: backup(task, block, step, after, stacked, decay)
+    )
+    if len(parts) == 1:
+        return parts[0]
+    joined: list[Any] = []
+    for name, first in zip(Backup._fields, parts[0], strict=True):
+        axis = 0 if name in ("hard", "soft", "loss", "spread") else 1
+        whole = first is not None
+        joined.append(np.concatenate([getattr(p, name) for p in parts], axis) if whole else None)
+    return Backup(*joined)
+
+
+def zero_columns(n_states: int, width: int, batch: int, *, derivatives: bool) -> Columns:
+    """The values after the last decision: all zero."""
+    extra = [np.zeros((n_states, batch)) if derivatives else None for _ in range(2)]
+    return Columns(np.zeros((n_states, width)), np.zeros((n_states, batch)), *extra)
+
+
+def _penalty(rationality: FloatArray, gap: FloatArray) -> FloatArray:
+    """B * G, with infinity * 0 = 0."""
+    if np.isinf(rationality).any():
+        with np.errstate(invalid="ignore"):
+            return np.where(gap > 0, rationality * gap, 0.0)
+    return np.asarray(rationality * gap)

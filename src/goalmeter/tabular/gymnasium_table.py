@@ -1,0 +1,225 @@
+"""A `TabularMDP` from the transition table of a Gymnasium environment.
+
+Gymnasium's small environments keep their dynamics in `env.unwrapped.P`: for each state and
+action a list of (probability, next state, reward, terminated). Two things differ from an MDP:
+an episode ends, where an MDP goes on, and a reward may depend on the next state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from goalmeter._errors import InvalidModelError, InvalidParameterError, require
+from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
+from goalmeter.tabular._validation import naming
+from goalmeter.tabular.mdp import TabularMDP, as_initial
+
+if TYPE_CHECKING:
+    from gymnasium import Env
+
+
+def mdp_from_gymnasium(
+    env: str | Env[Any, Any],
+    *,
+    horizon: int | None = None,
+    initial: ArrayLike | int | None = None,
+    **make_options: Any,
+) -> TabularMDP:
+    """The MDP of a Gymnasium environment that exposes its transition table.
+
+    Such environments are FrozenLake, Taxi and CliffWalking, and any other whose unwrapped
+    environment has `P[state][action]`, a list of (probability, next state, reward, terminated).
+    An outcome listed more than once counts as often as it is listed.
+
+    Rewards become their expectation given state and action, [S, A]. Every policy's expected
+    return is then that of the environment, but the variance of its return is not, unless the
+    reward never depends on the next state.
+
+    An episode that terminates becomes an absorbing state without reward. If the states in
+    which episodes terminate cannot be visited otherwise (by a start there or by a transition
+    that does not terminate), they are made absorbing themselves and the states keep their
+    meaning. Otherwise one absorbing state is added behind the others, with index S, and every
+    terminating transition leads there. Only states that an episode can reach count, so Taxi
+    keeps its 500 states.
+
+    Wrappers that change observations, rewards or actions are not seen; the time limit is.
+
+    Args:
+        env: an id (made with `gymnasium.make(env, **make_options)` and closed again), or an
+            environment (left open and as it is).
+        horizon: number of decisions; default the environment's time limit. For the infinite
+            discounted problem use `.replace(horizon=None, discount=...)` on the result.
+        initial: a state or a distribution over the table's states [S]; default the
+            environment's `initial_state_distrib`.
+        make_options: options of `gymnasium.make`, such as `is_slippery=False`.
+
+    Raises:
+        InvalidModelError: the environment has no transition table, the table is malformed or
+            does not describe all of the dynamics, or it names no initial distribution.
+        InvalidParameterError: an unknown id or option, or neither horizon nor time limit.
+        MissingExtraError: Gymnasium is not installed.
+    """
+    gymnasium = require("gymnasium", extra="rl", feature="Reading a Gymnasium environment")
+    if isinstance(env, str):
+        try:
+            made = gymnasium.make(env, **make_options)
+        except (gymnasium.error.Error, TypeError) as cause:
+            raise InvalidParameterError(
+                f"gymnasium cannot make {env!r}: {cause}; check the id and the options"
+            ) from cause
+        try:
+            return mdp_from_gymnasium(made, horizon=horizon, initial=initial)
+        finally:
+            made.close()
+    if not isinstance(env, gymnasium.Env):
+        raise InvalidParameterError(
+            f"env is of type {type(env).__name__}, expected the id of a Gymnasium environment "
+            f"or an environment"
+        )
+    if make_options:
+        raise InvalidParameterError(
+            f"got {', '.join(make_options)} with an environment that is already made; "
+            f"give such options together with an id, or to gymnasium.make"
+        )
+    name = str(env.spec.id) if env.spec is not None else type(env.unwrapped).__name__
+    with naming(name):
+        table = _read_table(env.unwrapped)
+        start = _starts(env.unwrapped, initial, table.n_states)
+        limit = env.spec.max_episode_steps if env.spec is not None else None
+        steps = limit if horizon is None else horizon
+        if steps is None:
+            raise InvalidParameterError(
+                "the environment has no time limit, expected a number of decisions; "
+                "give horizon=H (or max_episode_steps=H to gymnasium.make)"
+            )
+        return _as_mdp(table, start, steps)
+
+
+class _Table(NamedTuple):
+    """All outcomes that P lists, one after the other: arrays [M]."""
+
+    n_states: int
+    n_actions: int
+    state: IntArray
+    action: IntArray
+    slot: IntArray  # place in the list of its state and action
+    probability: FloatArray
+    next_state: IntArray
+    reward: FloatArray
+    terminated: BoolArray
+
+
+def _read_table(env: Any) -> _Table:
+    if not hasattr(env, "P"):
+        raise InvalidModelError(
+            "the environment does not expose its transition probabilities (it has no table "
+            "env.unwrapped.P), so they cannot be read; "
+            "build TabularMDP(transition, reward, ...) from arrays instead"
+        )
+    if getattr(env, "fickle_passenger", False):
+        raise InvalidModelError(
+            "with fickle_passenger=True the destination changes outside the table P, so the "
+            "table is not the environment's dynamics; make it without that option"
+        )
+    outcomes = []
+    for state, action, listed in _rows(env.P):
+        for slot, outcome in enumerate(listed):
+            try:
+                probability, next_state, reward, terminated = outcome
+                numbers = (float(probability), int(next_state), float(reward), bool(terminated))
+            except (TypeError, ValueError) as cause:
+                raise InvalidModelError(
+                    f"P[{state}][{action}][{slot}] is {outcome!r}, expected "
+                    f"(probability, next state, reward, terminated)"
+                ) from cause
+            if not 0 <= numbers[1] < len(env.P):
+                raise InvalidModelError(
+                    f"P[{state}][{action}][{slot}] leads to state {numbers[1]}, "
+                    f"expected 0..{len(env.P) - 1}"
+                )
+            outcomes.append((state, action, slot, *numbers))
+    columns = [np.array(column) for column in zip(*outcomes, strict=True)]
+    return _Table(len(env.P), len(env.P[0]), *columns)
+
+
+def _rows(table: Any) -> Iterator[tuple[int, int, Sequence[Any]]]:
+    """Each state, each action and its list of outcomes; P may be nested mappings or lists."""
+    _check_keys(table, "P", "the states 0, 1, ..., S-1", None)
+    for state in range(len(table)):
+        expected = "the actions 0, 1, ..., A-1, the same in every state"
+        _check_keys(table[state], f"P[{state}]", expected, len(table[0]))
+        for action in range(len(table[state])):
+            listed = table[state][action]
+            if not isinstance(listed, Sequence) or not listed:
+                raise InvalidModelError(
+                    f"P[{state}][{action}] is {listed!r}, expected a list of outcomes, at least one"
+                )
+            yield state, action, listed
+
+
+def _check_keys(level: Any, name: str, expected: str, size: int | None) -> None:
+    keys: list[Any] = []
+    if isinstance(level, Mapping):
+        keys = list(level)
+    elif isinstance(level, Sequence):
+        keys = list(range(len(level)))
+    if not keys or set(keys) != set(range(size if size is not None else len(keys))):
+        raise InvalidModelError(f"{name} is indexed by {keys}, expected {expected}")
+
+
+def _starts(env: Any, initial: ArrayLike | int | None, n_states: int) -> FloatArray:
+    """The distribution over the table's states in which episodes start."""
+    if initial is None:
+        initial = getattr(env, "initial_state_distrib", None)
+    if initial is None:
+        raise InvalidModelError(
+            f"the environment does not tell where episodes start (it has no "
+            f"env.unwrapped.initial_state_distrib); "
+            f"give initial=, a state or a distribution [{n_states}]"
+        )
+    return as_initial(initial, n_states)
+
+
+def _as_mdp(table: _Table, start: FloatArray, horizon: int) -> TabularMDP:
+    n_states, n_actions = table.n_states, table.n_actions
+    ends = table.terminated & (table.probability > 0)
+    absorbing = np.unique(table.next_state[ends])
+    target = table.next_state
+    if _visited(table, start)[absorbing].any():
+        absorbing = np.array([n_states])
+        target = np.where(table.terminated, n_states, target)
+        n_states += 1
+        start = np.append(start, 0.0)
+
+    shape = (n_states, n_actions, int(table.slot.max()) + 1)
+    next_state, probability = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+    next_state[table.state, table.action, table.slot] = target
+    probability[table.state, table.action, table.slot] = table.probability
+    reward = np.zeros(shape[:2])
+    np.add.at(reward, (table.state, table.action), table.probability * table.reward)
+
+    next_state[absorbing] = absorbing[:, None, None]
+    probability[absorbing] = 0.0
+    probability[absorbing, :, 0] = 1.0
+    reward[absorbing] = 0.0
+    return TabularMDP((next_state, probability), reward, horizon=horizon, initial=start)
+
+
+def _visited(table: _Table, start: FloatArray) -> BoolArray:
+    """States that an episode can be in without having terminated: [S]."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    # One more node leads to every state in which episodes start.
+    source = table.n_states
+    goes_on = ~table.terminated & (table.probability > 0)
+    starts = np.flatnonzero(start)
+    tails = np.concatenate([table.state[goes_on], np.full(len(starts), source)])
+    heads = np.concatenate([table.next_state[goes_on], starts])
+    graph = csr_array((np.ones(len(tails)), (tails, heads)), shape=(source + 1, source + 1))
+    visited = np.zeros(source + 1, dtype=np.bool_)
+    visited[breadth_first_order(graph, source, return_predecessors=False)] = True
+    return visited[:source]

@@ -1,0 +1,171 @@
+"""Soft planning: the policies that a utility predicts at each rationality."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.tabular.backup import (
+    Backup,
+    Columns,
+    SoftProblem,
+    backup,
+    backup_all,
+    problem,
+    zero_columns,
+)
+from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.policies import check_policy
+from goalmeter.tabular.rewards import rewards_of
+from goalmeter.tabular.stationary import fixed_point, with_derivatives
+from goalmeter.tabular.transition import Block
+
+# Called for every block of every step, last step first: visit(step, block, backup).
+Visit = Callable[[int, Block, Backup], None]
+
+
+@dataclass(frozen=True)
+class SoftPlan:
+    """The soft-optimal policies of one MDP at B rationalities.
+
+    Attributes:
+        task: the problems that were planned for.
+        hard: V* [H + 1, S, B or 1] for a finite horizon, [1, S, B or 1] for the infinite
+            problem, in reward units; of the negated utility where the rationality is negative.
+        soft: h, same shape with B, in nats (see `goalmeter.tabular.backup`).
+
+    A policy [H, S, A] is not stored: it is worked out from these two when it is asked for.
+    """
+
+    task: SoftProblem
+    hard: FloatArray
+    soft: FloatArray
+
+    def backup_at(self, step: int) -> Backup:
+        """The backup of every state at a decision, recomputed from the stored values."""
+        mdp = self.task.mdp
+        later = step + 1 if mdp.horizon is not None else 0
+        after = Columns(self.hard[later], self.soft[later], None, None)
+        return backup_all(self.task, step, after, 1.0 if mdp.horizon else mdp.discount)
+
+    def policy_at(self, step: int) -> FloatArray:
+        """The soft-optimal policies at a decision: [A, S, B]."""
+        return self.backup_at(step).policy
+
+    def policy(self) -> FloatArray:
+        """All policies: [H, S, A, B], or [S, A, B] for the infinite problem."""
+        steps = [self.policy_at(t).transpose(1, 0, 2) for t in range(self.task.mdp.steps)]
+        return steps[0] if self.task.mdp.horizon is None else np.stack(steps)
+
+
+def soft_plan(
+    mdp: TabularMDP,
+    rationality: float | ArrayLike,
+    *,
+    utility: ArrayLike | None = None,
+    reference: ArrayLike | None = None,
+) -> SoftPlan:
+    """Soft-optimal policies for one rationality or a batch of them.
+
+    pi_b(a | s) is proportional to reference(a | s) exp(b * Q_b(s, a)), with
+    Q_b(s, a) = U(s, a) + E[V_b(s')] and V_b = (1 / b) log sum_a reference(a | s) exp(b Q_b).
+    With a uniform reference this is the paper's soft-optimal policy (its soft values exceed
+    these by log(A) / b for each decision left).
+
+    Args:
+        mdp: the world.
+        rationality: b, in inverse reward units; any float, infinities included; a number or [B].
+        utility: [S], [S, A], [H, S] or [H, S, A]; default the MDP's reward.
+        reference: policy [S, A] or [H, S, A] that b = 0 stands for; default uniform.
+
+    Raises:
+        InvalidParameterError: a rationality that is NaN or an array of more than one axis.
+        InvalidUtilityError, InvalidPolicyError: arrays that do not fit the MDP.
+
+    Source: MEG paper (NeurIPS 2024), Definition 5.2 and Theorem 5.1.
+    Cost: O(H * transitions * B) time, O(H * S * B) memory.
+
+    Example: state 1 pays 1; with b = log 2 and two decisions left, going there is twice as
+    likely as staying.
+        >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0, 1], horizon=2)
+        >>> soft_plan(mdp, np.log(2)).policy()[0, 0, :, 0].round(4)
+        array([0.3333, 0.6667])
+    """
+    try:
+        b = np.atleast_1d(np.asarray(rationality, dtype=np.float64))
+    except (TypeError, ValueError):
+        b = np.array([np.nan])
+    if b.ndim != 1 or b.size == 0 or np.isnan(b).any():
+        raise InvalidParameterError(
+            f"rationality is {rationality!r}, expected a number or a list of numbers (not NaN)"
+        )
+    log_reference = None if reference is None else log_policy(mdp, reference, "reference")
+    return plan(problem(mdp, rewards_of(mdp, utility), b, log_reference))
+
+
+def log_policy(mdp: TabularMDP, policy: ArrayLike, name: str) -> FloatArray:
+    """Log of a checked policy, action-major [T, A, S]; -inf where it is 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(check_policy(mdp, policy, name)))
+
+
+def plan(task: SoftProblem) -> SoftPlan:
+    """Solve the problems and keep what their policies can be recomputed from."""
+    mdp = task.mdp
+    if mdp.horizon is None:
+        columns = fixed_point(task)
+        return SoftPlan(task, columns.hard[None], columns.soft[None])
+    width, batch = task.rewards.array.shape[-1], task.rationality.shape[0]
+    hard = np.zeros((mdp.horizon + 1, mdp.n_states, width))
+    soft = np.zeros((mdp.horizon + 1, mdp.n_states, batch))
+    for step in reversed(range(mdp.horizon)):
+        after = Columns(hard[step + 1], soft[step + 1], None, None)
+        _sweep(task, step, after, Columns(hard[step], soft[step], None, None), None)
+    return SoftPlan(task, hard, soft)
+
+
+def backward(task: SoftProblem, visit: Visit | None = None) -> Columns:
+    """Values and their derivatives at the first decision, storing nothing per step.
+
+    `visit` sees every block of every step on the way, the last step first (for the infinite
+    problem: one step, at the fixed point); blocks of a step may come from several threads.
+    """
+    mdp = task.mdp
+    if mdp.horizon is None:
+        after = with_derivatives(task)
+        if visit is not None:
+            stacked = after.stacked()
+            mdp.transition.map_blocks(
+                lambda block: visit(0, block, backup(task, block, 0, after, stacked, mdp.discount))
+            )
+        return after
+    width, batch = task.rewards.array.shape[-1], task.rationality.shape[0]
+    after = zero_columns(mdp.n_states, width, batch, derivatives=True)
+    spare = zero_columns(mdp.n_states, width, batch, derivatives=True)
+    for step in reversed(range(mdp.horizon)):
+        _sweep(task, step, after, spare, visit)
+        after, spare = spare, after
+    return after
+
+
+def _sweep(
+    task: SoftProblem, step: int, after: Columns, out: Columns, visit: Visit | None
+) -> None:
+    """Back up all states from `after` into `out`, in place."""
+    stacked = after.stacked()
+
+    def work(block: Block) -> None:
+        done = backup(task, block, step, after, stacked)
+        out.hard[block.states] = done.hard
+        out.soft[block.states] = done.soft
+        if out.loss is not None and out.spread is not None:
+            out.loss[block.states] = done.loss
+            out.spread[block.states] = done.spread
+        if visit is not None:
+            visit(step, block, done)
+
+    task.mdp.transition.map_blocks(work)

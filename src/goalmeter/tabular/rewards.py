@@ -1,0 +1,81 @@
+"""Utilities in the form the planner reads: one array for all kinds, action-major."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalmeter._errors import InvalidUtilityError
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.tabular._validation import as_floats, shape_text
+from goalmeter.tabular.mdp import TabularMDP
+
+
+@dataclass(frozen=True)
+class Rewards:
+    """Utilities of B problems at each decision: array [T, A or 1, S, B], discount per step.
+
+    T is 1 for a utility that does not depend on time; the action axis is 1 for a utility
+    over states, B is 1 where all problems share one utility.
+    """
+
+    array: FloatArray
+    discount: float
+
+    def at(self, step: int, states: slice) -> FloatArray:
+        """Reward of decision `step` (from 0), discounted: [A or 1, n, B]."""
+        now = self.array[min(step, self.array.shape[0] - 1), :, states]
+        return now if self.discount == 1.0 else now * self.discount**step
+
+    @property
+    def on_actions(self) -> bool:
+        """Whether the reward depends on the action."""
+        return bool(self.array.shape[1] > 1)
+
+    def scaled(self, factors: FloatArray) -> Rewards:
+        """Each problem's utility times its factor [B]."""
+        return Rewards(self.array * factors, self.discount)
+
+    def magnitude(self, steps: int) -> FloatArray:
+        """Largest absolute utility that a run of `steps` decisions could collect: [B]."""
+        largest = np.abs(self.array).max(axis=(0, 1, 2))
+        total = float(np.sum(self.discount ** np.arange(steps))) if steps else 0.0
+        return np.asarray(largest * total)
+
+
+def rewards_of(mdp: TabularMDP, utility: ArrayLike | None = None) -> Rewards:
+    """A utility [S], [S, A], [H, S] or [H, S, A] (default: the MDP's reward) as `Rewards`.
+
+    A two-dimensional array of shape [S, A] is read as state-action, also where H = S and
+    S = A make the shapes alike; write a time-dependent utility as [H, S, 1] to be unambiguous.
+
+    Raises:
+        InvalidUtilityError: any other shape, NaN or infinity.
+    """
+    s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
+    array = as_floats(mdp.reward if utility is None else utility, "utility", InvalidUtilityError)
+    if array.shape == (s,):
+        out = array[None, None, :, None]
+    elif array.shape == (s, a):
+        out = array.T[None, :, :, None]
+    elif h is not None and array.shape == (h, s):
+        out = array[:, None, :, None]
+    elif h is not None and array.shape in ((h, s, a), (h, s, 1)):
+        out = array.transpose(0, 2, 1)[..., None]
+    else:
+        timed = f", [{h}, {s}] or [{h}, {s}, {a}]" if h is not None else ""
+        raise InvalidUtilityError(
+            f"utility has shape {shape_text(array.shape)}, expected [{s}], [{s}, {a}]{timed} "
+            f"(states, actions and, for a finite horizon, decision steps first)"
+        )
+    return Rewards(np.ascontiguousarray(out), 1.0 if h is None else mdp.discount)
+
+
+def stack_rewards(parts: list[Rewards]) -> Rewards:
+    """Several single-problem utilities as one batch, broadcast to a common shape."""
+    t = max(p.array.shape[0] for p in parts)
+    a = max(p.array.shape[1] for p in parts)
+    s = parts[0].array.shape[2]
+    full = [np.broadcast_to(p.array, (t, a, s, 1)) for p in parts]
+    return Rewards(np.concatenate(full, axis=-1), parts[0].discount)

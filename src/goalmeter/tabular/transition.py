@@ -1,0 +1,333 @@
+"""Transition probabilities, stored once for fast products with value functions.
+
+Rows of P[s, a, :] are kept in one matrix, compressed unless the world is small, in blocks of
+states; within a block the rows are action-major. A block's intermediate arrays then stay in
+cache, blocks can be worked on by several threads (SciPy and NumPy release the interpreter
+lock), and the result does not depend on how many threads there are: each row belongs to one
+block and is computed in one order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from goalmeter._errors import InvalidModelError, InvalidParameterError
+from goalmeter._types import AnyArray, FloatArray
+from goalmeter.tabular._validation import (
+    SUM_TOLERANCE,
+    at,
+    check_distributions,
+    check_finite,
+    read_only,
+    shape_text,
+)
+
+# Block intermediates [A, BLOCK_STATES] of a few doubles fit a core's private cache.
+BLOCK_STATES = 16_384
+# A dense product beats a compressed one while the matrix fits the first-level caches.
+DENSE_ENTRIES = 32_768
+
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive states and their rows of the transition matrix."""
+
+    start: int
+    stop: int
+    matrix: Any  # [A * n, S], CSR or ndarray; rows action-major within the block
+
+    @property
+    def states(self) -> slice:
+        """The states of this block."""
+        return slice(self.start, self.stop)
+
+
+class Transition:
+    """P[s, a, z], the probability of moving from s to z under action a; immutable."""
+
+    def __init__(self, matrix: Any, n_states: int, n_actions: int) -> None:
+        """Wrap a row-blocked matrix; use `from_dense` or `from_successors` instead."""
+        self.n_states = n_states
+        self.n_actions = n_actions
+        self._matrix = matrix
+        _lock(matrix)
+        self.blocks = tuple(
+            Block(a, b, _rows(matrix, a * n_actions, b * n_actions))
+            for a, b in block_bounds(n_states)
+        )
+        # Two halves of the rows, so that a transposed product can use two threads and still
+        # add up in the same order on every machine.
+        middle = self.blocks[len(self.blocks) // 2].start * n_actions
+        end = n_states * n_actions
+        cuts = [(0, middle), (middle, end)] if middle else [(0, end)]
+        self._halves = tuple((slice(a, b), _transposed(_rows(matrix, a, b))) for a, b in cuts)
+
+    @classmethod
+    def from_dense(cls, array: FloatArray) -> Transition:
+        """From P [S, A, S], validated."""
+        if array.ndim != 3 or array.shape[0] != array.shape[2]:
+            raise InvalidModelError(
+                f"transition has shape {shape_text(array.shape)}, expected [S, A, S] "
+                f"(state, action, next state); for successor lists pass "
+                f"(next_state, probability), each [S, A, K]"
+            )
+        n_states, n_actions, _ = array.shape
+        _check_size(n_states, n_actions)
+        check_finite(array, "transition", InvalidModelError)
+        check_distributions(array, "transition", InvalidModelError)
+        small = array.size <= DENSE_ENTRIES
+        pieces = []
+        for a, b in block_bounds(n_states):
+            rows = array[a:b].transpose(1, 0, 2).reshape(-1, n_states)
+            # A copy: with one action `rows` would otherwise be a view of the caller's array.
+            pieces.append(np.array(rows, order="C") if small else sp.csr_matrix(rows))
+        matrix = pieces[0] if len(pieces) == 1 else sp.vstack(pieces, format="csr")
+        return cls(matrix, n_states, n_actions)
+
+    @classmethod
+    def from_successors(cls, next_state: AnyArray, probability: FloatArray) -> Transition:
+        """From successor lists [S, A, K], validated; repeated successors are added up.
+
+        Entries with probability 0 are padding: their `next_state` only has to be a state.
+        """
+        if next_state.ndim != 3 or next_state.shape != probability.shape:
+            raise InvalidModelError(
+                f"next_state has shape {shape_text(next_state.shape)} and probability "
+                f"{shape_text(probability.shape)}, expected the same shape [S, A, K]"
+            )
+        if next_state.dtype.kind not in "iu":
+            raise InvalidModelError(
+                f"next_state has type {next_state.dtype}, expected integers; "
+                f"it holds the index of each successor state"
+            )
+        n_states, n_actions, width = next_state.shape
+        _check_size(n_states, n_actions)
+        if width == 0:
+            raise InvalidModelError(
+                "next_state lists no successor (K = 0), expected at least one per state and action"
+            )
+        outside = (next_state.min() < 0) or (next_state.max() >= n_states)
+        if outside:
+            bad = (next_state < 0) | (next_state >= n_states)
+            where = np.unravel_index(int(np.argmax(bad)), bad.shape)
+            raise InvalidModelError(
+                f"next_state{at(where)} is {next_state[where]}, "
+                f"expected a state in 0..{n_states - 1}; the mass sent there cannot be reached"
+            )
+        check_finite(probability, "probability", InvalidModelError)
+        check_distributions(probability, "probability", InvalidModelError)
+        matrix = _compress(next_state, probability)
+        if n_states * n_actions * n_states <= DENSE_ENTRIES:
+            matrix = matrix.toarray()
+        return cls(matrix, n_states, n_actions)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the stored matrix takes."""
+        if isinstance(self._matrix, np.ndarray):
+            return int(self._matrix.nbytes)
+        m = self._matrix
+        return int(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes)
+
+    @property
+    def n_entries(self) -> int:
+        """Stored probabilities: the pairs (state, action, successor) that can occur."""
+        if isinstance(self._matrix, np.ndarray):
+            return int(np.count_nonzero(self._matrix))
+        return int(self._matrix.nnz)
+
+    def map_blocks(self, work: Callable[[Block], _R]) -> list[_R]:
+        """Do `work` for every block, on all threads where there is more than one block."""
+        if len(self.blocks) == 1 or thread_count() == 1:
+            return [work(block) for block in self.blocks]
+        return list(_pool(thread_count(), os.getpid()).map(work, self.blocks))
+
+    def expect(self, block: Block, values: FloatArray) -> FloatArray:
+        """Expected next value: sum_z P[s, a, z] values[z], as [A, n, ...] for a block."""
+        product = block.matrix @ values
+        return np.asarray(product).reshape(
+            self.n_actions, block.stop - block.start, *values.shape[1:]
+        )
+
+    def expect_all(self, values: FloatArray) -> FloatArray:
+        """`expect` for every state: [A, S, ...]."""
+        if len(self.blocks) == 1:
+            return self.expect(self.blocks[0], values)
+        out = np.empty((self.n_actions, self.n_states, *values.shape[1:]))
+
+        def fill(block: Block) -> None:
+            out[:, block.states] = self.expect(block, values)
+
+        self.map_blocks(fill)
+        return out
+
+    def push(self, mass: FloatArray) -> FloatArray:
+        """Where mass [A, S, ...] on state-action pairs arrives: [S, ...]."""
+        if len(self.blocks) == 1:
+            flat = mass.reshape(self.n_actions * self.n_states, *mass.shape[2:])
+        else:
+            flat = np.empty((self.n_actions * self.n_states, *mass.shape[2:]))
+            for block in self.blocks:
+                rows = slice(block.start * self.n_actions, block.stop * self.n_actions)
+                flat[rows] = mass[:, block.states].reshape(-1, *mass.shape[2:])
+
+        def half(item: tuple[slice, Any]) -> FloatArray:
+            return np.asarray(item[1] @ flat[item[0]])
+
+        if len(self._halves) == 1:
+            return half(self._halves[0])
+        if thread_count() == 1:
+            parts = [half(item) for item in self._halves]
+        else:
+            parts = list(_pool(thread_count(), os.getpid()).map(half, self._halves))
+        return parts[0] + parts[1]
+
+    def successors(self, state: int, action: int) -> tuple[AnyArray, FloatArray]:
+        """The states that can follow a state-action pair, and their probabilities."""
+        block = self.blocks[state // BLOCK_STATES]
+        row = action * (block.stop - block.start) + state - block.start
+        if isinstance(block.matrix, np.ndarray):
+            dense = block.matrix[row]
+            return np.flatnonzero(dense), dense[dense > 0]
+        lo, hi = block.matrix.indptr[row : row + 2]
+        return block.matrix.indices[lo:hi], block.matrix.data[lo:hi]
+
+    def under(self, policy: FloatArray) -> Any:
+        """State-to-state matrix [S, S] (CSR) of a stationary policy given as [A, S]."""
+        rows = []
+        for block in self.blocks:
+            n = block.stop - block.start
+            weight = sp.csr_matrix(
+                (
+                    np.ascontiguousarray(policy[:, block.states].T).ravel(),
+                    (np.arange(self.n_actions) * n + np.arange(n)[:, None]).ravel(),
+                    np.arange(0, n * self.n_actions + 1, self.n_actions),
+                ),
+                shape=(n, n * self.n_actions),
+            )
+            rows.append(weight @ sp.csr_matrix(block.matrix))
+        return sp.csr_matrix(sp.vstack(rows, format="csr"))
+
+    def actions_differ(self) -> AnyArray:
+        """For each state, whether some two actions lead to different distributions: [S]."""
+        out = np.zeros(self.n_states, dtype=bool)
+        for block in self.blocks:
+            n = block.stop - block.start
+            first = sp.csr_matrix(block.matrix[:n])
+            for action in range(1, self.n_actions):
+                gap = abs(sp.csr_matrix(block.matrix[action * n : (action + 1) * n]) - first)
+                # A difference below the tolerance on row sums is rounding, not influence.
+                out[block.states] |= np.asarray(gap.sum(axis=1)).ravel() > SUM_TOLERANCE
+        return out
+
+    def to_dense(self) -> FloatArray:
+        """P as [S, A, S]; for small worlds and for tests."""
+        out = np.empty((self.n_states, self.n_actions, self.n_states))
+        for block in self.blocks:
+            full = block.matrix if isinstance(block.matrix, np.ndarray) else block.matrix.toarray()
+            out[block.states] = full.reshape(
+                self.n_actions, block.stop - block.start, self.n_states
+            ).transpose(1, 0, 2)
+        return out
+
+    def to_successors(self) -> tuple[AnyArray, FloatArray]:
+        """Successor lists (next_state, probability), each [S, A, K], padded with zeros."""
+        compressed = [sp.csr_matrix(block.matrix) for block in self.blocks]
+        width = max(int(np.diff(m.indptr).max()) for m in compressed)
+        next_state = np.zeros((self.n_states, self.n_actions, width), dtype=np.int64)
+        probability = np.zeros((self.n_states, self.n_actions, width))
+        for block, m in zip(self.blocks, compressed, strict=True):
+            n = block.stop - block.start
+            length = np.diff(m.indptr)
+            slot = np.arange(m.nnz) - np.repeat(m.indptr[:-1], length)
+            row = np.repeat(np.arange(m.shape[0]), length)
+            state, action = block.start + row % n, row // n
+            next_state[state, action, slot] = m.indices
+            probability[state, action, slot] = m.data
+        return next_state, probability
+
+
+def _lock(matrix: Any) -> None:
+    """Make the stored numbers read-only, and with them every view that is handed out."""
+    arrays = [matrix] if isinstance(matrix, np.ndarray) else [matrix.data, matrix.indices]
+    for array in arrays:
+        read_only(array)
+
+
+def _rows(matrix: Any, first: int, last: int) -> Any:
+    """Some rows of the matrix as a view; slicing a compressed matrix may copy them."""
+    if isinstance(matrix, np.ndarray):
+        return matrix[first:last]
+    entries = slice(matrix.indptr[first], matrix.indptr[last])
+    rows = sp.csr_matrix((last - first, matrix.shape[1]))
+    rows.data, rows.indices = matrix.data[entries], matrix.indices[entries]
+    rows.indptr = matrix.indptr[first : last + 1] - matrix.indptr[first]
+    return rows
+
+
+def _transposed(rows: Any) -> Any:
+    """The transpose, on the same memory."""
+    if isinstance(rows, np.ndarray):
+        return rows.T
+    columns = sp.csc_matrix(rows.shape[::-1])
+    columns.data, columns.indices, columns.indptr = rows.data, rows.indices, rows.indptr
+    return columns
+
+
+def _check_size(n_states: int, n_actions: int) -> None:
+    if n_states < 1 or n_actions < 1:
+        raise InvalidModelError(
+            f"transition has {n_states} states and {n_actions} actions, expected at least one each"
+        )
+
+
+def block_bounds(n_states: int) -> Iterator[tuple[int, int]]:
+    """First and one-past-last state of every block."""
+    for start in range(0, n_states, BLOCK_STATES):
+        yield start, min(start + BLOCK_STATES, n_states)
+
+
+def _compress(next_state: AnyArray, probability: FloatArray) -> Any:
+    """Successor lists to CSR in the row order of `Transition`, block by block."""
+    n_states, n_actions, width = next_state.shape
+    index = np.int32 if n_states * n_actions * width < 2**31 else np.int64
+    columns = np.empty(n_states * n_actions * width, dtype=index)
+    data = np.empty(n_states * n_actions * width)
+    for a, b in block_bounds(n_states):
+        rows = slice(a * n_actions * width, b * n_actions * width)
+        columns[rows] = next_state[a:b].transpose(1, 0, 2).ravel()
+        data[rows] = probability[a:b].transpose(1, 0, 2).ravel()
+    pointers = np.arange(0, data.size + 1, width, dtype=index)
+    matrix = sp.csr_matrix((data, columns, pointers), shape=(n_states * n_actions, n_states))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def thread_count() -> int:
+    """Threads used on worlds of more than one block: GOALMETER_THREADS, else the cores."""
+    text = os.environ.get("GOALMETER_THREADS", "")
+    if not text:
+        affinity = getattr(os, "sched_getaffinity", None)
+        return len(affinity(0)) if affinity else (os.cpu_count() or 1)
+    if not text.isdigit() or int(text) < 1:
+        raise InvalidParameterError(
+            f"GOALMETER_THREADS is {text!r}, expected a whole number of threads, at least 1"
+        )
+    return int(text)
+
+
+@lru_cache(maxsize=1)
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    # The process is part of the key: a forked child inherits the pool but not its threads.
+    return ThreadPoolExecutor(threads, thread_name_prefix="goalmeter")
