@@ -1,0 +1,130 @@
+"""What an agent did, as weights on (decision step, action, state).
+
+Every measure is an expectation over behaviour of log(model / reference). The behaviour is a
+policy, whose weights are its occupancy, or logged trajectories, whose weights are frequencies;
+the measures see nothing but the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from goalmeter._errors import InvalidPolicyError
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.occupancy import state_occupancy
+from goalmeter.tabular.policies import check_policy
+from goalmeter.tabular.rewards import Rewards
+
+
+class Behaviour(Protocol):
+    """Weights of B behaviours in one MDP."""
+
+    mdp: TabularMDP
+
+    def weights(self, step: int, states: slice) -> FloatArray:
+        """Expected (discounted, for the infinite problem) uses of each action: [A, n, B]."""
+        ...
+
+
+@dataclass(frozen=True)
+class PolicyBehaviour:
+    """The weights of B policies [T, A, S, B] with their occupancy [H or 1, S, B]."""
+
+    mdp: TabularMDP
+    policy: FloatArray
+    states: FloatArray
+
+    def weights(self, step: int, states: slice) -> FloatArray:
+        """Occupancy times policy: [A, n, B]."""
+        now = self.policy[min(step, len(self.policy) - 1), :, states]
+        return np.asarray(now * self.states[step, states])
+
+
+def behaviour_of(mdp: TabularMDP, policies: list[ArrayLike]) -> PolicyBehaviour:
+    """The behaviour of policies, each [S, A] or [H, S, A], checked."""
+    checked = [
+        check_policy(mdp, p, "policy" if len(policies) == 1 else f"policies[{i}]")
+        for i, p in enumerate(policies)
+    ]
+    if len(checked) == 1:
+        stacked = checked[0][..., None]
+    else:
+        steps = max(len(c) for c in checked)
+        shape = (steps, mdp.n_actions, mdp.n_states)
+        stacked = np.stack([np.broadcast_to(c, shape) for c in checked], axis=-1)
+    return PolicyBehaviour(mdp, stacked, state_occupancy(mdp, stacked))
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """What behaviours could score at most, whatever the utility; both [B], nats."""
+
+    maximum: FloatArray
+    ceiling: FloatArray
+
+
+def yardstick(
+    behaviour: Behaviour, log_reference: FloatArray | None, *, on_actions: bool
+) -> Yardstick:
+    """The maximum and the ceiling of a MEG (see `MegResult`).
+
+    Args:
+        behaviour: the weights.
+        log_reference: [T, A, S] or None for uniform.
+        on_actions: whether utilities may depend on the action itself; every decision then
+            matters, else only those whose actions lead to different distributions, not the last.
+
+    Raises:
+        InvalidPolicyError: the behaviour uses an action that the reference never takes.
+    """
+    mdp = behaviour.mdp
+    maximum: FloatArray | float = 0.0
+    ceiling: FloatArray | float = 0.0
+    for step, states in _pieces(mdp):
+        weights = behaviour.weights(step, states)
+        if log_reference is None:
+            log_prior = np.full((1, 1, 1), -np.log(mdp.n_actions))
+        else:
+            log_prior = log_reference[min(step, len(log_reference) - 1), :, states, None]
+            _check_reference(weights, log_prior, step, states)
+        matters = np.ones(weights.shape[1])
+        if not on_actions:
+            matters = mdp.active_states()[states]
+            if step + 1 == mdp.horizon:
+                matters = np.zeros_like(matters)
+        total = weights.sum(axis=0)
+        least = np.where(np.isneginf(log_prior), np.inf, log_prior).min(axis=0)
+        maximum = maximum - matters @ (total * least)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = weights * (np.log(weights / total) - log_prior)
+        ceiling = ceiling + matters @ np.where(weights > 0, each, 0.0).sum(axis=0)
+    return Yardstick(np.asarray(maximum), np.asarray(ceiling))
+
+
+def matters_on_actions(rewards: Rewards) -> bool:
+    """Whether a utility tells actions apart in themselves."""
+    return rewards.on_actions and bool(np.ptp(rewards.array, axis=1).max() > 0)
+
+
+def _pieces(mdp: TabularMDP) -> Iterator[tuple[int, slice]]:
+    for step in range(mdp.steps):
+        for block in mdp.transition.blocks:
+            yield step, block.states
+
+
+def _check_reference(
+    weights: FloatArray, log_prior: FloatArray, step: int, states: slice
+) -> None:
+    bad = (weights > 0) & np.isneginf(log_prior)
+    if bad.any():
+        action, state, _ = np.argwhere(bad)[0]
+        raise InvalidPolicyError(
+            f"reference[{states.start + state}, {action}] is 0 at decision {step}, but the "
+            f"measured behaviour takes that action there, so the evidence would be infinite; "
+            f"give every action the agent uses a positive reference probability"
+        )

@@ -1,0 +1,115 @@
+"""`MegResult`: a goal-directedness with everything that defends the number."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from goalmeter._types import FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MegResult:
+    """Maximum entropy goal-directedness of one behaviour.
+
+    Attributes:
+        value: MEG in nats; never negative.
+        upper_bound: proven bound on the same quantity, in nats; equal to `value` up to
+            `tolerance` where the optimum is certified, larger where `value` is a lower bound.
+        maximum: nats that a fully predictable agent would score: the expected sum of
+            log |A| over the decisions that can matter (of -log of the least likely action's
+            reference probability where the reference is not uniform). Decisions that influence
+            no utility of the class, such as the last one of a horizon for utilities over
+            states, do not count.
+        ceiling: nats that no utility of any class could exceed for this behaviour: `maximum`
+            less the behaviour's own entropy in those decisions.
+        rationality: beta, in inverse units of `utility`; +-inf for an optimum at infinity.
+        target: what goal-directedness was measured towards, in words.
+        method: how the number was obtained, in words.
+        tolerance: largest difference between bound and value that counts as certified, nats.
+        by_step: share of the value of each decision step, [H] nats (may be negative where the
+            hypothesis predicts worse than the reference); [1] for the infinite problem.
+        by_state: share of the value of each state, [S] nats.
+        utility: the maximising utility in a scale of its own (0 to 1 where it was found rather
+            than given), shaped like a reward; None where there is no single MDP.
+        reference: what 0 nats means, in words.
+        notes: plain statements a reader of the number needs.
+    """
+
+    value: float
+    upper_bound: float
+    maximum: float
+    ceiling: float
+    rationality: float
+    target: str
+    method: str
+    tolerance: float
+    by_step: FloatArray = field(repr=False)
+    by_state: FloatArray = field(repr=False)
+    utility: FloatArray | None = field(repr=False, default=None)
+    reference: str = "uniform policy"
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fraction(self) -> float:
+        """value / maximum, in [0, 1]; 0 where no decision can matter.
+
+        This is McFadden's pseudo-R2 of the soft-optimal (logit) model against the reference.
+        """
+        return self.value / self.maximum if self.maximum > 0 else 0.0
+
+    @property
+    def signed(self) -> float:
+        """value with the sign of the rationality: negative for a policy that pessimises.
+
+        Source: MEG paper (NeurIPS 2024), footnote 4.
+        """
+        return math.copysign(self.value, self.rationality) if self.rationality else 0.0
+
+    @property
+    def gap(self) -> float:
+        """upper_bound - value, nats."""
+        return self.upper_bound - self.value
+
+    @property
+    def certified(self) -> bool:
+        """Whether the optimum is proven to within `tolerance`."""
+        return self.gap <= self.tolerance
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values; an infinite rationality as the string "inf" or "-inf"."""
+        return {
+            "meg": self.value,
+            "upper_bound": self.upper_bound,
+            "maximum": self.maximum,
+            "fraction": self.fraction,
+            "rationality": json_number(self.rationality),
+            "method": self.method,
+            "target": self.target,
+            "reference": self.reference,
+            "signed": self.signed,
+            "ceiling": self.ceiling,
+            "certified": self.certified,
+            "by_step": self.by_step.tolist(),
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        bound = f"certified to {max(self.gap, 0.0):.1g}" if self.certified else (
+            f"upper bound {self.upper_bound:.6g}"
+        )
+        lines = [
+            f"MEG {self.value:.6g} nats ({bound}), {self.fraction:.1%} of {self.maximum:.6g}",
+            f"  towards {self.target}, against the {self.reference}",
+            f"  rationality {self.rationality:.6g}; {self.method}",
+            *(f"  note: {note}" for note in self.notes),
+        ]
+        return "\n".join(lines)
+
+
+def json_number(value: float) -> float | str:
+    """A float as JSON can hold it: infinities as the strings "inf" and "-inf"."""
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value

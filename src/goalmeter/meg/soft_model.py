@@ -1,0 +1,199 @@
+"""The soft-optimal policy of one utility, with the derivatives that fitting a class needs.
+
+The evidence of a behaviour x for the model of weights theta is f(theta) = E_x[sum log pi/ref].
+For a policy's behaviour it is concave, and with W the expected features still to come,
+
+    psi(s, a) = (features(s, a) + E[W(s')]) . v - W(s) . v      (derivative of log pi along v)
+    gradient  = features expected by x - features expected by pi
+    -Hessian  = sum_t E_pi[psi psi^T]
+
+`tangents` gives psi for directions v, backwards in time; `adjoint` sums feature visits
+forwards in time, and is the transpose of `tangents`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.behaviour import Behaviour
+from goalmeter.meg.utility_class import LinearClass
+from goalmeter.tabular._linear import StationarySolver
+from goalmeter.tabular.backup import problem
+from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.planning import plan
+from goalmeter.tabular.rewards import Rewards
+
+# Policies of up to this many entries are kept; larger ones are recomputed at each use.
+_KEPT_ENTRIES = 2**24
+ALL = slice(None)
+
+
+class SoftModel:
+    """The soft-optimal policy of weights theta [D] at rationality 1.
+
+    Args:
+        mdp: the world.
+        utilities: the class that theta belongs to.
+        theta: weights [D].
+        log_reference: [T, A, S] or None for uniform; -inf forbids an action.
+    """
+
+    def __init__(
+        self,
+        mdp: TabularMDP,
+        utilities: LinearClass,
+        theta: FloatArray,
+        log_reference: FloatArray | None,
+    ) -> None:
+        """Plan for the weights; everything else is worked out when it is asked for."""
+        self.mdp = mdp
+        self.utilities = utilities
+        self.theta = theta
+        self.log_reference = log_reference
+        rewards = utilities.rewards(theta[:, None])
+        self._plan = plan(problem(mdp, rewards, np.ones(1), log_reference))
+        self._keep = mdp.steps * mdp.n_actions * mdp.n_states <= _KEPT_ENTRIES
+        self._kept: dict[int, tuple[FloatArray, FloatArray]] = {}
+
+    def step(self, t: int) -> tuple[FloatArray, FloatArray]:
+        """Policy and log(policy / reference) at decision t: [A, S] each."""
+        if t in self._kept:
+            return self._kept[t]
+        done = self._plan.backup_at(t)
+        pair = (done.policy[..., 0], done.log_ratio[..., 0])
+        if self._keep:
+            self._kept[t] = pair
+        return pair
+
+    @cached_property
+    def states(self) -> FloatArray:
+        """State occupancy of the model [H or 1, S] (discounted for the infinite problem)."""
+        if self.mdp.horizon is None:
+            # The exact solution is non-negative; rounding may leave -1e-18.
+            return np.maximum(self._solver.solve(self.mdp.initial, transpose=True), 0.0)[None]
+        out = np.empty((self.mdp.horizon, self.mdp.n_states))
+        out[0] = self.mdp.initial
+        for t in range(self.mdp.horizon - 1):
+            out[t + 1] = self.mdp.transition.push(self.step(t)[0] * out[t])
+        return out
+
+    @cached_property
+    def _solver(self) -> StationarySolver:
+        under = self.mdp.transition.under(self.step(0)[0])
+        return StationarySolver(under, self.mdp.discount)
+
+    def evidence(self, behaviour: Behaviour) -> float:
+        """f(theta) for one behaviour; -inf if it takes a forbidden action."""
+        total = 0.0
+        for t in range(self.mdp.steps):
+            weights = behaviour.weights(t, ALL)[..., 0]
+            used = weights > 0
+            total += float(weights[used] @ self.step(t)[1][used])
+        return total
+
+    def gradient(self, behaviour: Behaviour) -> FloatArray:
+        """df/dtheta for one behaviour: [D]."""
+        return self.adjoint(lambda t: behaviour.weights(t, ALL))[:, 0]
+
+    def tangents(self, directions: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+        """(t, psi [A, S, k]) for directions [D, k], the last decision first."""
+        rewards = self.utilities.rewards(directions)
+        if self.mdp.horizon is None:
+            yield 0, self._stationary_tangent(rewards)
+            return
+        later = np.zeros((self.mdp.n_states, directions.shape[1]))
+        for t in reversed(range(self.mdp.horizon)):
+            value = self.mdp.transition.expect_all(later)
+            value += rewards.at(t, ALL)
+            later = np.einsum("as,ask->sk", self.step(t)[0], value)
+            value -= later
+            yield t, value
+
+    def _stationary_tangent(self, rewards: Rewards) -> FloatArray:
+        now = rewards.at(0, ALL)
+        policy = self.step(0)[0]
+        mean = np.einsum("as,ask->sk", policy, np.broadcast_to(now, (*policy.shape, now.shape[-1])))
+        later = self._solver.solve(mean)
+        value = self.mdp.discount * self.mdp.transition.expect_all(later) + now
+        return np.asarray(value - later)
+
+    def adjoint(self, weights: Callable[[int], FloatArray]) -> FloatArray:
+        """sum_t weights(t) . psi_t as a function of the direction: [D, k].
+
+        Args:
+            weights: [A, S, k] for a decision t.
+        """
+        if self.mdp.horizon is None:
+            mass = self._stationary_adjoint(weights(0))
+            visits = self.utilities.visits(mass.shape[-1])
+            self.utilities.tally(visits, 0, mass)
+            return self.utilities.collect(visits)
+        arriving: FloatArray | None = None
+        for t in range(self.mdp.horizon):
+            now = weights(t)
+            if arriving is None:
+                arriving = np.zeros(now.shape[1:])
+                visits = self.utilities.visits(now.shape[-1])
+            mass = now + (arriving - now.sum(axis=0)) * self.step(t)[0][..., None]
+            self.utilities.tally(visits, t, mass)
+            arriving = self.mdp.transition.push(mass)
+        return self.utilities.collect(visits)
+
+    def _stationary_adjoint(self, weights: FloatArray) -> FloatArray:
+        total = weights.sum(axis=0)
+        moved = self.mdp.discount * self.mdp.transition.push(weights) - total
+        carried = self._solver.solve(moved, transpose=True)
+        return np.asarray(weights + carried * self.step(0)[0][..., None])
+
+    def information(self, states: FloatArray) -> FloatArray:
+        """sum_t states_t(s) E_pi[psi psi^T], [D, D]; for small D.
+
+        With the model's own `states` [T, S] this is -Hessian of a policy's evidence.
+        """
+        d = self.utilities.n_weights
+        total = np.zeros((d, d))
+        for t, psi in self.tangents(np.eye(d)):
+            scale = np.sqrt(self.step(t)[0] * states[t])
+            rows = (psi * scale[..., None]).reshape(-1, d)
+            total += rows.T @ rows
+        return total
+
+    def curve(self, direction: FloatArray, states: FloatArray) -> FloatArray:
+        """`information(states)` times a direction [D]: [D]."""
+        psi = dict(self.tangents(direction[:, None]))
+
+        def weights(t: int) -> FloatArray:
+            return psi[t] * (self.step(t)[0] * states[t])[..., None]
+
+        return self.adjoint(weights)[:, 0]
+
+    def occupancy_change(self, psi: dict[int, FloatArray]) -> FloatArray:
+        """Derivative of `states` along the direction that psi [A, S, 1] belongs to."""
+        out = np.zeros_like(self.states)
+        policy, _ = self.step(0)
+        if self.mdp.horizon is None:
+            moved = self.mdp.discount * self.mdp.transition.push(
+                psi[0][..., 0] * policy * self.states[0]
+            )
+            return self._solver.solve(moved, transpose=True)[None]
+        for t in range(self.mdp.horizon - 1):
+            policy, _ = self.step(t)
+            mass = policy * (psi[t][..., 0] * self.states[t] + out[t])
+            out[t + 1] = self.mdp.transition.push(mass)
+        return out
+
+    def regrets(self, direction: FloatArray) -> FloatArray:
+        """What each action gives up of the best attainable value of a direction: [T, A, S].
+
+        Infinite for forbidden actions. T is H, or 1 for the infinite problem.
+        """
+        rewards = self.utilities.rewards(direction[:, None])
+        hard = plan(problem(self.mdp, rewards, np.full(1, np.inf), self.log_reference))
+        out = np.stack([hard.backup_at(t).gap[..., 0] for t in range(self.mdp.steps)])
+        if self.log_reference is not None:
+            out[np.broadcast_to(np.isneginf(self.log_reference), out.shape)] = np.inf
+        return out

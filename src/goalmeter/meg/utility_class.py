@@ -1,0 +1,118 @@
+"""Linear classes of utilities: weights to utilities, visits to feature expectations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.tabular._validation import as_floats, shape_text
+from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.rewards import Rewards
+
+Over = Literal["state", "state-action", "time-state"]
+
+
+@dataclass(frozen=True)
+class LinearClass:
+    """Utilities that are linear in D weights, as arrays [T, A or 1, S].
+
+    Attributes:
+        shape: (T, A or 1, S) of one utility of the class.
+        matrix: features [(A or 1) * S, D], action-major; None where every entry of the
+            utility is a weight of its own (D = T * (A or 1) * S).
+        discount: weight of a decision's utility per step.
+        name: the class in words, as a target of goal-directedness.
+    """
+
+    shape: tuple[int, int, int]
+    matrix: FloatArray | None
+    discount: float
+    name: str
+
+    @property
+    def n_weights(self) -> int:
+        """D, the number of weights."""
+        return int(np.prod(self.shape)) if self.matrix is None else self.matrix.shape[1]
+
+    @property
+    def on_actions(self) -> bool:
+        """Whether a utility of the class can tell actions apart in themselves."""
+        return self.shape[1] > 1
+
+    def rewards(self, weights: FloatArray) -> Rewards:
+        """The utilities of B weight vectors [D, B]."""
+        flat = weights if self.matrix is None else self.matrix @ weights
+        return Rewards(flat.reshape(*self.shape, weights.shape[1]), self.discount)
+
+    def visits(self, batch: int) -> FloatArray:
+        """An empty tally of visits [T, A or 1, S, B], to be filled by `tally`."""
+        return np.zeros((*self.shape, batch))
+
+    def tally(self, visits: FloatArray, step: int, mass: FloatArray) -> None:
+        """Add the mass [A, S, B] that decision `step` puts on state-action pairs."""
+        weight = self.discount**step
+        here = mass if self.on_actions else mass.sum(axis=0, keepdims=True)
+        visits[min(step, self.shape[0] - 1)] += weight * here
+
+    def collect(self, visits: FloatArray) -> FloatArray:
+        """Feature expectations [D, B] of a tally."""
+        flat = visits.reshape(-1, visits.shape[-1])
+        return flat if self.matrix is None else self.matrix.T @ flat
+
+
+def linear_class(
+    mdp: TabularMDP, features: ArrayLike | None = None, over: Over = "state"
+) -> LinearClass:
+    """The class of utilities to maximise over.
+
+    Args:
+        mdp: the world.
+        features: [S, D] (linear in state features) or [S, A, D] (state-action features);
+            None for all utilities of the kind that `over` names.
+        over: "state", "state-action", or "time-state" (a utility over states for each
+            decision step of a finite horizon); only without features.
+
+    Raises:
+        InvalidUtilityError: features that do not fit the MDP.
+        InvalidParameterError: an unknown or impossible `over`.
+    """
+    s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
+    discount = 1.0 if h is None else mdp.discount
+    if features is not None:
+        if over != "state":
+            raise InvalidParameterError(
+                f"over is {over!r} and features are given, expected one of the two; features "
+                f"[S, A, D] span utilities over state-action pairs"
+            )
+        array = as_floats(features, "features", InvalidUtilityError)
+        d = array.shape[-1] if array.ndim else 0
+        if array.shape not in ((s, d), (s, a, d)) or d == 0:
+            raise InvalidUtilityError(
+                f"features has shape {shape_text(array.shape)}, expected [{s}, D] (state "
+                f"features) or [{s}, {a}, D] (state-action features), with D at least 1"
+            )
+        if array.ndim == 2:
+            name = f"some utility linear in {d} state features"
+            return LinearClass((1, 1, s), np.ascontiguousarray(array), discount, name)
+        matrix = np.ascontiguousarray(array.transpose(1, 0, 2)).reshape(a * s, d)
+        name = f"some utility linear in {d} state-action features"
+        return LinearClass((1, a, s), matrix, discount, name)
+    if over == "state":
+        return LinearClass((1, 1, s), None, discount, "some utility over states")
+    if over == "state-action":
+        name = "some utility over state-action pairs"
+        return LinearClass((1, a, s), None, discount, name)
+    if over == "time-state":
+        if h is None:
+            raise InvalidParameterError(
+                "over is 'time-state' and the MDP has no horizon, expected a finite horizon; "
+                "stationary policies of the infinite problem have no decision steps"
+            )
+        return LinearClass((h, 1, s), None, discount, "some time-dependent utility over states")
+    raise InvalidParameterError(
+        f"over is {over!r}, expected 'state', 'state-action' or 'time-state'"
+    )
