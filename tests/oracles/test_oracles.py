@@ -1,0 +1,366 @@
+"""The oracles against arithmetic done by hand, against each other, and against published values."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from . import cliff_world, example_one, paths
+from . import known_utility as known
+from . import soft_policy as soft
+from . import unknown_utility as unknown
+from .paths import Array
+
+
+def random_mdp(seed: int, S: int = 3, A: int = 2) -> tuple[Array, Array, Array, Array]:
+    """A random ``(P, R [S], policy [S, A], mu)`` with everything positive."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(S), size=(S, A))
+    policy = rng.dirichlet(np.ones(A), size=S)
+    return P, rng.normal(size=S), policy, rng.dirichlet(np.ones(S))
+
+
+def deterministic_mdp(seed: int, S: int = 4, A: int = 3) -> tuple[Array, Array, Array, Array]:
+    """The same with every action leading to one state."""
+    rng = np.random.default_rng(seed)
+    P = np.zeros((S, A, S))
+    for s in range(S):
+        for a in range(A):
+            P[s, a, rng.integers(S)] = 1.0
+    return P, rng.normal(size=S), rng.dirichlet(np.ones(A), size=S), rng.dirichlet(np.ones(S))
+
+
+# Two states, two actions: action 0 stays; action 1 in state 0 moves on with probability 1/2;
+# state 1 is absorbing.  Reward 1 in state 1.
+P_LADDER = np.array([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.0, 1.0]]])
+R_LADDER = np.array([0.0, 1.0])
+MU_LADDER = np.array([1.0, 0.0])
+
+# Fact 4.  From state 0, action 0 leads to state 1, action 1 to state 2, action 2 to state 4 (no
+# prize, for ever).  In state 1 only action 0 leads to the prize (state 3); in state 2 all three do.
+P_FORK = np.zeros((5, 3, 5))
+P_FORK[0, 0, 1] = P_FORK[0, 1, 2] = P_FORK[0, 2, 4] = 1.0
+P_FORK[1, 0, 3] = P_FORK[1, 1, 4] = P_FORK[1, 2, 4] = 1.0
+P_FORK[2, :, 3] = P_FORK[3, :, 3] = P_FORK[4, :, 4] = 1.0
+R_FORK = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
+
+
+def test_paths_by_hand() -> None:
+    policy = np.full((2, 2), 0.5)
+    listed = dict(paths.enumerate_paths(P_LADDER, policy, MU_LADDER, 2))
+    # (0,0),(0,.): 1/2 * 1 * 1/2.  (0,1),(0,.) and (0,1),(1,.): 1/2 * 1/2 * 1/2.
+    assert listed == {
+        ((0, 0), (0, 0)): 0.25,
+        ((0, 0), (0, 1)): 0.25,
+        ((0, 1), (0, 0)): 0.125,
+        ((0, 1), (0, 1)): 0.125,
+        ((0, 1), (1, 0)): 0.125,
+        ((0, 1), (1, 1)): 0.125,
+    }
+    # The return is s_1, which is 1 with probability 1/4: mean 1/4, variance 3/16; with g = 1/2 the
+    # return is s_1 / 2.
+    assert paths.expected_return(P_LADDER, R_LADDER, policy, MU_LADDER, 2) == 0.25
+    assert paths.variance_of_return(P_LADDER, R_LADDER, policy, MU_LADDER, 2) == 3 / 16
+    assert paths.expected_return(P_LADDER, R_LADDER, policy, MU_LADDER, 2, 0.5) == 0.125
+
+
+def test_occupancies_agree() -> None:
+    P, R, policy, mu = random_mdp(0)
+    d = paths.occupancy_by_paths(P, policy, mu, 4)
+    np.testing.assert_allclose(d, paths.occupancy_by_loops(P, policy, mu, 4), atol=1e-14)
+    assert known.return_of(d, R, 0.9) == pytest.approx(
+        paths.expected_return(P, R, policy, mu, 4, 0.9), abs=1e-14
+    )
+    long = paths.occupancy_by_loops(P, policy, mu, 200)
+    by_sum = sum(0.8**t * long[t] for t in range(200))
+    infinite = paths.discounted_occupancy(P, policy, mu, 0.8)
+    np.testing.assert_allclose(infinite, by_sum, atol=1e-14)
+    assert infinite.sum() == pytest.approx(5.0, abs=1e-13)
+
+
+def test_soft_policy_by_hand() -> None:
+    # H = 2, beta = 2, ladder.  W_1(s) = 2 s + log 2.  E_0(0, 0) = log 2; E_0(0, 1) = 1 + log 2.
+    # So pi_0(1|0) = e / (1 + e); at the last decision, and in state 1, uniform.
+    pi = soft.soft_policy(P_LADDER, R_LADDER, 2, 2.0)
+    assert pi[0, 0, 1] == pytest.approx(math.e / (1 + math.e), abs=1e-15)
+    np.testing.assert_allclose(pi[1], 0.5, atol=1e-15)
+    np.testing.assert_allclose(pi[0, 1], 0.5, atol=1e-15)
+    # Discount 1/2: the utility at stake is 1/2, E_0(0, 1) - E_0(0, 0) = 1/2.
+    pi = soft.soft_policy(P_LADDER, R_LADDER, 2, 2.0, discount=0.5)
+    assert pi[0, 0, 1] == pytest.approx(1 / (1 + math.exp(-0.5)), abs=1e-15)
+    # Reference (1/4, 3/4): odds 3 e.
+    pi = soft.soft_policy(P_LADDER, R_LADDER, 2, 2.0, reference=np.tile([0.25, 0.75], (2, 1)))
+    assert pi[0, 0, 1] == pytest.approx(3 * math.e / (1 + 3 * math.e), abs=1e-15)
+
+
+def test_scaling_lemma_and_high_precision() -> None:
+    P, R, _, _ = random_mdp(1)
+    for beta in (-3.0, -0.5, 0.0, 0.7, 20.0):
+        pi = soft.soft_policy(P, R, 4, beta, 0.9)
+        np.testing.assert_allclose(pi, soft.soft_policy(P, -R, 4, -beta, 0.9), atol=1e-15)
+        np.testing.assert_allclose(pi, soft.soft_policy(P, 3 * R + 5, 4, beta / 3, 0.9), atol=1e-12)
+        np.testing.assert_allclose(pi.sum(axis=2), 1.0, atol=1e-14)
+    pytest.importorskip("mpmath")
+    precise = soft.log_soft_policy(P, R, 4, 20.0, 0.9, digits=40).astype(float)
+    np.testing.assert_allclose(soft.log_soft_policy(P, R, 4, 20.0, 0.9), precise, atol=1e-12)
+
+
+def test_limit_is_not_uniform() -> None:
+    # One optimal continuation behind action 0, three behind action 1: 1/4 and 3/4.
+    pi = soft.soft_policy(P_FORK, R_FORK, 3, math.inf)
+    np.testing.assert_allclose(pi[0, 0], [0.25, 0.75, 0.0], atol=1e-15)
+    np.testing.assert_allclose(pi[1, 1], [1.0, 0.0, 0.0], atol=1e-15)
+    np.testing.assert_allclose(soft.soft_policy(P_FORK, R_FORK, 3, 200.0), pi, atol=1e-15)
+    # Worst: from state 0 either action 2 (everything stays bad: 3 * 3 continuations) or action 0
+    # and then 1 or 2 (2 * 3 continuations): 9/15 and 6/15.
+    pi = soft.soft_policy(P_FORK, R_FORK, 3, -math.inf)
+    np.testing.assert_allclose(pi[0, 0], [6 / 15, 0.0, 9 / 15], atol=1e-15)
+    np.testing.assert_allclose(soft.soft_policy(P_FORK, R_FORK, 3, -200.0), pi, atol=1e-15)
+
+
+def test_ties_are_exact() -> None:
+    # 0.1 + 0.2 and 0.3 tie as rationals, not as doubles.
+    assert soft.simplest_fraction(0.1) + soft.simplest_fraction(0.2) == Fraction(3, 10)
+    P = np.zeros((3, 2, 3))
+    P[:, 0, 1], P[:, 1, 2] = 1.0, 1.0
+    R = np.array([[0.1, 0.3], [0.2, 0.2], [0.0, 0.0]])
+    np.testing.assert_array_equal(soft.soft_policy(P, R, 2, math.inf)[0, 0], [0.5, 0.5])
+
+
+def test_discounted_soft_policy() -> None:
+    P, R, _, _ = random_mdp(2)
+    # Backward induction over a long horizon with the *infinite* recursion, written out.
+    for beta in (-4.0, 0.0, 1.5, 60.0):
+        W = np.zeros(3)
+        for _ in range(400):
+            energy = beta * R[:, None] + 0.9 * (P @ W)
+            W = np.log(np.exp(energy - energy.max()).sum(axis=1)) + energy.max()
+        by_hand = np.exp(beta * R[:, None] + 0.9 * (P @ W) - W[:, None])
+        pi = soft.soft_policy_discounted(P, R, beta, 0.9)
+        np.testing.assert_allclose(pi, by_hand, atol=1e-11)
+        np.testing.assert_allclose(pi.sum(axis=1), 1.0, atol=1e-11)
+    for sign in (1, -1):
+        limit = soft.soft_policy_discounted(P_FORK, R_FORK, sign * math.inf, 0.75)
+        close = soft.soft_policy_discounted(P_FORK, R_FORK, sign * 300.0, 0.75)
+        np.testing.assert_allclose(limit, close, atol=1e-9)
+    # h(3) = log 3 + g h(3), so h(3) = log(3) / (1 - g) = 4 log 3.  h(2) = log 3 + 3 log 3, the
+    # same; h(1) = g h(3) = 3 log 3.  Actions 0 and 1 in state 0 weigh exp(g h): 3^(9/4) and 3^3.
+    limit = soft.soft_policy_discounted(P_FORK, R_FORK, math.inf, 0.75)
+    odds = 3.0 ** (9 / 4) / 3.0**3
+    np.testing.assert_allclose(limit[0], [odds / (1 + odds), 1 / (1 + odds), 0.0], atol=1e-12)
+
+
+def test_example_one() -> None:
+    P, U, mu = example_one.P, example_one.U, example_one.MU
+    value, beta = known.known_utility_meg(P, U, example_one.mouse(0.8), mu, 2)
+    assert value == pytest.approx(0.19274475702175753, abs=1e-14) == example_one.MEG_08
+    assert beta == pytest.approx(math.log(2), abs=1e-6)
+    exact = known.beta_matching_return(P, U, example_one.mouse(0.8), mu, 2)
+    assert exact == pytest.approx(math.log(2), abs=1e-12)
+    best, beta = known.known_utility_meg(P, U, example_one.mouse(1.0), mu, 2)
+    assert best == pytest.approx(math.log(2), abs=1e-15)
+    assert beta == math.inf
+    assert known.known_utility_meg(P, U, example_one.mouse(0.0), mu, 2)[1] == -math.inf
+    assert known.known_utility_meg(P, U, example_one.mouse(0.5), mu, 2) == (0.0, 0.0)
+    assert known.known_utility_meg(P, 2 * U, example_one.mouse(0.8), mu, 2)[0] == pytest.approx(
+        value, abs=1e-14
+    )
+    for scale, naive in ((1.0, example_one.NAIVE_U), (2.0, example_one.NAIVE_2U)):
+        model = soft.soft_policy(P, scale * U, 2, 1.0)
+        got = known.evidence(P, example_one.mouse(1.0), model, mu, 2) - math.log(2)
+        assert got == pytest.approx(naive, abs=1e-15)
+    assert abs(example_one.NAIVE_U + 0.13) < 5e-3
+    assert abs(example_one.NAIVE_2U + 0.018) < 5e-4
+
+
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_known_utility(seed: int) -> None:
+    P, R, policy, mu = random_mdp(seed)
+    value, beta = known.known_utility_meg(P, R, policy, mu, 4, 0.9)
+    exact = known.beta_matching_return(P, R, policy, mu, 4, 0.9)
+    assert beta == pytest.approx(exact, rel=1e-5, abs=1e-6)
+    model = soft.soft_policy(P, R, 4, exact, 0.9)
+    assert value == pytest.approx(known.evidence(P, policy, model, mu, 4), abs=1e-13)
+    d = paths.occupancy_by_paths(P, policy, mu, 4)
+    entropy = -math.fsum(float(x) * math.log(policy[s, a]) for (_, s, a), x in np.ndenumerate(d))
+    assert 0.0 <= value <= 4 * math.log(2) - entropy
+    # The policy itself as the model attains the upper bound.
+    assert known.evidence(P, policy, policy, mu, 4) == pytest.approx(4 * math.log(2) - entropy)
+    # A soft policy is found again, against another reference too.
+    reference = np.random.default_rng(seed).dirichlet(np.ones(2), size=3)
+    model = soft.soft_policy(P, R, 4, -1.25, 0.9, reference)
+    value, beta = known.known_utility_meg(P, R, model, mu, 4, 0.9, reference)
+    assert beta == pytest.approx(-1.25, abs=1e-6)
+    assert value == pytest.approx(known.evidence(P, model, model, mu, 4, reference), abs=1e-13)
+
+
+def test_known_utility_discounted() -> None:
+    P, R, policy, mu = random_mdp(6)
+    value, beta = known.known_utility_meg_discounted(P, R, policy, mu, 0.8)
+    exact = known.beta_matching_return(P, R, policy, mu, None, 0.8)
+    assert beta == pytest.approx(exact, rel=1e-5, abs=1e-6)
+    # f(beta) = beta E_pi[U] - mu . W + log A / (1 - g), from the fixed point
+    model = soft.log_soft_policy_discounted(P, R, exact, 0.8)
+    d = paths.discounted_occupancy(P, policy, mu, 0.8)
+    assert value == pytest.approx(known.evidence_by_occupancy(d, model), abs=1e-12)
+    optimal = soft.soft_policy_discounted(P, R, math.inf, 0.8)
+    value, beta = known.known_utility_meg_discounted(P, R, optimal, mu, 0.8)
+    assert beta == math.inf
+    assert value == pytest.approx(math.log(2) / 0.2, abs=1e-12)
+
+
+def test_no_influence_and_reference_support() -> None:
+    P, R, policy, mu = random_mdp(7)
+    P[:, 1] = P[:, 0]
+    assert known.known_utility_meg(P, R, policy, mu, 3)[0] == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(ValueError, match="never takes"):
+        known.evidence(P, policy, policy, mu, 2, np.tile([1.0, 0.0], (3, 1)))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize("kind", ["state", "timed state", "state-action", "features"])
+@pytest.mark.parametrize("H", [3, None])
+def test_primal_equals_dual(seed: int, kind: str, H: int | None) -> None:
+    P, _, policy, mu = random_mdp(seed, S=3, A=2 + seed % 2)
+    S, A, _ = P.shape
+    blocks = H or 1
+    phi = {
+        "state": unknown.state_features(S, A, blocks),
+        "timed state": unknown.timed_state_features(S, A, blocks),
+        "state-action": unknown.state_action_features(S, A, blocks),
+        "features": unknown.given_features(
+            np.random.default_rng(seed).normal(size=(S, 2)), A, blocks
+        ),
+    }[kind]
+    primal = unknown.primal_optimum(P, policy, mu, H, phi, 0.8)
+    lower, _ = unknown.dual_lower_bound(P, policy, mu, H, phi, 0.8)
+    assert primal.residual < 1e-12
+    assert lower <= primal.value + 1e-10
+    assert lower == pytest.approx(primal.value, abs=1e-8)
+
+
+def test_unknown_utility_by_hand() -> None:
+    P, R, policy, mu = random_mdp(11)
+    # Utilities of time, state and action: the only matching occupancy is the policy's own.
+    phi = unknown.timed_state_action_features(3, 2, 3)
+    full = unknown.primal_optimum(P, policy, mu, 3, phi).value
+    assert full == pytest.approx(known.evidence(P, policy, policy, mu, 3), abs=1e-12)
+    # One feature, the reward: unknown = known.
+    one = unknown.given_features(R[:, None], 2, 3)
+    value = unknown.primal_optimum(P, policy, mu, 3, one).value
+    assert value == pytest.approx(known.known_utility_meg(P, R, policy, mu, 3)[0], abs=1e-10)
+    # Larger classes explain more.
+    states = unknown.primal_optimum(P, policy, mu, 3, unknown.state_features(3, 2, 3)).value
+    assert value <= states + 1e-10 <= full + 2e-10
+    # Against a reference that is not uniform, a soft policy of it is explained completely.
+    reference = np.random.default_rng(0).dirichlet(np.ones(2), size=3)
+    model = soft.soft_policy(P, R, 3, 0.8, 1.0, reference)
+    got = unknown.primal_optimum(P, model, mu, 3, one, 1.0, reference).value
+    assert got == pytest.approx(known.evidence(P, model, model, mu, 3, reference), abs=1e-10)
+
+
+def test_unknown_utility_on_the_boundary() -> None:
+    # The mouse: state utilities, only the first decision counts: log 2, never attained.
+    phi = unknown.state_features(4, 2, 2)
+    P, mu = example_one.P, example_one.MU
+    got = unknown.primal_optimum(P, example_one.mouse(1.0), mu, 2, phi)
+    assert got.value == pytest.approx(math.log(2), abs=1e-12)
+    lower, _ = unknown.dual_lower_bound(P, example_one.mouse(1.0), mu, 2, phi)
+    assert math.log(2) - 1e-6 < lower <= math.log(2) + 1e-12
+    got = unknown.primal_optimum(P, example_one.mouse(0.8), mu, 2, phi)
+    assert got.value == pytest.approx(example_one.MEG_08, abs=1e-10)
+    # Deterministic policies in random MDPs, optimal for some utility or not.
+    for seed in range(6):
+        P, R, policy, mu = random_mdp(20 + seed)
+        policy = np.eye(2)[policy.argmax(axis=1)]
+        for H, total in ((3, 2 * math.log(2)), (None, math.log(2) / 0.2)):
+            g = 1.0 if H else 0.8
+            phi = unknown.state_features(3, 2, H or 1)
+            primal = unknown.primal_optimum(P, policy, mu, H, phi, g)
+            lower, _ = unknown.dual_lower_bound(P, policy, mu, H, phi, g)
+            assert primal.residual < 1e-11
+            assert lower <= primal.value + 1e-9
+            assert primal.value - lower < 1e-4
+            assert primal.value <= total + 1e-9
+        # The optimal policy of R is explained completely by state utilities.
+        best = soft.soft_policy(P, R, 3, math.inf)
+        value = unknown.primal_optimum(P, best, mu, 3, unknown.state_features(3, 2, 3)).value
+        assert value == pytest.approx(2 * math.log(2), abs=1e-9)
+        assert known.known_utility_meg(P, R, best, mu, 3)[0] == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_second_derivative_in_beta(deterministic: bool) -> None:
+    """f'' = -sum_t E Var_{a ~ pi_beta}(E[U to go | s_t, a]); Var[U] only without other chance."""
+    mpmath = pytest.importorskip("mpmath")
+    P, R, policy, _ = deterministic_mdp(5) if deterministic else random_mdp(5)
+    S = P.shape[0]
+    mu, H, beta, step = np.eye(S)[0], 3, 0.7, 1e-6
+    d = paths.occupancy_by_loops(P, policy, mu, H)
+
+    def f(b: Any) -> Any:
+        log_model = soft.log_soft_policy(P, R, H, b, digits=40)
+        return sum(mpmath.mpf(x) * log_model[i] for i, x in np.ndenumerate(d))
+
+    with mpmath.workdps(40):
+        b, e = mpmath.mpf(beta), mpmath.mpf(step)
+        second = float((f(b + e) - 2 * f(b) + f(b - e)) / e**2)
+    pi = soft.soft_policy(P, R, H, beta)
+    model_d = paths.occupancy_by_loops(P, pi, mu, H)
+    V, own = np.zeros(S), 0.0
+    for t in reversed(range(H)):
+        to_go = R[:, None] + P @ V
+        V = (pi[t] * to_go).sum(axis=1)
+        own += float((model_d[t] * (to_go - V[:, None]) ** 2).sum())
+    whole = paths.variance_of_return(P, R, pi, mu, H)
+    assert second == pytest.approx(-own, rel=1e-7)
+    if deterministic:
+        assert whole == pytest.approx(own, rel=1e-12)
+    else:
+        assert whole > 1.5 * own
+
+
+# Known-utility MEG of facts/meg.md, to the digits given there.
+GOAL_LENGTH = {1: "40.203", 2: "21.367", 3: "19.415", 4: "18.881"}
+EPSILON = {
+    0.1: "23.789",
+    0.2: "15.428",
+    0.3: "9.469",
+    0.4: "5.047",
+    0.5: "2.009",
+    0.6: "0.4675",
+    0.7: "0.0303",
+    0.8: "0.0170",
+    0.9: "0.0836",
+}
+
+
+def assert_digits(value: float, text: str) -> None:
+    """The value rounds to the text."""
+    assert f"{value:.{len(text.split('.')[1])}f}" == text
+
+
+@pytest.mark.parametrize("k", GOAL_LENGTH)
+def test_cliff_world_goal_length(k: int) -> None:
+    P, R = cliff_world.transition().astype(float), cliff_world.utility(k).astype(float)
+    policy = cliff_world.optimal_policy(k)
+    value, beta = known.known_utility_meg(P, R, policy, cliff_world.start(), 30)
+    assert_digits(value, GOAL_LENGTH[k])
+    assert beta == math.inf
+    # Exact fractions as input give the same limit.
+    d = paths.occupancy_by_loops(P, policy, cliff_world.start(), 30)
+    exact = soft.log_limit_policy(cliff_world.transition(), cliff_world.utility(k), 30, 1)
+    assert known.evidence_by_occupancy(d, exact) == pytest.approx(value, abs=1e-12)
+    if k == 1:
+        assert value == pytest.approx(29 * math.log(4), abs=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", EPSILON)
+def test_cliff_world_epsilon(epsilon: float) -> None:
+    P, R = cliff_world.transition().astype(float), cliff_world.utility(1).astype(float)
+    policy = cliff_world.epsilon_greedy(cliff_world.optimal_policy(1), epsilon)
+    value, beta = known.known_utility_meg(P, R, policy, cliff_world.start(), 30)
+    assert_digits(value, EPSILON[epsilon])
+    assert (beta > 0) == (epsilon < 0.75)
