@@ -10,3 +10,5 @@ from goalmeter.tabular.policies import epsilon_greedy as epsilon_greedy
 from goalmeter.tabular.policies import uniform_policy as uniform_policy
 from goalmeter.tabular.returns import Return as Return
 from goalmeter.tabular.returns import expected_return as expected_return
+from goalmeter.tabular.trajectories import Trajectories as Trajectories
+from goalmeter.tabular.trajectories import sample_trajectories as sample_trajectories

@@ -11,7 +11,8 @@ from goalmeter._types import FloatArray
 
 # Up to this many states a direct factorisation is quick whatever the sparsity pattern.
 DIRECT_STATES = 3_000
-_SWEEP_LIMIT = 1_000_000
+_RESTARTS = 20
+_SWEEP_LIMIT = 100_000
 
 
 class StationarySolver:
@@ -24,12 +25,10 @@ class StationarySolver:
         self._factor: Any = None
         n = self._matrix.shape[0]
         if n <= DIRECT_STATES:
-            from scipy.sparse.linalg import splu
-
-            self._factor = splu(sp.csc_matrix(sp.identity(n) - discount * self._matrix))
+            self._factorise()
 
     def solve(self, right: FloatArray, *, transpose: bool = False) -> FloatArray:
-        """X with (I - g P) x = right, or (I - g P)^T x = right; right [S] or [S, k]."""
+        """The x with (I - g P) x = right, or (I - g P)^T x = right; right [S] or [S, k]."""
         if self._factor is not None:
             x = self._factor.solve(right, trans="T" if transpose else "N")
             # One step of refinement: residuals then stay at rounding even for g near 1.
@@ -40,37 +39,55 @@ class StationarySolver:
             return np.stack(columns, axis=1)
         return self._iterate(right, transpose)
 
+    def _factorise(self) -> None:
+        from scipy.sparse.linalg import splu
+
+        n = self._matrix.shape[0]
+        self._factor = splu(sp.csc_matrix(sp.identity(n) - self._discount * self._matrix))
+
     def _apply(self, x: FloatArray, transpose: bool) -> FloatArray:
         moved = self._matrix.T @ x if transpose else self._matrix @ x
         return np.asarray(x - self._discount * moved)
 
     def _iterate(self, right: FloatArray, transpose: bool) -> FloatArray:
-        """Krylov steps, then plain sweeps, which cannot fail, to a proven error.
+        """Krylov steps, then plain sweeps or a factorisation, to a proven error.
 
         An error of r in the residual is at most r / (1 - g) in the solution (in the largest
         entry, or for the transpose in the sum of entries).
         """
         from scipy.sparse.linalg import LinearOperator, bicgstab
 
+        def size(v: FloatArray) -> float:
+            return float(np.abs(v).sum() if transpose else np.abs(v).max())
+
+        def done(x: FloatArray, residual: FloatArray) -> bool:
+            # The second term is what rounding leaves in the residual of the best solution.
+            return size(residual) <= max(1e-13 * size(right), 4 * np.finfo(float).eps * size(x))
+
         n = right.shape[0]
         operator = LinearOperator(
             (n, n), matvec=lambda v: self._apply(np.ravel(v), transpose), dtype=np.float64
         )
-        x, _ = bicgstab(operator, right, rtol=1e-14, atol=0.0, maxiter=500)
-        x = x if np.isfinite(x).all() else np.zeros(n)
-
-        def norm(v: FloatArray) -> float:
-            size = np.abs(v)
-            return float(size.sum() if transpose else size.max())
-
-        goal = 1e-13 * max(norm(right), np.finfo(float).tiny)
-        best = np.inf
-        for sweep in range(_SWEEP_LIMIT):
-            residual = right - self._apply(x, transpose)
-            size = norm(residual)
-            # Sweeps shrink the residual by g each; once they no longer do, rounding is reached.
-            if size <= goal or (sweep > 10 and size > 0.999999 * best and size <= 1e3 * goal):
+        x, residual = np.zeros(n), right
+        for _ in range(_RESTARTS):
+            if done(x, residual):
+                return x
+            step, _ = bicgstab(operator, residual, rtol=1e-8, atol=0.0, maxiter=500)
+            after = residual - self._apply(step, transpose)
+            if not size(after) <= size(residual) / 2:  # also where it is NaN
                 break
-            best = min(best, size)
-            x = x + residual
-        return np.asarray(x)
+            x = x + step
+            residual = right - self._apply(x, transpose)
+
+        # Each sweep shrinks the residual by g.
+        sweeps = int(np.log(1e-16) / np.log(self._discount)) + 1
+        if sweeps <= _SWEEP_LIMIT:
+            for _ in range(sweeps):
+                if done(x, residual):
+                    break
+                x = x + residual
+                residual = right - self._apply(x, transpose)
+            return x
+        # Krylov steps fail in long corridors, whose factors are sparse.
+        self._factorise()
+        return self.solve(right, transpose=transpose)

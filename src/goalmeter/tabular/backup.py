@@ -61,9 +61,9 @@ class Columns(NamedTuple):
     loss: FloatArray | None  # L [S, B], reward units
     spread: FloatArray | None  # C [S, B], squared reward units
 
-    def stacked(self) -> FloatArray:
-        """All columns side by side, so that one product with P serves them all."""
-        return np.concatenate([c for c in self if c is not None], axis=1)
+    def present(self) -> list[FloatArray]:
+        """The columns that are there, in order."""
+        return [c for c in self if c is not None]
 
 
 class Backup(NamedTuple):
@@ -104,7 +104,7 @@ def backup(
     block: Block,
     step: int,
     after: Columns,
-    stacked: FloatArray,
+    expected: FloatArray,
     decay: float = 1.0,
 ) -> Backup:
     """Back up one block of states at decision `step` from the values one step later.
@@ -115,12 +115,11 @@ def backup(
         step: index of the decision, from 0.
         after: values after the decision; multiplied by `decay` (the infinite problem's
             discount; a finite problem's discount is in its rewards).
-        stacked: `after.stacked()`, made once for all blocks.
+        expected: expected next value of every column of `after`, [A, n, columns]; overwritten.
         decay: weight of what comes after.
     """
     mdp, rewards = task.mdp, task.rewards
     width, batch = after.hard.shape[-1], after.soft.shape[-1]
-    expected = mdp.transition.expect(block, stacked)
     if decay != 1.0:
         expected *= decay
 
@@ -132,7 +131,7 @@ def backup(
         if forbidden.any():
             value = np.where(forbidden, -np.inf, value)
     hard = value.max(axis=0)
-    gap = hard - value
+    gap = np.subtract(hard, value, out=value)
     if prior is not None:
         gap[np.broadcast_to(np.isneginf(prior), gap.shape)] = 0.0
     # What is still to be collected, and with it the rounding, shrinks with the discount.
@@ -142,7 +141,8 @@ def backup(
     log_ratio = expected[..., width : width + batch] - _penalty(task.rationality, gap)
     weighted = log_ratio if prior is None else log_ratio + prior
     peak = weighted.max(axis=0)
-    policy = np.exp(weighted - peak)
+    policy = weighted - peak
+    np.exp(policy, out=policy)
     total = policy.sum(axis=0)
     policy /= total
     soft = np.log(total, out=total)
@@ -166,9 +166,10 @@ def backup(
 
 def backup_all(task: SoftProblem, step: int, after: Columns, decay: float = 1.0) -> Backup:
     """One backup of all states at once, blocks joined."""
-    stacked = after.stacked()
-    parts = task.mdp.transition.map_blocks(
-        lambda block: backup(task, block, step, after, stacked, decay)
+    parts = task.mdp.transition.map_expected(
+        after.present(),
+        # A copy, because the parts outlive the block's turn.
+        lambda block, expected: backup(task, block, step, after, expected.copy(), decay),
     )
     if len(parts) == 1:
         return parts[0]
@@ -187,7 +188,7 @@ def zero_columns(n_states: int, width: int, batch: int, *, derivatives: bool) ->
 
 
 def _penalty(rationality: FloatArray, gap: FloatArray) -> FloatArray:
-    """B * G, with infinity * 0 = 0."""
+    """The penalty b * G, with infinity * 0 = 0."""
     if np.isinf(rationality).any():
         with np.errstate(invalid="ignore"):
             return np.where(gap > 0, rationality * gap, 0.0)

@@ -1,30 +1,20 @@
-"""Worlds, policies and features as .npz files.
+"""Worlds, policies, features and trajectories as .npz files.
 
-A file is an archive of plain numerical arrays under the names below, as `numpy.savez` writes
-it, compressed or not. Nothing else is accepted: an unknown name is a typing error more often
-than an extension, and arrays of Python objects would have to be unpickled, which runs code.
+A file is an archive of plain numerical arrays under the names below (`goalmeter.tabular.npz`
+reads and writes it). An unknown name is refused: it is a typing error more often than not.
 
-    MDP       transition [S, A, S], or next_state and probability [S, A, K];
-              reward [S] or [S, A]; initial: a state, or a distribution [S];
-              horizon, absent for the infinite discounted problem; optional discount (1)
-    policy    policy [S, A] or [H, S, A]
-    features  features [S, D]
-
-A file is written beside its destination and then moved there in one step, so that an
-interrupted write leaves what was there before. It gets exactly the name that was asked for.
+    MDP           transition [S, A, S], or next_state and probability [S, A, K];
+                  reward [S] or [S, A]; initial: a state, or a distribution [S];
+                  horizon, absent for the infinite discounted problem; optional discount (1)
+    policy        policy [S, A] or [H, S, A]
+    features      features [S, D]
+    trajectories  states [N, H] and actions [N, H]; optional length [N] (H)
 """
 
 from __future__ import annotations
 
-import os
-import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
-
-import numpy as np
 
 from goalmeter._errors import (
     InvalidFileError,
@@ -34,6 +24,8 @@ from goalmeter._errors import (
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
 from goalmeter.tabular._validation import as_floats, check_distributions, naming, shape_text
 from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.npz import listing, load_arrays, save_arrays
+from goalmeter.tabular.trajectories import Trajectories
 
 # Larger worlds are always written as successor lists: a dense array [S, A, S] is not even made.
 DENSE_FILE_ENTRIES = 1_000_000
@@ -60,7 +52,7 @@ def load_mdp(path: str | Path) -> TabularMDP:
                 transition = (found["next_state"], found["probability"])
             case other:
                 raise InvalidFileError(
-                    f"the file holds {_listing(other)}, expected either transition [S, A, S], "
+                    f"the file holds {listing(other)}, expected either transition [S, A, S], "
                     f"or next_state and probability [S, A, K]"
                 )
         return TabularMDP(
@@ -137,103 +129,26 @@ def save_features(features: ArrayLike, path: str | Path) -> Path:
     return save_arrays(path, {"features": _checked_features(features)})
 
 
-def load_arrays(
-    path: str | Path, *, required: Sequence[str], optional: Sequence[str] = ()
-) -> dict[str, AnyArray]:
-    """Read the named arrays of an .npz file, all of them numerical.
-
-    Args:
-        path: the file; its extension does not matter.
-        required: names that must be there.
-        optional: names that may be there; any other name is refused.
+def load_trajectories(path: str | Path) -> Trajectories:
+    """Read a trajectories file. Whether a world can produce them is checked on use.
 
     Raises:
-        InvalidFileError: the file is missing or unreadable, a name is missing or unknown, or
-            an array is not numerical (nothing is ever unpickled).
+        InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
+        InvalidTrajectoryError: the arrays are not well-formed trajectories.
     """
-    with naming(path), _open_archive(Path(path)) as archive:
-        names = archive.files
-        for name in required:
-            if name not in names:
-                raise InvalidFileError(
-                    f"the array {name!r} is missing; the file holds {_listing(names)}"
-                )
-        known = [*required, *optional]
-        for name in names:
-            if name not in known:
-                raise InvalidFileError(
-                    f"the array {name!r} is not part of this format, "
-                    f"whose names are {_listing(known)}; rename it or leave it out"
-                )
-        return {name: _read(archive, name) for name in names}
+    found = load_arrays(path, required=("states", "actions"), optional=("length",))
+    with naming(path):
+        return Trajectories(found["states"], found["actions"], found.get("length"))
 
 
-def save_arrays(path: str | Path, arrays: dict[str, ArrayLike]) -> Path:
-    """Write named arrays as one .npz file, in a single step; returns its path.
+def save_trajectories(trajectories: Trajectories, path: str | Path) -> Path:
+    """Write a trajectories file; returns its path.
 
     Raises:
         InvalidFileError: the file cannot be written there.
     """
-    path = Path(path)
-    plain = {name: np.asarray(array) for name, array in arrays.items()}
-    assert all(array.dtype.kind in "biuf" for array in plain.values()), "numpy would pickle it"
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    with naming(path):
-        try:
-            # An open file, because numpy would append .npz to a bare name that lacks it.
-            with temporary.open("xb") as file:
-                np.savez(file, **plain)  # type: ignore[arg-type]
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except OSError as cause:
-            raise InvalidFileError(
-                f"cannot be written: {cause.strerror or cause}; "
-                f"choose a file name in a folder that exists and can be written to"
-            ) from cause
-        finally:
-            with suppress(OSError):  # it is gone already, unless writing failed
-                temporary.unlink()
-    return path
-
-
-@contextmanager
-def _open_archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    try:
-        archive = np.load(path, allow_pickle=False)
-    except FileNotFoundError as cause:
-        raise InvalidFileError("there is no such file; check the path") from cause
-    except OSError as cause:
-        raise InvalidFileError(f"cannot be read: {cause.strerror or cause}") from cause
-    except (ValueError, EOFError, zipfile.BadZipFile) as cause:
-        # numpy's own message proposes to allow pickles, which is never the remedy here.
-        raise _not_an_archive("not an .npz archive, or a damaged one") from cause
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise _not_an_archive("a single array (.npy), expected an .npz archive of named arrays")
-    with archive:
-        yield archive
-
-
-def _not_an_archive(what: str) -> InvalidFileError:
-    return InvalidFileError(f"the file is {what}; write it with numpy.savez(path, name=array, ...)")
-
-
-def _read(archive: np.lib.npyio.NpzFile, name: str) -> AnyArray:
-    try:
-        array = archive[name]
-    except Exception as cause:  # whatever the decoder stumbles over, the file is at fault
-        if "allow_pickle" in str(cause):
-            raise InvalidFileError(
-                f"the array {name!r} holds Python objects, expected numbers; it was not read, "
-                f"because unpickling a file can run any code; save it with a numerical dtype"
-            ) from cause
-        raise InvalidFileError(
-            f"the array {name!r} is damaged and cannot be read ({cause}); write the file again"
-        ) from cause
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
-        kind = f"type {array.dtype}" if isinstance(array, np.ndarray) else "bytes that are no array"
-        raise InvalidFileError(f"the array {name!r} holds {kind}, expected numbers")
-    return array
+    names = ("states", "actions", "length")
+    return save_arrays(path, {name: getattr(trajectories, name) for name in names})
 
 
 def _number(found: dict[str, AnyArray], name: str, default: float | None) -> Any:
@@ -267,7 +182,3 @@ def _checked_features(features: ArrayLike) -> FloatArray:
             f"(states, then at least one feature)"
         )
     return array
-
-
-def _listing(names: Sequence[str]) -> str:
-    return ", ".join(names) if names else "no array"

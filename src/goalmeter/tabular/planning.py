@@ -128,38 +128,37 @@ def plan(task: SoftProblem) -> SoftPlan:
     return SoftPlan(task, hard, soft)
 
 
-def backward(task: SoftProblem, visit: Visit | None = None) -> Columns:
-    """Values and their derivatives at the first decision, storing nothing per step.
+def backward(task: SoftProblem, visit: Visit | None = None, *, derivatives: bool = True) -> Columns:
+    """Values, and if wanted their derivatives, at the first decision; nothing is stored per step.
 
     `visit` sees every block of every step on the way, the last step first (for the infinite
     problem: one step, at the fixed point); blocks of a step may come from several threads.
     """
     mdp = task.mdp
     if mdp.horizon is None:
-        after = with_derivatives(task)
+        after = with_derivatives(task) if derivatives else fixed_point(task)
         if visit is not None:
-            stacked = after.stacked()
-            mdp.transition.map_blocks(
-                lambda block: visit(0, block, backup(task, block, 0, after, stacked, mdp.discount))
+            mdp.transition.map_expected(
+                after.present(),
+                lambda block, expected: visit(
+                    0, block, backup(task, block, 0, after, expected, mdp.discount)
+                ),
             )
         return after
     width, batch = task.rewards.array.shape[-1], task.rationality.shape[0]
-    after = zero_columns(mdp.n_states, width, batch, derivatives=True)
-    spare = zero_columns(mdp.n_states, width, batch, derivatives=True)
+    after = zero_columns(mdp.n_states, width, batch, derivatives=derivatives)
+    spare = zero_columns(mdp.n_states, width, batch, derivatives=derivatives)
     for step in reversed(range(mdp.horizon)):
         _sweep(task, step, after, spare, visit)
         after, spare = spare, after
     return after
 
 
-def _sweep(
-    task: SoftProblem, step: int, after: Columns, out: Columns, visit: Visit | None
-) -> None:
+def _sweep(task: SoftProblem, step: int, after: Columns, out: Columns, visit: Visit | None) -> None:
     """Back up all states from `after` into `out`, in place."""
-    stacked = after.stacked()
 
-    def work(block: Block) -> None:
-        done = backup(task, block, step, after, stacked)
+    def work(block: Block, expected: FloatArray) -> None:
+        done = backup(task, block, step, after, expected)
         out.hard[block.states] = done.hard
         out.soft[block.states] = done.soft
         if out.loss is not None and out.spread is not None:
@@ -168,4 +167,4 @@ def _sweep(
         if visit is not None:
             visit(step, block, done)
 
-    task.mdp.transition.map_blocks(work)
+    task.mdp.transition.map_expected(after.present(), work)

@@ -54,9 +54,7 @@ def expected_return(
         mean, variance = np.zeros(mdp.n_states), np.zeros(mdp.n_states)
         for step in reversed(range(mdp.horizon)):
             now = major[min(step, len(major) - 1)]
-            mean, variance = _step(
-                mdp, now, rewards.at(step, slice(None))[..., 0], mean, variance
-            )
+            mean, variance = _step(mdp, now, rewards.at(step, slice(None))[..., 0], mean, variance)
     start = mdp.initial
     total = float(start @ mean)
     return Return(total, float(start @ variance + start @ (mean - total) ** 2))

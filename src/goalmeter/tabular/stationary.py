@@ -85,7 +85,7 @@ def _hard_values(task: SoftProblem) -> FloatArray:
 
 
 def _soft_values(task: SoftProblem, hard: FloatArray) -> FloatArray:
-    """H [S, 1] by soft policy iteration."""
+    """The soft value h [S, 1], by soft policy iteration."""
     at = zero_columns(task.mdp.n_states, 1, 1, derivatives=False)._replace(hard=hard)
     last = np.inf
     for _ in range(_MAX_ITERATIONS):

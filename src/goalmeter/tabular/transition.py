@@ -10,10 +10,10 @@ block and is computed in one order.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,10 +31,17 @@ from goalmeter.tabular._validation import (
 )
 
 # Block intermediates [A, BLOCK_STATES] of a few doubles fit a core's private cache.
-BLOCK_STATES = 16_384
+BLOCK_STATES = 8_192
+# Successors may lie anywhere, so a product reads its value columns in random order. Columns that
+# are larger than this together evict each other from the last-level cache, which makes a read
+# five times as slow; they are then multiplied one at a time.
+GATHER_BYTES = 2**23
+# Products of one column at a time are kept for this many states, and used up before the next.
+WAVE_STATES = 2**17
 # A dense product beats a compressed one while the matrix fits the first-level caches.
 DENSE_ENTRIES = 32_768
 
+_T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
@@ -61,6 +68,7 @@ class Transition:
         self.n_actions = n_actions
         self._matrix = matrix
         _lock(matrix)
+        _keep_freed_memory()
         self.blocks = tuple(
             Block(a, b, _rows(matrix, a * n_actions, b * n_actions))
             for a, b in block_bounds(n_states)
@@ -91,7 +99,8 @@ class Transition:
             rows = array[a:b].transpose(1, 0, 2).reshape(-1, n_states)
             # A copy: with one action `rows` would otherwise be a view of the caller's array.
             pieces.append(np.array(rows, order="C") if small else sp.csr_matrix(rows))
-        matrix = pieces[0] if len(pieces) == 1 else sp.vstack(pieces, format="csr")
+        join = np.concatenate if small else partial(sp.vstack, format="csr")
+        matrix = pieces[0] if len(pieces) == 1 else join(pieces)
         return cls(matrix, n_states, n_actions)
 
     @classmethod
@@ -148,9 +157,53 @@ class Transition:
 
     def map_blocks(self, work: Callable[[Block], _R]) -> list[_R]:
         """Do `work` for every block, on all threads where there is more than one block."""
-        if len(self.blocks) == 1 or thread_count() == 1:
-            return [work(block) for block in self.blocks]
-        return list(_pool(thread_count(), os.getpid()).map(work, self.blocks))
+        return _map(work, self.blocks)
+
+    def map_expected(
+        self, columns: Sequence[FloatArray], work: Callable[[Block, FloatArray], _R]
+    ) -> list[_R]:
+        """Do `work` for every block, given its expected next values of all columns.
+
+        Args:
+            columns: values [S, k] after the decision; k may differ.
+            work: called with a block and the expected values [A, n, sum of k], which are its own
+                to change and last until it returns.
+        """
+        large = sum(c.nbytes for c in columns) > GATHER_BYTES
+        if large and all(c.shape[1] == 1 for c in columns):
+            return self._map_by_column(columns, work)
+        stacked = np.concatenate(columns, axis=1)
+        return self.map_blocks(lambda block: work(block, self.expect(block, stacked)))
+
+    def _map_by_column(
+        self, columns: Sequence[FloatArray], work: Callable[[Block, FloatArray], _R]
+    ) -> list[_R]:
+        """`map_expected` where the columns do not fit the cache together."""
+        results = []
+        length = min(-(-WAVE_STATES // BLOCK_STATES), len(self.blocks))
+        buffer = np.empty((len(columns), length, self.n_actions * BLOCK_STATES))
+        for first in range(0, len(self.blocks), length):
+            wave = list(enumerate(self.blocks[first : first + length]))
+            for products, column in zip(buffer, columns, strict=True):
+
+                def multiply(
+                    item: tuple[int, Block],
+                    products: FloatArray = products,
+                    values: FloatArray = column.ravel(),
+                ) -> None:
+                    slot, block = item
+                    products[slot, : block.matrix.shape[0]] = block.matrix @ values
+
+                _map(multiply, wave)
+
+            def finish(item: tuple[int, Block]) -> _R:
+                slot, block = item
+                n = block.stop - block.start
+                expected = buffer[:, slot, : self.n_actions * n].reshape(-1, self.n_actions, n)
+                return work(block, expected.transpose(1, 2, 0))
+
+            results += _map(finish, wave)
+        return results
 
     def expect(self, block: Block, values: FloatArray) -> FloatArray:
         """Expected next value: sum_z P[s, a, z] values[z], as [A, n, ...] for a block."""
@@ -184,13 +237,8 @@ class Transition:
         def half(item: tuple[slice, Any]) -> FloatArray:
             return np.asarray(item[1] @ flat[item[0]])
 
-        if len(self._halves) == 1:
-            return half(self._halves[0])
-        if thread_count() == 1:
-            parts = [half(item) for item in self._halves]
-        else:
-            parts = list(_pool(thread_count(), os.getpid()).map(half, self._halves))
-        return parts[0] + parts[1]
+        parts = _map(half, self._halves)
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
     def successors(self, state: int, action: int) -> tuple[AnyArray, FloatArray]:
         """The states that can follow a state-action pair, and their probabilities."""
@@ -201,6 +249,31 @@ class Transition:
             return np.flatnonzero(dense), dense[dense > 0]
         lo, hi = block.matrix.indptr[row : row + 2]
         return block.matrix.indices[lo:hi], block.matrix.data[lo:hi]
+
+    def probability(
+        self, states: AnyArray, actions: AnyArray, next_states: AnyArray
+    ) -> FloatArray:
+        """P[s, a, z] of many triples: [n]."""
+        rows = self._rows(states, actions)
+        return np.asarray(self._matrix[rows, next_states]).ravel()
+
+    def sample(
+        self, states: AnyArray, actions: AnyArray, rng: np.random.Generator
+    ) -> AnyArray:
+        """A successor of each state-action pair: [n]."""
+        rows = sp.csr_matrix(self._matrix[self._rows(states, actions)])
+        totals = np.cumsum(rows.data)
+        first, last = rows.indptr[:-1], rows.indptr[1:] - 1
+        below = np.where(first > 0, totals[np.maximum(first - 1, 0)], 0.0)
+        target = below + rng.random(len(first)) * (totals[last] - below)
+        found = np.searchsorted(totals, target, side="right")
+        return np.asarray(rows.indices[np.clip(found, first, last)], dtype=np.int64)
+
+    def _rows(self, states: AnyArray, actions: AnyArray) -> AnyArray:
+        """Rows of the stored matrix that hold state-action pairs."""
+        start = states // BLOCK_STATES * BLOCK_STATES
+        size = np.minimum(start + BLOCK_STATES, self.n_states) - start
+        return np.asarray(start * self.n_actions + actions * size + (states - start))
 
     def under(self, policy: FloatArray) -> Any:
         """State-to-state matrix [S, S] (CSR) of a stationary policy given as [A, S]."""
@@ -255,6 +328,24 @@ class Transition:
             next_state[state, action, slot] = m.indices
             probability[state, action, slot] = m.data
         return next_state, probability
+
+
+def _map(work: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
+    """`work` of every item, on all threads where there is more than one item."""
+    if len(items) == 1 or thread_count() == 1:
+        return [work(item) for item in items]
+    return list(_pool(thread_count(), os.getpid()).map(work, items))
+
+
+def _keep_freed_memory() -> None:
+    """Have the allocator reuse the memory of one block's arrays for the next.
+
+    glibc returns freed memory to the system beyond a threshold, and getting it back, page by
+    page and cleared, costs two thirds of a pass over 10^4 states. The threshold is twice the
+    largest array freed so far; one of 16 MiB, which is never touched, raises it far enough.
+    Other allocators take no notice.
+    """
+    np.empty(2**21)
 
 
 def _lock(matrix: Any) -> None:

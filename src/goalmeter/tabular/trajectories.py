@@ -1,0 +1,194 @@
+"""Logged trajectories: checked against the world they come from, and sampled from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
+from goalmeter._types import ArrayLike, IntArray
+from goalmeter.tabular._validation import read_only, shape_text
+from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.policies import check_policy
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectories:
+    """N trajectories of states and actions; immutable.
+
+    Attributes:
+        states: [N, L] integers; what comes after a trajectory's `length` is not looked at.
+        actions: [N, L] integers.
+        length: [N] decisions that were logged of each trajectory; default all L. A trajectory
+            shorter than the horizon is one whose later decisions were not seen.
+
+    Raises:
+        InvalidTrajectoryError: shapes that differ, entries that are not integers, lengths
+            outside 1..L, no trajectory at all.
+    """
+
+    states: IntArray
+    actions: IntArray
+    length: IntArray
+
+    def __init__(
+        self, states: ArrayLike, actions: ArrayLike, length: ArrayLike | None = None
+    ) -> None:
+        s, a = _integers(states, "states", 2), _integers(actions, "actions", 2)
+        if s.shape != a.shape:
+            raise InvalidTrajectoryError(
+                f"states has shape {shape_text(s.shape)} and actions {shape_text(a.shape)}, "
+                f"expected the same [N, L]: one action for each state"
+            )
+        if s.size == 0:
+            raise InvalidTrajectoryError(
+                f"states has shape {shape_text(s.shape)}, expected at least one decision"
+            )
+        full = np.full(len(s), s.shape[1]) if length is None else length
+        n = _integers(full, "length", 1)
+        if n.shape != (len(s),):
+            raise InvalidTrajectoryError(
+                f"length has shape {shape_text(n.shape)}, expected [{len(s)}], one a trajectory"
+            )
+        if n.min() < 1 or n.max() > s.shape[1]:
+            bad = int(np.argmax((n < 1) | (n > s.shape[1])))
+            raise InvalidTrajectoryError(f"length[{bad}] is {n[bad]}, expected 1..{s.shape[1]}")
+        for name, value in (("states", s), ("actions", a), ("length", n)):
+            object.__setattr__(self, name, read_only(value))
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __repr__(self) -> str:
+        low, high = int(self.length.min()), int(self.length.max())
+        span = f"{low}" if low == high else f"{low} to {high}"
+        return f"Trajectories({len(self)} trajectories of {span} decisions)"
+
+    @property
+    def seen(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+        """Which decisions were logged: [N, L]."""
+        return np.arange(self.states.shape[1]) < self.length[:, None]
+
+    def subset(self, index: ArrayLike) -> Trajectories:
+        """Some of the trajectories."""
+        return Trajectories(self.states[index], self.actions[index], self.length[index])
+
+    @classmethod
+    def from_npz(cls, path: str | Path) -> Trajectories:
+        """Read `states` [N, L], `actions` [N, L] and, if there, `length` [N] from an .npz file."""
+        from goalmeter.tabular.files import load_trajectories
+
+        return load_trajectories(path)
+
+
+def check_trajectories(mdp: TabularMDP, trajectories: Trajectories) -> Trajectories:
+    """The trajectories, if this MDP can have produced them.
+
+    Raises:
+        InvalidTrajectoryError: more decisions than the horizon, states or actions out of range,
+            a first state or a move that has probability 0 in the MDP.
+    """
+    s, a, seen = trajectories.states, trajectories.actions, trajectories.seen
+    longest = int(trajectories.length.max())
+    if mdp.horizon is not None and longest > mdp.horizon:
+        i = int(np.argmax(trajectories.length))
+        raise InvalidTrajectoryError(
+            f"trajectory {i} has {longest} decisions, expected at most the horizon, {mdp.horizon}; "
+            f"raise the MDP's horizon or cut the trajectory"
+        )
+    for name, array, count in (("states", s, mdp.n_states), ("actions", a, mdp.n_actions)):
+        bad = seen & ((array < 0) | (array >= count))
+        if bad.any():
+            i, t = np.argwhere(bad)[0]
+            raise InvalidTrajectoryError(
+                f"{name}[{i}, {t}] is {array[i, t]}, expected 0..{count - 1}"
+            )
+    impossible = mdp.initial[s[:, 0]] <= 0
+    if impossible.any():
+        i = int(np.argmax(impossible))
+        raise InvalidTrajectoryError(
+            f"trajectory {i} starts in state {s[i, 0]}, which has initial probability 0; "
+            f"expected a start of positive probability: mend the log or the MDP's initial"
+        )
+    for t in range(longest - 1):
+        at = np.flatnonzero(seen[:, t + 1])
+        chance = mdp.transition.probability(s[at, t], a[at, t], s[at, t + 1])
+        if (chance <= 0).any():
+            i = int(at[np.argmax(chance <= 0)])
+            raise InvalidTrajectoryError(
+                f"trajectory {i} moves from state {s[i, t]} by action {a[i, t]} to state "
+                f"{s[i, t + 1]} at decision {t}, which has probability 0 in the MDP; "
+                f"expected moves the MDP can make: mend the log or the transition"
+            )
+    return trajectories
+
+
+def sample_trajectories(
+    mdp: TabularMDP,
+    policy: ArrayLike,
+    n: int,
+    *,
+    rng: np.random.Generator,
+    steps: int | None = None,
+) -> Trajectories:
+    """Draw trajectories of a policy.
+
+    Args:
+        mdp: the world.
+        policy: [S, A] or [H, S, A].
+        n: number of trajectories, at least 1.
+        rng: source of randomness.
+        steps: decisions in each; default the horizon, required for the infinite problem.
+
+    Raises:
+        InvalidPolicyError: the policy does not fit the MDP.
+        InvalidParameterError: n or steps out of range.
+    """
+    major = check_policy(mdp, policy)
+    steps = mdp.horizon if steps is None else steps
+    if steps is None or steps < 1 or (mdp.horizon is not None and steps > mdp.horizon):
+        raise InvalidParameterError(
+            f"steps is {steps!r}, expected 1..{mdp.horizon or 'any number'}; the infinite "
+            f"problem has no horizon to take it from"
+        )
+    if n < 1:
+        raise InvalidParameterError(f"n is {n!r}, expected at least one trajectory")
+    states = np.empty((n, steps), dtype=np.int64)
+    actions = np.empty((n, steps), dtype=np.int64)
+    now = _draw(np.cumsum(mdp.initial)[None], np.zeros(n, dtype=np.int64), rng)
+    for t in range(steps):
+        states[:, t] = now
+        choice = np.cumsum(major[min(t, len(major) - 1)], axis=0).T
+        actions[:, t] = _draw(choice, now, rng)
+        if t + 1 < steps:
+            now = mdp.transition.sample(now, actions[:, t], rng)
+    return Trajectories(states, actions)
+
+
+def _draw(
+    cumulative: np.ndarray[tuple[int, int], np.dtype[np.float64]],
+    rows: IntArray,
+    rng: np.random.Generator,
+) -> IntArray:
+    """One index from each chosen row of cumulative probabilities."""
+    chosen = cumulative[rows]
+    # Scaled by the row's own total, so that rounding cannot push a draw past the end, and
+    # strictly below it, so that entries of probability 0 are never drawn.
+    target = rng.random(len(rows)) * chosen[:, -1]
+    return np.asarray((chosen <= target[:, None]).sum(axis=1), dtype=np.int64)
+
+
+def _integers(value: ArrayLike, name: str, axes: int) -> IntArray:
+    array = np.asarray(value)
+    if array.ndim != axes:
+        expected = "[N, L]" if axes == 2 else "[N]"
+        raise InvalidTrajectoryError(
+            f"{name} has shape {shape_text(array.shape)}, expected {expected}"
+        )
+    if array.dtype.kind not in "iu":
+        raise InvalidTrajectoryError(
+            f"{name} has type {array.dtype}, expected integers: indices of states and actions"
+        )
+    return np.array(array, dtype=np.int64)

@@ -1,0 +1,48 @@
+"""CliffWorld against the same world written square by square in exact fractions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles import cliff_world as oracle
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.tabular import cliff_world, expected_return, optimal_policy
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_the_world_is_the_oracles(k: int) -> None:
+    mdp = cliff_world(k)
+    dense = mdp.transition.to_dense()
+    np.testing.assert_allclose(dense, oracle.transition().astype(float), atol=1e-15)
+    np.testing.assert_array_equal(mdp.reward, oracle.utility(k).astype(float))
+    np.testing.assert_array_equal(mdp.initial, oracle.start())
+    assert (mdp.horizon, mdp.discount) == (oracle.HORIZON, 1.0)
+
+
+def test_a_square_by_hand() -> None:
+    # From the middle of row 2 (column 4, state 24), down-right leads to row 3, column 5; with
+    # the wind's 0.3 the agent stays in row 2. Up-left from row 0 stays in row 0.
+    P = cliff_world().transition.to_dense()
+    assert {int(z): P[24, 3, z] for z in np.flatnonzero(P[24, 3])} == {25: 0.3, 35: 0.7}
+    assert P[4, 0, 3] == 1.0
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_optimal_policies_agree(k: int) -> None:
+    mdp = cliff_world(k)
+    ours, theirs = optimal_policy(mdp), oracle.optimal_policy(k)
+    np.testing.assert_array_equal(ours, theirs)  # ties go to the lowest action in both
+    assert expected_return(mdp, ours).mean > 0
+
+
+def test_the_horizon_can_be_changed() -> None:
+    assert cliff_world(2, horizon=7).horizon == 7
+
+
+@pytest.mark.parametrize("goal_length", [0, 5, 1.0, True, "1", None])
+def test_a_goal_has_one_to_four_squares(goal_length: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=r"goal_length is .*, expected .* from 1 to 4"):
+        cliff_world(goal_length)

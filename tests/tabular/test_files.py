@@ -1,0 +1,327 @@
+"""Files: what is written comes back, what is wrong is named, and nothing is unpickled or lost."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tabular.worlds import random_world, successor_lists
+
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidFileError,
+    InvalidModelError,
+    InvalidParameterError,
+    InvalidPolicyError,
+    InvalidTrajectoryError,
+    InvalidUtilityError,
+)
+from goalmeter.tabular import TabularMDP, cliff_world, files
+from goalmeter.tabular.trajectories import Trajectories
+
+GOOD: dict[str, Any] = {
+    "transition": [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]],
+    "reward": [0, 1],
+    "initial": 0,
+    "horizon": 3,
+}
+
+
+def without(*names: str) -> dict[str, Any]:
+    return {name: value for name, value in GOOD.items() if name not in names}
+
+
+def assert_same(one: TabularMDP, other: TabularMDP) -> None:
+    assert (one.horizon, one.discount) == (other.horizon, other.discount)
+    np.testing.assert_array_equal(one.reward, other.reward)
+    np.testing.assert_array_equal(one.initial, other.initial)
+    np.testing.assert_array_equal(one.transition.to_dense(), other.transition.to_dense())
+
+
+# --- Round trips ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("n_states", [1, 2, 6])
+@pytest.mark.parametrize("on_actions", [False, True])
+@pytest.mark.parametrize("changes", [{}, {"horizon": None, "discount": 0.5}, {"discount": 0.9}])
+def test_an_mdp_comes_back_exactly(
+    tmp_path: Path, n_states: int, on_actions: bool, changes: dict[str, Any]
+) -> None:
+    mdp = random_world(3, n_states=n_states, on_actions=on_actions).mdp(**changes)
+    path = tmp_path / "mdp.npz"
+    assert mdp.to_npz(path) == path
+    assert_same(TabularMDP.from_npz(path), mdp)
+
+
+def test_the_smaller_form_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def names(mdp: TabularMDP) -> set[str]:
+        return set(np.load(mdp.to_npz(tmp_path / "mdp.npz")).files)
+
+    # CliffWorld has at most 2 successors out of 40; a random row of P has most of its states.
+    sparse, dense = {"next_state", "probability"}, {"transition"}
+    rest = {"reward", "initial", "horizon"}
+    assert names(cliff_world()) == sparse | rest
+    assert names(random_world(0).mdp()) == dense | rest
+    monkeypatch.setattr(files, "DENSE_FILE_ENTRIES", 10)
+    assert names(random_world(0).mdp()) == sparse | rest
+
+
+def test_a_million_transitions_go_through_a_file(tmp_path: Path) -> None:
+    n_states = 100_000
+    rng = np.random.default_rng(0)
+    lists = rng.integers(0, n_states, size=(n_states, 2, 5)), np.full((n_states, 2, 5), 0.2)
+    mdp = TabularMDP(lists, np.zeros(n_states), horizon=3)
+    again = TabularMDP.from_npz(mdp.to_npz(tmp_path / "mdp.npz"))
+    values = rng.normal(size=n_states)
+    expected = mdp.transition.expect_all(values)
+    np.testing.assert_array_equal(again.transition.expect_all(values), expected)
+
+
+def test_files_of_others_are_read(tmp_path: Path) -> None:
+    # Compressed, with whole floats and small integers, and a start given as a state.
+    path = tmp_path / "mdp.npz"
+    lists = dict(
+        zip(
+            ("next_state", "probability"),
+            successor_lists(np.array(GOOD["transition"]), np.random.default_rng(0)),
+            strict=True,
+        )
+    )
+    lists["next_state"] = lists["next_state"].astype(np.uint8)
+    changes = {"horizon": 3.0, "initial": np.int8(1), "discount": np.float32(0.5)}
+    np.savez_compressed(path, **{**without("transition"), **lists, **changes})
+    expected = TabularMDP(GOOD["transition"], [0, 1], horizon=3, initial=1, discount=0.5)
+    assert_same(files.load_mdp(str(path)), expected)
+
+
+def test_policies_and_features_come_back(tmp_path: Path) -> None:
+    world = random_world(5)
+    for policy in (world.policy, world.policy[0]):
+        path = files.save_policy(policy, tmp_path / "policy.npz")
+        np.testing.assert_array_equal(files.load_policy(path), policy)
+    features = np.arange(6.0).reshape(3, 2)
+    path = files.save_features(features, tmp_path / "features.npz")
+    np.testing.assert_array_equal(files.load_features(path), features)
+
+
+@pytest.mark.parametrize("length", [None, [2, 1]])
+def test_trajectories_come_back(tmp_path: Path, length: list[int] | None) -> None:
+    path = tmp_path / "t.npz"
+    logged = Trajectories([[0, 1], [1, 0]], [[1, 1], [0, 0]], length)
+    again = files.load_trajectories(files.save_trajectories(logged, path))
+    for name in ("states", "actions", "length"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(logged, name))
+    np.savez(path, states=[[0, 1]], actions=[[1, 1]])
+    assert Trajectories.from_npz(path).length.tolist() == [2]
+
+
+# --- Names and places -----------------------------------------------------------------------------
+def test_a_file_gets_exactly_the_name_asked_for(tmp_path: Path) -> None:
+    path = files.save_policy([[1.0]], tmp_path / "policy")
+    assert [p.name for p in tmp_path.iterdir()] == ["policy"]
+    assert files.load_policy(path).tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize("place", ["", "nowhere/policy.npz", "file/policy.npz"])
+def test_a_place_that_cannot_be_written_to_is_refused(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidFileError, match=r"cannot be written: .*choose a file name in a"):
+        files.save_policy([[1.0]], tmp_path / place)
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_interrupted_write_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = files.save_policy([[1.0]], tmp_path / "policy.npz")
+
+    def fill_the_disk(file: Any, **arrays: Any) -> None:
+        file.write(b"half a file")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", fill_the_disk)
+    with pytest.raises(InvalidFileError, match=r"policy\.npz: cannot be written: No space left"):
+        files.save_policy([[0.5, 0.5]], path)
+    assert files.load_policy(path).tolist() == [[1.0]]
+    assert [p.name for p in tmp_path.iterdir()] == ["policy.npz"]
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("arrays", "error", "message"),
+    [
+        (
+            without("reward"),
+            InvalidFileError,
+            "the array 'reward' is missing; the file holds transition, initial, horizon",
+        ),
+        ({}, InvalidFileError, "the array 'reward' is missing; the file holds no array"),
+        (without("initial"), InvalidFileError, "the array 'initial' is missing"),
+        (
+            {**GOOD, "rewards": [0, 1]},
+            InvalidFileError,
+            "the array 'rewards' is not part of this format, whose names are reward, initial, tr",
+        ),
+        (
+            without("transition"),
+            InvalidFileError,
+            "the file holds no array, expected either transition .* or next_state and prob",
+        ),
+        (
+            {**without("transition"), "next_state": [[[0]]]},
+            InvalidFileError,
+            "the file holds next_state, expected either transition",
+        ),
+        (
+            {**GOOD, "next_state": [[[0]]], "probability": [[[1.0]]]},
+            InvalidFileError,
+            "the file holds next_state, probability, transition, expected either",
+        ),
+        (
+            {**GOOD, "horizon": [3]},
+            InvalidFileError,
+            r"horizon has shape \[1\], expected a single number",
+        ),
+        (
+            {**GOOD, "reward": np.array([0, {}], dtype=object)},
+            InvalidFileError,
+            "the array 'reward' holds Python objects, expected numbers; it was not read",
+        ),
+        (
+            {**GOOD, "reward": ["0", "1"]},
+            InvalidFileError,
+            "the array 'reward' holds type <U1, expected numbers",
+        ),
+        ({**GOOD, "reward": [0, np.nan]}, InvalidModelError, r"reward\[1\] is nan"),
+        ({**GOOD, "horizon": 0}, InvalidParameterError, "horizon is 0, expected a whole number"),
+        (without("horizon"), InvalidParameterError, "horizon is missing and discount is 1"),
+    ],
+)
+def test_a_bad_mdp_file_gets_one_clear_error_with_its_name(
+    tmp_path: Path, arrays: dict[str, Any], error: type[GoalmeterError], message: str
+) -> None:
+    path = tmp_path / "mdp.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(error, match=rf"mdp\.npz: {message}"):
+        files.load_mdp(path)
+
+
+@pytest.mark.parametrize(
+    ("load", "arrays", "error", "message"),
+    [
+        (files.load_policy, {"pi": [[1.0]]}, InvalidFileError, "'policy' is missing; .* holds pi"),
+        (
+            files.load_policy,
+            {"policy": [1.0]},
+            InvalidPolicyError,
+            r"policy has shape \[1\], expected \[S, A\] .* or \[H, S, A\]",
+        ),
+        (
+            files.load_policy,
+            {"policy": [[0.5, 0.4]]},
+            InvalidPolicyError,
+            r"policy\[0\] sums to 0\.9, expected 1",
+        ),
+        (
+            files.load_features,
+            {"features": [1.0]},
+            InvalidUtilityError,
+            r"features has shape \[1\], expected \[S, D\]",
+        ),
+        (
+            files.load_features,
+            {"features": np.zeros((3, 0))},
+            InvalidUtilityError,
+            r"features has shape \[3, 0\], expected \[S, D\]",
+        ),
+        (
+            files.load_features,
+            {"features": [[np.inf]]},
+            InvalidUtilityError,
+            r"features\[0, 0\] is inf, expected a finite number",
+        ),
+        (
+            files.load_trajectories,
+            {"states": [[0]]},
+            InvalidFileError,
+            "'actions' is missing; the file holds states",
+        ),
+        (
+            files.load_trajectories,
+            {"states": [[0]], "actions": [[0, 1]]},
+            InvalidTrajectoryError,
+            r"states has shape \[1, 1\] and actions \[1, 2\]",
+        ),
+    ],
+)
+def test_other_bad_files_get_one_clear_error_with_their_name(
+    tmp_path: Path,
+    load: Callable[[Path], Any],
+    arrays: dict[str, Any],
+    error: type[GoalmeterError],
+    message: str,
+) -> None:
+    path = tmp_path / "bad.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(error, match=rf"bad\.npz: .*{message}"):
+        load(path)
+
+
+@pytest.mark.parametrize("save", [files.save_policy, files.save_features])
+def test_what_could_not_be_read_back_is_not_written(
+    tmp_path: Path, save: Callable[[Any, Path], Path]
+) -> None:
+    with pytest.raises(GoalmeterError, match=r"has shape \[1\]"):
+        save([1.0], tmp_path / "x.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mdp.npz"
+    with pytest.raises(InvalidFileError, match=r"mdp\.npz: there is no such file; check the path"):
+        files.load_mdp(path)
+    with pytest.raises(InvalidFileError, match="cannot be read: Is a directory"):
+        files.load_mdp(tmp_path)
+    np.save(tmp_path / "single.npy", np.zeros(3))
+    with pytest.raises(InvalidFileError, match=r"a single array \(\.npy\).*numpy\.savez\(path"):
+        files.load_mdp(tmp_path / "single.npy")
+    for content in (b"", b"transition = 3", b"PK\x03\x04 and no more", pickle.dumps(GOOD)):
+        path.write_bytes(content)
+        with pytest.raises(InvalidFileError, match=r"not an \.npz archive, or a damaged one; wri"):
+            files.load_mdp(path)
+
+
+def test_a_pickle_in_disguise_is_not_run(tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> Any:
+            return Path.touch, (tmp_path / "sprung",)
+
+    path = tmp_path / "mdp.npz"
+    np.savez(path, **{**GOOD, "reward": np.array([Trap(), Trap()], dtype=object)})
+    with pytest.raises(InvalidFileError, match="unpickling a file can run any code"):
+        files.load_mdp(path)
+    path.write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(InvalidFileError, match=r"not an \.npz archive"):
+        files.load_mdp(path)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_damaged_archives_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mdp.npz"
+    np.savez(path, **GOOD)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidFileError, match=r"not an \.npz archive, or a damaged one"):
+        files.load_mdp(path)
+    # A flipped bit among the numbers, which only the checksum can tell.
+    position = whole.index(np.array([0, 1]).tobytes())
+    path.write_bytes(whole[:position] + b"\x01" + whole[position + 1 :])
+    with pytest.raises(InvalidFileError, match="'reward' is damaged and cannot be read"):
+        files.load_mdp(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("policy", b"no array at all")
+    with pytest.raises(InvalidFileError, match="'policy' holds bytes that are no array"):
+        files.load_policy(path)

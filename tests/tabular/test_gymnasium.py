@@ -1,0 +1,277 @@
+"""MDPs from Gymnasium: the same returns as in the environment, and clear refusals."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidModelError,
+    InvalidParameterError,
+    MissingExtraError,
+)
+from goalmeter._types import FloatArray
+from goalmeter.tabular import TabularMDP, expected_return, optimal_policy
+from goalmeter.tabular.gymnasium_table import mdp_from_gymnasium
+
+gymnasium = pytest.importorskip("gymnasium")
+
+Outcome = tuple[float, int, float, bool]
+
+
+class Table(gymnasium.Env[int, int]):  # type: ignore[name-defined, misc]
+    """An environment that is nothing but its table."""
+
+    def __init__(self, P: Any, start: Any = None) -> None:
+        self.P = P
+        if start is not None:
+            self.initial_state_distrib = np.array(start)
+
+
+def literal_return(env: Any, policy: FloatArray, horizon: int) -> float:
+    """Expected return by the environment's own rules: the episode ends when it terminates."""
+    table, n_states = env.unwrapped.P, len(env.unwrapped.P)
+    later = [0.0] * n_states
+    for _ in range(horizon):
+        now = [0.0] * n_states
+        for s in range(n_states):
+            for a in range(len(table[s])):
+                for p, z, r, terminated in table[s][a]:
+                    now[s] += policy[s, a] * p * (r + (0.0 if terminated else later[z]))
+        later = now
+    return float(np.dot(env.unwrapped.initial_state_distrib, later))
+
+
+def random_policy(mdp: TabularMDP, seed: int = 0) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(mdp.n_actions), size=mdp.n_states)
+
+
+# --- The environments -----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "options", "horizon", "size"),
+    [
+        ("FrozenLake-v1", {}, 100, (16, 4)),
+        ("FrozenLake-v1", {"is_slippery": False}, 100, (16, 4)),
+        ("FrozenLake8x8-v1", {"max_episode_steps": 30}, 30, (64, 4)),
+        ("CliffWalking-v1", {"horizon": 15}, 15, (48, 4)),
+        ("CliffWalking-v1", {"is_slippery": True, "horizon": 15}, 15, (48, 4)),
+        ("Taxi-v4", {"horizon": 12}, 12, (500, 6)),
+        ("Taxi-v4", {"is_rainy": True, "horizon": 12}, 12, (500, 6)),
+    ],
+)
+def test_returns_are_those_of_the_environment(
+    name: str, options: dict[str, Any], horizon: int, size: tuple[int, int]
+) -> None:
+    mdp = TabularMDP.from_gymnasium(name, **options)
+    assert (mdp.horizon, (mdp.n_states, mdp.n_actions)) == (horizon, size)
+    options.pop("horizon", None)
+    env = gymnasium.make(name, **options)
+    policy = random_policy(mdp)
+    assert expected_return(mdp, policy).mean == pytest.approx(
+        literal_return(env, policy, horizon), abs=1e-12
+    )
+    env.close()
+
+
+def test_optimal_returns_are_the_known_ones() -> None:
+    # CliffWalking: up, 11 times right, down, each step costs 1. FrozenLake: Gymnasium's own
+    # registration gives 0.74 as the optimum of the slippery one.
+    for name, options, best in (
+        ("CliffWalking-v1", {"horizon": 50}, -13.0),
+        ("FrozenLake-v1", {}, 0.74),
+        ("FrozenLake-v1", {"is_slippery": False}, 1.0),
+    ):
+        mdp = TabularMDP.from_gymnasium(name, **options)
+        assert expected_return(mdp, optimal_policy(mdp)).mean == pytest.approx(best, abs=5e-3)
+
+
+def test_termination_is_absorbing_and_pays_nothing_more() -> None:
+    mdp = TabularMDP.from_gymnasium("FrozenLake-v1", is_slippery=False)
+    holes_and_goal = [5, 7, 11, 12, 15]
+    stay = mdp.transition.to_dense()[holes_and_goal]
+    assert (stay == np.eye(16)[holes_and_goal][:, None]).all()
+    assert mdp.reward[14, 2] == 1.0  # right, into the goal: paid on the way in
+    assert mdp.reward.sum() == 1.0
+    assert not mdp.active_states()[holes_and_goal].any()
+
+
+def test_an_environment_is_left_as_it_is() -> None:
+    env = gymnasium.make("FrozenLake-v1")
+    env.reset(seed=3)
+    env.step(2)
+    before = env.unwrapped.s
+    assert mdp_from_gymnasium(env).horizon == 100
+    assert env.unwrapped.s == before
+    env.step(2)  # still open
+    env.close()
+
+
+def test_an_environment_made_for_its_table_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+    env = Table([[[(1.0, 0, 0.0, False)]]], [1.0])
+    env.close = lambda: closed.append(True)
+    monkeypatch.setattr(gymnasium, "make", lambda name, **options: env)
+    mdp_from_gymnasium("Table-v0", horizon=1)
+    with pytest.raises(InvalidParameterError, match="no time limit"):
+        mdp_from_gymnasium("Table-v0")
+    assert closed == [True, True]
+
+
+# --- The rules, worked by hand --------------------------------------------------------------------
+# From state 0, action 0 stays (reward 1) or ends the episode in state 1 (reward 3), half each;
+# action 1 ends it in state 1 (reward 2).
+ENDING: list[list[list[Outcome]]] = [
+    [[(0.5, 0, 1.0, False), (0.5, 1, 3.0, True)], [(1.0, 1, 2.0, True)]],
+    [[(1.0, 1, 9.0, True)], [(1.0, 0, 9.0, False)]],
+]
+
+
+def test_rewards_are_expected_and_the_last_state_absorbs() -> None:
+    mdp = mdp_from_gymnasium(Table(ENDING, [1.0, 0.0]), horizon=2)
+    assert mdp.transition.to_dense().tolist() == [[[0.5, 0.5], [0, 1]], [[0, 1], [0, 1]]]
+    assert mdp.reward.tolist() == [[2.0, 2.0], [0.0, 0.0]]  # 0.5 * 1 + 0.5 * 3 = 2
+
+
+@pytest.mark.parametrize("why", ["a transition that goes on", "a start"])
+def test_a_last_state_that_is_also_visited_gets_a_state_behind_it(why: str) -> None:
+    # State 1 is the last state of some episodes and an ordinary one of others: what follows it
+    # depends on how it was entered, so the end needs a state of its own.
+    table = [[*row] for row in ENDING]
+    start = [1.0, 0.0]
+    if why == "a start":
+        start = [0.5, 0.5]
+    else:
+        table[0][1] = [(1.0, 1, 2.0, False)]
+    mdp = mdp_from_gymnasium(Table(table, start), horizon=3)
+    P = mdp.transition.to_dense()
+    assert mdp.n_states == 3
+    assert P[0, 0].tolist() == [0.5, 0.0, 0.5]
+    assert P[0, 1].tolist() == ([0, 0, 1] if why == "a start" else [0, 1, 0])
+    assert P[1].tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert P[2].tolist() == [[0, 0, 1], [0, 0, 1]]
+    assert mdp.reward.tolist() == [[2.0, 2.0], [9.0, 9.0], [0.0, 0.0]]
+    assert mdp.initial.tolist() == [*start, 0.0]
+    policy = random_policy(mdp)
+    expected = literal_return(Table(table, start), policy, 3)
+    assert expected_return(mdp, policy).mean == pytest.approx(expected, abs=1e-14)
+
+
+def test_repeated_outcomes_are_added_up() -> None:
+    listed = [(0.25, 0, 1.0, False), (0.25, 1, 0.0, False), (0.5, 0, 2.0, False)]
+    mdp = mdp_from_gymnasium(Table({0: [listed], 1: [[(1.0, 1, 0.0, False)]]}, [1, 0]), horizon=1)
+    assert mdp.transition.to_dense()[0, 0].tolist() == [0.75, 0.25]
+    assert mdp.transition.n_entries == 3
+    assert mdp.reward[0, 0] == 0.25 * 1.0 + 0.5 * 2.0
+
+
+def test_an_outcome_of_probability_0_ends_nothing() -> None:
+    listed = [(1.0, 1, 1.0, False), (0.0, 1, 0.0, True)]
+    mdp = mdp_from_gymnasium(Table([[listed], [[(1.0, 0, 1.0, False)]]], [1, 0]), horizon=4)
+    assert mdp.transition.to_dense().tolist() == [[[0, 1]], [[1, 0]]]
+
+
+def test_initial_and_horizon_can_be_given() -> None:
+    mdp = mdp_from_gymnasium(Table(ENDING), initial=0, horizon=2)
+    assert mdp.initial.tolist() == [1.0, 0.0]
+    mdp = TabularMDP.from_gymnasium("CliffWalking-v1", max_episode_steps=7)
+    assert mdp.horizon == 7
+    mdp = TabularMDP.from_gymnasium("FrozenLake-v1", initial=14, horizon=3)
+    assert (mdp.horizon, mdp.initial[14]) == (3, 1.0)
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+STAY: list[Outcome] = [(1.0, 0, 0.0, False)]
+
+
+@pytest.mark.parametrize(
+    ("env", "options", "error", "message"),
+    [
+        (
+            "CartPole-v1",
+            {},
+            InvalidModelError,
+            r"CartPole-v1: .* does not expose its transition .*build TabularMDP\(transition, rew",
+        ),
+        ("Blackjack-v1", {}, InvalidModelError, "Blackjack-v1: .* does not expose its transition"),
+        (
+            "Taxi-v4",
+            {"fickle_passenger": True},
+            InvalidModelError,
+            "Taxi-v4: with fickle_passenger=True the destination changes outside the table",
+        ),
+        (
+            "CliffWalking-v1",
+            {},
+            InvalidParameterError,
+            "CliffWalking-v1: the environment has no time limit.*give horizon=H",
+        ),
+        ("FrozenLake-v1", {"horizon": 0}, InvalidParameterError, "FrozenLake-v1: horizon is 0"),
+        (
+            "FrozenLake-v1",
+            {"initial": 16},
+            InvalidModelError,
+            "initial is state 16, exp",
+        ),
+        ("NoSuchLake-v1", {}, InvalidParameterError, "gymnasium cannot make 'NoSuchLake-v1': "),
+        ("Taxi-v4", {"colour": 1}, InvalidParameterError, "cannot make 'Taxi-v4': .*colour"),
+        (3, {}, InvalidParameterError, "env is of type int, expected the id of a Gymnasium"),
+        (
+            Table([[STAY]], [1.0]),
+            {"is_slippery": True},
+            InvalidParameterError,
+            "got is_slippery with an environment that is already made",
+        ),
+        (
+            Table([[STAY]]),
+            {"horizon": 1},
+            InvalidModelError,
+            r"Table: .* does not tell where episodes start .*give initial=.* \[1\]",
+        ),
+        (Table({}, []), {}, InvalidModelError, r"P is indexed by \[\], expected the states 0, 1"),
+        (Table(7, []), {}, InvalidModelError, "P is indexed by .*, expected the states 0, 1"),
+        (Table({1: [STAY]}, [1]), {}, InvalidModelError, r"P is indexed by \[1\], expected the st"),
+        (
+            Table([[STAY], [STAY, STAY]], [1, 0]),
+            {},
+            InvalidModelError,
+            r"P\[1\] is indexed by \[0, 1\], expected the actions 0, .* the same in every state",
+        ),
+        (Table([[[]]], [1]), {}, InvalidModelError, r"P\[0\]\[0\] is \[\], expected a list of out"),
+        (
+            Table([[[(1.0, 0)]]], [1]),
+            {},
+            InvalidModelError,
+            r"P\[0\]\[0\]\[0\] is \(1\.0, 0\), expected \(probability, next state, reward, term",
+        ),
+        (
+            Table([[[(1.0, 1, 0.0, False)]]], [1]),
+            {},
+            InvalidModelError,
+            r"P\[0\]\[0\]\[0\] leads to state 1, expected 0\.\.0",
+        ),
+        (
+            Table([[[(0.9, 0, 0.0, False)]]], [1]),
+            {"horizon": 1},
+            InvalidModelError,
+            r"Table: probability\[0, 0\] sums to 0\.9, expected 1",
+        ),
+    ],
+)
+def test_a_clear_refusal(
+    env: Any, options: dict[str, Any], error: type[GoalmeterError], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        mdp_from_gymnasium(env, **options)
+
+
+def test_without_gymnasium_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'goalmeter\[rl\]'"):
+        mdp_from_gymnasium("FrozenLake-v1")

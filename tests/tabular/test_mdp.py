@@ -1,0 +1,319 @@
+"""`TabularMDP`: what it refuses and how it says so, that it never changes, and how it reads."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tabular.worlds import World, few, random_world, successor_lists, worlds
+
+from goalmeter._errors import GoalmeterError, InvalidModelError, InvalidParameterError
+from goalmeter.tabular import TabularMDP, transition
+
+# Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
+P = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]]
+R = [0, 1]
+
+
+def changed(index: tuple[int, ...], value: float) -> Any:
+    array = np.array(P, dtype=float)
+    array[index] = value
+    return array
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            {"transition": np.zeros((2, 2))},
+            InvalidModelError,
+            r"transition has shape \[2, 2\], expected \[S, A, S\].*\(next_state, probability\)",
+        ),
+        (
+            {"transition": np.zeros((2, 2, 3))},
+            InvalidModelError,
+            r"transition has shape \[2, 2, 3\], expected \[S, A, S\]",
+        ),
+        (
+            {"transition": np.zeros((2, 0, 2))},
+            InvalidModelError,
+            "transition has 2 states and 0 actions, expected at least one each",
+        ),
+        (
+            {"transition": changed((0, 1, 1), 0.97)},
+            InvalidModelError,
+            r"transition\[0, 1\] sums to 0\.97, expected 1 \(tolerance 1e-09\); divide each row",
+        ),
+        (
+            {"transition": changed((0, 1, 1), 1 + 1e-8)},
+            InvalidModelError,
+            r"transition\[0, 1\] sums to 1\.00000001, expected 1",
+        ),
+        (
+            {"transition": [[[1.5, -0.5], [0, 1]], [[0, 1], [0, 1]]]},
+            InvalidModelError,
+            r"transition\[0, 0, 1\] is -0\.5, expected a probability in \[0, 1\]",
+        ),
+        (
+            {"transition": changed((1, 0, 0), np.nan)},
+            InvalidModelError,
+            r"transition\[1, 0, 0\] is nan, expected a finite number",
+        ),
+        (
+            {"transition": "nonsense"},
+            InvalidModelError,
+            "transition is not an array of numbers: could not convert",
+        ),
+        (
+            {"transition": ([[[0], [1]], [[1], [1]]], [[[1.0, 0]], [[1.0, 0]]])},
+            InvalidModelError,
+            r"next_state has shape \[2, 2, 1\] and probability \[2, 1, 2\], expected the same",
+        ),
+        (
+            {"transition": ([[[0], [1]], [[1]]], np.ones((2, 2, 1)))},
+            InvalidModelError,
+            "next_state is not an array of numbers",
+        ),
+        (
+            {"transition": (np.ones((2, 2, 1)), np.ones((2, 2, 1)))},
+            InvalidModelError,
+            "next_state has type float64, expected integers",
+        ),
+        (
+            {"transition": (np.zeros((2, 2, 0), dtype=int), np.zeros((2, 2, 0)))},
+            InvalidModelError,
+            r"next_state lists no successor \(K = 0\)",
+        ),
+        (
+            {"transition": ([[[0], [2]], [[1], [1]]], np.ones((2, 2, 1)))},
+            InvalidModelError,
+            r"next_state\[0, 1, 0\] is 2, expected a state in 0\.\.1",
+        ),
+        (
+            {"transition": ([[[0], [-1]], [[1], [1]]], np.ones((2, 2, 1)))},
+            InvalidModelError,
+            r"next_state\[0, 1, 0\] is -1, expected a state in 0\.\.1",
+        ),
+        (
+            {"transition": ([[[0], [1]], [[1], [1]]], [[[1.0], [0.9]], [[1.0], [1.0]]])},
+            InvalidModelError,
+            r"probability\[0, 1\] sums to 0\.9, expected 1",
+        ),
+        (
+            {"transition": ([[[0], [1]], [[1], [1]]], [[[1.0], [np.inf]], [[1.0], [1.0]]])},
+            InvalidModelError,
+            r"probability\[0, 1, 0\] is inf, expected a finite number",
+        ),
+        (
+            {"reward": [0, 1, 2]},
+            InvalidModelError,
+            r"reward has shape \[3\], expected \[2\] .* or \[2, 2\]",
+        ),
+        ({"reward": [0, np.nan]}, InvalidModelError, r"reward\[1\] is nan, expected a finite"),
+        ({"reward": [0, np.inf]}, InvalidModelError, r"reward\[1\] is inf, expected a finite"),
+        ({"reward": np.array([0, 1j])}, InvalidModelError, "reward is not .* complex numbers"),
+        ({"reward": ["a", "b"]}, InvalidModelError, "reward is not an array of numbers"),
+        ({"initial": 2}, InvalidModelError, r"initial is state 2, expected 0\.\.1"),
+        ({"initial": -1}, InvalidModelError, r"initial is state -1, expected 0\.\.1"),
+        (
+            {"initial": [1, 0, 0]},
+            InvalidModelError,
+            r"initial has shape \[3\], expected a state \(an integer\) or a distribution .* \[2\]",
+        ),
+        ({"initial": 0.5}, InvalidModelError, r"initial has shape \[\], expected a state"),
+        ({"initial": [0.5, 0.4]}, InvalidModelError, r"initial sums to 0\.9, expected 1"),
+        ({"initial": [1.5, -0.5]}, InvalidModelError, r"initial\[1\] is -0\.5, expected a prob"),
+        ({"initial": [[0, 1], [1]]}, InvalidModelError, "initial is not an array of numbers"),
+        ({"horizon": 0}, InvalidParameterError, "horizon is 0, expected a whole number of dec"),
+        ({"horizon": -3}, InvalidParameterError, "horizon is -3, expected a whole number"),
+        ({"horizon": 2.5}, InvalidParameterError, r"horizon is 2\.5, expected a whole number"),
+        ({"horizon": True}, InvalidParameterError, "horizon is True, expected a whole number"),
+        ({"horizon": "many"}, InvalidParameterError, "horizon is 'many', expected a whole number"),
+        ({"horizon": np.nan}, InvalidParameterError, "horizon is nan, expected a whole number"),
+        ({"horizon": np.inf}, InvalidParameterError, "horizon is inf, expected a whole number"),
+        ({"discount": 0.0}, InvalidParameterError, r"discount is 0\.0, expected .* \(0, 1\]"),
+        ({"discount": 1.5}, InvalidParameterError, r"discount is 1\.5, expected a number in"),
+        ({"discount": np.nan}, InvalidParameterError, "discount is nan, expected a number in"),
+        ({"discount": "0.9"}, InvalidParameterError, r"discount is '0\.9', expected a number in"),
+        (
+            {"horizon": None},
+            InvalidParameterError,
+            "horizon is missing and discount is 1.*give horizon=H .* or discount < 1",
+        ),
+    ],
+)
+def test_bad_input_gets_one_clear_error(
+    arguments: dict[str, Any], error: type[GoalmeterError], message: str
+) -> None:
+    good = {"transition": P, "reward": R, "horizon": 3}
+    with pytest.raises(error, match=message):
+        TabularMDP(**{**good, **arguments})
+
+
+def test_rows_may_miss_one_by_a_billionth() -> None:
+    assert TabularMDP(changed((0, 1, 1), 1 + 5e-10), R, horizon=3).n_states == 2
+
+
+def test_whole_floats_and_numpy_integers_are_horizons() -> None:
+    assert TabularMDP(P, R, horizon=3.0).horizon == 3  # type: ignore[arg-type]
+    mdp = TabularMDP(P, R, horizon=np.int64(3), initial=np.uint8(1))  # type: ignore[arg-type]
+    assert (type(mdp.horizon), mdp.initial.tolist()) == (int, [0.0, 1.0])
+
+
+# --- Immutability ---------------------------------------------------------------------------------
+def test_nothing_can_be_set() -> None:
+    mdp = TabularMDP(P, R, horizon=3)
+    with pytest.raises(AttributeError, match=r"immutable, so 'horizon' .*mdp\.replace\(horizon="):
+        mdp.horizon = 4
+    for array in (mdp.reward, mdp.initial, mdp.active_states()):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7.0
+
+
+@pytest.mark.parametrize("dense_entries", [0, 10**6])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n_actions", [1, 2])
+def test_changing_the_callers_arrays_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, dense_entries: int, sparse: bool, n_actions: int
+) -> None:
+    monkeypatch.setattr(transition, "DENSE_ENTRIES", dense_entries)
+    world = random_world(1, n_actions=n_actions)
+    given_transition = successor_lists(world.P, np.random.default_rng(2)) if sparse else (world.P,)
+    mdp = world.mdp(transition=given_transition if sparse else world.P)
+    before = mdp.transition.to_dense(), mdp.reward.copy(), mdp.initial.copy()
+    for array in (*given_transition, world.R, world.mu):
+        array[:] = 0
+    after = mdp.transition.to_dense(), mdp.reward, mdp.initial
+    assert all((x == y).all() for x, y in zip(before, after, strict=True))
+    matrix = mdp.transition.blocks[0].matrix
+    with pytest.raises(ValueError, match="read-only"):
+        (matrix if isinstance(matrix, np.ndarray) else matrix.data)[...] = 0
+
+
+def test_replace_makes_a_changed_copy_that_shares_the_rest() -> None:
+    mdp = TabularMDP(P, R, horizon=3)
+    other = mdp.replace(horizon=None, discount=0.5, initial=1)
+    assert (mdp.horizon, mdp.discount, mdp.initial.tolist()) == (3, 1.0, [1.0, 0.0])
+    assert (other.horizon, other.discount, other.initial.tolist()) == (None, 0.5, [0.0, 1.0])
+    assert other.transition is mdp.transition
+    with pytest.raises(InvalidParameterError, match="replace got 'horizn', expected one of trans"):
+        mdp.replace(horizn=4)
+
+
+def test_an_mdp_is_not_pickled() -> None:
+    mdp = TabularMDP(P, R, horizon=3)
+    for attempt in (pickle.dumps, copy.copy):
+        with pytest.raises(TypeError, match=r"not pickled; write it with mdp\.to_npz"):
+            attempt(mdp)
+
+
+# --- Reading --------------------------------------------------------------------------------------
+def test_repr_says_what_there_is() -> None:
+    mdp = TabularMDP(P, R, horizon=3)
+    text = "TabularMDP(2 states, 2 actions, 4 transitions, reward [S] in [0, 1], horizon 3)"
+    assert repr(mdp) == text
+    changes = {"reward": [[0, 1], [2, -3.25]], "horizon": None, "discount": 0.9}
+    assert repr(mdp.replace(**changes)) == (
+        "TabularMDP(2 states, 2 actions, 4 transitions, reward [S, A] in [-3.25, 2], "
+        "infinite horizon, discount 0.9)"
+    )
+
+
+def test_active_states_are_those_whose_actions_differ() -> None:
+    assert TabularMDP(P, R, horizon=3).active_states().tolist() == [1.0, 0.0]
+
+
+@given(world=worlds(), seed=st.integers(0, 99), block=st.sampled_from([1, 2, 10**6]))
+@few
+def test_every_way_of_storing_holds_the_same_transitions(
+    world: World, seed: int, block: int
+) -> None:
+    lists = successor_lists(world.P, np.random.default_rng(seed))
+    for entries in (0, 10**6):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(transition, "BLOCK_STATES", block)
+            patch.setattr(transition, "DENSE_ENTRIES", entries)
+            for form in (world.P, lists):
+                stored = world.mdp(transition=form).transition
+                np.testing.assert_allclose(stored.to_dense(), world.P, atol=1e-15)
+                assert stored.n_entries == np.count_nonzero(world.P)
+                again = world.mdp(transition=stored.to_successors()).transition
+                np.testing.assert_allclose(again.to_dense(), world.P, atol=1e-15)
+                for s, a in np.ndindex(world.P.shape[:2]):
+                    after, probability = stored.successors(s, a)
+                    row = np.zeros(len(world.P))
+                    row[after] = probability
+                    np.testing.assert_allclose(row, world.P[s, a], atol=1e-15)
+                differ = [np.ptp(rows, axis=0).max() > 0 for rows in world.P]
+                assert stored.actions_differ().tolist() == differ
+
+
+@given(world=worlds(), block=st.sampled_from([1, 2, 10**6]), seed=st.integers(0, 99))
+@few
+def test_products_are_the_sums_they_stand_for(world: World, block: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n_states, n_actions, _ = world.P.shape
+    values, mass = rng.normal(size=(n_states, 2)), rng.random((n_actions, n_states, 2))
+    policy = world.policy[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transition, "BLOCK_STATES", block)
+        stored = world.mdp().transition
+        expected = np.einsum("saz,zk->ask", world.P, values)
+        np.testing.assert_allclose(stored.expect_all(values), expected, atol=1e-14)
+        arrived = np.einsum("saz,ask->zk", world.P, mass)
+        np.testing.assert_allclose(stored.push(mass), arrived, atol=1e-14)
+        under = np.einsum("saz,sa->sz", world.P, policy)
+        np.testing.assert_allclose(stored.under(policy.T).toarray(), under, atol=1e-14)
+
+
+def test_a_large_sparse_world_is_never_made_dense() -> None:
+    # Dense, the transitions alone would take 8 * 2 * 10^10 bytes.
+    n_states = 100_000
+    after = np.stack([np.arange(n_states), (np.arange(n_states) + 1) % n_states], axis=1)
+    lists = (after[:, :, None], np.ones((n_states, 2, 1)))
+    mdp = TabularMDP(lists, np.zeros(n_states), horizon=3)
+    assert mdp.transition.n_entries == 2 * n_states
+    assert mdp.transition.nbytes < 64 * n_states
+    assert mdp.active_states().all()
+
+
+# --- Threads --------------------------------------------------------------------------------------
+def test_the_number_of_threads_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOALMETER_THREADS", "two")
+    with pytest.raises(InvalidParameterError, match="GOALMETER_THREADS is 'two', expected a whole"):
+        transition.thread_count()
+    monkeypatch.setenv("GOALMETER_THREADS", "3")
+    assert transition.thread_count() == 3
+    monkeypatch.delenv("GOALMETER_THREADS")
+    assert transition.thread_count() >= 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_can_use_threads_too() -> None:
+    # The threads of a pool do not survive a fork; a pool that does would wait for ever.
+    program = """
+import os, signal, warnings
+import numpy as np
+from goalmeter.tabular import TabularMDP, occupancy, transition, uniform_policy
+warnings.simplefilter("ignore")  # Python itself warns of forks with threads
+transition.BLOCK_STATES = 2
+after = np.arange(8).reshape(8, 1, 1)
+mdp = TabularMDP((after, np.ones((8, 1, 1))), np.zeros(8), horizon=3)
+mdp.active_states(), occupancy(mdp, uniform_policy(mdp))
+if os.fork() == 0:
+    signal.alarm(20)
+    occupancy(mdp, uniform_policy(mdp))
+    os._exit(0)
+assert os.wait()[1] == 0
+"""
+    environment = {**os.environ, "GOALMETER_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment, timeout=60)

@@ -1,0 +1,101 @@
+"""Occupancy: by hand, against all paths, and its mass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.paths import discounted_occupancy, occupancy_by_loops, occupancy_by_paths
+from tabular.worlds import World, few, random_world, worlds
+
+from goalmeter._errors import InvalidPolicyError
+from goalmeter.tabular import TabularMDP, _linear, occupancy, transition
+
+# Action 0 stays, action 1 goes to state 1 (which both keep).
+STEP = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
+
+
+def test_by_hand() -> None:
+    # Leaving with probability 3/4 at each decision: 1, 1/4, 1/16 are still there.
+    expected = [[1, 0], [1 / 4, 3 / 4], [1 / 16, 15 / 16]]
+    np.testing.assert_array_equal(occupancy(STEP, [[0.25, 0.75], [1.0, 0.0]]), expected)
+
+
+def test_the_infinite_problem_by_hand() -> None:
+    # Visits to state 0: sum_t (1/2 * 1/4)^t = 8/7; all visits together: 1 / (1 - 1/2) = 2.
+    mdp = STEP.replace(horizon=None, discount=0.5)
+    visits = occupancy(mdp, [[0.25, 0.75], [1.0, 0.0]])
+    np.testing.assert_allclose(visits, [8 / 7, 6 / 7], rtol=1e-15)
+
+
+@given(world=worlds(max_states=3, max_horizon=3))
+@few
+def test_it_is_the_sum_over_all_paths(world: World) -> None:
+    expected = occupancy_by_paths(world.P, world.policy, world.mu, world.horizon).sum(axis=2)
+    np.testing.assert_allclose(occupancy(world.mdp(), world.policy), expected, atol=1e-14)
+
+
+@given(world=worlds(), block=st.sampled_from([1, 2, 10**6]))
+@few
+def test_it_is_the_forward_recursion_in_blocks_of_any_size(world: World, block: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transition, "BLOCK_STATES", block)
+        got = occupancy(world.mdp(), world.policy[0])
+    loops = occupancy_by_loops(world.P, world.policy[0], world.mu, world.horizon)
+    np.testing.assert_allclose(got, loops.sum(axis=2), atol=1e-14)
+
+
+@given(
+    world=worlds(max_horizon=1), discount=st.sampled_from([0.1, 0.5, 0.95]), direct=st.booleans()
+)
+@few
+def test_the_infinite_problem_is_the_discounted_sum(
+    world: World, discount: float, direct: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if not direct:
+            patch.setattr(_linear, "DIRECT_STATES", 0)
+        got = occupancy(world.mdp(horizon=None, discount=discount), world.policy[0])
+    expected = discounted_occupancy(world.P, world.policy[0], world.mu, discount).sum(axis=1)
+    np.testing.assert_allclose(got, expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_mass_is_neither_lost_nor_made(monkeypatch: pytest.MonkeyPatch, direct: bool) -> None:
+    if not direct:
+        monkeypatch.setattr(_linear, "DIRECT_STATES", 0)
+    world = random_world(0, n_states=30)
+    finite = occupancy(world.mdp(horizon=5000), world.policy[0])
+    np.testing.assert_allclose(finite.sum(axis=1), 1.0, atol=1e-11)
+    for discount in (0.5, 0.9, 0.999):
+        visits = occupancy(world.mdp(horizon=None, discount=discount), world.policy[0])
+        assert visits.min() >= 0
+        assert visits.sum() * (1 - discount) == pytest.approx(1.0, abs=1e-11)
+
+
+@pytest.mark.parametrize("discount", [0.99, 0.99999])
+def test_a_corridor_too_long_for_krylov_steps(
+    monkeypatch: pytest.MonkeyPatch, discount: float
+) -> None:
+    # One step right at each decision: state s < S - 1 is visited once, at time s.
+    monkeypatch.setattr(_linear, "DIRECT_STATES", 0)
+    n_states = 2000
+    after = np.minimum(np.arange(n_states) + 1, n_states - 1).reshape(-1, 1, 1)
+    mdp = TabularMDP((after, np.ones(after.shape)), np.zeros(n_states), discount=discount)
+    expected = discount ** np.arange(n_states)
+    expected[-1] /= 1 - discount
+    error = occupancy(mdp, np.ones((n_states, 1))) - expected
+    assert np.abs(error).sum() < 1e-10 * expected.sum()
+
+
+def test_arguments_are_left_as_they_are() -> None:
+    world = random_world(1)
+    policy = world.policy.copy()
+    occupancy(world.mdp(), policy)
+    np.testing.assert_array_equal(policy, world.policy)
+
+
+def test_a_policy_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(InvalidPolicyError, match=r"policy has shape \[2, 3\], expected \[2, 2\]"):
+        occupancy(STEP, np.full((2, 3), 1 / 3))

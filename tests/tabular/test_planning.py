@@ -1,0 +1,369 @@
+"""Soft planning: by hand, against the literal definitions, at the extremes, and its laws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.soft_policy import soft_policy, soft_policy_discounted
+from tabular.worlds import World, few, random_world, worlds
+
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidParameterError,
+    InvalidPolicyError,
+    InvalidUtilityError,
+)
+from goalmeter._types import FloatArray
+from goalmeter.tabular import (
+    TabularMDP,
+    _linear,
+    expected_return,
+    occupancy,
+    optimal_policy,
+    soft_plan,
+    transition,
+    uniform_policy,
+)
+
+RATIONALITIES = [0.0, 1e-8, 0.5, 1.0, -1.0, 7.0, 1e8, -1e8, np.inf, -np.inf]
+
+
+def soft(mdp: TabularMDP, rationality: float, **options: Any) -> FloatArray:
+    """One soft policy, [H, S, A] or [S, A]."""
+    return soft_plan(mdp, rationality, **options).policy()[..., 0]
+
+
+# --- By hand --------------------------------------------------------------------------------------
+# Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
+STEP = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
+
+
+def test_three_decisions_by_hand() -> None:
+    # b = log 2. With W = log sum_a exp(b Q) and nothing after the last decision:
+    #   last    W(0) = log(1 + 1) = log 2          W(1) = log(2 + 2) = log 4
+    #   middle  state 0: exp W is 2 : 4 = 1/3 : 2/3
+    #           W(0) = log(2 + 4) = log 6          W(1) = log(2 * 4 + 2 * 4) = log 16
+    #   first   state 0: 6 : 16 = 3/11 : 8/11
+    expected = [[3 / 11, 8 / 11], [1 / 3, 2 / 3], [1 / 2, 1 / 2]]
+    np.testing.assert_allclose(soft(STEP, np.log(2))[:, 0], expected, rtol=1e-14)
+    np.testing.assert_allclose(soft(STEP, np.log(2))[:, 1], np.full((3, 2), 0.5), rtol=1e-14)
+
+
+def test_two_discounted_decisions_by_hand() -> None:
+    # The second decision's reward is worth 1/2: weights 1 : exp(b / 2) = 1 : sqrt(2) at b = log 2.
+    first = soft(STEP.replace(horizon=2, discount=0.5), np.log(2))[0, 0]
+    np.testing.assert_allclose(first, np.array([1, np.sqrt(2)]) / (1 + np.sqrt(2)), rtol=1e-14)
+
+
+def test_the_limit_counts_the_ways_of_being_optimal() -> None:
+    # From state 0, action 0 leads to state 1 and action 1 to state 2; action 2 gives up. Only one
+    # of three actions leads from state 1 to the prize, each one does from state 2. Both roads
+    # are optimal; as b grows they are taken as 1 : 3, the numbers of optimal ways to go on.
+    P = np.zeros((5, 3, 5))
+    P[0, 0, 1] = P[0, 1, 2] = P[0, 2, 4] = 1.0
+    P[1, 0, 3] = P[1, 1, 4] = P[1, 2, 4] = 1.0
+    P[2, :, 3] = P[3, :, 3] = P[4, :, 4] = 1.0
+    mdp = TabularMDP(P, [0, 0, 0, 1, 0], horizon=3)
+    for b in (np.inf, 1e8):
+        policy = soft(mdp, b)
+        np.testing.assert_allclose(policy[0, 0], [1 / 4, 3 / 4, 0], atol=1e-15)
+        np.testing.assert_allclose(policy[1, 1], [1, 0, 0], atol=1e-15)
+        np.testing.assert_allclose(policy[1, 2], [1 / 3, 1 / 3, 1 / 3], atol=1e-15)
+    # The worst is to miss the prize: give up (three ways on), or be wrong in state 1 (two).
+    np.testing.assert_allclose(soft(mdp, -np.inf)[0, 0], [2 / 5, 0, 3 / 5], atol=1e-15)
+
+
+def test_a_reference_weighs_the_actions() -> None:
+    # Weights 0.9 * 1 : 0.1 * 2 at b = log 2; the last decision is the reference itself.
+    policy = soft(STEP.replace(horizon=2), np.log(2), reference=[[0.9, 0.1], [1.0, 0.0]])
+    np.testing.assert_allclose(policy[0, 0], np.array([0.9, 0.2]) / 1.1, rtol=1e-14)
+    np.testing.assert_allclose(policy[1], [[0.9, 0.1], [1.0, 0.0]], rtol=1e-14)
+
+
+# --- Against the definitions ----------------------------------------------------------------------
+@given(world=worlds(), rationality=st.sampled_from(RATIONALITIES))
+@few
+def test_finite_horizons_match_the_definition(world: World, rationality: float) -> None:
+    expected = soft_policy(world.P, world.R, world.horizon, rationality, world.discount)
+    np.testing.assert_allclose(soft(world.mdp(), rationality), expected, atol=1e-9)
+
+
+@given(world=worlds(), rationality=st.sampled_from(RATIONALITIES), seed=st.integers(0, 99))
+@few
+def test_references_match_the_definition(world: World, rationality: float, seed: int) -> None:
+    # Some actions are forbidden, the best ones among them.
+    rng = np.random.default_rng(seed)
+    reference = rng.dirichlet(np.ones(world.P.shape[1]), size=world.policy.shape[:2])
+    reference[..., 0] *= reference.shape[-1] == 1 or rng.random() < 0.5
+    reference /= reference.sum(axis=-1, keepdims=True)
+    for form in (reference, reference[0]):
+        expected = soft_policy(world.P, world.R, world.horizon, rationality, world.discount, form)
+        got = soft(world.mdp(), rationality, reference=form)
+        np.testing.assert_allclose(got, expected, atol=1e-9)
+        assert (got[np.broadcast_to(form, got.shape) == 0] == 0).all()
+
+
+@given(world=worlds(), seed=st.integers(0, 99))
+@few
+def test_utilities_that_change_with_time_match_the_definition(world: World, seed: int) -> None:
+    shape = world.policy.shape
+    utility = np.random.default_rng(seed).integers(-2, 3, size=shape).astype(float)
+    for given_utility in (utility, utility[..., :1]):
+        full = np.broadcast_to(given_utility, shape)
+        expected = soft_policy(world.P, full, world.horizon, 1.5, world.discount)
+        got = soft(world.mdp(), 1.5, utility=given_utility)
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+
+
+@given(
+    world=worlds(max_horizon=1),
+    rationality=st.sampled_from(RATIONALITIES),
+    discount=st.sampled_from([0.25, 0.5, 0.9]),
+    direct=st.booleans(),
+)
+@few
+def test_the_infinite_problem_matches_plain_iteration(
+    world: World, rationality: float, discount: float, direct: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if not direct:
+            patch.setattr(_linear, "DIRECT_STATES", 0)
+        got = soft(world.mdp(horizon=None, discount=discount), rationality)
+    # Iterated doubles lose about b * 1e-15, so a large b is compared with its own limit.
+    limit = np.copysign(np.inf, rationality) if abs(rationality) > 100 else rationality
+    expected = soft_policy_discounted(world.P, world.R, limit, discount)
+    np.testing.assert_allclose(got, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("rationality", [0.0, 2.0, -2.0, np.inf])
+def test_the_infinite_problem_with_a_reference(
+    monkeypatch: pytest.MonkeyPatch, direct: bool, rationality: float
+) -> None:
+    if not direct:
+        monkeypatch.setattr(_linear, "DIRECT_STATES", 0)
+    world = random_world(8, n_states=5)
+    reference = world.policy[0].copy()
+    reference[:, 0] = 0.0
+    reference /= reference.sum(axis=1, keepdims=True)
+    expected = soft_policy_discounted(world.P, world.R, rationality, 0.9, reference)
+    mdp = world.mdp(horizon=None, discount=0.9)
+    got = soft(mdp, rationality, reference=reference)
+    np.testing.assert_allclose(got, expected, atol=1e-10)
+
+
+def test_a_discount_close_to_1() -> None:
+    world = random_world(4, n_states=5)
+    mdp = world.mdp(horizon=None, discount=0.9999)
+    expected = soft_policy_discounted(world.P, world.R, 0.5, 0.9999)
+    np.testing.assert_allclose(soft(mdp, 0.5), expected, atol=1e-8)
+
+
+@given(world=worlds(max_states=2, max_horizon=3))
+@few
+def test_optimal_policies_are_not_beaten(world: World) -> None:
+    mdp = world.mdp()
+    best = optimal_policy(mdp)
+    assert best.shape == world.policy.shape
+    assert np.isin(best, (0.0, 1.0)).all()
+    top = expected_return(mdp, best).mean
+    n_states, n_actions = world.P.shape[:2]
+    rng = np.random.default_rng(0)
+    for choice in rng.integers(0, n_actions, size=(50, world.horizon, n_states)):
+        assert expected_return(mdp, np.eye(n_actions)[choice]).mean <= top + 1e-12
+    assert expected_return(mdp, soft(mdp, np.inf)).mean == pytest.approx(top, abs=1e-12)
+
+
+def test_ties_go_to_the_lowest_action() -> None:
+    assert optimal_policy(STEP)[:, 0].tolist() == [[0, 1], [0, 1], [1, 0]]
+    assert optimal_policy(STEP.replace(horizon=None, discount=0.9)).tolist() == [[0, 1], [1, 0]]
+    assert optimal_policy(STEP, utility=[1, 0])[:, 0].tolist() == [[1, 0]] * 3
+
+
+# --- The extremes ---------------------------------------------------------------------------------
+@given(world=worlds(max_horizon=4))
+@few
+def test_a_tiny_rationality_is_the_first_order_expansion(world: World) -> None:
+    # pi_b(a | s) = (1 + b (Q(s, a) - mean_a Q(s, a))) / A + O(b^2), Q the uniform policy's values.
+    b, later = 1e-8, np.zeros(len(world.P))
+    reward = world.R if world.R.ndim == 2 else world.R[:, None]
+    policy = soft(world.mdp(), b)
+    for t in reversed(range(world.horizon)):
+        q = world.discount**t * reward + world.P @ later
+        later = q.mean(axis=1)
+        slope = (policy[t] * q.shape[1] - 1) / b
+        np.testing.assert_allclose(slope, q - later[:, None], atol=1e-6)
+
+
+@given(world=worlds(max_horizon=4), sign=st.sampled_from([1.0, -1.0]))
+@few
+def test_a_huge_rationality_is_the_limit(world: World, sign: float) -> None:
+    limit = soft(world.mdp(), sign * np.inf)
+    np.testing.assert_allclose(soft(world.mdp(), sign * 1e8), limit, atol=1e-12)
+
+
+@pytest.mark.parametrize("rationality", RATIONALITIES)
+def test_five_thousand_decisions(rationality: float) -> None:
+    world = random_world(6, n_states=4, n_actions=2)
+    policy = soft(world.mdp(horizon=5000), rationality)
+    assert np.isfinite(policy).all()
+    np.testing.assert_allclose(policy.sum(axis=-1), 1.0, atol=1e-14)
+    # Far from the end the policy no longer depends on the time; near it, not on the start.
+    np.testing.assert_allclose(policy[0], policy[2500], atol=1e-9)
+    short = soft(world.mdp(horizon=20), rationality)
+    np.testing.assert_allclose(policy[-20:], short, atol=1e-9)
+    if abs(rationality) <= 7:
+        expected = soft_policy(world.P, world.R, 5000, rationality)
+        np.testing.assert_allclose(policy, expected, atol=1e-9)
+
+
+def test_late_decisions_of_a_discounted_horizon_still_matter() -> None:
+    # At decision 990 the reward is worth 0.9^991, about 1e-46. It is small, but nothing there
+    # is worth more, so the limit still goes for it, and each decision is whole evidence.
+    mdp = STEP.replace(horizon=1000, discount=0.9)
+    for policy in (soft(mdp, np.inf), optimal_policy(mdp)):
+        assert (policy[:-1, 0] == [0, 1]).all()
+
+
+def test_the_scale_of_the_utility_is_the_inverse_of_the_rationality() -> None:
+    mdp = random_world(2).mdp()
+    for scale in (1e-8, 1e8):
+        scaled = soft(mdp, 1 / scale, utility=scale * mdp.reward)
+        np.testing.assert_allclose(scaled, soft(mdp, 1.0), atol=1e-13)
+
+
+# --- Laws -----------------------------------------------------------------------------------------
+SOME = st.sampled_from([0.7, -2.0, 1e8, np.inf, -np.inf])
+
+
+@given(world=worlds(), rationality=SOME, infinite=st.booleans(), seed=st.integers(0, 99))
+@few
+def test_names_of_states_and_actions_do_not_matter(
+    world: World, rationality: float, infinite: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    changes: dict[str, Any] = {"horizon": None, "discount": 0.8} if infinite else {}
+    n_states, n_actions, _ = world.P.shape
+    s, a = rng.permutation(n_states), rng.permutation(n_actions)
+    P = world.P[s][:, a][:, :, s]
+    R = world.R[s][:, a] if world.R.ndim == 2 else world.R[s]
+    renamed = world.mdp(transition=P, reward=R, **changes)
+    expected = soft(world.mdp(**changes), rationality)[..., s, :][..., a]
+    np.testing.assert_allclose(soft(renamed, rationality), expected, atol=1e-10)
+
+
+@given(world=worlds(), rationality=SOME, infinite=st.booleans(), constant=st.integers(-50, 50))
+@few
+def test_a_constant_reward_more_changes_nothing(
+    world: World, rationality: float, infinite: bool, constant: int
+) -> None:
+    mdp = world.mdp(**({"horizon": None, "discount": 0.8} if infinite else {}))
+    more = mdp.replace(reward=mdp.reward + constant)
+    np.testing.assert_allclose(soft(more, rationality), soft(mdp, rationality), atol=1e-10)
+
+
+@given(world=worlds(), rationality=SOME, infinite=st.booleans())
+@few
+def test_a_negative_rationality_is_the_negated_utility(
+    world: World, rationality: float, infinite: bool
+) -> None:
+    mdp = world.mdp(**({"horizon": None, "discount": 0.8} if infinite else {}))
+    negated = soft(mdp, rationality, utility=-mdp.reward)
+    np.testing.assert_array_equal(soft(mdp, -rationality), negated)
+
+
+@given(world=worlds(), infinite=st.booleans())
+@few
+def test_a_batch_is_its_singles(world: World, infinite: bool) -> None:
+    mdp = world.mdp(**({"horizon": None, "discount": 0.8} if infinite else {}))
+    for batch in (RATIONALITIES, [1.0, 2.0], [-1.0, -np.inf]):
+        together = soft_plan(mdp, batch).policy()
+        alone = np.stack([soft(mdp, b) for b in batch], axis=-1)
+        np.testing.assert_allclose(together, alone, atol=1e-12)
+
+
+@given(world=worlds(), infinite=st.booleans(), block=st.sampled_from([1, 2, 3]))
+@few
+def test_storage_and_blocks_do_not_matter(world: World, infinite: bool, block: int) -> None:
+    changes: dict[str, Any] = {"horizon": None, "discount": 0.8} if infinite else {}
+    expected = soft_plan(world.mdp(**changes), RATIONALITIES).policy()
+    for entries in (0, 10**6):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(transition, "BLOCK_STATES", block)
+            patch.setattr(transition, "DENSE_ENTRIES", entries)
+            mdp = world.mdp(**changes)
+            got = soft_plan(mdp, RATIONALITIES).policy()
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+
+
+def test_the_number_of_threads_does_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transition, "BLOCK_STATES", 7)
+    monkeypatch.setattr(transition, "DENSE_ENTRIES", 0)
+    world = random_world(9, n_states=60, horizon=20)
+    results = []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("GOALMETER_THREADS", threads)
+        mdp = world.mdp()
+        assert len(mdp.transition.blocks) == 9
+        results.append(
+            (
+                soft_plan(mdp, RATIONALITIES).policy(),
+                soft_plan(mdp.replace(horizon=None, discount=0.9), [1.0, np.inf]).policy(),
+                occupancy(mdp, world.policy),
+                np.array(expected_return(mdp, world.policy)),
+                optimal_policy(mdp),
+            )
+        )
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_the_default_reference_and_utility_are_the_explicit_ones() -> None:
+    mdp = random_world(3).mdp()
+    explicit = soft(mdp, 2.0, utility=mdp.reward, reference=uniform_policy(mdp))
+    np.testing.assert_allclose(soft(mdp, 2.0), explicit, atol=1e-14)
+
+
+def test_rationality_0_is_the_reference() -> None:
+    world = random_world(3)
+    policy = soft(world.mdp(), 0.0, reference=world.policy)
+    np.testing.assert_allclose(policy, world.policy, atol=1e-14)
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("rationality", "options", "error", "message"),
+    [
+        (np.nan, {}, InvalidParameterError, "rationality is nan, expected a number or a list"),
+        ("much", {}, InvalidParameterError, "rationality is 'much', expected a number or a list"),
+        ([], {}, InvalidParameterError, r"rationality is \[\], expected a number or a list"),
+        ([[1.0]], {}, InvalidParameterError, "rationality is .*, expected a number or a list"),
+        (
+            1.0,
+            {"utility": [1, 2, 3]},
+            InvalidUtilityError,
+            r"utility has shape \[3\], expected \[2\], \[2, 2\], \[3, 2\] or \[3, 2, 2\]",
+        ),
+        (1.0, {"utility": [0, np.inf]}, InvalidUtilityError, r"utility\[1\] is inf"),
+        (
+            1.0,
+            {"reference": [[1, 0]]},
+            InvalidPolicyError,
+            r"reference has shape \[1, 2\], expected \[2, 2\] \(stationary\) or \[3, 2, 2\]",
+        ),
+    ],
+)
+def test_bad_input_gets_one_clear_error(
+    rationality: Any, options: dict[str, Any], error: type[GoalmeterError], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        soft_plan(STEP, rationality, **options)
+
+
+def test_a_utility_for_the_infinite_problem_has_no_time() -> None:
+    with pytest.raises(InvalidUtilityError, match=r"expected \[2\], \[2, 2\] \(states, actions"):
+        soft_plan(STEP.replace(horizon=None, discount=0.5), 1.0, utility=np.zeros((3, 2)))

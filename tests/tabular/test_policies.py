@@ -1,0 +1,90 @@
+"""Policies: what is refused, and the reference policies of the paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from oracles import cliff_world as oracle
+from tabular.worlds import World, few, worlds
+
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError
+from goalmeter.tabular import TabularMDP, epsilon_greedy, uniform_policy
+from goalmeter.tabular.policies import check_policy, public_policy
+
+FINITE = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
+INFINITE = FINITE.replace(horizon=None, discount=0.5)
+
+
+@given(world=worlds())
+@few
+def test_a_policy_is_stored_action_major_and_comes_back(world: World) -> None:
+    mdp = world.mdp()
+    for policy in (world.policy, world.policy[0]):
+        major = check_policy(mdp, policy)
+        for t, s, a in np.ndindex(world.policy.shape):
+            assert major[min(t, len(major) - 1), a, s] == policy[(t, s, a)[-policy.ndim :]]
+        # A policy of one decision comes back as a stationary one.
+        shown = policy[0] if policy.ndim == 3 and len(policy) == 1 else policy
+        np.testing.assert_array_equal(public_policy(major), shown)
+
+
+@pytest.mark.parametrize(
+    ("mdp", "policy", "message"),
+    [
+        (
+            FINITE,
+            [1.0, 0.0],
+            r"policy has shape \[2\], expected \[2, 2\] \(stationary\) or \[3, 2, 2\] \(time-dep",
+        ),
+        (FINITE, np.full((4, 2, 2), 0.5), r"policy has shape \[4, 2, 2\], expected \[2, 2\]"),
+        (FINITE, [[0.5, 0.5], [0.5, 0.6]], r"policy\[1\] sums to 1\.1, expected 1"),
+        (
+            FINITE,
+            np.array([[[0.5, 0.5]] * 2, [[0.5, 0.5], [1.2, -0.2]], [[0.5, 0.5]] * 2]),
+            r"policy\[1, 1, 1\] is -0\.2, expected a probability in \[0, 1\]",
+        ),
+        (FINITE, [[np.nan, 1], [1, 0]], r"policy\[0, 0\] is nan, expected a finite number"),
+        (FINITE, None, "policy is nan, expected a finite number"),
+        (
+            INFINITE,
+            np.full((3, 2, 2), 0.5),
+            r"policy has shape \[3, 2, 2\], expected \[2, 2\]: the infinite discounted problem "
+            r"takes stationary policies only; give the MDP a horizon",
+        ),
+        (INFINITE, [[1.0, 0.0]], r"policy has shape \[1, 2\], expected \[2, 2\] \(stationary\)$"),
+    ],
+)
+def test_a_policy_that_does_not_fit_is_refused(mdp: TabularMDP, policy: Any, message: str) -> None:
+    with pytest.raises(InvalidPolicyError, match=message):
+        check_policy(mdp, policy)
+
+
+def test_uniform() -> None:
+    assert uniform_policy(FINITE).tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+def test_epsilon_greedy_takes_one_of_the_others() -> None:
+    # With four actions and epsilon = 0.3 each of the three others gets 0.1.
+    greedy = np.array([[0, 0, 1, 0], [1, 0, 0, 0]])
+    expected = [[0.1, 0.1, 0.7, 0.1], [0.7, 0.1, 0.1, 0.1]]
+    np.testing.assert_allclose(epsilon_greedy(greedy, 0.3), expected, rtol=1e-15)
+    np.testing.assert_allclose(epsilon_greedy(greedy, 3 / 4), np.full((2, 4), 1 / 4))
+    np.testing.assert_array_equal(epsilon_greedy(greedy, 0.0), greedy)
+    timed = np.stack([greedy, greedy[::-1]]).astype(float)
+    np.testing.assert_allclose(epsilon_greedy(timed, 0.2), oracle.epsilon_greedy(timed, 0.2))
+    assert epsilon_greedy([[1.0]], 0.5).tolist() == [[1.0]]  # there is no other
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, 1.1, np.nan])
+def test_epsilon_is_a_probability(epsilon: float) -> None:
+    with pytest.raises(InvalidParameterError, match=r"epsilon is .*, expected a probability in"):
+        epsilon_greedy([[1, 0]], epsilon)
+
+
+@pytest.mark.parametrize("policy", [[[0.5, 0.5]], [[1, 1]], [[0, 0]], [[np.nan, 1]]])
+def test_epsilon_greedy_departs_from_a_deterministic_policy(policy: Any) -> None:
+    with pytest.raises(InvalidPolicyError, match="policy is not deterministic, expected one act"):
+        epsilon_greedy(policy, 0.1)
