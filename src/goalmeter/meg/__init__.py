@@ -2,5 +2,10 @@
 
 from goalmeter.meg.known import known_utility as known_utility
 from goalmeter.meg.known import known_utility_many as known_utility_many
+from goalmeter.meg.neural import neural_utility as neural_utility
+from goalmeter.meg.neural import neural_values as neural_values
+from goalmeter.meg.plug_in import mce_plug_in as mce_plug_in
 from goalmeter.meg.result import MegResult as MegResult
+from goalmeter.meg.trajectories import TrajectoryMeg as TrajectoryMeg
+from goalmeter.meg.trajectories import from_trajectories as from_trajectories
 from goalmeter.meg.unknown import unknown_utility as unknown_utility

@@ -24,7 +24,10 @@ from goalmeter.tabular.rewards import Rewards
 class Behaviour(Protocol):
     """Weights of B behaviours in one MDP."""
 
-    mdp: TabularMDP
+    @property
+    def mdp(self) -> TabularMDP:
+        """The world that the behaviour is in."""
+        ...
 
     def weights(self, step: int, states: slice) -> FloatArray:
         """Expected (discounted, for the infinite problem) uses of each action: [A, n, B]."""
@@ -117,9 +120,7 @@ def _pieces(mdp: TabularMDP) -> Iterator[tuple[int, slice]]:
             yield step, block.states
 
 
-def _check_reference(
-    weights: FloatArray, log_prior: FloatArray, step: int, states: slice
-) -> None:
+def _check_reference(weights: FloatArray, log_prior: FloatArray, step: int, states: slice) -> None:
     bad = (weights > 0) & np.isneginf(log_prior)
     if bad.any():
         action, state, _ = np.argwhere(bad)[0]

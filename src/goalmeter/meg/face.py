@@ -56,7 +56,7 @@ def find_face(
         closed = np.log(allowed.astype(np.float64))
     prior = -np.log(model.mdp.n_actions) if model.log_reference is None else model.log_reference
     confined = SoftModel(model.mdp, model.utilities, model.theta, prior + closed)
-    system = NewtonSystem(confined)
+    system = NewtonSystem([(confined, confined.states)])
     for candidate in (step, model.theta):
         direction = system.ignored(candidate)
         if _exposes(model, confined, direction, allowed):

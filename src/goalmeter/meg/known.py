@@ -83,8 +83,10 @@ def known_utility_many(
         InvalidParameterError: numbers of policies and utilities that do not go together.
     """
     given: list[ArrayLike | None] = [None] if utilities is None else list(utilities)
-    if not policies or not given or 1 not in (len(policies), len(given)) and (
-        len(policies) != len(given)
+    if (
+        not policies
+        or not given
+        or (1 not in (len(policies), len(given)) and (len(policies) != len(given)))
     ):
         raise InvalidParameterError(
             f"got {len(policies)} policies and {len(given)} utilities, expected as many of one "

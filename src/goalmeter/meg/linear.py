@@ -30,6 +30,9 @@ _MAX_STEPS = 200
 _NEAR = 1e-2
 # Above this decrement the optimum is far away, and full Newton steps are not to be trusted.
 _FAR = 0.3
+# A step changes no log-probability of an action that the behaviour takes by more than this many
+# nats: a longer one can end on a plateau, where actions are certain and curvature is rounding.
+_REACH = 4.0
 # Occupancies this far below zero, relative to the largest, are zeros that were rounded.
 _ROUNDING = 1e-12
 # The bound holds for utilities whose weights sum to at most this multiple of the found ones'.
@@ -78,21 +81,24 @@ def fit_linear(
     upper, weight = ceiling, 0.0
     visited = np.stack([behaviour.weights(t, ALL)[..., 0].sum(axis=0) for t in range(mdp.steps)])
     far = True
-    for step_count in range(1, _MAX_STEPS + 1):
+    steps = 0
+    while steps < _MAX_STEPS:
+        steps += 1
         gradient = model.gradient(behaviour)
         if far:
             # Where the model hardly goes yet and the behaviour does, Newton steps are wild;
             # counting the behaviour's own visits tames them, and costs only the quadratic end.
-            step = NewtonSystem(model, 0.5 * (model.states + visited)).solve(gradient)
+            step = NewtonSystem([(model, 0.5 * (model.states + visited))]).solve(gradient)
             decrement = float(gradient @ step)
             far = decrement > _FAR
         if not far:
-            step = NewtonSystem(model).solve(gradient)
+            step = NewtonSystem([(model, model.states)]).solve(gradient)
             decrement = float(gradient @ step)
+        psi = dict(model.tangents(step[:, None]))
         if decrement <= _NEAR:
-            psi = dict(model.tangents(step[:, None]))
-            bound, weight = _certificate(model, psi, gradient, step)
-            upper = min(upper, bound)
+            bound, size = _certificate(model, psi, gradient, step)
+            if bound < upper:
+                upper, weight = bound, size
             if upper - value <= tolerance:
                 break
             face = find_face(model, step, psi, behaviour)
@@ -101,19 +107,34 @@ def fit_linear(
                 directions.append(face.direction)
                 value = model.evidence(behaviour)
                 continue
-        better = _line_search(model, behaviour, value, step, decrement)
+        size = min(1.0, _REACH / _longest(psi, behaviour))
+        better = _line_search(model, behaviour, value, step, decrement, size)
         if better is None:
             break
         model, value = better
-    return LinearFit(value, upper, model, directions, weight, step_count)
+    return LinearFit(value, upper, model, directions, weight, steps)
+
+
+def _longest(psi: dict[int, FloatArray], behaviour: Behaviour) -> float:
+    """Largest change of a log-probability, along psi, where the behaviour is."""
+    size = 1e-300
+    for t, change in psi.items():
+        used = behaviour.weights(t, ALL)[..., 0] > 0
+        size = max(size, float(np.abs(change[..., 0][used]).max(initial=0.0)))
+    return size
 
 
 def _line_search(
-    model: SoftModel, behaviour: Behaviour, value: float, step: FloatArray, decrement: float
+    model: SoftModel,
+    behaviour: Behaviour,
+    value: float,
+    step: FloatArray,
+    decrement: float,
+    size: float,
 ) -> tuple[SoftModel, float] | None:
     """The model after a damped step that gains enough, or None if rounding forbids one."""
-    size = 1.0
-    while size > 1e-6:
+    least = 1e-6 * size
+    while size > least:
         trial = SoftModel(
             model.mdp, model.utilities, model.theta + size * step, model.log_reference
         )
@@ -142,7 +163,9 @@ def _certificate(
         tilt = psi[t][..., 0] * share
         weights = policy * moved[t]
         used = weights > 0
-        if (tilt[used] < -1.0 - _ROUNDING).any():
+        # Where a state loses all its mass, the mass of its actions must go too.
+        left = weights + policy * psi[t][..., 0] * model.states[t]
+        if (tilt[used] < -1.0 - _ROUNDING).any() or (left < -_ROUNDING * moved[t].max()).any():
             return np.inf, 0.0
         tilt = np.maximum(tilt, -1.0)
         mass = weights * (1.0 + tilt)

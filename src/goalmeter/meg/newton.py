@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -22,29 +22,32 @@ _CG_STEPS = 400
 
 
 class NewtonSystem:
-    """Solves with the information matrix of a model, on the directions that matter."""
+    """Solves with the information of models that share their weights, where it is not null.
 
-    def __init__(self, model: SoftModel, states: FloatArray | None = None) -> None:
-        """Weigh states by their occupancy under the model, or by `states` [T, S]."""
-        self._model = model
-        self._states = model.states if states is None else states
-        self._direct = model.utilities.n_weights <= DIRECT_WEIGHTS
+    Args:
+        parts: models and the weight of each of their states, [T, S], in the information.
+    """
+
+    def __init__(self, parts: Sequence[tuple[SoftModel, FloatArray]]) -> None:
+        """Nothing is computed before the first solve."""
+        self._parts = parts
+        self._direct = parts[0][0].utilities.n_weights <= DIRECT_WEIGHTS
 
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray]:
-        values, vectors = np.linalg.eigh(self._model.information(self._states))
+        values, vectors = np.linalg.eigh(sum(m.information(states) for m, states in self._parts))
         keep = values > max(_NULL_SHARE * values[-1], _FLOOR)
         return values[keep], vectors[:, keep]
 
     def solve(self, right: FloatArray, *, accuracy: float = 1e-12) -> FloatArray:
-        """v [D] with information . v = right [D]; the shortest where many do."""
+        """V [D] with information . v = right [D]; the shortest where many do."""
         if self._direct:
             values, vectors = self._spectrum
             return np.asarray(vectors @ ((vectors.T @ right) / values))
         return conjugate_gradients(self._curve, right, accuracy)
 
     def _curve(self, direction: FloatArray) -> FloatArray:
-        return self._model.curve(direction, self._states)
+        return np.asarray(sum(m.curve(direction, states) for m, states in self._parts))
 
     def ignored(self, direction: FloatArray) -> FloatArray:
         """The part of a direction [D] along which no policy changes."""

@@ -24,7 +24,7 @@ Evaluate = Callable[[FloatArray], Evidence]
 
 
 def best_rationality(evaluate: Evaluate, at_zero: Evidence) -> FloatArray:
-    """argmax over b in [-inf, inf] of the evidence of B behaviours: [B].
+    """Argmax over b in [-inf, inf] of the evidence of B behaviours: [B].
 
     Args:
         evaluate: evidence at signed rationalities [B]; slopes are with respect to |b|.
@@ -55,6 +55,8 @@ def best_rationality(evaluate: Evaluate, at_zero: Evidence) -> FloatArray:
         inside = np.isfinite(guess) & (guess > low) & (guess < high)
         settled = np.abs(step) <= _STEP_TOLERANCE * size
         settled |= (now.slope == 0) | (high - low <= _STEP_TOLERANCE * size)
-        size = np.where(open_, np.where(settled | inside, np.where(inside, guess, size), middle), size)
+        size = np.where(
+            open_, np.where(settled | inside, np.where(inside, guess, size), middle), size
+        )
         open_ &= ~settled
     return np.asarray(sign * size)

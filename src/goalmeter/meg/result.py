@@ -53,7 +53,7 @@ class MegResult:
 
     @property
     def fraction(self) -> float:
-        """value / maximum, in [0, 1]; 0 where no decision can matter.
+        """Value / maximum, in [0, 1]; 0 where no decision can matter.
 
         This is McFadden's pseudo-R2 of the soft-optimal (logit) model against the reference.
         """
@@ -61,7 +61,7 @@ class MegResult:
 
     @property
     def signed(self) -> float:
-        """value with the sign of the rationality: negative for a policy that pessimises.
+        """Value with the sign of the rationality: negative for a policy that pessimises.
 
         Source: MEG paper (NeurIPS 2024), footnote 4.
         """
@@ -96,8 +96,10 @@ class MegResult:
         }
 
     def __str__(self) -> str:
-        bound = f"certified to {max(self.gap, 0.0):.1g}" if self.certified else (
-            f"upper bound {self.upper_bound:.6g}"
+        bound = (
+            f"certified to {max(self.gap, 0.0):.1g}"
+            if self.certified
+            else (f"upper bound {self.upper_bound:.6g}")
         )
         lines = [
             f"MEG {self.value:.6g} nats ({bound}), {self.fraction:.1%} of {self.maximum:.6g}",

@@ -1,0 +1,169 @@
+"""Maximum-likelihood fits of soft-optimal models to logged trajectories.
+
+With sampled transitions the evidence is the average log-likelihood of the logged actions. It is
+no longer exactly concave (sampled successors differ from expected ones), so the known utility's
+rationality is checked against a scan, and a class's weights are a local maximum, reached
+from 0. A maximum at infinity is reached to within `_DONE` nats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.evidence import Evidence, evidence
+from goalmeter.meg.newton import NewtonSystem
+from goalmeter.meg.rationality import best_rationality
+from goalmeter.meg.samples import Group, curves_by_trajectory
+from goalmeter.meg.soft_model import SoftModel
+from goalmeter.tabular.backup import problem
+from goalmeter.tabular.rewards import Rewards
+
+_DONE = 1e-9
+_MAX_STEPS = 120
+# Multiples of the best rationality at which each trajectory's evidence is worked out.
+_SCAN = np.geomspace(1 / 256, 256, 49)
+_CLOSE = np.linspace(0.0, 2.0, 65)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Weights with the highest likelihood found.
+
+    Attributes:
+        theta: weights [D]; for a known utility, D = 1, its rationality, possibly infinite.
+        models: the fitted model of each group.
+        value: average evidence, nats a trajectory.
+        infinite: whether the maximum lies at infinity.
+        curves: for a known utility, the evidence of each trajectory at a grid of
+            rationalities, [N, G] nats; None for a class.
+    """
+
+    theta: FloatArray
+    models: list[SoftModel]
+    value: float
+    infinite: bool
+    curves: FloatArray | None = None
+
+
+def fit_known(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
+    """The rationality that predicts trajectories best, for classes of one weight."""
+
+    def evaluate(b: FloatArray) -> Evidence:
+        return _sum(
+            [
+                evidence(problem(g.mdp, _utility(g), b, g.log_reference), g.behaviour(w))
+                for g, w in zip(groups, weights, strict=True)
+            ]
+        )
+
+    at_zero = evaluate(np.zeros(1))
+    best = best_rationality(evaluate, at_zero)
+    value = float(evaluate(best).value[0])
+    grid = _grid(best[0], at_zero)
+    curves = np.concatenate([curves_by_trajectory(g, _utility(g), grid) for g in groups])
+    best, value = _highest(evaluate, best, value, grid, curves)
+    infinite = bool(np.isinf(best[0]))
+    if infinite:
+        models = [_limit(g, float(np.sign(best[0]))) for g in groups]
+    else:
+        models = [g.model(best) for g in groups]
+    return Fit(best, models, value, infinite, curves)
+
+
+def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
+    """Weights of a class that predict trajectories best, by damped scoring steps."""
+    behaviours = [g.behaviour(w) for g, w in zip(groups, weights, strict=True)]
+    visits = [g.visits(w) for g, w in zip(groups, weights, strict=True)]
+
+    def evaluate(theta: FloatArray) -> tuple[list[SoftModel], float]:
+        models = [g.model(theta) for g in groups]
+        pairs = zip(models, behaviours, strict=True)
+        return models, float(sum([m.evidence(b) for m, b in pairs]))
+
+    theta = np.zeros(groups[0].utilities.n_weights)
+    models, value = evaluate(theta)
+    last = np.inf
+    for _ in range(_MAX_STEPS):
+        pairs = zip(models, behaviours, strict=True)
+        gradient = np.sum([m.gradient(b) for m, b in pairs], axis=0)
+        step = NewtonSystem(list(zip(models, visits, strict=True))).solve(gradient)
+        last = float(gradient @ step)
+        if last <= _DONE:
+            break
+        size, found = 1.0, None
+        while size > 1e-6 and found is None:
+            trial, reached = evaluate(theta + size * step)
+            if reached >= value + 1e-4 * size * last:
+                found = (theta + size * step, trial, reached)
+            size /= 2
+        if found is None:
+            break
+        theta, models, value = found
+    return Fit(theta, models, value, _diverges(models, visits, step))
+
+
+def _diverges(models: list[SoftModel], visits: list[FloatArray], step: FloatArray) -> bool:
+    """Whether a step at the optimum still changes log-probabilities where the data are."""
+    for model, seen in zip(models, visits, strict=True):
+        for t, psi in model.tangents(step[:, None]):
+            if (np.abs(psi[..., 0]) * (seen[t] > 0)).max() > 0.3:
+                return True
+    return False
+
+
+def _grid(best: float, at_zero: Evidence) -> FloatArray:
+    """Rationalities of both signs, wide apart far out and close around the best one: [G]."""
+    unit = abs(float(at_zero.slope[0])) / max(-float(at_zero.curvature[0]), 1e-300)
+    near = best if np.isfinite(best) and best != 0 else max(unit, 1e-300)
+    wide = _SCAN * abs(near)
+    return np.unique(np.concatenate([[-np.inf, 0.0, np.inf], -wide, wide, near * _CLOSE]))
+
+
+def _highest(
+    evaluate: Callable[[FloatArray], Evidence],
+    best: FloatArray,
+    value: float,
+    grid: FloatArray,
+    curves: FloatArray,
+) -> tuple[FloatArray, float]:
+    """The best rationality of all: the root that was found, or a better one the grid shows."""
+    heights = curves.mean(axis=0)
+    top = int(heights.argmax())
+    if heights[top] <= value + 1e-9:
+        return best, value
+    if not np.isfinite(grid[top]):
+        return grid[top : top + 1], float(heights[top])
+    from scipy.optimize import minimize_scalar
+
+    low, high = grid[max(top - 1, 1)], grid[min(top + 1, len(grid) - 2)]
+    found = minimize_scalar(
+        lambda b: -float(evaluate(np.array([b])).value[0]),
+        bounds=(low, high),
+        method="bounded",
+        options={"xatol": 1e-10 * abs(high - low)},
+    )
+    return np.array([found.x]), -float(found.fun)
+
+
+def _limit(group: Group, sign: float) -> SoftModel:
+    """The model of infinite rationality: free choice among the actions that are optimal."""
+    model = group.model(np.zeros(1))
+    regrets = model.regrets(np.array([sign]))
+    prior = -np.log(group.mdp.n_actions) if group.log_reference is None else group.log_reference
+    confined = replace(group, log_reference=np.where(regrets > 0, -np.inf, prior))
+    return confined.model(np.zeros(1))
+
+
+def _utility(group: Group) -> Rewards:
+    return group.utilities.rewards(np.ones((1, 1)))
+
+
+def _sum(parts: list[Evidence]) -> Evidence:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

@@ -1,0 +1,48 @@
+"""Bootstrap intervals for maximised averages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray
+
+
+def resample_weights(n: int, resamples: int, rng: np.random.Generator) -> FloatArray:
+    """How often each of n units is drawn in each bootstrap sample, over n: [resamples, n]."""
+    return rng.multinomial(n, np.full(n, 1.0 / n), size=resamples) / n
+
+
+def percentile_interval(
+    replicates: FloatArray, bias: float, n: int, confidence: float
+) -> tuple[float, float]:
+    """Percentile interval of a statistic that is biased upwards by `bias`.
+
+    A bootstrap replicate carries the bias twice: once because its sample is fitted to, and
+    once because the sample it is drawn from already was. Percentiles are taken further out than
+    the nominal ones by what a t interval is wider than the bootstrap's normal one, which
+    matters for small n only.
+
+    Args:
+        replicates: the statistic in each bootstrap sample, [R].
+        bias: its bias.
+        n: size of the sample.
+        confidence: nominal coverage, in (0, 1).
+
+    Raises:
+        InvalidParameterError: confidence outside (0, 1).
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 10 and 13;
+    Hesterberg, What teachers should know about the bootstrap (2015), section 5.3.
+    """
+    if not 0.0 < confidence < 1.0:
+        raise InvalidParameterError(
+            f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95"
+        )
+    from scipy.stats import norm, t
+
+    tail = (1.0 - confidence) / 2.0
+    if n > 1:
+        tail = float(norm.cdf(np.sqrt(n / (n - 1)) * t.ppf(tail, n - 1)))
+    low, high = np.quantile(replicates - 2.0 * bias, [tail, 1.0 - tail])
+    return float(low), float(high)
