@@ -1,0 +1,41 @@
+"""Numbers as tables show them."""
+
+from __future__ import annotations
+
+import math
+
+from goalmeter.meg.result import MegResult
+from goalmeter.report import Cell
+
+
+def nats(value: float) -> str:
+    """Nats to four decimals; what is small but not nothing does not read 0.0000."""
+    if abs(value) < 1e-12:
+        return "0"
+    return f"{value:.4f}" if abs(value) >= 5e-5 else f"{value:.0e}"
+
+
+def rationality(value: float) -> str:
+    """β, with a sign for infinity and a true minus."""
+    text = "∞" if math.isinf(value) else f"{abs(value):.3g}"
+    return f"−{text}" if value < 0 else text
+
+
+def gap(result: MegResult) -> str:
+    """How far the proven bound is above the value."""
+    return f"{max(result.gap, 0.0):.0e}" if result.gap > 0 else "0"
+
+
+def share(result: MegResult) -> Cell:
+    """The fraction of the maximum, with a bar."""
+    return Cell(percent(result.fraction), share=result.fraction)
+
+
+def percent(value: float) -> str:
+    """A share of 1; what is small but not nothing does not read 0.0%."""
+    return "<0.1%" if 0 < value < 0.0005 else f"{value:.1%}"
+
+
+def signed(value: float, digits: int) -> str:
+    """A number that may be negative, with a true minus."""
+    return f"{value:.{digits}f}".replace("-", "−")

@@ -1,0 +1,183 @@
+"""The ledger: every published number we recompute, beside ours, with the difference named.
+
+`ledger.toml` holds the rows. `recompute` does the cheap ones again; a row whose recomputed
+value is further from `ours` than `tolerance` is stale, and the tests fail until it is mended.
+`python -m goalmeter.experiments.ledger` prints the ledger as docs/ledger.md.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import groupby
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+
+_PRINTED = re.compile(r"(?P<value>-?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
+RELATIONS = ("equal", "lower bound")
+COSTS = ("cheap", "slow")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """One published number and ours.
+
+    Attributes:
+        id: experiment/quantity/setting.
+        quantity: what is measured, with its unit.
+        setting: for what.
+        published: as printed, such as "34.3 ± 2.6".
+        source: paper, appendix and table.
+        relation: "equal" if ours should be the same number, "lower bound" if theirs bounds
+            ours from below.
+        ours: what `command` gave when the row was last checked.
+        tolerance: how far a recomputation may be from `ours`.
+        command: gives ours.
+        cost: "cheap" (recomputed by every test run) or "slow".
+        remark: the difference, named.
+    """
+
+    id: str
+    quantity: str
+    setting: str
+    published: str
+    source: str
+    relation: str
+    ours: float
+    tolerance: float
+    command: str
+    cost: str
+    remark: str
+
+    def __post_init__(self) -> None:
+        if not _PRINTED.fullmatch(self.published):
+            raise InvalidFileError(
+                f"{self.id}: published is {self.published!r}, expected a number as printed, "
+                f"such as '34.3' or '34.3 ± 2.6'"
+            )
+        for name, value, known in (
+            ("relation", self.relation, RELATIONS),
+            ("cost", self.cost, COSTS),
+        ):
+            if value not in known:
+                raise InvalidFileError(f"{self.id}: {name} is {value!r}, expected one of {known}")
+
+    @property
+    def published_value(self) -> float:
+        """The published number itself."""
+        return float(self._printed["value"])
+
+    @property
+    def published_spread(self) -> float:
+        """Its published ±, or 0."""
+        return float(self._printed["spread"] or 0.0)
+
+    @property
+    def verdict(self) -> str:
+        """How ours and theirs compare, in two or three words."""
+        rounding = 0.5 * 10.0 ** -len(self._printed["digits"] or "")
+        slack = max(self.published_spread, rounding) * (1 + 1e-9)
+        excess = self.published_value - self.ours
+        if self.relation == "lower bound":
+            return "bound holds" if excess <= slack else "bound violated"
+        return "same" if abs(excess) <= slack else "differs"
+
+    @property
+    def _printed(self) -> re.Match[str]:
+        match = _PRINTED.fullmatch(self.published)
+        assert match is not None, "checked at construction"
+        return match
+
+
+def load(prefix: str = "") -> list[Number]:
+    """The rows whose id starts with a prefix, in the order of the file.
+
+    Raises:
+        InvalidFileError: a row of ledger.toml that lacks a field or has an unknown one.
+    """
+    text = files("goalmeter.experiments").joinpath("ledger.toml").read_text(encoding="utf-8")
+    rows = []
+    for number, entry in enumerate(tomllib.loads(text)["number"], start=1):
+        try:
+            rows.append(Number(**entry))
+        except TypeError as cause:
+            name = entry.get("id", f"row {number}")
+            raise InvalidFileError(f"ledger.toml, {name}: {cause}") from cause
+    return [row for row in rows if row.id.startswith(prefix)]
+
+
+def recompute(rows: Iterable[Number]) -> dict[str, float]:
+    """The value of each cheap row, computed again: id -> value.
+
+    Raises:
+        InvalidParameterError: a row that no experiment knows, or that is not cheap.
+    """
+    from goalmeter.experiments.meg_cliffworld import compute as meg_cliffworld
+
+    experiments = {"meg-cliffworld": meg_cliffworld.recompute}
+    out = {}
+    for experiment, group in groupby(rows, key=lambda row: row.id.partition("/")[0]):
+        members = list(group)
+        if experiment not in experiments or any(row.cost != "cheap" for row in members):
+            raise InvalidParameterError(
+                f"rows of {experiment!r} cannot be recomputed here, expected cheap rows of "
+                f"{', '.join(experiments)}; run the command of the row instead"
+            )
+        out.update(experiments[experiment]([row.id for row in members]))
+    return out
+
+
+def stale(rows: Iterable[Number], values: dict[str, float]) -> list[str]:
+    """A sentence for every row that a recomputed value contradicts."""
+    return [
+        f"{row.id}: the ledger says {row.ours:g} (tolerance {row.tolerance:g}), "
+        f"recomputed {values[row.id]:.8g}; mend the code, or the row and its remark"
+        for row in rows
+        if not abs(values[row.id] - row.ours) <= row.tolerance
+    ]
+
+
+def markdown(rows: Iterable[Number]) -> str:
+    """The ledger as a page of documentation."""
+    lines = [
+        "# Published numbers and ours",
+        "",
+        "Made from `src/goalmeter/experiments/ledger.toml` by "
+        "`python -m goalmeter.experiments.ledger > docs/ledger.md`; do not edit by hand.",
+        "",
+        "A row is *stale* when its command no longer gives our value to within the tolerance. "
+        "Cheap rows are recomputed by every run of the tests, slow ones by hand. "
+        "*Same* means that the published number is ours to the digits or within the spread it "
+        "was printed with; *bound holds* that the published number, a lower bound, is not "
+        "above ours.",
+    ]
+
+    def head(row: Number) -> tuple[str, str, str, str]:
+        return row.quantity, row.source, row.command, row.cost
+
+    for (quantity, source, command, cost), group in groupby(rows, key=head):
+        lines += [
+            "",
+            f"## {quantity[0].upper()}{quantity[1:]}",
+            "",
+            f"Source: {source}. Command: `{command}` ({cost}).",
+            "",
+            "| setting | published | ours | tolerance | verdict | remark |",
+            "|---|---:|---:|---:|---|---|",
+        ]
+        lines += [
+            f"| {row.setting} | {row.published} | {row.ours:g} | {row.tolerance:g} "
+            f"| {row.verdict} | {row.remark} |"
+            for row in group
+        ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # whatever the locale is
+    sys.stdout.write(markdown(load()))

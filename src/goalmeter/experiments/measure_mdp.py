@@ -1,0 +1,172 @@
+"""`goalmeter meg mdp`: files in, one MEG out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import goalmeter as gm
+from goalmeter._errors import GoalmeterError, InvalidParameterError
+from goalmeter._types import FloatArray
+from goalmeter.experiments.formats import gap, nats, percent, rationality, signed
+from goalmeter.experiments.outcome import Outcome
+from goalmeter.meg.result import MegResult
+from goalmeter.report import Cell, Column, Table
+from goalmeter.tabular.files import load_features, load_mdp, load_policy, load_trajectories
+
+CLASSES = ("state", "state-action", "time-state")
+NETWORK = "network"
+NETWORK_SEEDS = 5
+# The optimal policy as a baseline is an array [H, S, A]; of worlds larger than this it is left out.
+BASELINE_ENTRIES = 10_000_000
+
+
+def measure_mdp(
+    mdp: str | Path,
+    *,
+    policy: str | Path | None = None,
+    trajectories: str | Path | None = None,
+    unknown: str | None = None,
+    reference: str | Path | None = None,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> Outcome:
+    """MEG of a policy or of logged trajectories, all read from .npz files.
+
+    Args:
+        mdp: the world.
+        policy: the policy to measure, or
+        trajectories: the log to measure; exactly one of the two.
+        unknown: None for the MDP's reward; "state", "state-action", "time-state", "network", or
+            the path of a features file.
+        reference: the policy that scores 0; default uniform.
+        seed: of the network's initialisation, or of the bootstrap.
+        progress: told what is being done.
+
+    Raises:
+        GoalmeterError: files or options that cannot be used; the message says how to mend it.
+        MissingExtraError: a network is asked for and torch is not installed.
+    """
+    if (policy is None) == (trajectories is None):
+        given = "neither" if policy is None else "both"
+        raise InvalidParameterError(
+            f"--policy and --trajectories: {given} given, expected exactly one of them, the "
+            f"behaviour to measure"
+        )
+    if unknown == NETWORK and trajectories is not None:
+        raise InvalidParameterError(
+            "--unknown network goes with --policy only: a network is fitted to a policy; for "
+            "trajectories use --unknown state or a features file"
+        )
+    tell = progress or (lambda line: None)
+    tell(f"reading {mdp}")
+    world = load_mdp(mdp)
+    against = None if reference is None else load_policy(reference)
+    features = None if unknown in (None, NETWORK, *CLASSES) else _features(str(unknown))
+    tell(f"measuring in {world!r}")
+    result: MegResult
+    if trajectories is not None:
+        from goalmeter.meg.trajectories import from_trajectories
+
+        result = from_trajectories(
+            world,
+            load_trajectories(trajectories),
+            unknown=unknown if features is None else features,
+            reference=against,
+            rng=np.random.default_rng(seed),
+        )
+        return Outcome(tables=(result_table(result),), json=result.to_json())
+    assert policy is not None, "checked above"
+    measured = load_policy(policy)
+    if unknown is None:
+        result = gm.meg.known_utility(world, measured, reference=against)
+    elif unknown == NETWORK:
+        result = gm.meg.unknown_utility(
+            world,
+            measured,
+            network=True,
+            reference=against,
+            seeds=range(seed, seed + NETWORK_SEEDS),
+            progress=_restarts(tell),
+        )
+    elif features is not None:
+        result = gm.meg.unknown_utility(world, measured, features=features, reference=against)
+    else:
+        over: Any = unknown
+        result = gm.meg.unknown_utility(world, measured, over=over, reference=against)
+    baselines = _baselines(world) if unknown is None and against is None else {}
+    return Outcome(
+        tables=(result_table(result, baselines),), json=result.to_json() | {"baselines": baselines}
+    )
+
+
+def result_table(result: MegResult, baselines: dict[str, float] | None = None) -> Table:
+    """Everything that defends one MEG, as a table of names and numbers."""
+    rows: list[tuple[Cell | str, ...]] = []
+    data = result.to_json()
+    if "interval" in data:
+        low, high = data["interval"]
+        rows += [
+            ("MEG, estimate", f"{nats(data['corrected'])} nats"),
+            (f"{data['confidence']:.0%} interval", f"{nats(low)} to {nats(high)} nats"),
+            ("trajectories", str(data["n"])),
+            ("held out", f"{signed(data['held_out'], 4)} nats"),
+            ("p, against the reference", f"{data['p_value']:.3g}"),
+            ("sample average, biased upwards", f"{nats(result.value)} nats"),
+        ]
+    else:
+        rows += [
+            ("MEG", f"{nats(result.value)} nats"),
+            ("proven gap to the bound", f"{gap(result)} nats"),
+        ]
+    rows += [
+        ("upper bound", f"{nats(result.upper_bound)} nats"),
+        ("maximum", f"{nats(result.maximum)} nats"),
+        ("share of maximum", Cell(percent(result.fraction), share=result.fraction)),
+        ("rationality β", rationality(result.rationality)),
+        ("method", result.method),
+    ]
+    rows += [
+        (f"baseline: {name} policy", f"{nats(v)} nats") for name, v in (baselines or {}).items()
+    ]
+    return Table(
+        caption=f"Goal-directedness towards {result.target}",
+        columns=(Column("", numeric=False), Column("value", numeric=False)),
+        rows=tuple(rows),
+        meaning="MEG is how many nats of the behaviour's decisions the goal explains, over an "
+        f"episode; the {result.reference} scores 0, a fully predictable agent the maximum.",
+        notes=result.notes,
+    )
+
+
+def _restarts(tell: Callable[[str], None]) -> Callable[[int, int, float], None]:
+    """A listener to a network's fit that tells of each restart, not of each iteration."""
+
+    def hear(restart: int, iteration: int, value: float) -> None:
+        if iteration == 0:
+            tell(f"network: restart {restart + 1} of {NETWORK_SEEDS}")
+
+    return hear
+
+
+def _baselines(world: gm.TabularMDP) -> dict[str, float]:
+    """What the ends of the scale score towards the reward."""
+    out = {"uniform": 0.0}  # by definition: it is the reference
+    if world.steps * world.n_states * world.n_actions <= BASELINE_ENTRIES:
+        out["optimal"] = gm.meg.known_utility(world, gm.optimal_policy(world)).value
+    return out
+
+
+def _features(path: str) -> FloatArray:
+    try:
+        return load_features(path)
+    except GoalmeterError as error:
+        if Path(path).exists():
+            raise
+        raise InvalidParameterError(
+            f"--unknown is {path!r}, expected {', '.join(CLASSES)}, {NETWORK}, or the path of a "
+            f"features file ({error})"
+        ) from error

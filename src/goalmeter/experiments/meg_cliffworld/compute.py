@@ -1,0 +1,133 @@
+"""The policies of the paper's two experiments, measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+import goalmeter as gm
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray
+
+GOAL_LENGTHS = (1, 2, 3, 4)
+EPSILONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+# Not in the paper: where the two ends of the scale lie. An epsilon of 0.75 is the uniform policy.
+BASELINES = {0.0: "optimal", 0.75: "uniform"}
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One policy in one world: the optimal one (`epsilon` None) or an epsilon-greedy one."""
+
+    goal_length: int
+    epsilon: float | None = None
+
+    @property
+    def key(self) -> str:
+        """As in the ids of the ledger: k=1, eps=0.1."""
+        return f"k={self.goal_length}" if self.epsilon is None else f"eps={self.epsilon:g}"
+
+    @property
+    def name(self) -> str:
+        """As in the paper's tables."""
+        return f"k = {self.goal_length}" if self.epsilon is None else f"ε = {self.epsilon:g}"
+
+    def world(self) -> gm.TabularMDP:
+        """The CliffWorld of this goal length."""
+        return gm.cliff_world(goal_length=self.goal_length)
+
+    def policy(self, mdp: gm.TabularMDP) -> FloatArray:
+        """The policy, [H, S, A]."""
+        return gm.epsilon_greedy(gm.optimal_policy(mdp), self.epsilon or 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A setting with everything measured of it.
+
+    `mean_return` in reward units; `visits` [S], expected decisions in each state; `neural`
+    [seeds], nats, if the neural measure was run.
+    """
+
+    setting: Setting
+    known: gm.MegResult
+    unknown: gm.MegResult
+    mean_return: float
+    visits: FloatArray
+    neural: FloatArray | None = None
+
+
+def difficulty() -> list[Setting]:
+    """The settings of Figure 3c: optimal policies for goal regions of length 1 to 4."""
+    return [Setting(k) for k in GOAL_LENGTHS]
+
+
+def noise(*, baselines: bool = False) -> list[Setting]:
+    """The settings of Figure 3b: epsilon-greedy policies; with the ends of the scale if asked."""
+    epsilons = sorted({*EPSILONS, *BASELINES} if baselines else EPSILONS)
+    return [Setting(1, epsilon) for epsilon in epsilons]
+
+
+def measure(settings: Iterable[Setting], progress: Progress | None = None) -> list[Measured]:
+    """Known and certified unknown utility of each setting."""
+    out = []
+    for setting in settings:
+        if progress is not None:
+            progress(f"CliffWorld, {setting.name}")
+        mdp = setting.world()
+        policy = setting.policy(mdp)
+        out.append(
+            Measured(
+                setting,
+                gm.meg.known_utility(mdp, policy),
+                gm.meg.unknown_utility(mdp, policy),
+                gm.tabular.expected_return(mdp, policy).mean,
+                np.asarray(gm.tabular.occupancy(mdp, policy).sum(axis=0)),
+            )
+        )
+    return out
+
+
+def with_neural(
+    measured: Sequence[Measured], seeds: Sequence[int], progress: Progress | None = None
+) -> list[Measured]:
+    """The same with the paper's Algorithm 2: an MLP utility fitted from each seed.
+
+    Raises:
+        MissingExtraError: torch is not installed.
+    """
+    out = []
+    for m in measured:
+        if progress is not None:
+            progress(f"CliffWorld, {m.setting.name}: network, {len(seeds)} seeds")
+        mdp = m.setting.world()
+        values = gm.meg.neural_values(mdp, m.setting.policy(mdp), seeds=seeds)
+        out.append(replace(m, neural=values))
+    return out
+
+
+def recompute(ids: Sequence[str]) -> dict[str, float]:
+    """Values of ledger rows meg-cliffworld/{known,unknown}/SETTING, nats.
+
+    Raises:
+        InvalidParameterError: an id that is not of that form.
+    """
+    settings = {s.key: s for s in [*difficulty(), *noise()]}
+    out = {}
+    for row in ids:
+        _, _, rest = row.partition("/")
+        kind, _, key = rest.partition("/")
+        if kind not in ("known", "unknown") or key not in settings:
+            raise InvalidParameterError(
+                f"ledger row {row!r} cannot be recomputed, expected meg-cliffworld/KIND/SETTING "
+                f"with KIND known or unknown and SETTING one of {', '.join(settings)}"
+            )
+        mdp = settings[key].world()
+        policy = settings[key].policy(mdp)
+        of_kind = gm.meg.known_utility if kind == "known" else gm.meg.unknown_utility
+        out[row] = of_kind(mdp, policy).value
+    return out

@@ -1,0 +1,205 @@
+"""Figures 3 and 5 of the paper, and maps of what the measures found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from goalmeter.experiments.formats import nats
+from goalmeter.experiments.ledger import Number
+from goalmeter.experiments.meg_cliffworld.compute import Measured
+from goalmeter.report import Figure
+from goalmeter.report.charts import Series, line_chart, step_bars
+from goalmeter.report.figures import BLUE, GREEN, VERMILION
+from goalmeter.report.grids import Marks, grid_map
+from goalmeter.tabular.cliff_world import HEIGHT, WIDTH, cliff_world
+
+SHAPE = (HEIGHT, WIDTH)
+# Fewer expected visits than this, and what a map says of a square rests on next to nothing.
+RARE = 0.01
+_KEY = "S: start. G: goal. Hatched: cliff."
+
+
+def measure_chart(
+    name: str,
+    caption: str,
+    measured: Sequence[Measured],
+    published: Sequence[Number],
+    *,
+    log: bool = False,
+) -> Figure:
+    """MEG against epsilon (Figure 3b) or goal length (Figure 3c), with the published points."""
+    by_noise = measured[0].setting.epsilon is not None
+    x = [m.setting.epsilon or m.setting.goal_length for m in measured]
+    keys = [m.setting.key for m in measured]
+    rows = {row.id.removeprefix("meg-cliffworld/"): row for row in published}
+    known, unknown = ([rows[f"{kind}/{key}"] for key in keys] for kind in ("known", "unknown"))
+    series = [
+        Series(
+            label="unknown utility, certified",
+            x=x,
+            y=[m.unknown.value for m in measured],
+            colour=VERMILION,
+            marker="s",
+        ),
+        Series(
+            label="unknown utility, published MLP",
+            x=x,
+            y=[r.published_value for r in unknown],
+            error=[r.published_spread for r in unknown],
+            colour=VERMILION,
+            marker="s",
+            open_=True,
+        ),
+        Series(label="known utility, exact", x=x, y=[m.known.value for m in measured]),
+        Series(
+            label="known utility, published", x=x, y=[r.published_value for r in known], open_=True
+        ),
+    ]
+    neural = [m.neural for m in measured if m.neural is not None]
+    if len(neural) == len(measured):
+        spread = [2 * v.std(ddof=1) if len(v) > 1 else 0.0 for v in neural]
+        means = [float(v.mean()) for v in neural]
+        series.append(
+            Series(
+                label="unknown utility, our MLP",
+                x=x,
+                y=means,
+                error=spread,
+                colour=GREEN,
+                marker="^",
+                open_=True,
+            )
+        )
+        caption += " Triangles: our network, mean ± 2 standard deviations."
+    svg = line_chart(
+        name,
+        series,
+        x_label="ε, the probability of another action" if by_noise else "goal length k",
+        y_label="MEG, nats (log scale)" if log else "MEG, nats",
+        log=log,
+        level=None if log else (measured[0].known.maximum, "maximum"),
+        ticks=x,
+    )
+    values = "; ".join(
+        f"{m.setting.name}: known {nats(m.known.value)}, unknown {nats(m.unknown.value)}"
+        for m in measured
+    )
+    return Figure(svg=svg, alt=f"Line chart of MEG in nats. {values}.", caption=caption)
+
+
+def world_map(goal_length: int) -> Figure:
+    """Figure 3a: the reward of each square."""
+    reward = cliff_world(goal_length).reward.reshape(SHAPE)
+    return Figure(
+        svg=grid_map(
+            f"world-{goal_length}",
+            reward,
+            label="reward at each decision",
+            palette="signed",
+            marks=_marks(goal_length),
+        ),
+        alt=f"Map of CliffWorld, 4 rows by 10 columns, with a goal region of length {goal_length}: "
+        "start top left, goal top right, cliff along the top row between them.",
+        caption=f"CliffWorld with a goal region of length {goal_length} (Figure 3a). {_KEY}",
+    )
+
+
+def visits_map(m: Measured, label: str) -> Figure:
+    """Figure 5: where the policy spends its decisions."""
+    inside = float(m.visits[cliff_world(m.setting.goal_length).reward > 0].sum())
+    return Figure(
+        svg=grid_map(
+            f"visits-{_slug(m)}",
+            m.visits.reshape(SHAPE),
+            palette="visits",
+            log=True,
+            label="expected decisions in the square, of 30",
+            marks=_marks(m.setting.goal_length),
+        ),
+        alt=f"Map of expected visits, {m.setting.name}: {inside:.1f} of 30 decisions are taken in "
+        f"the goal region, most in {_squares(m, 2)}.",
+        caption=f"{label} Visits, {m.setting.name}: {inside:.1f} of 30 decisions fall in the "
+        f"goal region. {_KEY}",
+    )
+
+
+def utility_map(m: Measured) -> Figure:
+    """The utility over states that predicts the policy best, scaled to 0..1."""
+    assert m.unknown.utility is not None, "a single MDP"
+    found = m.unknown.utility
+    rare = np.flatnonzero(m.visits < RARE)
+    at_infinity = "approached by ever larger utilities in this direction"
+    at = (
+        "at β = ∞, " + at_infinity
+        if np.isinf(m.unknown.rationality)
+        else (f"at β = {m.unknown.rationality:.3g}")
+    )
+    return Figure(
+        svg=grid_map(
+            f"utility-{_slug(m)}",
+            found.reshape(SHAPE),
+            label="learnt utility, from 0 to 1",
+            palette="utility",
+            marks=replace(_marks(m.setting.goal_length), faint=frozenset(rare.tolist())),
+        ),
+        alt=f"Map of the learnt utility, {m.setting.name}, from 0 (worst) to 1 (best square).",
+        caption=f"Learnt utility, {m.setting.name}: {nats(m.unknown.value)} nats {at}. In "
+        f"brackets: squares with fewer than {RARE:g} expected visits. {_KEY}",
+    )
+
+
+def evidence_map(m: Measured) -> Figure:
+    """The share of the known-utility MEG that decisions in each square give."""
+    return Figure(
+        svg=grid_map(
+            f"evidence-{_slug(m)}",
+            m.known.by_state.reshape(SHAPE),
+            palette="signed",
+            log=True,
+            label="evidence from decisions in the square, nats",
+            marks=_marks(m.setting.goal_length),
+        ),
+        alt=f"Map of the evidence by square, {m.setting.name}; it adds up to "
+        f"{nats(m.known.value)} nats.",
+        caption=f"Where the evidence comes from, {m.setting.name}, known utility: the squares add "
+        f"up to {nats(m.known.value)} nats. {_KEY}",
+    )
+
+
+def evidence_steps(m: Measured) -> Figure:
+    """The share of each decision step."""
+    most = float(np.log(4))
+    return Figure(
+        svg=step_bars(
+            f"steps-{_slug(m)}",
+            [
+                ("known utility", m.known.by_step, BLUE),
+                ("unknown utility", m.unknown.by_step, VERMILION),
+            ],
+            limit=most,
+            limit_label="most that one decision can give, log 4",
+        ),
+        alt=f"Evidence by decision step, {m.setting.name}: {m.known.by_step[0]:.2f} nats at the "
+        f"first, {m.known.by_step[-2]:.2f} at the last but one, {m.known.by_step[-1]:.2f} at the "
+        f"last, for the known utility.",
+        caption=f"The same by decision step, {m.setting.name}. The last decision influences no "
+        "utility over states, so it can give no evidence.",
+    )
+
+
+def _marks(goal_length: int) -> Marks:
+    reward = cliff_world(goal_length).reward
+    goals = {int(s): "G" for s in np.flatnonzero(reward > 0)}
+    return Marks({0: "S", **goals}, frozenset(np.flatnonzero(reward < -1).tolist()))
+
+
+def _squares(m: Measured, n: int) -> str:
+    most = np.argsort(-m.visits, kind="stable")[:n]
+    return " and ".join(f"row {s // WIDTH + 1}, column {s % WIDTH + 1}" for s in most)
+
+
+def _slug(m: Measured) -> str:
+    return m.setting.key.replace("=", "-").replace(".", "-")

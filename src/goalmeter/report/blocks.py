@@ -1,0 +1,114 @@
+"""What a report is made of: sections of text, tables and figures.
+
+Instruments and experiments describe what they found in these blocks; how a block looks is the
+business of `goalmeter.report.page` (HTML) and `goalmeter.report.terminal`. All text is plain
+text: it is escaped wherever it is shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+
+from goalmeter._errors import InvalidParameterError
+
+
+@dataclass(frozen=True)
+class Column:
+    """The head of a column.
+
+    `numeric` cells are set to the right. Neighbouring columns of the same `group` share a head
+    above their own.
+    """
+
+    title: str
+    numeric: bool = True
+    group: str = ""
+
+    @property
+    def full(self) -> str:
+        """The title with its group, for where there is one line of heads only."""
+        return f"{self.group}: {self.title}" if self.group else self.title
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell; `share` in [0, 1] draws a bar of that length below the text."""
+
+    text: str
+    share: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table; the first cell of each row is the row's name.
+
+    Attributes:
+        caption: what the table holds, in a few words.
+        columns: heads, as `Column` or just the title of a numeric column.
+        rows: one cell for each column, as `Cell` or just its text.
+        meaning: one sentence that says what the numbers mean.
+        notes: what a reader of the numbers needs besides.
+    """
+
+    caption: str
+    columns: tuple[Column | str, ...]
+    rows: tuple[tuple[Cell | str, ...], ...]
+    meaning: str
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise InvalidParameterError(
+                    f"row {number} of table {self.caption!r} has {len(row)} cells, "
+                    f"expected {len(self.columns)}, one for each column"
+                )
+
+    @property
+    def heads(self) -> tuple[Column, ...]:
+        """The columns, all as `Column`."""
+        return tuple(Column(c) if isinstance(c, str) else c for c in self.columns)
+
+    @property
+    def groups(self) -> tuple[tuple[str, int], ...]:
+        """Groups from left to right with the number of their columns; () if there are none."""
+        runs = [(name, len(list(run))) for name, run in groupby(self.heads, lambda c: c.group)]
+        return tuple(runs) if any(name for name, _ in runs) else ()
+
+    @property
+    def cells(self) -> tuple[tuple[Cell, ...], ...]:
+        """The rows, all as `Cell`."""
+        return tuple(tuple(Cell(c) if isinstance(c, str) else c for c in row) for row in self.rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A picture: inline SVG, the same in words for those who cannot see it, and a caption.
+
+    `wide` gives the picture a row of its own; others stand side by side where there is room.
+    """
+
+    svg: str
+    alt: str
+    caption: str
+    wide: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of a report.
+
+    Attributes:
+        title: its heading.
+        text: paragraphs.
+        tables: shown after the text.
+        figures: shown after the tables.
+        points: a list of remarks at the end.
+    """
+
+    title: str
+    text: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    points: tuple[str, ...] = ()

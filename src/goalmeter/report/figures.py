@@ -1,0 +1,94 @@
+"""Pictures as inline SVG: the same bytes for the same numbers, and one look for all.
+
+Text in the pictures stays text (it takes the page's typeface and scales with it), lengths are
+relative to the page's width, and every id carries the picture's name, so that many pictures
+can share a page. Colours are those of Okabe and Ito, which stay apart for colour-blind readers;
+no picture relies on colour alone.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from goalmeter._errors import require
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+INK, MUTED, RULE = "#1f2933", "#52606d", "#cbd2d9"
+BLUE, VERMILION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#aa4499"
+
+_STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "font.family": "DejaVu Sans",  # shipped with matplotlib, and wide: what replaces it fits
+    "font.size": 9,
+    "axes.labelsize": 9,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "grid.color": RULE,
+    "grid.linewidth": 0.5,
+    "hatch.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5.5,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+}
+
+
+@contextmanager
+def canvas(width: float, height: float) -> Iterator[Canvas]:
+    """An empty picture of some size in inches, in the house style.
+
+    It is drawn on without pyplot, so no global state and no display are involved.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    matplotlib = require("matplotlib", extra="report", feature="Drawing a figure")
+    figures = require("matplotlib.figure", extra="report", feature="Drawing a figure")
+    with matplotlib.rc_context(_STYLE):
+        yield figures.Figure(figsize=(width, height), layout="constrained")
+
+
+def to_svg(figure: Canvas, name: str) -> str:
+    """The picture as an <svg> element to be put into a page.
+
+    Args:
+        figure: drawn inside `canvas`.
+        name: unique on the page; letters, digits and hyphens.
+    """
+    import matplotlib
+
+    out = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": name}):
+        figure.savefig(
+            out, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
+        )
+    svg = out.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    # The page decides the width; the viewBox keeps the proportions.
+    size = f'style="max-width: {figure.get_figwidth() * 96:.0f}px"'
+    box = re.search(r'viewBox="[^"]*"', svg)
+    assert box is not None, "matplotlib writes a viewBox"
+    head = f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {box.group()} {size}'
+    svg = head + ' xmlns="http://www.w3.org/2000/svg">' + svg.partition(">")[2]
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+    return svg.strip()

@@ -1,0 +1,145 @@
+"""Maps of a grid world: one number for each square, with what stands there marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.report.figures import INK, canvas, to_svg
+
+# Palettes whose lightness alone tells the order; the last runs both ways from a pale zero.
+PALETTES = {"visits": "Blues", "utility": "Purples", "signed": "PuOr_r"}
+_CELL = 0.46  # inches
+_TICKS = (-100, -10, -1, -0.1, 0, 0.1, 0.3, 1, 3, 10, 30, 100)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What stands in which square; a state is row * C + column.
+
+    Attributes:
+        letters: a letter for the corner of a square, such as S or G, which also gets a frame.
+        hatched: squares to hatch (a cliff, a hole).
+        faint: squares whose number is put in brackets: it rests on next to nothing.
+    """
+
+    letters: Mapping[int, str] = field(default_factory=dict)
+    hatched: frozenset[int] = frozenset()
+    faint: frozenset[int] = frozenset()
+
+
+def grid_map(
+    name: str,
+    values: ArrayLike,
+    *,
+    label: str,
+    palette: str,
+    marks: Marks | None = None,
+    log: bool = False,
+) -> str:
+    """A map of values [R, C] as SVG, each square with its number.
+
+    Args:
+        name: unique on the page.
+        values: [R, C]; row 0 is on top.
+        label: of the colour scale, with its unit.
+        palette: "visits" (from 0), "utility" (0 to 1) or "signed" (pale at 0).
+        marks: what stands where.
+        log: whether colours follow log(1 + 10 |value|), so that small values show as well.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    rows, columns = array.shape
+    with canvas(max(_CELL * columns, 2.6), _CELL * rows + 0.75) as figure:
+        axes = figure.subplots()
+        shown = _scaled(array) if log else array
+        image = axes.imshow(shown, **_colours(shown, palette))
+        for state in range(array.size):
+            _square(axes, image, array, state, marks or Marks())
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.spines[:].set_visible(True)
+        bar = figure.colorbar(image, ax=axes, orientation="horizontal", aspect=40, pad=0.03)
+        bar.set_label(label)
+        bar.outline.set_linewidth(0.5)
+        if log:
+            low, high = image.get_clim()
+            ticks = [t for t in _TICKS if low <= _scaled(t) <= high]
+            labels = [f"{t:g}".replace("-", "−") for t in ticks]
+            bar.set_ticks([float(_scaled(t)) for t in ticks], labels=labels)
+        return to_svg(figure, name)
+
+
+def _scaled(values: ArrayLike) -> FloatArray:
+    array = np.asarray(values, dtype=np.float64)
+    return np.asarray(np.sign(array) * np.log1p(10 * np.abs(array)))
+
+
+def _colours(shown: FloatArray, palette: str) -> dict[str, Any]:
+    """The colour scale and its ends; zero stays pale."""
+    most = float(np.abs(shown).max()) or 1.0
+    if palette != "signed":
+        return {"cmap": PALETTES[palette], "vmin": 0.0, "vmax": most}
+    if shown.min() >= 0:
+        return {"cmap": "Oranges", "vmin": 0.0, "vmax": most}
+    return {"cmap": PALETTES[palette], "vmin": -most, "vmax": most}
+
+
+def _square(
+    axes: Any,
+    image: Any,
+    array: FloatArray,
+    state: int,
+    marks: Marks,
+) -> None:
+    row, column = divmod(state, array.shape[1])
+    red, green, blue, _ = image.to_rgba(image.get_array()[row, column])
+    dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.5
+    ink = "white" if dark else INK
+    corner = (column - 0.5, row - 0.5)
+    if state in marks.hatched:
+        _frame(axes, corner, edgecolor=ink, hatch="///", linewidth=0.0, alpha=0.55)
+    if state in marks.letters:
+        _frame(axes, corner, edgecolor=INK, linewidth=1.6)
+        axes.text(
+            column - 0.44,
+            row - 0.24,
+            marks.letters[state],
+            fontsize=7,
+            fontweight="bold",
+            color=ink,
+        )
+    whole = bool((array == np.rint(array)).all())
+    text = f"{array[row, column]:.0f}" if whole else _short(array[row, column])
+    text = text.replace("-", "−")
+    if state in marks.faint:
+        text = f"({text})"
+    axes.text(
+        column,
+        row + (0.14 if state in marks.letters else 0.0),
+        text,
+        fontsize=7.5,
+        color=ink,
+        ha="center",
+        va="center",
+    )
+
+
+def _frame(axes: Any, corner: tuple[float, float], **style: Any) -> None:
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle(corner, 1, 1, fill=False, **style))
+
+
+def _short(value: float) -> str:
+    """A number in at most four characters; rounding never turns something into nothing."""
+    if value == 0:
+        return "0"
+    if abs(value) < 0.005:
+        return "~0"
+    if abs(value) < 1:
+        return f"{value:.2f}".replace("0.", ".", 1)
+    return f"{value:.1f}"

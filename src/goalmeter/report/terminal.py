@@ -1,0 +1,44 @@
+"""Tables in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import IO
+
+from goalmeter.report.blocks import Table
+
+
+def print_tables(tables: Iterable[Table], *, file: IO[str] | None = None) -> None:
+    """Print tables, each with its meaning and its notes; default to standard output.
+
+    Where the output is not a terminal, lines are not cut to a width.
+    """
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    out = file if file is not None else sys.stdout
+    width = None if out.isatty() else 140
+    console = Console(file=out, width=width, highlight=False, markup=False)
+    for table in tables:
+        grid = Grid(title=Text(printable(table.caption)), title_justify="left", title_style="bold")
+        for head in table.heads:
+            grid.add_column(
+                Text(printable(head.full)),
+                justify="right" if head.numeric else "left",
+                overflow="fold",
+            )
+        for row in table.cells:
+            # Text, not a string: a user's "[red]" is then no markup.
+            grid.add_row(*(Text(printable(cell.text)) for cell in row))
+        console.print(grid)
+        for line in (table.meaning, *table.notes):
+            console.print(Padding(Text(printable(line), style="dim"), (0, 0, 0, 2)))
+        console.print()
+
+
+def printable(text: str) -> str:
+    """The text with control characters spelled out, so that no name can steer a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)

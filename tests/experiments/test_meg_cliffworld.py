@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from goalmeter import GoalmeterError, MissingExtraError
+from goalmeter.experiments import ledger
+from goalmeter.experiments.meg_cliffworld import compute
+from goalmeter.experiments.meg_cliffworld.pictures import measure_chart
+from goalmeter.experiments.meg_cliffworld.replicate import replicate
+from goalmeter.experiments.meg_cliffworld.tables import comparison_table, spread
+from goalmeter.experiments.outcome import Outcome
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    return replicate(tmp_path_factory.mktemp("out"), seeds=0)
+
+
+def test_both_tables_hold_published_and_ours(outcome: Outcome) -> None:
+    first, second = outcome.tables[:2]
+    assert [row[0] for row in first.rows] == ["k = 1", "k = 2", "k = 3", "k = 4"]
+    assert first.rows[1][1:4] == ("21.4", "21.3672", "32.1 ± 0.5")
+    assert first.rows[1][5] == "37.8046"
+    assert len(second.rows) == 9
+    assert second.rows[0][1:3] == ("2.4", "23.7886")
+
+
+def test_every_published_number_has_a_remark(outcome: Outcome) -> None:
+    remarks = outcome.tables[2:]
+    assert [len(table.rows) for table in remarks] == [13, 13]
+    assert all(row[-1] for table in remarks for row in table.rows)
+
+
+def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
+    assert outcome.report is not None
+    page = outcome.report.read_text(encoding="utf-8")
+    for words in ("Appendix D.1", "Figure 3a", "Figure 3b", "Figure 3c", "Figure 5a", "Figure 5b"):
+        assert words in page
+    results = json.loads((outcome.report.parent / "results.json").read_text(encoding="utf-8"))
+    assert results["goal_length"][0]["known_utility"]["meg"] == pytest.approx(40.2025, abs=1e-4)
+    assert results["goal_length"][0]["known_utility"]["rationality"] == "inf"
+    assert results["epsilon"][8]["unknown_utility"]["published"] == "0.091 ± 0.007"
+
+
+def test_the_ends_of_the_scale() -> None:
+    optimal, uniform = compute.measure([compute.Setting(1, 0.0), compute.Setting(1, 0.75)])
+    assert optimal.known.fraction == pytest.approx(1.0)
+    assert uniform.known.value == pytest.approx(0.0, abs=1e-9)
+    assert optimal.visits.sum() == pytest.approx(30)
+    assert optimal.mean_return > uniform.mean_return
+
+
+def test_neural_runs_are_in_the_table_and_the_chart() -> None:
+    measured = [
+        replace(m, neural=np.array([1.0, 2.0, 3.0])) for m in compute.measure(compute.difficulty())
+    ]
+    published = ledger.load("meg-cliffworld/")
+    table = comparison_table("c", measured, published)
+    assert [row[4] for row in table.rows] == ["2.0000 ± 2"] * 4
+    assert "over 3 seeds" in table.notes[0]
+    figure = measure_chart("c", "caption.", measured, published)
+    assert "our MLP" in figure.svg and figure.caption.startswith("caption. Triangles")
+
+
+def test_what_is_missing_is_said_before_anything_is_computed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"--seeds 0 .*pip install 'goalmeter\[neural\]'"):
+        replicate(tmp_path, seeds=1, progress=lambda line: pytest.fail(line))
+    with pytest.raises(GoalmeterError, match="seeds is -1, expected 0"):
+        replicate(tmp_path, seeds=-1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_runs_are_shown_as_mean_and_two_standard_deviations() -> None:
+    # Mean 2, sample standard deviation 1.
+    assert spread(np.array([1.0, 2.0, 3.0])) == "2.0000 ± 2"
+    assert spread(np.array([1.5])) == "1.5000 (1 seed)"

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import goalmeter as gm
+from goalmeter import cli
+
+SRC = Path(__file__).resolve().parents[1] / "src"
+
+
+class Done(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command line in this process: `run("meg", "mdp", ...)`."""
+
+    def call(*arguments: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["goalmeter", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, err = capsys.readouterr()
+        code = stopped.value.code
+        return Done(code if isinstance(code, int) else 0 if code is None else 1, out, err)
+
+    return call
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """The mouse of the paper's Example 1, who takes the cheese 8 times in 10."""
+    stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
+    gm.TabularMDP([[[0, 1, 0], [0, 0, 1]], *stay], [0, 1, -1], horizon=2).to_npz(tmp_path / "m.npz")
+    np.savez(tmp_path / "p.npz", policy=[[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]])
+    return tmp_path
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version") == Done(0, f"goalmeter {gm.__version__}\n", "")
+    for arguments in (["--help"], ["meg", "--help"], ["meg", "mdp", "--help"], ["demo", "--help"]):
+        done = run(*arguments)
+        assert done.status == 0 and "Usage" in done.out and done.err == ""
+    assert all(name in run("--help").out for name in ("meg", "demo", "replicate"))
+
+
+def test_json_is_one_object_and_nothing_else(run: Run, files: Path) -> None:
+    done = run("meg", "mdp", files / "m.npz", "--policy", files / "p.npz", "--json")
+    assert done.status == 0
+    result = json.loads(done.out)
+    assert done.out.count("\n") == 1
+    # log 2 - H(0.8) at rationality log 2 (the paper's Example 1).
+    assert result["meg"] == pytest.approx(np.log(2) - 0.5004024, abs=1e-6)
+    assert result["rationality"] == pytest.approx(np.log(2))
+    assert result["maximum"] == pytest.approx(np.log(2))
+    assert result["fraction"] == pytest.approx(result["meg"] / result["maximum"])
+    assert result["upper_bound"] >= result["meg"] and isinstance(result["method"], str)
+
+
+def test_an_infinite_rationality_is_a_word(run: Run, files: Path) -> None:
+    for probability, word in ((1.0, "inf"), (0.0, "-inf")):
+        policy = [[probability, 1 - probability], [0.5, 0.5], [0.5, 0.5]]
+        np.savez(files / "q.npz", policy=policy)
+        done = run("meg", "mdp", files / "m.npz", "--policy", files / "q.npz", "--json")
+        assert json.loads(done.out)["rationality"] == word
+
+
+def test_a_table_for_people(run: Run, files: Path) -> None:
+    done = run("meg", "mdp", files / "m.npz", "--policy", files / "p.npz", "--unknown", "state")
+    assert done.status == 0
+    for words in ("0.1927 nats", "some utility over states", "27.8%", "uniform policy scores 0"):
+        assert words in done.out
+    assert "reading" in done.err and "reading" not in done.out
+
+
+def test_trajectories(run: Run, files: Path) -> None:
+    np.savez(
+        files / "t.npz", states=[[0, 1]] * 8 + [[0, 2]] * 2, actions=[[0, 0]] * 8 + [[1, 0]] * 2
+    )
+    done = run("meg", "mdp", files / "m.npz", "--trajectories", files / "t.npz", "--json")
+    assert done.status == 0, done.err
+    result = json.loads(done.out)
+    assert result["n"] == 10 and result["raw"] == pytest.approx(0.19274, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["m.npz"], "neither given, expected exactly one of them"),
+        (["m.npz", "--policy", "p.npz", "--trajectories", "t.npz"], "both given"),
+        (["none.npz", "--policy", "p.npz"], "none.npz: there is no such file"),
+        (["m.npz", "--policy", "m.npz"], "m.npz: the array 'policy' is missing"),
+        (["p.npz", "--policy", "p.npz"], "p.npz: the array 'reward' is missing"),
+        (["m.npz", "--policy", "p.npz", "--unknown", "x"], "--unknown is 'x', expected state"),
+    ],
+)
+@pytest.mark.parametrize("json_too", [False, True])
+def test_bad_input_is_one_line_on_standard_error(
+    run: Run,
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+    json_too: bool,
+) -> None:
+    monkeypatch.chdir(files)
+    done = run("meg", "mdp", *arguments, *(["--json"] if json_too else []))
+    assert done.status == 2
+    assert done.out == "" and "Traceback" not in done.err
+    errors = [line for line in done.err.splitlines() if line.startswith("goalmeter: ")]
+    assert len(errors) == 1 and message in errors[0]
+
+
+def test_wrong_usage_is_status_2(run: Run) -> None:
+    for arguments in (["meg", "mdp"], ["nothing"], ["demo", "--seed", "-1"]):
+        done = run(*arguments)
+        assert done.status == 2 and done.out == "" and "Traceback" not in done.err
+
+
+def test_an_unknown_replication_lists_the_known_ones(run: Run) -> None:
+    done = run("replicate", "atlantis")
+    assert done.status == 2 and done.out == ""
+    assert "'atlantis' is not a known replication, expected one of: meg-cliffworld" in done.err
+
+
+def test_a_missing_extra_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = run("demo", "--out", tmp_path / "out")
+    assert done.status == 2 and "pip install 'goalmeter[report]'" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_demo_ends_with_the_path_of_its_report(run: Run, tmp_path: Path) -> None:
+    done = run("demo", "--out", tmp_path / "new")
+    assert done.status == 0, done.err
+    last = done.out.splitlines()[-1]
+    assert Path(last) == (tmp_path / "new" / "report.html").resolve() and Path(last).is_file()
+    done = run("demo", "--out", tmp_path / "new", "--json", "--seed", "3")
+    assert json.loads(done.out)["report"] == last
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("replicate", "meg-cliffworld", "--seeds", "0", "--out", tmp_path / "file")
+    assert done.status == 2 and "cannot be written" in done.err and done.out == ""
+
+
+def test_interruption_has_the_status_of_the_signal(
+    run: Run, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from goalmeter.experiments import measure_mdp
+
+    def stop(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measure_mdp, "measure_mdp", stop)
+    done = run("meg", "mdp", files / "m.npz", "--policy", files / "p.npz")
+    assert done.status == 130 and done.out == "" and "Traceback" not in done.err
+
+
+def start(*arguments: object, **options: object) -> subprocess.CompletedProcess[bytes]:
+    """The command line in a process of its own."""
+    environment = os.environ | {"PYTHONPATH": str(SRC), "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "goalmeter", *map(str, arguments)]
+    return subprocess.run(command, env=environment, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def test_a_closed_pipe_is_no_traceback(files: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    arguments = ["meg", "mdp", files / "m.npz", "--policy", files / "p.npz", "--json"]
+    done = start(*arguments, stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert done.returncode == cli.PIPE_CLOSED
+    assert b"Traceback" not in done.stderr and b"Exception ignored" not in done.stderr
+
+
+def test_greek_letters_in_any_locale(files: Path) -> None:
+    done = start("meg", "mdp", files / "m.npz", "--policy", files / "p.npz", capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert "rationality β" in done.stdout.decode("utf-8")
+
+
+def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
+    heavy = ["torch", "matplotlib", "gymnasium", "jinja2", "scipy.optimize", "scipy.stats"]
+    program = (
+        "import sys; from goalmeter.cli import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit: pass\n"
+        f"print('loaded:', [name for name in {heavy!r} if name in sys.modules])"
+    )
+    environment = os.environ | {"PYTHONPATH": str(SRC)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert re.search(r"loaded: \[\]", done.stdout), done.stdout + done.stderr
