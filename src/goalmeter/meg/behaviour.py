@@ -18,7 +18,6 @@ from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.occupancy import state_occupancy
 from goalmeter.tabular.policies import check_policy
-from goalmeter.tabular.rewards import Rewards
 
 
 class Behaviour(Protocol):
@@ -72,15 +71,17 @@ class Yardstick:
 
 
 def yardstick(
-    behaviour: Behaviour, log_reference: FloatArray | None, *, on_actions: bool
+    behaviour: Behaviour, log_reference: FloatArray | None, tells_apart: FloatArray
 ) -> Yardstick:
     """The maximum and the ceiling of a MEG (see `MegResult`).
+
+    A decision can matter if its actions lead to different distributions over states and it is
+    not the last of a horizon, or if the utility itself tells its actions apart.
 
     Args:
         behaviour: the weights.
         log_reference: [T, A, S] or None for uniform.
-        on_actions: whether utilities may depend on the action itself; every decision then
-            matters, else only those whose actions lead to different distributions, not the last.
+        tells_apart: 1.0 where a utility pays actions differently, else 0.0: [T, S, B or 1].
 
     Raises:
         InvalidPolicyError: the behaviour uses an action that the reference never takes.
@@ -95,23 +96,16 @@ def yardstick(
         else:
             log_prior = log_reference[min(step, len(log_reference) - 1), :, states, None]
             _check_reference(weights, log_prior, step, states)
-        matters = np.ones(weights.shape[1])
-        if not on_actions:
-            matters = mdp.active_states()[states]
-            if step + 1 == mdp.horizon:
-                matters = np.zeros_like(matters)
+        matters = tells_apart[min(step, len(tells_apart) - 1), states]
+        if step + 1 != mdp.horizon:
+            matters = np.maximum(matters, mdp.active_states()[states, None])
         total = weights.sum(axis=0)
         least = np.where(np.isneginf(log_prior), np.inf, log_prior).min(axis=0)
-        maximum = maximum - matters @ (total * least)
+        maximum = maximum - (matters * total * least).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             each = weights * (np.log(weights / total) - log_prior)
-        ceiling = ceiling + matters @ np.where(weights > 0, each, 0.0).sum(axis=0)
+        ceiling = ceiling + (matters * np.where(weights > 0, each, 0.0).sum(axis=0)).sum(axis=0)
     return Yardstick(np.asarray(maximum), np.asarray(ceiling))
-
-
-def matters_on_actions(rewards: Rewards) -> bool:
-    """Whether a utility tells actions apart in themselves."""
-    return rewards.on_actions and bool(np.ptp(rewards.array, axis=1).max() > 0)
 
 
 def _pieces(mdp: TabularMDP) -> Iterator[tuple[int, slice]]:

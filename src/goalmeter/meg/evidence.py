@@ -75,6 +75,8 @@ def _measure(task: SoftProblem, behaviour: Behaviour, shares: Shares | None) -> 
     by_step = np.zeros((len(blocks), mdp.steps, batch)) if shares is not None else None
 
     def visit(step: int, block: Block, done: Backup) -> None:
+        assert done.loss is not None and done.next_loss is not None
+        assert done.spread is not None and done.next_spread is not None
         weights = behaviour.weights(step, block.states)
         used = weights > 0
         total = sums[row[block.start]]

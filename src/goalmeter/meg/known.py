@@ -8,7 +8,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.behaviour import behaviour_of, matters_on_actions, yardstick
+from goalmeter.meg.behaviour import behaviour_of, yardstick
 from goalmeter.meg.evidence import Evidence, evidence, shared_evidence
 from goalmeter.meg.rationality import best_rationality
 from goalmeter.meg.result import MegResult
@@ -96,7 +96,7 @@ def known_utility_many(
     rewards = stack_rewards([rewards_of(mdp, u) for u in given])
     log_reference = None if reference is None else log_policy(mdp, reference, "reference")
     behaviour = behaviour_of(mdp, list(policies))
-    measure = yardstick(behaviour, log_reference, on_actions=matters_on_actions(rewards))
+    measure = yardstick(behaviour, log_reference, rewards.tells_apart())
 
     def evaluate(b: FloatArray) -> Evidence:
         return evidence(problem(mdp, rewards, b, log_reference), behaviour)

@@ -90,7 +90,7 @@ def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
     for _ in range(_MAX_STEPS):
         pairs = zip(models, behaviours, strict=True)
         gradient = np.sum([m.gradient(b) for m, b in pairs], axis=0)
-        step = NewtonSystem(list(zip(models, visits, strict=True))).solve(gradient)
+        step = NewtonSystem(list(zip(models, visits, strict=True)), exact=False).solve(gradient)
         last = float(gradient @ step)
         if last <= _DONE:
             break

@@ -26,9 +26,12 @@ from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass
 
 _MAX_STEPS = 200
-# Newton decrement (nats) below which a certificate or a face is worth looking for.
+# So many steps in a row that gain less than this share of the tolerance end the search.
+_IDLE_STEPS = 4
+_IDLE_SHARE = 1e-2
+# Gain of the last step (nats) below which a certificate or a face is worth looking for.
 _NEAR = 1e-2
-# Above this decrement the optimum is far away, and full Newton steps are not to be trusted.
+# Above this gain the optimum is far away, and full Newton steps are not to be trusted.
 _FAR = 0.3
 # A step changes no log-probability of an action that the behaviour takes by more than this many
 # nats: a longer one can end on a plateau, where actions are certain and curvature is rounding.
@@ -80,22 +83,13 @@ def fit_linear(
     directions: list[FloatArray] = []
     upper, weight = ceiling, 0.0
     visited = np.stack([behaviour.weights(t, ALL)[..., 0].sum(axis=0) for t in range(mdp.steps)])
-    far = True
-    steps = 0
-    while steps < _MAX_STEPS:
+    damping, gain, steps, idle = 1.0, np.inf, 0, 0
+    while steps < _MAX_STEPS and idle < _IDLE_STEPS and upper - value > tolerance:
         steps += 1
         gradient = model.gradient(behaviour)
-        if far:
-            # Where the model hardly goes yet and the behaviour does, Newton steps are wild;
-            # counting the behaviour's own visits tames them, and costs only the quadratic end.
-            step = NewtonSystem([(model, 0.5 * (model.states + visited))]).solve(gradient)
-            decrement = float(gradient @ step)
-            far = decrement > _FAR
-        if not far:
+        if gain <= _NEAR:
             step = NewtonSystem([(model, model.states)]).solve(gradient)
-            decrement = float(gradient @ step)
-        psi = dict(model.tangents(step[:, None]))
-        if decrement <= _NEAR:
+            psi = dict(model.tangents(step[:, None]))
             bound, size = _certificate(model, psi, gradient, step)
             if bound < upper:
                 upper, weight = bound, size
@@ -107,41 +101,42 @@ def fit_linear(
                 directions.append(face.direction)
                 value = model.evidence(behaviour)
                 continue
-        size = min(1.0, _REACH / _longest(psi, behaviour))
-        better = _line_search(model, behaviour, value, step, decrement, size)
+        # Where the model hardly goes yet and the behaviour does, Newton steps are wild; counting
+        # the behaviour's own visits tames them, as long as there is far to go.
+        states = 0.5 * (model.states + visited) if gain > _FAR else model.states
+        system = NewtonSystem([(model, states)], exact=False)
+        better = _climb(system, model, behaviour, value, gradient, damping)
         if better is None:
             break
-        model, value = better
+        gain = better[1] - value
+        idle = idle + 1 if gain < _IDLE_SHARE * tolerance else 0
+        model, value, damping = better
     return LinearFit(value, upper, model, directions, weight, steps)
 
 
-def _longest(psi: dict[int, FloatArray], behaviour: Behaviour) -> float:
-    """Largest change of a log-probability, along psi, where the behaviour is."""
-    size = 1e-300
-    for t, change in psi.items():
-        used = behaviour.weights(t, ALL)[..., 0] > 0
-        size = max(size, float(np.abs(change[..., 0][used]).max(initial=0.0)))
-    return size
-
-
-def _line_search(
+def _climb(
+    system: NewtonSystem,
     model: SoftModel,
     behaviour: Behaviour,
     value: float,
-    step: FloatArray,
-    decrement: float,
-    size: float,
-) -> tuple[SoftModel, float] | None:
-    """The model after a damped step that gains enough, or None if rounding forbids one."""
-    least = 1e-6 * size
-    while size > least:
-        trial = SoftModel(
-            model.mdp, model.utilities, model.theta + size * step, model.log_reference
-        )
+    gradient: FloatArray,
+    damping: float,
+) -> tuple[SoftModel, float, float] | None:
+    """The model after a damped step (Levenberg-Marquardt), its value, and the next damping.
+
+    None if rounding forbids a step that gains.
+    """
+    while damping < 1e12:
+        step = system.solve(gradient, damping=damping)
+        promised = float(gradient @ step)
+        theta = model.theta + step
+        trial = SoftModel(model.mdp, model.utilities, theta, model.log_reference)
         gain = trial.evidence(behaviour) - value
-        if gain >= 1e-4 * size * decrement and gain > 0:
-            return trial, value + gain
-        size /= 2
+        if gain > 0.1 * promised:
+            factor = 0.1 if gain > 0.4 * promised else 0.5
+            # Below this, damping no longer touches what is not null.
+            return trial, value + gain, max(damping * factor, 1e-14)
+        damping = 4.0 * max(damping, 1e-10)
     return None
 
 

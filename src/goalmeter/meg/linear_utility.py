@@ -36,7 +36,7 @@ def linear_utility(
     utilities = linear_class(mdp, features, over)
     log_reference = None if reference is None else log_policy(mdp, reference, "reference")
     behaviour = behaviour_of(mdp, [policy])
-    measure = yardstick(behaviour, log_reference, on_actions=utilities.on_actions)
+    measure = yardstick(behaviour, log_reference, utilities.tells_apart())
     ceiling = float(measure.ceiling[0])
     fit = fit_linear(
         # A tenth of the tolerance leaves room for the value's own rounding.

@@ -10,55 +10,88 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.meg.soft_model import SoftModel
 
-# Up to this many weights the information matrix is formed; beyond, conjugate gradients use
-# products with it alone.
+# The information matrix is formed for up to this many weights, and for more where an exact
+# solution is wanted and forming it takes no more than this many multiplications; beyond,
+# conjugate gradients use products with it alone.
 DIRECT_WEIGHTS = 160
+DIRECT_WORK = 4e11
 # Eigenvalues below this share of the largest belong to directions that change no policy.
 _NULL_SHARE = 1e-13
-# Nor do eigenvalues this small in themselves: features are counted in visits, of which there is
-# one a step, so anything below is a rounded zero (a model with nothing left to choose).
+# Nor does a weight matter whose own information is this small: features are counted in visits,
+# of which there is one a step, so anything below is a rounded zero.
 _FLOOR = 1e-20
 _CG_STEPS = 400
+# Relative residual that is good enough for a step on the way.
+_STEP_ACCURACY = 1e-3
 
 
 class NewtonSystem:
     """Solves with the information of models that share their weights, where it is not null.
 
+    Weights are scaled by their own information first, so that states that are rarely visited
+    count like any other, in the damping and in what is taken for zero.
+
     Args:
         parts: models and the weight of each of their states, [T, S], in the information.
+        exact: whether solutions are wanted to rounding, not just good enough for a step.
     """
 
-    def __init__(self, parts: Sequence[tuple[SoftModel, FloatArray]]) -> None:
+    def __init__(
+        self, parts: Sequence[tuple[SoftModel, FloatArray]], *, exact: bool = True
+    ) -> None:
         """Nothing is computed before the first solve."""
         self._parts = parts
-        self._direct = parts[0][0].utilities.n_weights <= DIRECT_WEIGHTS
+        self._accuracy = 1e-12 if exact else _STEP_ACCURACY
+        d = parts[0][0].utilities.n_weights
+        rows = sum(m.mdp.steps * m.mdp.n_actions * m.mdp.n_states for m, _ in parts)
+        self._direct = d <= DIRECT_WEIGHTS or (exact and rows * d**2 <= DIRECT_WORK)
+
+    @cached_property
+    def _information(self) -> FloatArray:
+        return np.asarray(sum(m.information(states) for m, states in self._parts))
+
+    @cached_property
+    def _unit(self) -> FloatArray:
+        """The unit that each weight is scaled by [D]; 0 for weights that do not matter."""
+        if self._direct:
+            own = np.diagonal(self._information)
+        else:
+            own = np.sum([m.feature_squares(states) for m, states in self._parts], axis=0)
+        return np.where(own > _FLOOR, 1.0 / np.sqrt(np.maximum(own, _FLOOR)), 0.0)
 
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray]:
-        values, vectors = np.linalg.eigh(sum(m.information(states) for m, states in self._parts))
+        scaled = self._information * self._unit * self._unit[:, None]
+        values, vectors = np.linalg.eigh(scaled)
         keep = values > max(_NULL_SHARE * values[-1], _FLOOR)
         return values[keep], vectors[:, keep]
 
-    def solve(self, right: FloatArray, *, accuracy: float = 1e-12) -> FloatArray:
-        """V [D] with information . v = right [D]; the shortest where many do."""
+    def solve(self, right: FloatArray, *, damping: float = 0.0) -> FloatArray:
+        """The vector v [D] with (information + damping) . v = right [D], in scaled weights."""
+        target = self._unit * right
         if self._direct:
             values, vectors = self._spectrum
-            return np.asarray(vectors @ ((vectors.T @ right) / values))
-        return conjugate_gradients(self._curve, right, accuracy)
+            return np.asarray(self._unit * (vectors @ ((vectors.T @ target) / (values + damping))))
+        solution = conjugate_gradients(
+            lambda v: self._scaled_product(v) + damping * v, target, self._accuracy
+        )
+        return np.asarray(self._unit * solution)
 
-    def _curve(self, direction: FloatArray) -> FloatArray:
-        return np.asarray(sum(m.curve(direction, states) for m, states in self._parts))
+    def _scaled_product(self, direction: FloatArray) -> FloatArray:
+        own = self._unit * direction
+        return np.asarray(self._unit * sum(m.curve(own, states) for m, states in self._parts))
 
     def ignored(self, direction: FloatArray) -> FloatArray:
         """The part of a direction [D] along which no policy changes."""
-        if self._direct:
-            _, vectors = self._spectrum
-            kept = direction - vectors @ (vectors.T @ direction)
-            return np.asarray(kept - vectors @ (vectors.T @ kept))
+        kept = np.where(self._unit > 0, direction / np.where(self._unit > 0, self._unit, 1.0), 0.0)
         for _ in range(2):
-            seen = self._curve(direction)
-            direction = direction - conjugate_gradients(self._curve, seen, 1e-13)
-        return direction
+            if self._direct:
+                _, vectors = self._spectrum
+                kept = kept - vectors @ (vectors.T @ kept)
+            else:
+                seen = self._scaled_product(kept)
+                kept = kept - conjugate_gradients(self._scaled_product, seen, 1e-13)
+        return np.where(self._unit > 0, kept * self._unit, direction)
 
 
 def conjugate_gradients(

@@ -167,9 +167,16 @@ class SoftModel:
         psi = dict(self.tangents(direction[:, None]))
 
         def weights(t: int) -> FloatArray:
-            return psi[t] * (self.step(t)[0] * states[t])[..., None]
+            return np.asarray(psi[t] * (self.step(t)[0] * states[t])[..., None])
 
         return self.adjoint(weights)[:, 0]
+
+    def feature_squares(self, states: FloatArray) -> FloatArray:
+        """sum_t states_t(s) E_pi[features^2], [D]: what scales `information`, cheaply."""
+        visits = self.utilities.visits(1)
+        for t in range(self.mdp.steps):
+            self.utilities.tally(visits, t, (self.step(t)[0] * states[t])[..., None])
+        return self.utilities.collect_squares(visits)[:, 0]
 
     def occupancy_change(self, psi: dict[int, FloatArray]) -> FloatArray:
         """Derivative of `states` along the direction that psi [A, S, 1] belongs to."""

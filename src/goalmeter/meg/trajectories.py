@@ -10,7 +10,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.behaviour import matters_on_actions, yardstick
+from goalmeter.meg.behaviour import yardstick
 from goalmeter.meg.inference import Inference, held_out, infer
 from goalmeter.meg.likelihood import Fit, fit_class, fit_known
 from goalmeter.meg.linear_utility import ACTION_WARNING, model_shares, normalised_utility
@@ -209,13 +209,8 @@ def _result(
     utility: Any,
     reference: Any,
 ) -> TrajectoryMeg:
-    by_action = any(
-        g.utilities.on_actions
-        and (unknown is not None or matters_on_actions(g.utilities.rewards(np.ones((1, 1)))))
-        for g in groups
-    )
     measures = [
-        yardstick(g.behaviour(w), g.log_reference, on_actions=by_action)
+        yardstick(g.behaviour(w), g.log_reference, g.utilities.tells_apart())
         for g, w in zip(groups, weights, strict=True)
     ]
     value = max(fit.value, 0.0)
@@ -232,7 +227,8 @@ def _result(
         found, rationality = normalised_utility(groups[0].utilities, fit.theta)
         rationality = float("inf") if fit.infinite and rationality else rationality
         method = "maximum likelihood in the weights (a local maximum)"
-    notes = [ACTION_WARNING] if unknown is not None and by_action else []
+    on_actions = any(g.utilities.on_actions for g in groups)
+    notes = [ACTION_WARNING] if unknown is not None and on_actions else []
     if inference.interval[0] == inference.interval[1]:
         notes.append(
             "every trajectory gives the same evidence, so the interval has no width; kinds of "

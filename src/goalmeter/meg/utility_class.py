@@ -43,6 +43,14 @@ class LinearClass:
         """Whether a utility of the class can tell actions apart in themselves."""
         return self.shape[1] > 1
 
+    def tells_apart(self) -> FloatArray:
+        """1.0 where some utility of the class pays actions differently, else 0.0: [T, S, 1]."""
+        t, a, s = self.shape
+        if self.matrix is None:
+            return np.full((1, s, 1), float(self.on_actions))
+        differs = np.ptp(self.matrix.reshape(t, a, s, -1), axis=1).max(axis=-1) > 0
+        return np.asarray(differs, dtype=np.float64)[..., None]
+
     def rewards(self, weights: FloatArray) -> Rewards:
         """The utilities of B weight vectors [D, B]."""
         flat = weights if self.matrix is None else self.matrix @ weights
@@ -62,6 +70,11 @@ class LinearClass:
         """Feature expectations [D, B] of a tally."""
         flat = visits.reshape(-1, visits.shape[-1])
         return flat if self.matrix is None else self.matrix.T @ flat
+
+    def collect_squares(self, visits: FloatArray) -> FloatArray:
+        """Expectations [D, B] of squared features of a tally."""
+        flat = visits.reshape(-1, visits.shape[-1])
+        return flat if self.matrix is None else (self.matrix**2).T @ flat
 
 
 def linear_class(

@@ -28,10 +28,9 @@ class Rewards:
         now = self.array[min(step, self.array.shape[0] - 1), :, states]
         return now if self.discount == 1.0 else now * self.discount**step
 
-    @property
-    def on_actions(self) -> bool:
-        """Whether the reward depends on the action."""
-        return bool(self.array.shape[1] > 1)
+    def tells_apart(self) -> FloatArray:
+        """1.0 where actions are paid differently in themselves, else 0.0: [T, S, B]."""
+        return np.asarray(np.ptp(self.array, axis=1) > 0, dtype=np.float64)
 
     def scaled(self, factors: FloatArray) -> Rewards:
         """Each problem's utility times its factor [B]."""

@@ -73,7 +73,8 @@ class Trajectories:
 
     def subset(self, index: ArrayLike) -> Trajectories:
         """Some of the trajectories."""
-        return Trajectories(self.states[index], self.actions[index], self.length[index])
+        chosen = np.asarray(index)
+        return Trajectories(self.states[chosen], self.actions[chosen], self.length[chosen])
 
     @classmethod
     def from_npz(cls, path: str | Path) -> Trajectories:

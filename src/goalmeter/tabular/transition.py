@@ -180,21 +180,13 @@ class Transition:
     ) -> list[_R]:
         """`map_expected` where the columns do not fit the cache together."""
         results = []
-        length = min(-(-WAVE_STATES // BLOCK_STATES), len(self.blocks))
-        buffer = np.empty((len(columns), length, self.n_actions * BLOCK_STATES))
+        widest = self.blocks[0].stop
+        length = min(-(-WAVE_STATES // widest), len(self.blocks))
+        buffer = np.empty((len(columns), length, self.n_actions * widest))
         for first in range(0, len(self.blocks), length):
             wave = list(enumerate(self.blocks[first : first + length]))
             for products, column in zip(buffer, columns, strict=True):
-
-                def multiply(
-                    item: tuple[int, Block],
-                    products: FloatArray = products,
-                    values: FloatArray = column.ravel(),
-                ) -> None:
-                    slot, block = item
-                    products[slot, : block.matrix.shape[0]] = block.matrix @ values
-
-                _map(multiply, wave)
+                _map(partial(_multiply, column.ravel(), products), wave)
 
             def finish(item: tuple[int, Block]) -> _R:
                 slot, block = item
@@ -335,6 +327,12 @@ def _map(work: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
     if len(items) == 1 or thread_count() == 1:
         return [work(item) for item in items]
     return list(_pool(thread_count(), os.getpid()).map(work, items))
+
+
+def _multiply(values: FloatArray, products: FloatArray, item: tuple[int, Block]) -> None:
+    """Expected next value of one column [S] for a block, into its slot of `products`."""
+    slot, block = item
+    products[slot, : block.matrix.shape[0]] = block.matrix @ values
 
 
 def _keep_freed_memory() -> None:
