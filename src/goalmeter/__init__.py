@@ -1,10 +1,10 @@
 """goalmeter measures how goal-directed an agent is: towards what, and how strongly.
 
-    >>> import goalmeter as gm
-    >>> mdp = gm.cliff_world(goal_length=1)
-    >>> result = gm.meg.known_utility(mdp, gm.optimal_policy(mdp))
-    >>> round(result.value, 3)
-    40.203
+>>> import goalmeter as gm
+>>> mdp = gm.cliff_world(goal_length=1)
+>>> result = gm.meg.known_utility(mdp, gm.optimal_policy(mdp))
+>>> round(result.value, 3)
+40.203
 """
 
 from goalmeter import meg as meg

@@ -19,12 +19,13 @@ EPSILON = 0.2
 
 
 class FrozenLake(NamedTuple):
-    """The lake's map (rows of letters), its policies measured, and where the optimal one goes."""
+    """The lake's map (rows of letters), its policies measured, and two maps of the optimal one."""
 
     letters: list[str]
     rows: list[PolicyRow]
     visits: FloatArray
     horizon: int
+    simplest: gm.meg.SimplestUtility
 
 
 def measure() -> FrozenLake:
@@ -56,7 +57,8 @@ def measure() -> FrozenLake:
         for name, policy in policies.items()
     ]
     visits = np.asarray(gm.tabular.occupancy(mdp, optimal).sum(axis=0))
-    return FrozenLake(letters, rows, visits, mdp.steps)
+    simplest = gm.meg.simplest_utility(mdp, optimal)
+    return FrozenLake(letters, rows, visits, mdp.steps, simplest)
 
 
 def section(lake: FrozenLake) -> Section:
@@ -75,17 +77,15 @@ def section(lake: FrozenLake) -> Section:
                 "How many nats of the agent's decisions are explained by the environment's reward "
                 "(known) or by the best of all utilities over states (unknown).",
                 notes=(
-                    "The maxima differ. This reward depends on state and action, so all "
-                    f"{lake.horizon} decisions count for the known utility, those after the "
-                    "episode's end too. For utilities over states only decisions that can "
-                    "change the next state count: the known-utility share is low for that reason.",
+                    "Decisions after the episode's end cannot change anything, and are not "
+                    "counted in the maxima.",
                     "The reward is not a utility over states, so here the unknown-utility value "
                     "need not be the larger one.",
                 ),
                 digits=3,
             ),
         ),
-        figures=(_visits(lake), _utility(lake, lake.rows[1])),
+        figures=(_visits(lake), _utility(lake, lake.rows[0])),
     )
 
 
@@ -107,20 +107,19 @@ def _visits(lake: FrozenLake) -> Figure:
 
 
 def _utility(lake: FrozenLake, row: PolicyRow) -> Figure:
-    assert row.unknown.utility is not None, "a single MDP"
     return Figure(
         svg=grid_map(
             "lake-utility",
-            _grid(lake, row.unknown.utility),
+            _grid(lake, lake.simplest.utility),
             palette="utility",
             label="learnt utility, from 0 to 1",
             marks=_marks(lake),
         ),
-        alt="Map of FrozenLake with the utility over states that predicts the "
-        f"policy {row.name} best.",
-        caption=f"The utility over states that predicts the policy {row.name} best "
-        f"({nats(row.unknown.value)} nats), from 0 (worst) to 1. See the remarks "
-        "on the maps above.",
+        alt="Map of FrozenLake with the simplest utility over states that explains the "
+        f"policy {row.name}.",
+        caption=f"The simplest utility over states that explains {nats(lake.simplest.evidence)} of "
+        f"the {nats(row.unknown.value)} nats of the policy {row.name}, from 0 (worst) to 1. See "
+        "the remarks on the maps above.",
     )
 
 

@@ -107,7 +107,10 @@ def fit_linear(
         system = NewtonSystem([(model, states)], exact=False)
         better = _climb(system, model, behaviour, value, gradient, damping)
         if better is None:
-            break
+            if gain <= _NEAR:
+                break
+            gain = 0.0  # no step gains, so this is the optimum: it remains to be certified
+            continue
         gain = better[1] - value
         idle = idle + 1 if gain < _IDLE_SHARE * tolerance else 0
         model, value, damping = better

@@ -136,7 +136,9 @@ def from_trajectories(
     well-specified case.
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    groups = _groups(mdp, trajectories, utility, unknown, reference)
+    groups = group_trajectories(
+        mdp, trajectories, utility=utility, unknown=unknown, reference=reference
+    )
     sizes = [len(g.trajectories) for g in groups]
     n = sum(sizes)
     if folds < 2 or resamples < 100:
@@ -151,7 +153,10 @@ def from_trajectories(
     return _result(groups, weights, fit, inference, outside, unknown, utility, reference)
 
 
-def _groups(mdp: Any, trajectories: Any, utility: Any, unknown: Any, reference: Any) -> list[Group]:
+def group_trajectories(
+    mdp: Any, trajectories: Any, *, utility: Any = None, unknown: Any = None, reference: Any = None
+) -> list[Group]:
+    """Check the arguments of `from_trajectories` and pair each world with its log and class."""
     many = not isinstance(mdp, TabularMDP)
     worlds = list(mdp) if many else [mdp]
     logs = list(trajectories) if many else [trajectories]

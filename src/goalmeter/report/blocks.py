@@ -7,6 +7,7 @@ text: it is escaped wherever it is shown.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -93,6 +94,12 @@ class Figure:
     alt: str
     caption: str
     wide: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name the picture was drawn under, which all ids in its SVG begin with."""
+        found = re.search(r'id="([\w-]+?)-figure_1"', self.svg)
+        return found.group(1) if found else "figure"
 
 
 @dataclass(frozen=True, kw_only=True)

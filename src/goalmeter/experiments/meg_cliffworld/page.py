@@ -142,14 +142,15 @@ def goals_section(measured: Sequence[Measured]) -> Section:
     return Section(
         title="Which goal would explain it best?",
         text=(
-            "The utility over states that predicts each agent best, scaled so that the worst "
-            "square is 0 and the best is 1.",
+            "The utility with the smallest weights among those that explain at least 95% of what "
+            "the best utility over states explains, scaled so that the worst square is 0 and the "
+            "best is 1.",
         ),
         figures=tuple(pictures.utility_map(m) for m in measured),
         points=(
             "Read these maps with care: they show a utility that predicts the decisions, not "
-            "what the agent wants. Different utilities can predict equally well, above all where "
-            "the optimum lies at infinity, and then the map shows one of them.",
+            "what the agent wants. Very different utilities can predict equally well, and the "
+            "map shows the simplest.",
             "Only differences that some choice can bring about matter, so a square that is "
             "passed on the way can score as high as the goal itself.",
             "The MEG value beside each map is certified; the map is not.",

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from goalmeter.experiments.formats import nats
+import goalmeter as gm
+from goalmeter.experiments.formats import nats, percent
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.meg_cliffworld.compute import Measured
 from goalmeter.report import Figure
@@ -127,26 +128,21 @@ def visits_map(m: Measured, label: str) -> Figure:
 
 
 def utility_map(m: Measured) -> Figure:
-    """The utility over states that predicts the policy best, scaled to 0..1."""
-    assert m.unknown.utility is not None, "a single MDP"
-    found = m.unknown.utility
+    """The simplest utility over states that explains nearly as much as any, from 0 to 1."""
+    mdp = m.setting.world()
+    found = gm.meg.simplest_utility(mdp, m.setting.policy(mdp))
     rare = np.flatnonzero(m.visits < RARE)
-    at_infinity = "approached by ever larger utilities in this direction"
-    at = (
-        "at β = ∞, " + at_infinity
-        if np.isinf(m.unknown.rationality)
-        else (f"at β = {m.unknown.rationality:.3g}")
-    )
     return Figure(
         svg=grid_map(
             f"utility-{_slug(m)}",
-            found.reshape(SHAPE),
+            found.utility.reshape(SHAPE),
             label="learnt utility, from 0 to 1",
             palette="utility",
             marks=replace(_marks(m.setting.goal_length), faint=frozenset(rare.tolist())),
         ),
         alt=f"Map of the learnt utility, {m.setting.name}, from 0 (worst) to 1 (best square).",
-        caption=f"Learnt utility, {m.setting.name}: {nats(m.unknown.value)} nats {at}. In "
+        caption=f"Learnt utility, {m.setting.name}: the simplest one that explains "
+        f"{nats(found.evidence)} of the {nats(m.unknown.value)} nats ({percent(found.share)}). In "
         f"brackets: squares with fewer than {RARE:g} expected visits. {_KEY}",
     )
 

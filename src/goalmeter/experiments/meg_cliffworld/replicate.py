@@ -23,7 +23,7 @@ def replicate(
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> Outcome:
-    """Measure the paper's policies and write report.html and results.json.
+    """Measure the paper's policies and write report.html, results.json and figures/*.svg.
 
     Args:
         out: folder to write to.
@@ -96,6 +96,8 @@ def replicate(
         glossary=page.GLOSSARY,
         provenance=provenance(f"goalmeter replicate meg-cliffworld --seeds {seeds} --seed {seed}"),
     )
+    for figure in (f for section in sections for f in section.figures):
+        write_text(Path(out) / "figures" / f"{figure.name}.svg", figure.svg + "\n")
     results = write_text(Path(out) / "results.json", json_text(result) + "\n")
     result |= {"report": str(report.resolve()), "results": str(results.resolve())}
     return Outcome(tables=(*compared, *remarks), json=result, report=report.resolve())
