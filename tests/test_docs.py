@@ -1,0 +1,42 @@
+"""What the documentation shows is what happens."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def fenced(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_first_result_of_the_readme_is_printed_as_shown() -> None:
+    text = (ROOT / "README.md").read_text()
+    section = text[text.index("## A first result") : text.index("## Your own world")]
+    code, shown = fenced(section, "python")[0], fenced(section, "")[0]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    # The size of the certificate is rounding, and differs between machines.
+    blur = re.compile(r"certified to [\d.e-]+")
+    assert blur.sub("certified", printed.getvalue()) == blur.sub("certified", shown)
+
+
+def test_the_first_result_of_the_readme_takes_five_lines() -> None:
+    text = (ROOT / "README.md").read_text()
+    code = fenced(text[text.index("## A first result") :], "python")[0]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 5
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
