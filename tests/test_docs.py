@@ -20,7 +20,8 @@ def fenced(text: str, language: str) -> list[str]:
 def test_the_first_result_of_the_readme_is_printed_as_shown() -> None:
     text = (ROOT / "README.md").read_text()
     section = text[text.index("## A first result") : text.index("## Your own world")]
-    code, shown = fenced(section, "python")[0], fenced(section, "")[0]
+    code = fenced(section, "python")[0]
+    shown = fenced(section[section.index(code) + len(code) + len("```\n") :], "")[0]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})

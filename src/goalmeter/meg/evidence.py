@@ -83,7 +83,7 @@ def _measure(task: SoftProblem, behaviour: Behaviour, shares: Shares | None) -> 
         share = np.where(used, weights * done.log_ratio, 0.0).sum(axis=0)
         total[0] += share.sum(axis=0)
         total[1] += _dot(weights, done.loss - done.next_loss)
-        total[2] += _dot(weights, done.gap)
+        total[2] += task.weight(step) * _dot(weights, done.gap)
         total[3] += _dot(weights, done.next_spread - done.spread)
         if shares is not None and by_step is not None:
             by_step[row[block.start], step] = share.sum(axis=0)

@@ -128,10 +128,11 @@ def _fits(
     behaviour = behaviour_of(mdp, [policy])
     log_reference = None if reference is None else log_policy(mdp, reference, "reference")
     features = torch.from_numpy(_inputs(mdp, inputs))
-    network = _default_network(features.shape[1]) if module is None else copy.deepcopy(module)
+    # New layers draw from torch's randomness; the caller's is left as it was, here and below.
+    with torch.random.fork_rng(devices=[]):
+        network = _default_network(features.shape[1]) if module is None else copy.deepcopy(module)
     results = []
     for restart, seed in enumerate(seeds):
-        # The caller's torch randomness is left as it was.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             fresh = copy.deepcopy(network).double()

@@ -108,7 +108,7 @@ class SoftModel:
         later = np.zeros((self.mdp.n_states, directions.shape[1]))
         for t in reversed(range(self.mdp.horizon)):
             value = self.mdp.transition.expect_all(later)
-            value += rewards.at(t, ALL)
+            value += rewards.discount**t * rewards.at(t, ALL)
             later = np.einsum("as,ask->sk", self.step(t)[0], value)
             value -= later
             yield t, value

@@ -52,11 +52,18 @@ class SoftProblem(NamedTuple):
     log_reference: FloatArray | None
     tie: FloatArray
 
+    def weight(self, step: int) -> float:
+        """What a unit of reward at a decision is worth at the first one.
+
+        Kept above underflow, so that late actions still differ where only their order counts.
+        """
+        return max(self.rewards.discount**step, 1e-300)
+
 
 class Columns(NamedTuple):
     """What is known of each state at one step; the last two are absent in a plain plan."""
 
-    hard: FloatArray  # V* [S, B or 1], reward units
+    hard: FloatArray  # V* [S, B or 1], reward units of the step itself (not discounted to 0)
     soft: FloatArray  # h [S, B], nats
     loss: FloatArray | None  # L [S, B], reward units
     spread: FloatArray | None  # C [S, B], squared reward units
@@ -71,7 +78,7 @@ class Backup(NamedTuple):
 
     hard: FloatArray  # [n, B or 1]
     soft: FloatArray  # [n, B]
-    gap: FloatArray  # [A, n, B or 1]
+    gap: FloatArray  # [A, n, B or 1], reward units of the step itself
     log_ratio: FloatArray  # log pi / reference [A, n, B]; -inf where pi is 0
     policy: FloatArray  # [A, n, B]
     loss: FloatArray | None  # [n, B]
@@ -114,7 +121,7 @@ def backup(
         block: the states to do.
         step: index of the decision, from 0.
         after: values after the decision; multiplied by `decay` (the infinite problem's
-            discount; a finite problem's discount is in its rewards).
+            discount; a finite problem's is in `task.rewards`).
         expected: expected next value of every column of `after`, [A, n, columns]; overwritten.
         decay: weight of what comes after.
     """
@@ -123,7 +130,7 @@ def backup(
     if decay != 1.0:
         expected *= decay
 
-    value = expected[..., :width] + rewards.at(step, block.states)
+    value = rewards.discount * expected[..., :width] + rewards.at(step, block.states)
     prior = None
     if task.log_reference is not None:
         prior = task.log_reference[min(step, len(task.log_reference) - 1), :, block.states, None]
@@ -134,11 +141,11 @@ def backup(
     gap = np.subtract(hard, value, out=value)
     if prior is not None:
         gap[np.broadcast_to(np.isneginf(prior), gap.shape)] = 0.0
-    # What is still to be collected, and with it the rounding, shrinks with the discount.
-    tie = np.maximum(task.tie * rewards.discount**step, np.finfo(float).tiny)
-    gap[gap <= tie] = 0.0
+    gap[gap <= task.tie] = 0.0
 
-    log_ratio = expected[..., width : width + batch] - _penalty(task.rationality, gap)
+    weight = task.weight(step)
+    penalty = _penalty(task.rationality * weight, gap)
+    log_ratio = expected[..., width : width + batch] - penalty
     weighted = log_ratio if prior is None else log_ratio + prior
     peak = weighted.max(axis=0)
     policy = weighted - peak
@@ -155,7 +162,7 @@ def backup(
         return Backup(hard, soft, gap, log_ratio, policy, None, None, None, None)
     next_loss = expected[..., width + batch : width + 2 * batch]
     next_spread = expected[..., width + 2 * batch :]
-    cost = gap + next_loss
+    cost = weight * gap + next_loss
     loss = np.einsum("anb,anb->nb", policy, cost)
     cost -= loss
     np.square(cost, out=cost)

@@ -35,7 +35,8 @@ class SoftPlan:
     Attributes:
         task: the problems that were planned for.
         hard: V* [H + 1, S, B or 1] for a finite horizon, [1, S, B or 1] for the infinite
-            problem, in reward units; of the negated utility where the rationality is negative.
+            problem, in reward units of the step itself (what follows is discounted to it); of the
+            negated utility where the rationality is negative.
         soft: h, same shape with B, in nats (see `goalmeter.tabular.backup`).
 
     A policy [H, S, A] is not stored: it is worked out from these two when it is asked for.

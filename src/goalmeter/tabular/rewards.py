@@ -24,9 +24,8 @@ class Rewards:
     discount: float
 
     def at(self, step: int, states: slice) -> FloatArray:
-        """Reward of decision `step` (from 0), discounted: [A or 1, n, B]."""
-        now = self.array[min(step, self.array.shape[0] - 1), :, states]
-        return now if self.discount == 1.0 else now * self.discount**step
+        """Reward of decision `step` (from 0), not discounted: [A or 1, n, B]."""
+        return np.asarray(self.array[min(step, self.array.shape[0] - 1), :, states])
 
     def tells_apart(self) -> FloatArray:
         """1.0 where actions are paid differently in themselves, else 0.0: [T, S, B]."""
