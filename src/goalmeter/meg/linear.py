@@ -14,7 +14,7 @@ Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4; weak duality of maximu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass
 
 _MAX_STEPS = 200
+_GRADIENT_STEPS = 500
 # So many steps in a row that gain less than this share of the tolerance end the search.
 _IDLE_STEPS = 4
 _IDLE_SHARE = 1e-2
@@ -33,9 +34,6 @@ _IDLE_SHARE = 1e-2
 _NEAR = 1e-2
 # Above this gain the optimum is far away, and full Newton steps are not to be trusted.
 _FAR = 0.3
-# A step changes no log-probability of an action that the behaviour takes by more than this many
-# nats: a longer one can end on a plateau, where actions are certain and curvature is rounding.
-_REACH = 4.0
 # Occupancies this far below zero, relative to the largest, are zeros that were rounded.
 _ROUNDING = 1e-12
 # The bound holds for utilities whose weights sum to at most this multiple of the found ones'.
@@ -77,8 +75,40 @@ def fit_linear(
     Stops when bound and value differ by at most `tolerance`, or when rounding ends progress.
     `ceiling` is a bound that is known beforehand (see `MegResult`), nats.
     """
+    start = SoftModel(behaviour.mdp, utilities, np.zeros(utilities.n_weights), log_reference)
+    fit = _ascend(start, behaviour, tolerance, ceiling)
+    if fit.upper_bound - fit.value <= tolerance:
+        return fit
+    # Newton steps can strand on a plateau, where actions are certain and curvature is a rounded
+    # zero. Gradients know no curvature: where they end is a second start.
+    second = _ascend(_by_gradients(start, behaviour), behaviour, tolerance, fit.upper_bound)
+    best = second if second.value > fit.value else fit
+    return replace(
+        best,
+        upper_bound=second.upper_bound,
+        bound_weight=max(fit.bound_weight, second.bound_weight),
+        steps=fit.steps + second.steps,
+    )
+
+
+def _by_gradients(start: SoftModel, behaviour: Behaviour) -> SoftModel:
+    """Where L-BFGS ends."""
+    from scipy.optimize import minimize
+
+    def at(theta: FloatArray) -> SoftModel:
+        return SoftModel(start.mdp, start.utilities, theta, start.log_reference)
+
+    def cost(theta: FloatArray) -> tuple[float, FloatArray]:
+        model = at(theta)
+        return -model.evidence(behaviour), -model.gradient(behaviour)
+
+    options = {"maxiter": _GRADIENT_STEPS}
+    return at(minimize(cost, start.theta, method="L-BFGS-B", jac=True, options=options).x)
+
+
+def _ascend(model: SoftModel, behaviour: Behaviour, tolerance: float, ceiling: float) -> LinearFit:
+    """Damped Newton steps from a model, with faces and certificates on the way."""
     mdp = behaviour.mdp
-    model = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), log_reference)
     value = model.evidence(behaviour)
     directions: list[FloatArray] = []
     upper, weight = ceiling, 0.0
@@ -151,6 +181,7 @@ def _certificate(
     moved = model.states + change
     if (moved < -_ROUNDING * moved.max()).any():
         return np.inf, 0.0
+    lost = float(np.maximum(-moved, 0.0).sum())
     moved = np.maximum(moved, 0.0)
     total = 0.0
     visits = model.utilities.visits(1)
@@ -171,6 +202,8 @@ def _certificate(
             terms = mass * (log_ratio + np.log1p(tilt))
         total += float(np.where(used & (mass > 0), terms, 0.0).sum())
         model.utilities.tally(visits, t, (mass - policy * model.states[t])[..., None])
+    # Mass that was rounded away could have been in the worst place for all decisions.
     residual = float(np.abs(gradient - model.utilities.collect(visits)[:, 0]).max())
+    residual += lost * model.mdp.steps
     weight = BOUND_FACTOR * max(1.0, float(np.abs(model.theta).sum()))
     return total + weight * residual, weight

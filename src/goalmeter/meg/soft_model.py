@@ -196,7 +196,8 @@ class SoftModel:
     def regrets(self, direction: FloatArray) -> FloatArray:
         """What each action gives up of the best attainable value of a direction: [T, A, S].
 
-        Infinite for forbidden actions. T is H, or 1 for the infinite problem.
+        In units of the step itself, not discounted; infinite for forbidden actions. T is H, or 1
+        for the infinite problem.
         """
         rewards = self.utilities.rewards(direction[:, None])
         hard = plan(problem(self.mdp, rewards, np.full(1, np.inf), self.log_reference))

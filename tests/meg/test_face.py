@@ -1,0 +1,110 @@
+"""Faces: optima at infinity are found, proven, and not claimed where there are none."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from meg.instances import Awkward, awkward, few, generic_world
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.behaviour import PolicyBehaviour, behaviour_of
+from goalmeter.meg.face import find_face
+from goalmeter.meg.linear import LinearFit, fit_linear
+from goalmeter.meg.newton import NewtonSystem
+from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.utility_class import linear_class
+from goalmeter.tabular import TabularMDP
+
+# One decision between three outcomes, each of which pays a weight of its own.
+THREE = TabularMDP(np.ones((1, 3, 1)), [0.0], horizon=1)
+
+
+class Step(NamedTuple):
+    model: SoftModel
+    step: FloatArray
+    psi: dict[int, FloatArray]
+    behaviour: PolicyBehaviour
+
+
+def newton_step(mdp: TabularMDP, policy: FloatArray, theta: FloatArray) -> Step:
+    behaviour = behaviour_of(mdp, [policy])
+    model = SoftModel(mdp, linear_class(mdp, over="state-action"), theta, None)
+    step = NewtonSystem([(model, model.states)]).solve(model.gradient(behaviour))
+    return Step(model, step, dict(model.tangents(step[:, None])), behaviour)
+
+
+def fit(instance: Awkward) -> LinearFit:
+    over: Any = "state" if instance.features is not None else instance.over
+    mdp = instance.mdp()
+    return fit_linear(
+        behaviour_of(mdp, [instance.policy]),
+        linear_class(mdp, instance.features, over),
+        None,
+        tolerance=1e-7,
+        ceiling=100.0,
+    )
+
+
+def test_by_hand() -> None:
+    # The third action is never taken and already has probability e^-5 / (2 + e^-5): a Newton step
+    # lowers its log by about 1, and what is left is a choice between the first two.
+    found = newton_step(THREE, np.array([[0.75, 0.25, 0.0]]), np.array([0.0, 0.0, -5.0]))
+    assert found.psi[0][2, 0, 0] == pytest.approx(-1.0, abs=0.02)
+    face = find_face(*found)
+    assert face is not None
+    np.testing.assert_array_equal(face.model.step(0)[0][2], 0.0)
+    np.testing.assert_allclose(face.model.step(0)[0][:2, 0], 0.5)
+    regrets = found.model.regrets(face.direction)[0, :, 0]
+    np.testing.assert_allclose(regrets[:2], 0.0, atol=1e-8)
+    assert regrets[2] > 1e-5
+    assert np.abs(face.direction).max() == 1.0
+
+
+def test_no_face_where_everything_is_used() -> None:
+    policy = np.array([[0.75, 0.249, 0.001]])
+    assert find_face(*newton_step(THREE, policy, np.array([0.0, 0.0, -5.0]))) is None
+
+
+def test_no_face_far_from_the_edge() -> None:
+    # From the uniform model the same behaviour asks for less of the third action, too; but a
+    # face is only what the direction proves, and it proves this one: all that is left is used.
+    found = newton_step(THREE, np.array([[0.5, 0.5, 0.0]]), np.zeros(3))
+    face = find_face(*found)
+    assert face is not None
+    np.testing.assert_allclose(face.model.step(0)[0][:, 0], [0.5, 0.5, 0.0])
+
+
+@given(seed=st.integers(0, 2**16))
+@few
+def test_interior_optima_have_no_directions(seed: int) -> None:
+    world = generic_world(seed)
+    found = fit(Awkward(world.P, world.policy, world.mu, 4, 1.0, "state", None))
+    assert found.directions == []
+    assert found.upper_bound - found.value <= 1e-7
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_behaviour_is_optimal_for_the_direction(seed: int) -> None:
+    instance = awkward(seed)
+    found = fit(instance)
+    mdp = instance.mdp()
+    behaviour = behaviour_of(mdp, [instance.policy])
+    for direction in found.directions[:1]:
+        # The first face is one of the whole world; a second is one of the first.
+        regrets = SoftModel(mdp, found.model.utilities, direction, None).regrets(direction)
+        for t in range(mdp.steps):
+            used = behaviour.weights(t, slice(None))[..., 0] > 0
+            assert regrets[t][used].max(initial=0.0) <= 1e-8
+
+
+def test_a_face_of_a_face() -> None:
+    # Found by search: an optimum that is reached along one direction and then another.
+    instance = awkward(52)
+    found = fit(instance)
+    assert len(found.directions) == 2
+    assert found.value == pytest.approx(instance.primal(), abs=1e-7)
+    assert found.upper_bound - found.value <= 1e-7

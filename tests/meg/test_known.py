@@ -1,0 +1,489 @@
+"""MEG towards a known utility: by hand, by brute force over beta, Propositions 3.1 to 3.3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from meg.instances import few, generic_world, moving_world, some
+from oracles import example_one
+from oracles import known_utility as oracle
+from tabular.worlds import World, random_world, successor_lists, worlds
+
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
+from goalmeter.meg import known, known_utility, known_utility_many
+from goalmeter.tabular import (
+    TabularMDP,
+    cliff_world,
+    epsilon_greedy,
+    optimal_policy,
+    transition,
+    uniform_policy,
+)
+
+MOUSE = TabularMDP(example_one.P, example_one.U, horizon=2, initial=example_one.MU)
+
+# One decision of three actions, paying 0, 1 and 2.
+CHOICE = TabularMDP(np.ones((1, 3, 1)), [[0.0, 1.0, 2.0]], horizon=1)
+
+# Fact 4: from 0 to 1 or 2 (or 4, nothing); from 1 one action of three leads to the prize, 3, and
+# from 2 all three do.
+FORK = np.zeros((5, 3, 5))
+FORK[0, [0, 1, 2], [1, 2, 4]] = 1.0
+FORK[1, [0, 1, 2], [3, 4, 4]] = 1.0
+FORK[2, :, 3] = FORK[3, :, 3] = FORK[4, :, 4] = 1.0
+PRIZE = [0.0, 0.0, 0.0, 1.0, 0.0]
+
+seeds = st.integers(0, 2**16)
+
+
+def of_fork(first: list[float]) -> list[list[float]]:
+    third = [1 / 3, 1 / 3, 1 / 3]
+    return [first, [1.0, 0.0, 0.0], third, third, third]
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_the_mouse_of_example_one() -> None:
+    # log 2 + 0.8 log 0.8 + 0.2 log 0.2, at 2 beta = log(0.8 / 0.2).
+    result = known_utility(MOUSE, example_one.mouse(0.8))
+    assert result.value == pytest.approx(0.19274475702175753, abs=1e-15)
+    assert result.rationality == pytest.approx(np.log(2), rel=1e-12)
+    assert result.signed == result.value
+    assert result.certified
+    # The second decision cannot matter: one decision between two actions.
+    assert result.maximum == pytest.approx(np.log(2), abs=1e-15)
+    assert result.fraction == pytest.approx(0.2780719051126377, abs=1e-14)
+    np.testing.assert_allclose(result.by_step, [result.value, 0.0], atol=1e-15)
+
+
+def test_the_optimal_and_the_worst_mouse() -> None:
+    best = known_utility(MOUSE, example_one.mouse(1.0))
+    assert best.value == pytest.approx(np.log(2), abs=1e-15)
+    assert best.rationality == np.inf
+    worst = known_utility(MOUSE, example_one.mouse(0.0))
+    assert worst.value == pytest.approx(np.log(2), abs=1e-15)
+    assert worst.rationality == -np.inf
+    assert worst.signed == -worst.value  # footnote 4
+
+
+def test_one_decision_by_hand() -> None:
+    # pi_b is proportional to (1, e^b, e^2b); (1, 2, 4) / 7 is b = log 2 exactly, and the evidence
+    # is log 3 - entropy = log 3 + (log(1/7) + 2 log(2/7) + 4 log(4/7)) / 7.
+    result = known_utility(CHOICE, [[1 / 7, 2 / 7, 4 / 7]])
+    assert result.rationality == pytest.approx(np.log(2), rel=1e-13)
+    value = np.log(3) - np.log(7) + (2 * np.log(2) + 4 * np.log(4)) / 7
+    assert result.value == pytest.approx(value, abs=1e-15)
+    # (1/2, 0, 1/2) has the mean of the uniform policy, which is the best model of it.
+    even = known_utility(CHOICE, [[0.5, 0.0, 0.5]])
+    assert (even.value, even.rationality) == (0.0, 0.0)
+    # ... although nothing else than its own entropy bounds what another utility could say.
+    assert even.ceiling == pytest.approx(np.log(3) - np.log(2), abs=1e-15)
+
+
+@pytest.mark.parametrize("first", [[0.25, 0.75, 0.0], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])
+def test_the_limit_counts_the_ways_to_be_optimal(first: list[float]) -> None:
+    # Of the 9 pairs of first actions 4 reach the prize, and whatever the share of the two
+    # optimal first actions the evidence of the limit is the same, log(9 / 4):
+    # its first decision is (1/4, 3/4), not (1/2, 1/2), so 1 -> 1 is worth log(3/4) + log 3 and
+    # 1 -> 2 log(9/4) + 0.
+    mdp = TabularMDP(FORK, PRIZE, horizon=3)
+    result = known_utility(mdp, of_fork(first))
+    assert result.rationality == np.inf
+    assert result.value == pytest.approx(np.log(9 / 4), abs=1e-15)
+    share_of_1 = first[0]
+    by_hand = share_of_1 * np.log(3 / 4) + first[1] * np.log(9 / 4)
+    np.testing.assert_allclose(result.by_step, [by_hand, share_of_1 * np.log(3), 0], atol=1e-15)
+    against = known_utility(mdp, of_fork(first), utility=-np.array(PRIZE))
+    assert (against.value, against.rationality) == (pytest.approx(result.value), -np.inf)
+
+
+def test_a_reference_sets_the_zero() -> None:
+    # Against the habit (1/2, 1/4, 1/4) the model is proportional to (2, e^b, e^2b).
+    habit = [[0.5, 0.25, 0.25]]
+    assert known_utility(CHOICE, habit, reference=habit).value == 0.0
+    result = known_utility(CHOICE, [[2 / 8, 2 / 8, 4 / 8]], reference=habit)
+    assert result.rationality == pytest.approx(np.log(2), rel=1e-13)
+    # 1/4 log(1/2) + 1/4 log 1 + 1/2 log 2.
+    assert result.value == pytest.approx(np.log(2) / 4, abs=1e-15)
+    # A fully predictable agent could be one that always does what is least likely: log 4.
+    assert result.maximum == pytest.approx(np.log(4), abs=1e-15)
+    assert result.reference == "given reference policy"
+
+
+# --- The literal oracle ---------------------------------------------------------------------------
+
+
+@given(world=worlds(max_states=4, max_horizon=4), sparse=st.booleans(), stationary=st.booleans())
+@few
+def test_the_value_is_the_maximum_over_beta(world: World, sparse: bool, stationary: bool) -> None:
+    policy = world.policy[0] if stationary else world.policy
+    moves = successor_lists(world.P, np.random.default_rng(0)) if sparse else world.P
+    result = known_utility(world.mdp(transition=moves), policy)
+    arguments = (world.P, world.R, policy, world.mu, world.horizon, world.discount)
+    value, _ = oracle.known_utility_meg(*arguments)
+    assert result.value == pytest.approx(value, abs=1e-8)
+    assert result.certified
+
+
+@given(
+    seed=seeds,
+    n_states=st.integers(2, 4),
+    n_actions=st.integers(2, 4),
+    horizon=st.integers(2, 4),
+    discount=st.sampled_from([1.0, 0.9, 0.5]),
+    on_actions=st.booleans(),
+    with_reference=st.booleans(),
+    block=st.sampled_from([1, 2, 10**6]),
+)
+@some
+def test_the_rationality_matches_the_return(
+    seed: int,
+    n_states: int,
+    n_actions: int,
+    horizon: int,
+    discount: float,
+    on_actions: bool,
+    with_reference: bool,
+    block: int,
+) -> None:
+    world = generic_world(seed, n_states, n_actions, horizon, discount, on_actions)
+    reference = None
+    if with_reference:
+        rng = np.random.default_rng(seed + 1)
+        reference = rng.dirichlet(np.full(n_actions, 2.0), size=n_states)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transition, "BLOCK_STATES", block)
+        result = known_utility(world.mdp(), world.policy, reference=reference)
+    arguments = (world.P, world.R, world.policy, world.mu, horizon, discount, reference)
+    value, _ = oracle.known_utility_meg(*arguments)
+    assert result.value == pytest.approx(value, abs=1e-8)
+    beta = oracle.beta_matching_return(*arguments)
+    assert result.rationality == pytest.approx(beta, rel=1e-8)
+
+
+@given(seed=seeds, horizon=st.integers(2, 4), over_actions=st.booleans())
+@few
+def test_a_utility_that_changes_with_time(seed: int, horizon: int, over_actions: bool) -> None:
+    world = generic_world(seed, horizon=horizon, discount=0.8)
+    last = world.policy.shape[-1] if over_actions else 1
+    utility = np.random.default_rng(seed).normal(size=(*world.policy.shape[:2], last))
+    result = known_utility(world.mdp(), world.policy, utility=utility)
+    spread = np.ascontiguousarray(np.broadcast_to(utility, world.policy.shape))
+    arguments = (world.P, spread, world.policy, world.mu, horizon, 0.8)
+    assert result.value == pytest.approx(oracle.known_utility_meg(*arguments)[0], abs=1e-8)
+    beta = oracle.beta_matching_return(*arguments)
+    assert result.rationality == pytest.approx(beta, rel=1e-8)
+
+
+@given(seed=seeds, discount=st.sampled_from([0.3, 0.5, 0.8]), on_actions=st.booleans())
+@few
+def test_the_infinite_discounted_problem(seed: int, discount: float, on_actions: bool) -> None:
+    world = generic_world(seed, 3, 2, 1, discount, on_actions)
+    policy = world.policy[0]
+    result = known_utility(world.mdp(horizon=None), policy)
+    arguments = (world.P, world.R, policy, world.mu)
+    value, _ = oracle.known_utility_meg_discounted(*arguments, discount)
+    assert result.value == pytest.approx(value, abs=1e-8)
+    beta = oracle.beta_matching_return(*arguments, None, discount)
+    assert result.rationality == pytest.approx(beta, rel=1e-8)
+    assert result.by_step.shape == (1,)
+
+
+# --- Laws -----------------------------------------------------------------------------------------
+
+
+@given(
+    seed=seeds,
+    scale=st.sampled_from([2.0, -1.0, -7.5, 1e-6, 1e6, -1e-6, -1e6]),
+    shift=st.sampled_from([0.0, 1.0, -3.0]),
+    infinite=st.booleans(),
+)
+@some
+def test_translation_and_scale_invariance(
+    seed: int, scale: float, shift: float, infinite: bool
+) -> None:
+    # Proposition 3.1, for utilities of any size.
+    world = generic_world(seed, discount=0.5)
+    mdp = world.mdp(horizon=None) if infinite else world.mdp()
+    policy = world.policy[0] if infinite else world.policy
+    one = known_utility(mdp, policy)
+    other = known_utility(mdp, policy, utility=scale * (world.R + shift))
+    assert other.value == pytest.approx(one.value, abs=1e-10)
+    assert other.rationality * scale == pytest.approx(one.rationality, rel=1e-7)
+    assert other.certified
+
+
+@given(scale=st.sampled_from([-1e6, -1e-6, 1e-6, 1e6]), seed=seeds)
+@few
+def test_scale_invariance_at_infinity(scale: float, seed: int) -> None:
+    world = random_world(seed)
+    policy = optimal_policy(world.mdp())
+    one = known_utility(world.mdp(), policy)
+    other = known_utility(world.mdp(), policy, utility=scale * world.R)
+    assert other.value == pytest.approx(one.value, abs=1e-10)
+    if one.rationality:
+        assert (one.rationality, other.rationality) == (np.inf, np.inf * np.sign(scale))
+
+
+@given(world=worlds())
+@some
+def test_bounds(world: World) -> None:
+    # Proposition 3.2, with the sharper bounds that the result reports.
+    result = known_utility(world.mdp(), world.policy)
+    everything = world.horizon * np.log(world.P.shape[1])
+    assert 0.0 <= result.value <= result.upper_bound + 1e-12
+    assert result.value <= result.ceiling + 1e-9
+    assert result.ceiling <= result.maximum + 1e-9
+    assert result.maximum <= everything + 1e-9
+    assert result.certified
+    assert result.fraction == (result.value / result.maximum if result.maximum else 0.0)
+    assert result.by_step.sum() == pytest.approx(result.value, abs=1e-10)
+    assert result.by_state.sum() == pytest.approx(result.value, abs=1e-10)
+
+
+@given(seed=seeds, horizon=st.integers(1, 5), n_actions=st.integers(2, 4), on_actions=st.booleans())
+@few
+def test_the_maximum_counts_decisions_that_matter(
+    seed: int, horizon: int, n_actions: int, on_actions: bool
+) -> None:
+    world = generic_world(seed, n_actions=n_actions, horizon=horizon, on_actions=on_actions)
+    result = known_utility(world.mdp(), world.policy)
+    decisions = horizon if on_actions else horizon - 1
+    assert result.maximum == pytest.approx(decisions * np.log(n_actions), abs=1e-12)
+
+
+@given(world=worlds())
+@few
+def test_the_uniform_policy_has_none(world: World) -> None:
+    result = known_utility(world.mdp(), uniform_policy(world.mdp()))
+    assert result.value == pytest.approx(0.0, abs=1e-12)
+    assert result.signed == pytest.approx(0.0, abs=1e-12)
+
+
+@given(seed=seeds, sign=st.sampled_from([1.0, -1.0]))
+@few
+def test_a_unique_optimal_policy_has_all(seed: int, sign: float) -> None:
+    # Each action leads elsewhere, and being there pays differently at each decision: no two
+    # behaviours have the same return.
+    world = moving_world(seed)
+    utility = np.random.default_rng(seed).normal(size=(4, 5))
+    policy = optimal_policy(world.mdp(), utility=sign * utility)
+    result = known_utility(world.mdp(), policy, utility=utility)
+    assert result.rationality == sign * np.inf
+    assert result.value == pytest.approx(result.maximum, abs=1e-12)
+    assert result.maximum == pytest.approx(3 * np.log(3), abs=1e-12)  # the last of 4 cannot matter
+
+
+@given(seed=seeds, constant=st.booleans())
+@few
+def test_no_influence_no_goal_directedness(seed: int, constant: bool) -> None:
+    # Proposition 3.3: nothing to prefer, or nothing to be done about it.
+    world = generic_world(seed)
+    if constant:
+        mdp = world.mdp(reward=np.full(4, 3.0))
+    else:
+        mdp = world.mdp(transition=np.repeat(world.P[:, :1], 3, axis=1))
+    result = known_utility(mdp, world.policy)
+    assert (result.value, result.rationality) == (0.0, 0.0)
+    assert "no choice influences this utility" in result.notes[0]
+    assert "Proposition 3.3" in result.notes[0]
+    assert known_utility(world.mdp(), world.policy).notes == ()
+
+
+@given(seed=seeds, horizon=st.integers(2, 4))
+@few
+def test_relabelling_states_permutes_the_shares(seed: int, horizon: int) -> None:
+    world = generic_world(seed, horizon=horizon)
+    order = np.random.default_rng(seed).permutation(4)
+    there = World(
+        world.P[order][:, :, order],
+        world.R[order],
+        world.mu[order],
+        world.policy[:, order],
+        1.0,
+    )
+    one, other = (known_utility(w.mdp(), w.policy) for w in (world, there))
+    assert other.value == pytest.approx(one.value, abs=1e-12)
+    np.testing.assert_allclose(other.by_state, one.by_state[order], atol=1e-11)
+
+
+@given(seed=seeds, infinite=st.booleans())
+@settings(max_examples=6, deadline=None, derandomize=True)
+def test_many_are_the_same_as_one_by_one(seed: int, infinite: bool) -> None:
+    world = generic_world(seed, discount=0.7)
+    mdp = world.mdp(horizon=None) if infinite else world.mdp()
+    rng = np.random.default_rng(seed)
+    utilities = [rng.normal(size=4), rng.normal(size=(4, 3)), world.R]
+    policies: list[Any] = [world.policy[0], uniform_policy(mdp), np.eye(3)[rng.integers(3, size=4)]]
+    if not infinite:
+        policies[0] = world.policy
+    pairs = [
+        (policies, None, [(p, None) for p in policies]),
+        (policies, utilities, list(zip(policies, utilities, strict=True))),
+        (policies[:1], utilities, [(policies[0], u) for u in utilities]),
+        (policies, utilities[:1], [(p, utilities[0]) for p in policies]),
+    ]
+    for many, against, single in pairs:
+        batch = known_utility_many(mdp, many, utilities=against)
+        for got, (policy, utility) in zip(batch, single, strict=True):
+            alone = known_utility(mdp, policy, utility=utility)
+            assert got.value == pytest.approx(alone.value, abs=1e-10)
+            if np.isfinite(alone.rationality):
+                assert got.rationality == pytest.approx(alone.rationality, rel=1e-7, abs=1e-10)
+            else:
+                assert got.rationality == alone.rationality
+            np.testing.assert_allclose(got.by_step, alone.by_step, atol=1e-9)
+            assert got.certified
+
+
+@given(seed=seeds)
+@few
+def test_arguments_are_left_alone(seed: int) -> None:
+    world = generic_world(seed)
+    policy, utility = world.policy.copy(), world.R.copy()
+    known_utility(world.mdp(), policy, utility=utility, reference=policy)
+    np.testing.assert_array_equal(policy, world.policy)
+    np.testing.assert_array_equal(utility, world.R)
+
+
+def test_the_utility_comes_back_as_it_was_given() -> None:
+    world = generic_world(0, n_states=5)
+    for shape in [(5,), (5, 3), (4, 5), (4, 5, 3)]:
+        utility = np.random.default_rng(1).normal(size=shape)
+        result = known_utility(world.mdp(), world.policy, utility=utility)
+        assert result.utility is not None
+        np.testing.assert_array_equal(result.utility, utility)
+        assert result.target == "the given utility"
+    assert known_utility(world.mdp(), world.policy).target == "the reward"
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.99, 1.01, 2.0])
+def test_a_wrong_rationality_would_not_be_certified(
+    factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = generic_world(3)
+    right = known_utility(world.mdp(), world.policy)
+    monkeypatch.setattr(
+        known, "best_rationality", lambda evaluate, at_zero: np.array([factor * right.rationality])
+    )
+    wrong = known_utility(world.mdp(), world.policy)
+    assert wrong.value < right.value <= wrong.upper_bound
+    assert not wrong.certified
+
+
+# --- Published numbers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("goal_length", "value", "published"),
+    [(1, 40.203, None), (2, 21.367, 21.4), (3, 19.415, None), (4, 18.881, 18.9)],
+)
+def test_cliff_world_by_goal_length(
+    goal_length: int, value: float, published: float | None
+) -> None:
+    # Appendix D.1; its rows for 1 and 3 had not converged (37.8 and 16.8).
+    mdp = cliff_world(goal_length)
+    result = known_utility(mdp, optimal_policy(mdp))
+    assert result.value == pytest.approx(value, abs=5e-4)
+    assert published is None or round(result.value, 1) == published
+    assert result.rationality == np.inf
+    assert result.maximum == pytest.approx(29 * np.log(4), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("tenths", "value", "published", "unit"),
+    [
+        (1, 23.789, 2.4, 0.1),
+        (2, 15.428, 1.5, 0.1),
+        (3, 9.469, 0.95, 0.01),
+        (4, 5.047, 0.50, 0.01),
+        (5, 2.009, 0.20, 0.01),
+        (6, 0.4675, 0.04, 0.01),
+        (7, 0.0303, 0.003, 0.001),
+        (8, 0.0170, 0.001, 0.001),
+        (9, 0.0836, 0.008, 0.001),
+    ],
+)
+def test_cliff_world_by_epsilon(tenths: int, value: float, published: float, unit: float) -> None:
+    # Appendix D.1 prints a tenth of these, the smallest cut off rather than rounded.
+    mdp = cliff_world(1)
+    result = known_utility(mdp, epsilon_greedy(optimal_policy(mdp), tenths / 10))
+    assert result.value == pytest.approx(value, abs=5e-4 if value > 1 else 5e-5)
+    assert result.value / 10 == pytest.approx(published, abs=unit)
+    assert np.sign(result.rationality) == (1 if tenths < 7.5 else -1)
+    assert result.certified
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ([[0.5, 0.4, 0.0]], r"policy\[0\] sums to 0.9, expected 1 \(tolerance 1e-09\)"),
+        ([[1.5, -0.5, 0.0]], r"policy\[0, 1\] is -0.5, expected a probability"),
+        ([[np.nan, 0.5, 0.5]], r"policy\[0, 0\] is nan, expected a finite number"),
+        (
+            [[0.5, 0.5]],
+            r"policy has shape \[1, 2\], expected \[1, 3\] \(stationary\) or \[1, 1, 3\]",
+        ),
+        ("uniform", "policy is not an array of numbers"),
+    ],
+)
+def test_policies_that_are_refused(policy: Any, words: str) -> None:
+    with pytest.raises(InvalidPolicyError, match=words):
+        known_utility(CHOICE, policy)
+
+
+@pytest.mark.parametrize(
+    ("utility", "words"),
+    [
+        ([0.0, 1.0], r"utility has shape \[2\], expected \[1\], \[1, 3\], \[1, 1\] or \[1, 1, 3\]"),
+        ([[0.0, np.inf, 1.0]], r"utility\[0, 1\] is inf, expected a finite number"),
+        ([[0.0, 1.0, np.nan]], r"utility\[0, 2\] is nan, expected a finite number"),
+    ],
+)
+def test_utilities_that_are_refused(utility: Any, words: str) -> None:
+    with pytest.raises(InvalidUtilityError, match=words):
+        known_utility(CHOICE, [[1.0, 0.0, 0.0]], utility=utility)
+
+
+def test_the_bad_policy_of_several_is_named() -> None:
+    with pytest.raises(InvalidPolicyError, match=r"policies\[1\]\[0\] sums to 0.5"):
+        known_utility_many(CHOICE, [[[1.0, 0.0, 0.0]], [[0.5, 0.0, 0.0]]])
+
+
+def test_a_stationary_world_takes_stationary_policies() -> None:
+    mdp = MOUSE.replace(horizon=None, discount=0.9)
+    with pytest.raises(InvalidPolicyError, match="takes stationary policies only"):
+        known_utility(mdp, np.full((2, 4, 2), 0.5))
+
+
+def test_a_reference_that_rules_out_what_was_done_is_refused() -> None:
+    words = (
+        r"reference\[0, 2\] is 0 at decision 0, but the measured behaviour takes that action "
+        r"there, so the evidence would be infinite"
+    )
+    with pytest.raises(InvalidPolicyError, match=words):
+        known_utility(CHOICE, [[0.5, 0.0, 0.5]], reference=[[0.5, 0.5, 0.0]])
+    # What was not done may be ruled out: two actions are left.
+    result = known_utility(CHOICE, [[0.2, 0.0, 0.8]], reference=[[0.5, 0.0, 0.5]])
+    assert result.value == pytest.approx(example_one.MEG_08, abs=1e-14)
+    with pytest.raises(InvalidPolicyError, match=r"reference has shape \[2\]"):
+        known_utility(CHOICE, [[0.5, 0.0, 0.5]], reference=[0.5, 0.5])
+
+
+def test_numbers_that_do_not_go_together() -> None:
+    one = [[1.0, 0.0, 0.0]]
+    words = "got 2 policies and 3 utilities, expected as many of one as of the other"
+    with pytest.raises(InvalidParameterError, match=words):
+        known_utility_many(CHOICE, [one, one], utilities=[None, None, None])
+    with pytest.raises(InvalidParameterError, match="got 0 policies and 1 utilities"):
+        known_utility_many(CHOICE, [])
+    with pytest.raises(InvalidParameterError, match="got 1 policies and 0 utilities"):
+        known_utility_many(CHOICE, [one], utilities=[])

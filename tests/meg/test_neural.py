@@ -1,0 +1,164 @@
+"""MEG towards utilities that a network computes."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles import example_one
+
+from goalmeter._errors import (
+    InvalidParameterError,
+    InvalidPolicyError,
+    InvalidUtilityError,
+    MissingExtraError,
+)
+from goalmeter.meg import known_utility, neural_utility, neural_values, unknown_utility
+from goalmeter.tabular import TabularMDP
+
+torch = pytest.importorskip("torch")
+
+MOUSE = TabularMDP(example_one.P, example_one.U, horizon=2, initial=example_one.MU)
+POLICY = example_one.mouse(0.8)
+# Features of the mouse's states: whether there is cheese, and something constant.
+INPUTS = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 1.0]])
+
+
+def test_the_mouse_of_example_one() -> None:
+    # A network over one-hot states can be the utility that explains the mouse.
+    result = neural_utility(MOUSE, POLICY, seeds=range(2))
+    assert result.value == pytest.approx(example_one.MEG_08, abs=1e-6)
+    assert result.value <= result.upper_bound
+    assert result.upper_bound == pytest.approx(example_one.MEG_08, abs=1e-6)
+    assert (
+        result.target
+        == "some utility over states computed by a network with one hidden layer of 256"
+    )
+    assert result.method == "Algorithm 2, the best of 2 seeded restarts"
+    assert result.notes[0].startswith("a lower bound: the problem is not convex")
+    assert "over 2 seeds" in result.notes[1]
+    assert result.utility is not None
+    assert (result.utility.min(), result.utility.max()) == (0.0, 1.0)
+    assert result.utility[2] > result.utility[3]
+
+
+def test_the_rationality_is_optimised_exactly_infinity_included() -> None:
+    result = neural_utility(MOUSE, example_one.mouse(1.0), seeds=[0])
+    assert result.value == pytest.approx(np.log(2), abs=1e-12)
+    assert abs(result.rationality) == np.inf
+
+
+def test_a_linear_module_is_a_linear_class() -> None:
+    linear = torch.nn.Linear(2, 1, bias=False)
+    before = linear.weight.detach().clone()
+    result = neural_utility(MOUSE, POLICY, module=linear, inputs=INPUTS, seeds=[1])
+    known = known_utility(MOUSE, POLICY)
+    assert result.value == pytest.approx(known.value, abs=1e-7)
+    assert result.target == "some utility over states computed by a torch module"
+    # The caller's module is not trained, nor moved to doubles.
+    assert torch.equal(linear.weight, before)
+    assert linear.weight.dtype == torch.float32
+
+
+def test_it_is_reached_from_unknown_utility() -> None:
+    linear = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Flatten(0))  # utilities [S]
+    options: dict[str, Any] = {"inputs": INPUTS, "seeds": [3]}
+    one = unknown_utility(MOUSE, POLICY, network=linear, **options)
+    other = neural_utility(MOUSE, POLICY, module=linear, **options)
+    assert one.value == other.value
+    assert unknown_utility(MOUSE, POLICY, network=True, seeds=[0]).method.startswith("Algorithm 2")
+    assert unknown_utility(MOUSE, POLICY, network=False).method.startswith("concave")
+
+
+def test_same_seed_same_value_and_a_best_of_all() -> None:
+    rng = np.random.default_rng(0)
+    mdp = TabularMDP(rng.dirichlet(np.ones(5), size=(5, 3)), np.zeros(5), horizon=4)
+    policy = rng.dirichlet(np.ones(3), size=(4, 5))
+    values = neural_values(mdp, policy, seeds=[0, 1, 2], iterations=15)
+    assert values.shape == (3,)
+    np.testing.assert_array_equal(neural_values(mdp, policy, seeds=[2], iterations=15), values[2:])
+    best = neural_utility(mdp, policy, seeds=[0, 1, 2], iterations=15)
+    assert best.value == values.max()
+    certified = unknown_utility(mdp, policy)
+    assert best.value <= certified.upper_bound
+    assert best.upper_bound == pytest.approx(certified.upper_bound, abs=1e-6)
+    longer = neural_values(mdp, policy, seeds=[0], iterations=40)
+    assert longer[0] >= values[0] - 1e-9
+
+
+def test_the_callers_randomness_is_left_alone() -> None:
+    torch.manual_seed(7)
+    state = torch.random.get_rng_state()
+    neural_values(MOUSE, POLICY, seeds=[0, 1], iterations=2)
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_progress_is_reported_for_every_restart() -> None:
+    calls: list[tuple[int, int, float]] = []
+    neural_values(
+        MOUSE, POLICY, seeds=[5, 6], iterations=3, progress=lambda *call: calls.append(call)
+    )
+    assert {restart for restart, _, _ in calls} == {0, 1}
+    for restart in (0, 1):
+        mine = [(i, value) for r, i, value in calls if r == restart]
+        assert [i for i, _ in mine] == list(range(len(mine)))
+        values = [value for _, value in mine]
+        assert values == sorted(values)
+
+
+def test_a_reference_and_the_infinite_problem() -> None:
+    mdp = MOUSE.replace(horizon=None, discount=0.5)
+    assert neural_values(mdp, POLICY, seeds=[0]).max() == pytest.approx(
+        unknown_utility(mdp, POLICY).value, abs=1e-5
+    )
+    same = neural_utility(MOUSE, POLICY, reference=POLICY, seeds=[0], iterations=3)
+    assert same.value == pytest.approx(0.0, abs=1e-12)
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+
+
+def test_a_module_of_the_wrong_shape() -> None:
+    words = r"the module returns shape \[4, 2\], expected \[4\] or \[4, 1\]: one utility a state"
+    with pytest.raises(InvalidUtilityError, match=words):
+        neural_utility(MOUSE, POLICY, module=torch.nn.Linear(4, 2))
+
+
+@pytest.mark.parametrize("inputs", [np.ones((3, 2)), np.ones(4)])
+def test_inputs_that_do_not_fit(inputs: Any) -> None:
+    words = r"inputs has shape .*, expected \[4, F\]: features of each state"
+    with pytest.raises(InvalidUtilityError, match=words):
+        neural_utility(MOUSE, POLICY, inputs=inputs)
+
+
+def test_one_hot_inputs_end_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("goalmeter.meg.neural._ONE_HOT_STATES", 3)
+    with pytest.raises(InvalidUtilityError, match=r"4 states, more than the 3 .* pass inputs=\[S"):
+        neural_utility(MOUSE, POLICY)
+
+
+@pytest.mark.parametrize("options", [{"seeds": []}, {"iterations": 0}])
+def test_nothing_to_do(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match=r"seeds and .* iterations, expected"):
+        neural_utility(MOUSE, POLICY, **options)
+
+
+def test_a_policy_that_does_not_fit() -> None:
+    with pytest.raises(InvalidPolicyError, match=r"policy has shape \[3, 2\]"):
+        neural_utility(MOUSE, np.full((3, 2), 0.5))
+
+
+def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str, package: str | None = None) -> ModuleType:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(importlib, "import_module", absent)
+    words = (
+        r"a neural utility needs the package 'torch', which is not installed; "
+        r"install it with: pip install 'goalmeter\[neural\]'"
+    )
+    with pytest.raises(MissingExtraError, match=words):
+        neural_utility(MOUSE, POLICY)

@@ -1,0 +1,80 @@
+"""The best rationality as a root: on problems whose root is known, however far out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from meg.instances import some
+
+from goalmeter._types import FloatArray
+from goalmeter.meg import known_utility
+from goalmeter.meg.behaviour import behaviour_of
+from goalmeter.meg.evidence import Evidence, evidence
+from goalmeter.meg.rationality import best_rationality
+from goalmeter.tabular import TabularMDP
+from goalmeter.tabular.backup import problem
+from goalmeter.tabular.rewards import rewards_of
+
+PAIR = TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=1)
+
+
+def best(mdp: TabularMDP, *policies: list[list[float]]) -> FloatArray:
+    behaviour = behaviour_of(mdp, list(policies))
+
+    def evaluate(b: FloatArray) -> Evidence:
+        return evidence(problem(mdp, rewards_of(mdp), b), behaviour)
+
+    return best_rationality(evaluate, evaluate(np.zeros(len(policies))))
+
+
+def test_by_hand() -> None:
+    # Between 0 and 1 the model is a logistic curve: b = log(p / (1 - p)).
+    got = best(PAIR, [[0.5, 0.5]], [[0.25, 0.75]], [[0.75, 0.25]], [[0.0, 1.0]], [[1.0, 0.0]])
+    np.testing.assert_allclose(got, [0, np.log(3), -np.log(3), np.inf, -np.inf], rtol=1e-14)
+
+
+@given(
+    exponent=st.floats(-12, -1),
+    scale=st.sampled_from([1e-6, 1.0, 1e6]),
+    sign=st.sampled_from([1.0, -1.0]),
+)
+@some
+def test_nearly_certain_policies(exponent: float, scale: float, sign: float) -> None:
+    rest = 10.0**exponent
+    mdp = PAIR.replace(reward=[[0.0, sign * scale]])
+    got = best(mdp, [[rest, 1.0 - rest]])
+    assert got == pytest.approx(sign * np.log((1.0 - rest) / rest) / scale, rel=1e-10)
+
+
+@pytest.mark.parametrize("rest", [1e-15, 1e-30, 1e-100, 1e-300])
+def test_rarer_than_rounding(rest: float) -> None:
+    # The row still sums to 1 in doubles; the root is at log(1 / rest), up to 690.
+    assert best(PAIR, [[rest, 1.0]]) == pytest.approx(-np.log(rest), rel=1e-9)
+    result = known_utility(PAIR, [[rest, 1.0]])
+    assert result.value == pytest.approx(np.log(2), abs=1e-13)
+    assert result.certified
+
+
+@given(rest=st.sampled_from([1e-3, 1e-6, 1e-9, 1e-12]), sign=st.sampled_from([1.0, -1.0]))
+@some
+def test_nearly_uniform_policies(rest: float, sign: float) -> None:
+    got = best(PAIR, [[0.5 - sign * rest, 0.5 + sign * rest]])
+    # The probabilities themselves are rounded at 1e-16.
+    assert got == pytest.approx(2 * np.arctanh(2 * sign * rest), rel=1e-15 / rest + 1e-10)
+
+
+def test_gains_of_very_different_size() -> None:
+    # Two decisions: one between 0 and 1, one between 0 and 1e-8. An agent that takes the first
+    # always and the second by a coin: b -> inf is ruled out by the coin, and between the scales
+    # the evidence is flat. The second decision's root is b = 0, the first's far out.
+    P = np.zeros((3, 2, 3))
+    P[0, :, 1] = P[1, :, 2] = P[2, :, 2] = 1.0
+    mdp = TabularMDP(P, [[0.0, 1.0], [0.0, 1e-8], [0.0, 0.0]], horizon=2)
+    result = known_utility(mdp, [[0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
+    # Worth log 2 for the first, and at most a rounding error lost in the second:
+    # the loss is about (1e-8 b)^2 / 8 where exp(-b) vanishes.
+    assert result.value == pytest.approx(np.log(2), abs=1e-12)
+    assert 20 < result.rationality < 100
+    assert result.certified

@@ -1,0 +1,62 @@
+"""What a result says of itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter.meg import MegResult
+
+
+def result(**changes: Any) -> MegResult:
+    fields: dict[str, Any] = {
+        "value": 0.25,
+        "upper_bound": 0.25 + 1e-9,
+        "maximum": 1.0,
+        "ceiling": 0.5,
+        "rationality": 2.0,
+        "target": "the reward",
+        "method": "arithmetic",
+        "tolerance": 1e-8,
+        "by_step": np.array([0.25, 0.0]),
+        "by_state": np.array([0.25]),
+    }
+    return MegResult(**{**fields, **changes})
+
+
+def test_fraction_gap_and_sign() -> None:
+    one = result()
+    assert one.fraction == 0.25
+    assert one.gap == pytest.approx(1e-9)
+    assert one.certified
+    assert one.signed == 0.25
+    assert result(rationality=-np.inf).signed == -0.25
+    assert result(rationality=0.0).signed == 0.0
+    assert result(value=0.0, maximum=0.0).fraction == 0.0
+    assert not result(upper_bound=0.3).certified
+
+
+def test_json_holds_infinities_as_words() -> None:
+    for rationality, word in ((np.inf, "inf"), (-np.inf, "-inf"), (2.0, 2.0)):
+        document = result(rationality=rationality, notes=("a note",)).to_json()
+        text = json.dumps(document, allow_nan=False)
+        assert json.loads(text) == document
+        assert document["rationality"] == word
+    assert document["meg"] == 0.25
+    assert document["by_step"] == [0.25, 0.0]
+    assert document["notes"] == ["a note"]
+    assert document["certified"] is True
+
+
+def test_as_text() -> None:
+    assert str(result(notes=("mind the step",))) == (
+        "MEG 0.25 nats (certified to 1e-09), 25.0% of 1\n"
+        "  towards the reward, against the uniform policy\n"
+        "  rationality 2; arithmetic\n"
+        "  note: mind the step"
+    )
+    assert "MEG 0.25 nats (upper bound 0.3)" in str(result(upper_bound=0.3))
+    assert "by_step" not in repr(result())  # arrays would drown the rest

@@ -1,0 +1,55 @@
+"""Bootstrap weights, and intervals against those that are known exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.statistics import percentile_interval, resample_weights
+
+
+def test_weights_are_shares_of_draws() -> None:
+    weights = resample_weights(5, 2000, np.random.default_rng(0))
+    assert weights.shape == (2000, 5)
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(weights * 5, np.round(weights * 5))
+    # Each is 1/n on average, with the multinomial's variance (1 - 1/n) / n^2.
+    np.testing.assert_allclose(weights.mean(axis=0), 0.2, atol=0.02)
+    np.testing.assert_allclose(weights.var(axis=0), 0.8 / 25, rtol=0.15)
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    one, other = (resample_weights(4, 10, np.random.default_rng(3)) for _ in range(2))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_percentiles_by_hand() -> None:
+    # Many units: t and normal agree, and the 90 % interval of 0..100 is 5..95; the bias is
+    # taken out twice.
+    replicates = np.arange(101.0)
+    assert percentile_interval(replicates, 0.0, 10**9, 0.9) == pytest.approx((5.0, 95.0))
+    assert percentile_interval(replicates, 2.0, 10**9, 0.9) == pytest.approx((1.0, 91.0))
+    low, high = percentile_interval(replicates, 0.0, 1, 0.9)  # one unit has no t
+    assert (low, high) == pytest.approx((5.0, 95.0))
+
+
+@pytest.mark.parametrize("n", [5, 10, 40])
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_the_mean_of_a_normal_sample_gets_its_t_interval(n: int, confidence: float) -> None:
+    # Replicates of a mean spread like s sqrt((n - 1) / n) / sqrt(n); the correction makes that s.
+    rng = np.random.default_rng(n)
+    sample = rng.normal(size=n)
+    sample = (sample - sample.mean()) / sample.std(ddof=1)
+    spread = np.sqrt((n - 1) / n) / np.sqrt(n)
+    replicates = spread * rng.normal(size=2_000_000)
+    low, high = percentile_interval(replicates, 0.0, n, confidence)
+    half = t.ppf(0.5 + confidence / 2, n - 1) / np.sqrt(n)
+    assert (low, high) == (pytest.approx(-half, rel=0.01), pytest.approx(half, rel=0.01))
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, 95, float("nan")])
+def test_confidence_is_a_probability(confidence: float) -> None:
+    with pytest.raises(InvalidParameterError, match="expected a number between 0 and 1, such as"):
+        percentile_interval(np.arange(3.0), 0.0, 3, confidence)
