@@ -1,0 +1,59 @@
+"""The simplest utility: small weights that explain most of what any utility explains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import goalmeter as gm
+from goalmeter._errors import InvalidParameterError
+from goalmeter.meg import simplest_utility, unknown_utility
+
+
+def mouse() -> gm.TabularMDP:
+    transition = [[[0, 1, 0], [0, 0, 1]], [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]]
+    return gm.TabularMDP(transition, [0, 1, -1], horizon=2)
+
+
+def test_the_mouse_wants_cheese_and_minds_nothing_else() -> None:
+    # Only the difference between the outcomes matters; the smallest weights that make one are
+    # +w and -w, and the start, which nothing depends on, stays at 0: scaled, 1, 0 and one half.
+    found = simplest_utility(mouse(), [[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]])
+    assert found.utility == pytest.approx([0.5, 1.0, 0.0], abs=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
+def test_it_explains_the_share_it_is_asked_for(share: float) -> None:
+    mdp = gm.cliff_world(1)
+    policy = gm.epsilon_greedy(gm.optimal_policy(mdp), 0.3)
+    best = unknown_utility(mdp, policy).value
+    found = simplest_utility(mdp, policy, share=share)
+    assert share <= found.share <= 1.0 + 1e-9
+    assert found.evidence == pytest.approx(found.share * best)
+    # The utility and rationality that are returned are the ones that explain it.
+    again = gm.meg.mce_plug_in(mdp, policy, utility=found.utility * found.rationality)
+    assert again.evidence == pytest.approx(found.evidence, abs=1e-8)
+
+
+def test_asking_for_less_takes_smaller_weights() -> None:
+    mdp = gm.cliff_world(2)
+    policy = gm.optimal_policy(mdp)
+    some_, most = (simplest_utility(mdp, policy, share=s).rationality for s in (0.5, 0.95))
+    assert some_ < most
+
+
+def test_the_goal_square_stands_out_in_cliff_world() -> None:
+    mdp = gm.cliff_world(1)
+    assert simplest_utility(mdp, gm.optimal_policy(mdp)).utility.argmax() == 9
+
+
+def test_the_uniform_policy_has_no_utility_to_show() -> None:
+    found = simplest_utility(gm.cliff_world(1), gm.uniform_policy(gm.cliff_world(1)))
+    assert found.share == 0.0
+    assert not found.utility.any()
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -1.0, np.nan])
+def test_shares_outside_the_open_interval_are_refused(share: float) -> None:
+    with pytest.raises(InvalidParameterError, match="expected a number between 0 and 1"):
+        simplest_utility(mouse(), [[1, 0], [1, 0], [1, 0]], share=share)
