@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tabular.worlds import World, few, random_world, successor_lists, worlds
 
 from goalmeter._errors import GoalmeterError, InvalidModelError, InvalidParameterError
-from goalmeter.tabular import TabularMDP, transition
+from goalmeter.tabular import TabularMDP, _threads, transition
 
 # Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
 P = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]]
@@ -290,11 +290,11 @@ def test_a_large_sparse_world_is_never_made_dense() -> None:
 def test_the_number_of_threads_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOALMETER_THREADS", "two")
     with pytest.raises(InvalidParameterError, match="GOALMETER_THREADS is 'two', expected a whole"):
-        transition.thread_count()
+        _threads.thread_count()
     monkeypatch.setenv("GOALMETER_THREADS", "3")
-    assert transition.thread_count() == 3
+    assert _threads.thread_count() == 3
     monkeypatch.delenv("GOALMETER_THREADS")
-    assert transition.thread_count() >= 1
+    assert _threads.thread_count() >= 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -303,7 +303,7 @@ def test_a_forked_process_can_use_threads_too() -> None:
     program = """
 import os, signal, warnings
 import numpy as np
-from goalmeter.tabular import TabularMDP, occupancy, transition, uniform_policy
+from goalmeter.tabular import _threads, TabularMDP, occupancy, transition, uniform_policy
 warnings.simplefilter("ignore")  # Python itself warns of forks with threads
 transition.BLOCK_STATES = 2
 after = np.arange(8).reshape(8, 1, 1)

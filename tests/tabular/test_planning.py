@@ -371,8 +371,6 @@ def test_a_utility_for_the_infinite_problem_has_no_time() -> None:
 
 def test_late_decisions_of_a_discounted_horizon_still_know_what_is_better() -> None:
     # 0.5 ** 1500 is 0 in double precision; going to the paying state is better all the same.
-    mdp = TabularMDP(
-        [[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0.0, 1.0], horizon=2000, discount=0.5
-    )
+    mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0.0, 1.0], horizon=2000, discount=0.5)
     policy = soft_plan(mdp, np.inf).policy_at(1500)[..., 0]
     assert policy[:, 0].tolist() == [0.0, 1.0]

@@ -9,24 +9,29 @@ block and is computed in one order.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from goalmeter._errors import InvalidModelError, InvalidParameterError
+from goalmeter._errors import InvalidModelError
 from goalmeter._types import AnyArray, FloatArray
+from goalmeter.tabular._rows import (
+    compress,
+    keep_freed_memory,
+    lock,
+    some_rows,
+    transposed,
+)
+from goalmeter.tabular._threads import map_all
 from goalmeter.tabular._validation import (
     SUM_TOLERANCE,
     at,
     check_distributions,
     check_finite,
-    read_only,
     shape_text,
 )
 
@@ -41,7 +46,6 @@ WAVE_STATES = 2**17
 # A dense product beats a compressed one while the matrix fits the first-level caches.
 DENSE_ENTRIES = 32_768
 
-_T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
@@ -67,10 +71,10 @@ class Transition:
         self.n_states = n_states
         self.n_actions = n_actions
         self._matrix = matrix
-        _lock(matrix)
-        _keep_freed_memory()
+        lock(matrix)
+        keep_freed_memory()
         self.blocks = tuple(
-            Block(a, b, _rows(matrix, a * n_actions, b * n_actions))
+            Block(a, b, some_rows(matrix, a * n_actions, b * n_actions))
             for a, b in block_bounds(n_states)
         )
         # Two halves of the rows, so that a transposed product can use two threads and still
@@ -78,7 +82,7 @@ class Transition:
         middle = self.blocks[len(self.blocks) // 2].start * n_actions
         end = n_states * n_actions
         cuts = [(0, middle), (middle, end)] if middle else [(0, end)]
-        self._halves = tuple((slice(a, b), _transposed(_rows(matrix, a, b))) for a, b in cuts)
+        self._halves = tuple((slice(a, b), transposed(some_rows(matrix, a, b))) for a, b in cuts)
 
     @classmethod
     def from_dense(cls, array: FloatArray) -> Transition:
@@ -135,7 +139,7 @@ class Transition:
             )
         check_finite(probability, "probability", InvalidModelError)
         check_distributions(probability, "probability", InvalidModelError)
-        matrix = _compress(next_state, probability)
+        matrix = compress(next_state, probability, block_bounds(n_states))
         if n_states * n_actions * n_states <= DENSE_ENTRIES:
             matrix = matrix.toarray()
         return cls(matrix, n_states, n_actions)
@@ -157,7 +161,7 @@ class Transition:
 
     def map_blocks(self, work: Callable[[Block], _R]) -> list[_R]:
         """Do `work` for every block, on all threads where there is more than one block."""
-        return _map(work, self.blocks)
+        return map_all(work, self.blocks)
 
     def map_expected(
         self, columns: Sequence[FloatArray], work: Callable[[Block, FloatArray], _R]
@@ -186,7 +190,7 @@ class Transition:
         for first in range(0, len(self.blocks), length):
             wave = list(enumerate(self.blocks[first : first + length]))
             for products, column in zip(buffer, columns, strict=True):
-                _map(partial(_multiply, column.ravel(), products), wave)
+                map_all(partial(_multiply, column.ravel(), products), wave)
 
             def finish(item: tuple[int, Block]) -> _R:
                 slot, block = item
@@ -194,7 +198,7 @@ class Transition:
                 expected = buffer[:, slot, : self.n_actions * n].reshape(-1, self.n_actions, n)
                 return work(block, expected.transpose(1, 2, 0))
 
-            results += _map(finish, wave)
+            results += map_all(finish, wave)
         return results
 
     def expect(self, block: Block, values: FloatArray) -> FloatArray:
@@ -229,7 +233,7 @@ class Transition:
         def half(item: tuple[slice, Any]) -> FloatArray:
             return np.asarray(item[1] @ flat[item[0]])
 
-        parts = _map(half, self._halves)
+        parts = map_all(half, self._halves)
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
     def successors(self, state: int, action: int) -> tuple[AnyArray, FloatArray]:
@@ -242,16 +246,12 @@ class Transition:
         lo, hi = block.matrix.indptr[row : row + 2]
         return block.matrix.indices[lo:hi], block.matrix.data[lo:hi]
 
-    def probability(
-        self, states: AnyArray, actions: AnyArray, next_states: AnyArray
-    ) -> FloatArray:
+    def probability(self, states: AnyArray, actions: AnyArray, next_states: AnyArray) -> FloatArray:
         """P[s, a, z] of many triples: [n]."""
         rows = self._rows(states, actions)
         return np.asarray(self._matrix[rows, next_states]).ravel()
 
-    def sample(
-        self, states: AnyArray, actions: AnyArray, rng: np.random.Generator
-    ) -> AnyArray:
+    def sample(self, states: AnyArray, actions: AnyArray, rng: np.random.Generator) -> AnyArray:
         """A successor of each state-action pair: [n]."""
         rows = sp.csr_matrix(self._matrix[self._rows(states, actions)])
         totals = np.cumsum(rows.data)
@@ -322,55 +322,10 @@ class Transition:
         return next_state, probability
 
 
-def _map(work: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
-    """`work` of every item, on all threads where there is more than one item."""
-    if len(items) == 1 or thread_count() == 1:
-        return [work(item) for item in items]
-    return list(_pool(thread_count(), os.getpid()).map(work, items))
-
-
 def _multiply(values: FloatArray, products: FloatArray, item: tuple[int, Block]) -> None:
     """Expected next value of one column [S] for a block, into its slot of `products`."""
     slot, block = item
     products[slot, : block.matrix.shape[0]] = block.matrix @ values
-
-
-def _keep_freed_memory() -> None:
-    """Have the allocator reuse the memory of one block's arrays for the next.
-
-    glibc returns freed memory to the system beyond a threshold, and getting it back, page by
-    page and cleared, costs two thirds of a pass over 10^4 states. The threshold is twice the
-    largest array freed so far; one of 16 MiB, which is never touched, raises it far enough.
-    Other allocators take no notice.
-    """
-    np.empty(2**21)
-
-
-def _lock(matrix: Any) -> None:
-    """Make the stored numbers read-only, and with them every view that is handed out."""
-    arrays = [matrix] if isinstance(matrix, np.ndarray) else [matrix.data, matrix.indices]
-    for array in arrays:
-        read_only(array)
-
-
-def _rows(matrix: Any, first: int, last: int) -> Any:
-    """Some rows of the matrix as a view; slicing a compressed matrix may copy them."""
-    if isinstance(matrix, np.ndarray):
-        return matrix[first:last]
-    entries = slice(matrix.indptr[first], matrix.indptr[last])
-    rows = sp.csr_matrix((last - first, matrix.shape[1]))
-    rows.data, rows.indices = matrix.data[entries], matrix.indices[entries]
-    rows.indptr = matrix.indptr[first : last + 1] - matrix.indptr[first]
-    return rows
-
-
-def _transposed(rows: Any) -> Any:
-    """The transpose, on the same memory."""
-    if isinstance(rows, np.ndarray):
-        return rows.T
-    columns = sp.csc_matrix(rows.shape[::-1])
-    columns.data, columns.indices, columns.indptr = rows.data, rows.indices, rows.indptr
-    return columns
 
 
 def _check_size(n_states: int, n_actions: int) -> None:
@@ -384,39 +339,3 @@ def block_bounds(n_states: int) -> Iterator[tuple[int, int]]:
     """First and one-past-last state of every block."""
     for start in range(0, n_states, BLOCK_STATES):
         yield start, min(start + BLOCK_STATES, n_states)
-
-
-def _compress(next_state: AnyArray, probability: FloatArray) -> Any:
-    """Successor lists to CSR in the row order of `Transition`, block by block."""
-    n_states, n_actions, width = next_state.shape
-    index = np.int32 if n_states * n_actions * width < 2**31 else np.int64
-    columns = np.empty(n_states * n_actions * width, dtype=index)
-    data = np.empty(n_states * n_actions * width)
-    for a, b in block_bounds(n_states):
-        rows = slice(a * n_actions * width, b * n_actions * width)
-        columns[rows] = next_state[a:b].transpose(1, 0, 2).ravel()
-        data[rows] = probability[a:b].transpose(1, 0, 2).ravel()
-    pointers = np.arange(0, data.size + 1, width, dtype=index)
-    matrix = sp.csr_matrix((data, columns, pointers), shape=(n_states * n_actions, n_states))
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def thread_count() -> int:
-    """Threads used on worlds of more than one block: GOALMETER_THREADS, else the cores."""
-    text = os.environ.get("GOALMETER_THREADS", "")
-    if not text:
-        affinity = getattr(os, "sched_getaffinity", None)
-        return len(affinity(0)) if affinity else (os.cpu_count() or 1)
-    if not text.isdigit() or int(text) < 1:
-        raise InvalidParameterError(
-            f"GOALMETER_THREADS is {text!r}, expected a whole number of threads, at least 1"
-        )
-    return int(text)
-
-
-@lru_cache(maxsize=1)
-def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    # The process is part of the key: a forked child inherits the pool but not its threads.
-    return ThreadPoolExecutor(threads, thread_name_prefix="goalmeter")
