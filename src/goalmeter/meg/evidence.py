@@ -58,6 +58,19 @@ def evidence(task: SoftProblem, behaviour: Behaviour) -> Evidence:
     return _measure(task, behaviour, None)
 
 
+def model_evidence(task: SoftProblem, loss: FloatArray) -> Evidence:
+    """Slope and curvature for policies whose regret is known; cheaper, and without the value.
+
+    For a policy's behaviour the model's regret sums to what it expects at the start.
+    """
+    start = backward(task)
+    assert start.loss is not None and start.spread is not None
+    initial = task.mdp.initial
+    expected = initial @ start.loss
+    unknown = np.full_like(expected, np.nan)
+    return Evidence(unknown, expected, loss, -(initial @ start.spread), expected)
+
+
 def shared_evidence(task: SoftProblem, behaviour: Behaviour) -> tuple[Evidence, Shares]:
     """The same, with the share of every step and state."""
     mdp, batch = task.mdp, task.rationality.shape[0]

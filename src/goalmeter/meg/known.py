@@ -9,7 +9,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.behaviour import behaviour_of, yardstick
-from goalmeter.meg.evidence import Evidence, evidence, shared_evidence
+from goalmeter.meg.evidence import Evidence, evidence, model_evidence, shared_evidence
 from goalmeter.meg.rationality import best_rationality
 from goalmeter.meg.result import MegResult
 from goalmeter.tabular.backup import problem
@@ -20,6 +20,8 @@ from goalmeter.tabular.rewards import Rewards, rewards_of, stack_rewards
 TOLERANCE = 1e-8
 # Half-width, relative to beta, of the bracket that proves the bound on a finite optimum.
 _BRACKET = 1e-4
+# Actions times states times problems that are worked on together.
+_PART_ENTRIES = 2**17
 
 
 def known_utility(
@@ -92,14 +94,45 @@ def known_utility_many(
             f"got {len(policies)} policies and {len(given)} utilities, expected as many of one "
             f"as of the other, or a single one that is used for all"
         )
-    batch = max(len(policies), len(given))
-    rewards = stack_rewards([rewards_of(mdp, u) for u in given])
     log_reference = None if reference is None else log_policy(mdp, reference, "reference")
-    behaviour = behaviour_of(mdp, list(policies))
+    batch = max(len(policies), len(given))
+    # A part of the batch whose arrays stay in cache costs less than the whole at once.
+    part = max(1, _PART_ENTRIES // (mdp.n_actions * mdp.n_states))
+    results = []
+    for start in range(0, batch, part):
+        some = slice(start, start + part)
+        results += _measure(
+            mdp,
+            list(policies) if len(policies) == 1 else list(policies[some]),
+            given if len(given) == 1 else given[some],
+            log_reference,
+        )
+    return results
+
+
+def _measure(
+    mdp: TabularMDP,
+    policies: list[ArrayLike],
+    utilities: list[ArrayLike | None],
+    log_reference: FloatArray | None,
+) -> list[MegResult]:
+    """The results of one part of a batch."""
+    batch = max(len(policies), len(utilities))
+    rewards = stack_rewards([rewards_of(mdp, u) for u in utilities])
+    behaviour = behaviour_of(mdp, policies)
     measure = yardstick(behaviour, log_reference, rewards.tells_apart())
+    regret: FloatArray | None = None
 
     def evaluate(b: FloatArray) -> Evidence:
-        return evidence(problem(mdp, rewards, b, log_reference), behaviour)
+        nonlocal regret
+        task = problem(mdp, rewards, b, log_reference)
+        if regret is not None:
+            return model_evidence(task, regret)
+        found = evidence(task, behaviour)
+        if b.any():
+            # The signs are settled from here on, and with them the regrets.
+            regret = found.loss
+        return found
 
     at_zero = evaluate(np.zeros(batch))
     best = best_rationality(evaluate, at_zero)
@@ -114,6 +147,7 @@ def known_utility_many(
                 "no choice influences this utility (it is constant, or out of the agent's "
                 "reach), so MEG is 0 by Proposition 3.3"
             )
+        given = utilities[i % len(utilities)] is not None
         results.append(
             MegResult(
                 value=float(value[i]),
@@ -122,13 +156,13 @@ def known_utility_many(
                 maximum=float(measure.maximum[i % len(measure.maximum)]),
                 ceiling=float(measure.ceiling[i % len(measure.ceiling)]),
                 rationality=float(best[i]),
-                target="the reward" if given[i % len(given)] is None else "the given utility",
+                target="the given utility" if given else "the reward",
                 method="optimum over the rationality, by Newton steps with exact derivatives",
                 tolerance=TOLERANCE,
                 by_step=shares.by_step[:, i],
                 by_state=shares.by_state[:, i],
                 utility=public_utility(rewards, i),
-                reference="uniform policy" if reference is None else "given reference policy",
+                reference="uniform policy" if log_reference is None else "given reference policy",
                 notes=tuple(notes),
             )
         )

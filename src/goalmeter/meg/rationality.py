@@ -17,7 +17,9 @@ from goalmeter.meg.evidence import Evidence
 
 # Slopes at b = 0 below this share of the regrets are rounding: the optimum is b = 0.
 ZERO_SLOPE = 1e-13
-_STEP_TOLERANCE = 1e-13
+# Newton steps square the relative error: after one this small, the rest is rounding.
+_LAST_STEP = 1e-7
+_NARROW = 1e-13
 _MAX_STEPS = 200
 
 Evaluate = Callable[[FloatArray], Evidence]
@@ -53,8 +55,8 @@ def best_rationality(evaluate: Evaluate, at_zero: Evidence) -> FloatArray:
             guess = size + step
             middle = np.where(np.isinf(high), 4.0 * size, 0.5 * (low + high))
         inside = np.isfinite(guess) & (guess > low) & (guess < high)
-        settled = np.abs(step) <= _STEP_TOLERANCE * size
-        settled |= (now.slope == 0) | (high - low <= _STEP_TOLERANCE * size)
+        settled = inside & (np.abs(step) <= _LAST_STEP * size)
+        settled |= (now.slope == 0) | (high - low <= _NARROW * size)
         size = np.where(
             open_, np.where(settled | inside, np.where(inside, guess, size), middle), size
         )
