@@ -16,13 +16,14 @@ It is meant to be as strong as a simple version gets:
 * The value of an iterate costs nothing extra beyond one sum: it comes from the soft policy that the
   step needs anyway.
 
-Neither can reach an optimum at infinity; they stop when they are close enough to a given target, or
-at a limit.
+Neither can reach an optimum at infinity; they stop when they are as close to a given target as the
+finest of the accuracies asked for, or at a limit.
 """
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -40,7 +41,8 @@ class Ascent:
     parameter: float | Array  # beta (Algorithm 1) or the state utilities (Algorithm 2)
     iterations: int
     seconds: float
-    reached: bool
+    # When an iterate first came this close to the target, for each accuracy that was reached.
+    seconds_to: dict[float, float] = field(default_factory=dict)
 
 
 def soft_value_iteration(P: Array, R: Array, H: int) -> tuple[Array, Array]:
@@ -70,8 +72,20 @@ def _time_policy(policy: Array, H: int) -> Array:
     return np.broadcast_to(policy, (H, *policy.shape)) if policy.ndim == 2 else policy
 
 
-def _close(value: float, target: float | None, tolerance: float) -> bool:
-    return target is not None and value >= target - tolerance
+def _note(
+    reached: dict[float, float],
+    value: float,
+    target: float | None,
+    accuracies: Sequence[float],
+    began: float,
+) -> bool:
+    """Note which accuracies an iterate reaches for the first time; whether all are reached."""
+    if target is None:
+        return False
+    for accuracy in accuracies:
+        if value >= target - accuracy:
+            reached.setdefault(accuracy, time.perf_counter() - began)
+    return len(reached) == len(accuracies)
 
 
 def known_utility_ascent(
@@ -83,7 +97,7 @@ def known_utility_ascent(
     *,
     alpha: float,
     target: float | None = None,
-    tolerance: float = 1e-6,
+    accuracies: Sequence[float] = (1e-6,),
     max_iterations: int = 100_000,
     max_seconds: float = math.inf,
     beta: float = 0.0,
@@ -101,15 +115,15 @@ def known_utility_ascent(
     behaviour = D[:, :, None] * pi
     wanted = float((D @ U).sum())
     base = H * math.log(P.shape[1])
-    best, best_beta, reached, iterations = -math.inf, beta, False, 0
+    best, best_beta, iterations = -math.inf, beta, 0
+    reached: dict[float, float] = {}
     while iterations < max_iterations and time.perf_counter() - began < max_seconds:
         soft, log_soft = soft_value_iteration(P, beta * U, H)
         value = float((behaviour * log_soft).sum()) + base
         iterations += 1
         if value > best:
             best, best_beta = value, beta
-        if _close(value, target, tolerance):
-            reached = True
+        if _note(reached, value, target, accuracies, began):
             break
         beta += alpha * (wanted - float((state_occupancy(P, soft, mu) @ U).sum()))
     return Ascent(best, best_beta / spread, iterations, time.perf_counter() - began, reached)
@@ -124,7 +138,7 @@ def unknown_utility_ascent(
     alpha: float,
     optimiser: Literal["plain", "adam"] = "plain",
     target: float | None = None,
-    tolerance: float = 1e-6,
+    accuracies: Sequence[float] = (1e-6,),
     max_iterations: int = 100_000,
     max_seconds: float = math.inf,
     theta: Array | None = None,
@@ -142,15 +156,15 @@ def unknown_utility_ascent(
     base = H * math.log(A)
     theta = np.zeros(S) if theta is None else np.array(theta, dtype=float)
     first, second = np.zeros(S), np.zeros(S)
-    best, best_theta, reached, iterations = -math.inf, theta.copy(), False, 0
+    best, best_theta, iterations = -math.inf, theta.copy(), 0
+    reached: dict[float, float] = {}
     while iterations < max_iterations and time.perf_counter() - began < max_seconds:
         soft, log_soft = soft_value_iteration(P, theta, H)
         value = float((behaviour * log_soft).sum()) + base
         iterations += 1
         if value > best:
             best, best_theta = value, theta.copy()
-        if _close(value, target, tolerance):
-            reached = True
+        if _note(reached, value, target, accuracies, began):
             break
         gradient = wanted - state_occupancy(P, soft, mu).sum(axis=0)
         if optimiser == "adam":

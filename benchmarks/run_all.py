@@ -1,0 +1,106 @@
+"""Run every benchmark, one after the other, and write the table of results.
+
+    python benchmarks/run_all.py                 all, to benchmarks/results (about half an hour)
+    python benchmarks/run_all.py --only batch    those whose name contains "batch"
+    python benchmarks/run_all.py --quick --out /somewhere     smoke run, times mean nothing
+    python benchmarks/run_all.py --write-docs    docs/benchmarks.md from the results, runs nothing
+
+Times count only on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import harness
+
+SCRIPTS = (
+    "known_utility_vs_gradient_ascent",
+    "unknown_utility_vs_gradient_ascent",
+    "soft_backup_vs_memory",
+    "batch_vs_single",
+    "interval_coverage",
+)
+DOCS = harness.HERE.parent / "docs" / "benchmarks.md"
+HEAD = """# Benchmarks
+
+Every table is the output of one script in `benchmarks/`, which says in its docstring what it
+claims and how it is measured; the docstrings are repeated here. Ratios are between two things that
+ran in the same process, taking turns; times are medians. Linear algebra has one thread on both
+sides; goalmeter itself uses all cores on worlds of more than 8192 states. Nothing here is tested:
+a test only checks that the scripts run.
+
+`make bench` runs them all, `python benchmarks/run_all.py --write-docs` writes this page from
+`benchmarks/results/*.json`. It is not edited by hand.
+"""
+
+
+def run(names: list[str], out: Path, quick: bool) -> int:
+    """The scripts in processes of their own; the number that failed."""
+    # The scripts must measure this checkout, also where goalmeter is not installed.
+    source = str(harness.HERE.parent / "src")
+    path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
+    failed = 0
+    for name in names:
+        print(f"\n{name}", flush=True)
+        command = [sys.executable, str(harness.HERE / f"{name}.py")]
+        command += ["--out", str(out / f"{name}.json"), *(["--quick"] if quick else [])]
+        done = subprocess.run(
+            command,
+            env={**os.environ, "PYTHONPATH": path},
+            check=False,
+        )
+        failed += done.returncode != 0
+    return failed
+
+
+def page(results: Path) -> str:
+    """The documentation page, from the results that are there."""
+    parts = [HEAD]
+    for name in SCRIPTS:
+        file = results / f"{name}.json"
+        if not file.exists():
+            continue
+        result: dict[str, Any] = json.loads(file.read_text())
+        module = importlib.import_module(name)
+        claim, _, method = (module.__doc__ or "").partition("\n\n")
+        parts += [f"## {claim}", method, module.markdown(result), _origin(name, result)]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _origin(name: str, result: dict[str, Any]) -> str:
+    machine, versions = result["machine"], result["versions"]
+    return (
+        f"`benchmarks/{name}.py`, commit {result['commit'][:12] or 'unknown'}; {machine['cpu']}, "
+        f"{machine['cores']} cores, {machine['memory_gib']} GiB, load {machine['load_before']} "
+        f"before the run; "
+        + ", ".join(f"{k} {v}" for k, v in versions.items())
+        + f"; the run took {result['seconds']:.0f} s."
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run the benchmarks.")
+    parser.add_argument("--quick", action="store_true", help="a smoke run, under a minute")
+    parser.add_argument("--only", default="", help="part of a script's name")
+    parser.add_argument("--out", type=Path, default=harness.RESULTS, help="folder for the results")
+    parser.add_argument("--write-docs", action="store_true", help="write docs/benchmarks.md only")
+    options = parser.parse_args()
+    if options.write_docs:
+        DOCS.write_text(page(options.out))
+        print(f"wrote {DOCS}")
+        return 0
+    if options.quick and options.out == harness.RESULTS:
+        parser.error("--quick needs --out, so that it does not replace the real results")
+    return run([name for name in SCRIPTS if options.only in name], options.out, options.quick)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

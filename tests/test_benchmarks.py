@@ -1,0 +1,55 @@
+"""The benchmark scripts run and say what was measured where; their times are not tested."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+COMMON = {"claim", "commit", "machine", "versions", "quick", "seconds"}
+# Script -> what it measured.
+SCRIPTS = {
+    "known_utility_vs_gradient_ascent": {"cap_seconds", "one_pass", "problems", "summary"},
+    "unknown_utility_vs_gradient_ascent": {"cap_seconds", "problems", "summary"},
+    "soft_backup_vs_memory": {
+        "bytes_per_second",
+        "growth_exponent",
+        "horizon",
+        "known_utility",
+        "sizes",
+        "threads",
+    },
+    "batch_vs_single": {"batch", "rows"},
+    "interval_coverage": {"confidence", "rows"},
+}
+
+
+def quick_run(name: str, folder: Path) -> tuple[dict[str, Any], str]:
+    command = [sys.executable, str(BENCHMARKS / "run_all.py"), "--quick", "--only", name]
+    done = subprocess.run(
+        [*command, "--out", str(folder)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads((folder / f"{name}.json").read_text()), done.stdout
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_quick_run_writes_every_field_and_prints_a_table(name: str, tmp_path: Path) -> None:
+    result, printed = quick_run(name, tmp_path)
+    assert set(result) == COMMON | SCRIPTS[name]
+    assert result["quick"] is True
+    assert set(result["machine"]) == {"cpu", "cores", "memory_gib", "system", "load_before"}
+    assert set(result["versions"]) == {"python", "numpy", "scipy", "goalmeter"}
+    assert "|---" in printed
+
+
+def test_every_script_is_known_to_run_all_and_to_this_test() -> None:
+    text = (BENCHMARKS / "run_all.py").read_text()
+    scripts = {p.stem for p in BENCHMARKS.glob("*.py") if "harness.run(" in p.read_text()}
+    assert scripts == set(SCRIPTS)
+    assert all(f'"{name}"' in text for name in scripts)
