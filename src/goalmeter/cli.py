@@ -157,6 +157,9 @@ def main() -> None:
     except (GoalmeterError, MissingExtraError) as error:
         tell(f"goalmeter: {error}")
         sys.exit(2)
+    except MemoryError as error:
+        tell(f"goalmeter: this takes more memory than there is ({error}); shorten the horizon")
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:

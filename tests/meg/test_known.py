@@ -292,7 +292,7 @@ def test_no_influence_no_goal_directedness(seed: int, constant: bool) -> None:
     assert (result.value, result.rationality) == (0.0, 0.0)
     assert "no choice influences this utility" in result.notes[0]
     assert "Proposition 3.3" in result.notes[0]
-    assert known_utility(world.mdp(), world.policy).notes == ()
+    assert not any("no choice" in n for n in known_utility(world.mdp(), world.policy).notes)
 
 
 @given(seed=seeds, horizon=st.integers(2, 4))
@@ -487,3 +487,52 @@ def test_numbers_that_do_not_go_together() -> None:
         known_utility_many(CHOICE, [])
     with pytest.raises(InvalidParameterError, match="got 1 policies and 0 utilities"):
         known_utility_many(CHOICE, [one], utilities=[])
+
+
+# --- Units ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e9, 1e12])
+@pytest.mark.parametrize("discount", [None, 0.95])
+def test_a_constant_paid_at_every_decision_changes_nothing(
+    offset: float, discount: float | None
+) -> None:
+    # Proposition 3.1; the constant would otherwise swallow the digits that matter.
+    world = generic_world(5)
+    horizon = {"horizon": 4} if discount is None else {"discount": discount, "horizon": None}
+    # A reward that is exact beside the offset, so that only the planning could lose digits.
+    mdp = world.mdp().replace(reward=np.array([0.0, 1.0, 0.5, -1.0]), **horizon)
+    policy = world.policy if world.policy.ndim == 2 else world.policy[0]
+    plain = known_utility(mdp, policy)
+    shifted = known_utility(mdp.replace(reward=mdp.reward + offset), policy)
+    assert shifted.value == pytest.approx(plain.value, rel=1e-9)
+    assert shifted.rationality == pytest.approx(plain.rationality, rel=1e-7)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-12, 1e12, 1e200, 1e307])
+def test_the_unit_of_reward_changes_nothing_but_the_rationality(unit: float) -> None:
+    world = generic_world(6)
+    mdp = world.mdp()
+    plain = known_utility(mdp, world.policy)
+    scaled = known_utility(mdp.replace(reward=mdp.reward * unit), world.policy)
+    assert scaled.value == pytest.approx(plain.value, rel=1e-9)
+    assert scaled.rationality * unit == pytest.approx(plain.rationality, rel=1e-7)
+
+
+def test_rows_within_the_tolerance_are_normalised() -> None:
+    world = generic_world(7)
+    mdp = world.mdp().replace(horizon=None, discount=0.9999)
+    off = TabularMDP(world.P * (1 + 9e-10), mdp.reward, discount=0.9999, initial=mdp.initial)
+    policy = world.policy if world.policy.ndim == 2 else world.policy[0]
+    plain = known_utility(mdp, policy).value
+    assert known_utility(off, policy).value == pytest.approx(plain, rel=1e-9)
+
+
+def test_a_rare_influence_counts_as_one() -> None:
+    # An action that reaches the prize once in 10^10 times is all the influence there is.
+    p = 1e-10
+    stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
+    mdp = TabularMDP([[[0, 1 - p, p], [0, 1, 0]], *stay], [0.0, 0.0, 1.0], horizon=3)
+    result = known_utility(mdp, [[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]])
+    assert result.value == pytest.approx(np.log(2) - 0.5004024235381879, abs=1e-9)
+    assert result.value <= result.ceiling + 1e-9 <= result.maximum + 1e-9

@@ -11,7 +11,7 @@ from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.behaviour import behaviour_of, yardstick
 from goalmeter.meg.evidence import Evidence, evidence, model_evidence, shared_evidence
 from goalmeter.meg.rationality import best_rationality
-from goalmeter.meg.result import MegResult
+from goalmeter.meg.result import PESSIMISES, MegResult
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_policy
@@ -118,7 +118,8 @@ def _measure(
 ) -> list[MegResult]:
     """The results of one part of a batch."""
     batch = max(len(policies), len(utilities))
-    rewards = stack_rewards([rewards_of(mdp, u) for u in utilities])
+    given = stack_rewards([rewards_of(mdp, u) for u in utilities])
+    rewards, unit = given.normalised()
     behaviour = behaviour_of(mdp, policies)
     measure = yardstick(behaviour, log_reference, rewards.tells_apart())
     regret: FloatArray | None = None
@@ -139,34 +140,42 @@ def _measure(
     at_best, shares = shared_evidence(problem(mdp, rewards, best, log_reference), behaviour)
     value = np.maximum(at_best.value, 0.0)
     bound = np.minimum(_upper_bound(best, value, at_best, evaluate), measure.ceiling)
+    rounding = _rounding(mdp)
     results = []
     for i in range(batch):
         notes = []
         if at_zero.start_loss[i] <= 0.0:
             notes.append(
-                "no choice influences this utility (it is constant, or out of the agent's "
-                "reach), so MEG is 0 by Proposition 3.3"
+                "no choice influences this utility by more than rounding (it is constant, or out "
+                "of the agent's reach), so MEG is 0 by Proposition 3.3"
             )
-        given = utilities[i % len(utilities)] is not None
+        if best[i] < 0:
+            notes.append(PESSIMISES)
+        named = "the reward" if utilities[i % len(utilities)] is None else "the given utility"
         results.append(
             MegResult(
                 value=float(value[i]),
-                # Both are sums of rounded terms; a bound below the value is rounding.
-                upper_bound=float(max(bound[i], value[i])),
+                upper_bound=float(max(bound[i], value[i])) + rounding,
                 maximum=float(measure.maximum[i % len(measure.maximum)]),
                 ceiling=float(measure.ceiling[i % len(measure.ceiling)]),
-                rationality=float(best[i]),
-                target="the given utility" if given else "the reward",
+                rationality=float(best[i] / unit[i % len(unit)]),
+                target=named,
                 method="optimum over the rationality, by Newton steps with exact derivatives",
-                tolerance=TOLERANCE,
+                tolerance=max(TOLERANCE, 2.0 * rounding),
                 by_step=shares.by_step[:, i],
                 by_state=shares.by_state[:, i],
-                utility=public_utility(rewards, i),
+                utility=public_utility(given, i),
                 reference="uniform policy" if log_reference is None else "given reference policy",
                 notes=tuple(notes),
             )
         )
     return results
+
+
+def _rounding(mdp: TabularMDP) -> float:
+    """What rounding can add up to, nats: values of up to T log(A), summed over T decisions."""
+    decisions = 1.0 / (1.0 - mdp.discount) if mdp.horizon is None else float(mdp.horizon)
+    return float(np.finfo(float).eps * np.log(mdp.n_actions) * decisions**2)
 
 
 def _upper_bound(

@@ -16,7 +16,7 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.meg.evidence import Evidence, evidence
 from goalmeter.meg.newton import NewtonSystem
-from goalmeter.meg.rationality import best_rationality
+from goalmeter.meg.rationality import best_rationality, first_size
 from goalmeter.meg.samples import Group, curves_by_trajectory
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.tabular.backup import problem
@@ -27,6 +27,8 @@ _MAX_STEPS = 120
 # Multiples of the best rationality at which each trajectory's evidence is worked out.
 _SCAN = np.geomspace(1 / 256, 256, 49)
 _CLOSE = np.linspace(0.0, 2.0, 65)
+# Sizes for a utility in its own scale, in case the best one was missed.
+_ANYWHERE = np.geomspace(1e-3, 1e4, 57)
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,8 @@ def _diverges(models: list[SoftModel], visits: list[FloatArray], step: FloatArra
 
 def _grid(best: float, at_zero: Evidence) -> FloatArray:
     """Rationalities of both signs, wide apart far out and close around the best one: [G]."""
-    unit = abs(float(at_zero.slope[0])) / max(-float(at_zero.curvature[0]), 1e-300)
-    near = best if np.isfinite(best) and best != 0 else max(unit, 1e-300)
-    wide = _SCAN * abs(near)
+    near = best if np.isfinite(best) and best != 0 else float(first_size(at_zero)[0])
+    wide = np.concatenate([_SCAN * abs(near), _ANYWHERE])
     return np.unique(np.concatenate([[-np.inf, 0.0, np.inf], -wide, wide, near * _CLOSE]))
 
 

@@ -25,6 +25,15 @@ _MAX_STEPS = 200
 Evaluate = Callable[[FloatArray], Evidence]
 
 
+def first_size(at_zero: Evidence) -> FloatArray:
+    """Where a Newton step from 0 leads; 1 where the evidence is not concave there.
+
+    Utilities are normalised, so 1 is a sensible size. Logs that stop early can be convex at 0.
+    """
+    bends = at_zero.curvature < 0
+    return np.where(bends, np.abs(at_zero.slope) / np.where(bends, -at_zero.curvature, 1.0), 1.0)
+
+
 def best_rationality(evaluate: Evaluate, at_zero: Evidence) -> FloatArray:
     """Argmax over b in [-inf, inf] of the evidence of B behaviours: [B].
 
@@ -36,8 +45,7 @@ def best_rationality(evaluate: Evaluate, at_zero: Evidence) -> FloatArray:
     sign = np.where(np.abs(at_zero.slope) <= ZERO_SLOPE * scale, 0.0, np.sign(at_zero.slope))
     # A utility that no choice influences: nothing is lost whatever is chosen.
     sign = np.where(at_zero.start_loss <= 0.0, 0.0, sign)
-    curve = np.maximum(-at_zero.curvature, np.finfo(float).tiny)
-    size = np.where(sign == 0, 0.0, np.abs(at_zero.slope) / curve)
+    size = np.where(sign == 0, 0.0, first_size(at_zero))
     low, high = np.zeros_like(size), np.full_like(size, np.inf)
     open_ = sign != 0
     for _ in range(_MAX_STEPS):

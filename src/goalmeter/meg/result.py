@@ -8,6 +8,13 @@ from typing import Any
 
 from goalmeter._types import FloatArray
 
+PESSIMISES = (
+    "the rationality is negative: the behaviour does worse than the reference at this utility, "
+    "and `signed` is the value with a minus"
+)
+# Longer arrays are left out of JSON; Python has them.
+_JSON_ENTRIES = 10_000
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MegResult:
@@ -57,7 +64,7 @@ class MegResult:
 
         This is McFadden's pseudo-R2 of the soft-optimal (logit) model against the reference.
         """
-        return self.value / self.maximum if self.maximum > 0 else 0.0
+        return min(self.value / self.maximum, 1.0) if self.maximum > 0 else 0.0
 
     @property
     def signed(self) -> float:
@@ -92,6 +99,8 @@ class MegResult:
             "ceiling": self.ceiling,
             "certified": self.certified,
             "by_step": self.by_step.tolist(),
+            "by_state": _listed(self.by_state),
+            "utility": None if self.utility is None else _listed(self.utility),
             "notes": list(self.notes),
         }
 
@@ -102,12 +111,25 @@ class MegResult:
             else (f"upper bound {self.upper_bound:.6g}")
         )
         lines = [
-            f"MEG {self.value:.6g} nats ({bound}), {self.fraction:.1%} of {self.maximum:.6g}",
+            f"MEG {self.value:.6g} nats ({bound}), {percent(self.fraction)} of {self.maximum:.6g}",
             f"  towards {self.target}, against the {self.reference}",
             f"  rationality {self.rationality:.6g}; {self.method}",
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
+
+
+def percent(share: float) -> str:
+    """A share of 1 in percent; only 1 itself is 100%, and only 0 is 0%."""
+    text = f"{share:.1%}"
+    if text == "100.0%" and share < 1.0 - 1e-9:
+        return ">99.9%"
+    return "<0.1%" if text == "0.0%" and share > 1e-12 else text
+
+
+def _listed(array: FloatArray) -> Any:
+    """An array as nested lists, or None if it is too long for JSON."""
+    return array.tolist() if array.size <= _JSON_ENTRIES else None
 
 
 def json_number(value: float) -> float | str:

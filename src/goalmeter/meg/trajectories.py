@@ -14,7 +14,7 @@ from goalmeter.meg.behaviour import yardstick
 from goalmeter.meg.inference import Inference, held_out, infer
 from goalmeter.meg.likelihood import Fit, fit_class, fit_known
 from goalmeter.meg.linear_utility import ACTION_WARNING, model_shares, normalised_utility
-from goalmeter.meg.result import MegResult
+from goalmeter.meg.result import PESSIMISES, MegResult, percent
 from goalmeter.meg.samples import Group
 from goalmeter.meg.utility_class import LinearClass, linear_class
 from goalmeter.tabular.mdp import TabularMDP
@@ -42,8 +42,8 @@ class TrajectoryMeg(MegResult):
         p_value: probability of so large a statistic if actions were drawn from the reference.
         held_out: cross-fitted evidence, nats a trajectory: each trajectory is scored by the
             model fitted to the others, mixed with one part in (decisions fitted + 1) of the
-            reference. Unbiased for what the fitted goal predicts of new trajectories, so a
-            lower estimate of MEG; near or below 0 where a rich class only overfits.
+            reference. What the fitted goal predicts of trajectories it has not seen: far below
+            `raw`, or below 0, where a rich class only overfits; NaN for a single trajectory.
     """
 
     n: int
@@ -79,10 +79,10 @@ class TrajectoryMeg(MegResult):
     def __str__(self) -> str:
         low, high = self.interval
         lines = [
-            f"MEG {self.corrected:.6g} nats, {self.confidence:.0%} interval "
-            f"[{low:.6g}, {high:.6g}], from {self.n} trajectories",
-            f"  raw {self.raw:.6g} (biased upwards), held out {self.held_out:.6g}, "
-            f"{self.fraction:.1%} of {self.maximum:.6g}",
+            f"MEG {self.raw:.6g} nats raw, {self.corrected:.6g} corrected for bias, "
+            f"{self.confidence:.0%} interval [{low:.6g}, {high:.6g}]",
+            f"  from {self.n} trajectories; raw is {percent(self.fraction)} of "
+            f"{self.maximum:.6g}; held out {self.held_out:.6g}",
             f"  towards {self.target}, against the {self.reference}",
             f"  test of rationality 0: p = {self.p_value:.3g} "
             f"(likelihood ratio {self.likelihood_ratio:.4g}, {self.degrees_of_freedom:.3g} df)",
@@ -136,14 +136,19 @@ def from_trajectories(
     well-specified case.
     """
     rng = np.random.default_rng(0) if rng is None else rng
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidParameterError(
+            f"rng is {rng!r}, expected a generator: np.random.default_rng(seed)"
+        )
     groups = group_trajectories(
         mdp, trajectories, utility=utility, unknown=unknown, reference=reference
     )
     sizes = [len(g.trajectories) for g in groups]
     n = sum(sizes)
-    if folds < 2 or resamples < 100:
+    whole = isinstance(folds, int) and isinstance(resamples, int)
+    if not whole or folds < 2 or resamples < 100:
         raise InvalidParameterError(
-            f"folds is {folds} and resamples {resamples}, expected at least 2 and 100"
+            f"folds is {folds} and resamples {resamples}, expected at least 2 and 100, both whole"
         )
     fitter = fit_known if unknown is None else fit_class
     weights = [np.full(size, 1.0 / n) for size in sizes]
@@ -169,21 +174,17 @@ def group_trajectories(
         raise InvalidParameterError(
             "reference is given with several MDPs, expected None: a policy fits one MDP only"
         )
-    groups = []
-    for i, (world, log) in enumerate(zip(worlds, logs, strict=True)):
-        checked = log if isinstance(log, Trajectories) else Trajectories(*log)
-        own = utility[i] if many and utility is not None else utility
-        features = (
-            unknown[i] if many and unknown is not None and not isinstance(unknown, str) else unknown
+    groups = [
+        Group(
+            world,
+            check_trajectories(world, _as_trajectories(log)),
+            classes,
+            None if reference is None else log_policy(world, reference, "reference"),
         )
-        groups.append(
-            Group(
-                world,
-                check_trajectories(world, checked),
-                _class_of(world, own, features),
-                None if reference is None else log_policy(world, reference, "reference"),
-            )
+        for world, log, classes in zip(
+            worlds, logs, _classes(worlds, utility, unknown, many), strict=True
         )
+    ]
     counts = {g.utilities.n_weights for g in groups}
     if len(counts) > 1:
         raise InvalidParameterError(
@@ -193,15 +194,46 @@ def group_trajectories(
     return groups
 
 
-def _class_of(mdp: TabularMDP, utility: Any, unknown: Any) -> LinearClass:
+def _as_trajectories(log: Any) -> Trajectories:
+    if isinstance(log, Trajectories):
+        return log
+    if isinstance(log, (tuple, list)) and len(log) in (2, 3):
+        return Trajectories(*log)
+    raise InvalidParameterError(
+        f"trajectories is {type(log).__name__}, expected Trajectories, or a tuple "
+        f"(states, actions) or (states, actions, length)"
+    )
+
+
+def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -> list[LinearClass]:
+    """The class of utilities of each world; a known utility is a class of one weight."""
+    if utility is not None and unknown is not None:
+        raise InvalidParameterError("utility and unknown are both given, expected one of them")
     if isinstance(unknown, str):
-        return linear_class(mdp, None, unknown)  # type: ignore[arg-type]
+        return [linear_class(world, None, unknown) for world in worlds]  # type: ignore[arg-type]
+    given = utility if unknown is None else unknown
+    each = list(given) if many and given is not None else [given] * len(worlds)
+    if len(each) != len(worlds):
+        raise InvalidParameterError(
+            f"got {len(worlds)} MDPs and {len(each)} utilities or feature matrices, expected one "
+            f"for each MDP"
+        )
     if unknown is not None:
-        return linear_class(mdp, unknown)
-    rewards = rewards_of(mdp, utility)
+        return [linear_class(world, features) for world, features in zip(worlds, each, strict=True)]
     name = "the reward" if utility is None else "the given utility"
-    t, a, s, _ = rewards.array.shape
-    return LinearClass((t, a, s), rewards.array.reshape(-1, 1), rewards.discount, name)
+    pairs = [rewards_of(world, own).normalised() for world, own in zip(worlds, each, strict=True)]
+    # One rationality for all worlds takes one unit for all.
+    unit = max(float(own[0]) for _, own in pairs)
+    return [
+        LinearClass(
+            rewards.array.shape[:3],
+            rewards.array.reshape(-1, 1) * (float(own[0]) / unit),
+            rewards.discount,
+            name,
+            unit,
+        )
+        for rewards, own in pairs
+    ]
 
 
 def _result(
@@ -225,7 +257,7 @@ def _result(
     ceiling = sum(float(m.ceiling[0]) for m in measures)
     single = len(groups) == 1
     if unknown is None:
-        rationality = float(fit.theta[0])
+        rationality = float(fit.theta[0]) / groups[0].utilities.unit
         found = None
         method = "maximum likelihood in the rationality"
     else:
@@ -234,7 +266,12 @@ def _result(
         method = "maximum likelihood in the weights (a local maximum)"
     on_actions = any(g.utilities.on_actions for g in groups)
     notes = [ACTION_WARNING] if unknown is not None and on_actions else []
-    if inference.interval[0] == inference.interval[1]:
+    if rationality < 0:
+        notes.append(PESSIMISES)
+    count = sum(len(g.trajectories) for g in groups)
+    if count == 1:
+        notes.append("one trajectory supports no interval and no held-out value")
+    elif inference.interval[0] == inference.interval[1] and value > 0:
         notes.append(
             "every trajectory gives the same evidence, so the interval has no width; kinds of "
             "behaviour not seen in n trajectories may still make up 3 / n of them"
@@ -253,7 +290,7 @@ def _result(
         utility=found if single else None,
         reference="uniform policy" if reference is None else "given reference policy",
         notes=tuple(notes),
-        n=sum(len(g.trajectories) for g in groups),
+        n=count,
         held_out=outside,
         **inference._asdict(),
     )

@@ -26,12 +26,14 @@ class LinearClass:
             utility is a weight of its own (D = T * (A or 1) * S).
         discount: weight of a decision's utility per step.
         name: the class in words, as a target of goal-directedness.
+        unit: what a weight of 1 is worth in units of the utility that was given.
     """
 
     shape: tuple[int, int, int]
     matrix: FloatArray | None
     discount: float
     name: str
+    unit: float = 1.0
 
     @property
     def n_weights(self) -> int:
@@ -108,6 +110,8 @@ def linear_class(
                 f"features has shape {shape_text(array.shape)}, expected [{s}, D] (state "
                 f"features) or [{s}, {a}, D] (state-action features), with D at least 1"
             )
+        # Neither an offset nor the unit of a feature changes the class.
+        array = Rewards(array.reshape(1, 1, -1, d), 1.0).normalised()[0].array.reshape(array.shape)
         if array.ndim == 2:
             name = f"some utility linear in {d} state features"
             return LinearClass((1, 1, s), np.ascontiguousarray(array), discount, name)

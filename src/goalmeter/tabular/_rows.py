@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from goalmeter._types import AnyArray, FloatArray
-from goalmeter.tabular._validation import read_only
+from goalmeter.tabular._validation import normalised_rows, read_only
 
 
 def compress(
@@ -23,7 +23,7 @@ def compress(
     for a, b in bounds:
         rows = slice(a * n_actions * width, b * n_actions * width)
         columns[rows] = next_state[a:b].transpose(1, 0, 2).ravel()
-        data[rows] = probability[a:b].transpose(1, 0, 2).ravel()
+        data[rows] = normalised_rows(probability[a:b]).transpose(1, 0, 2).ravel()
     pointers = np.arange(0, data.size + 1, width, dtype=index)
     matrix = sp.csr_matrix((data, columns, pointers), shape=(n_states * n_actions, n_states))
     matrix.sum_duplicates()

@@ -27,7 +27,7 @@ def thread_count() -> int:
     if not text:
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity else (os.cpu_count() or 1)
-    if not text.isdigit() or int(text) < 1:
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
         raise InvalidParameterError(
             f"GOALMETER_THREADS is {text!r}, expected a whole number of threads, at least 1"
         )

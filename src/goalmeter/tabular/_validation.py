@@ -11,14 +11,17 @@ from goalmeter._errors import GoalmeterError
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
 
 SUM_TOLERANCE = 1e-9
+ROUNDING = 1e-14
 
 
 def as_floats(value: ArrayLike, name: str, error: type[GoalmeterError]) -> FloatArray:
     """A float64 array of finite numbers, or an error that names the first bad entry."""
     try:
+        if np.ma.is_masked(value):
+            raise TypeError("it has masked entries; fill them first")
         raw = np.asarray(value)
-        if raw.dtype.kind == "c":
-            raise TypeError("it holds complex numbers")
+        if raw.dtype.kind not in "biufO":
+            raise TypeError(f"its type is {raw.dtype}")
         array = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError) as cause:
         raise error(f"{name} is not an array of numbers: {cause}") from cause
@@ -55,6 +58,16 @@ def check_distributions(rows: FloatArray, name: str, error: type[GoalmeterError]
             f"expected 1 (tolerance {SUM_TOLERANCE:g}); "
             f"divide each row by its sum if it holds counts or rounded numbers"
         )
+
+
+def normalised_rows(rows: FloatArray) -> FloatArray:
+    """Rows (last axis) that sum to 1 up to rounding, as a new array.
+
+    Rows are accepted within 1e-9 of 1, and over a long horizon even that would add up.
+    """
+    sums = rows.sum(axis=-1, keepdims=True)
+    # Sums that differ from 1 by rounding alone are left, so that files read back bit for bit.
+    return np.asarray(rows / np.where(np.abs(sums - 1.0) > ROUNDING, sums, 1.0))
 
 
 @contextmanager

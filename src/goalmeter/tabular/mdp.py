@@ -9,7 +9,13 @@ import numpy as np
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
-from goalmeter.tabular._validation import as_floats, check_distributions, read_only, shape_text
+from goalmeter.tabular._validation import (
+    as_floats,
+    check_distributions,
+    normalised_rows,
+    read_only,
+    shape_text,
+)
 from goalmeter.tabular.transition import Transition
 
 if TYPE_CHECKING:
@@ -205,7 +211,7 @@ def as_initial(initial: ArrayLike | int, n_states: int) -> FloatArray:
             f"distribution of shape [{n_states}]"
         )
     check_distributions(mass, "initial", InvalidModelError)
-    return read_only(mass.copy())
+    return read_only(normalised_rows(mass))
 
 
 def _as_horizon(horizon: int | None) -> int | None:

@@ -31,7 +31,8 @@ def optimal_policy(mdp: TabularMDP, *, utility: ArrayLike | None = None) -> Floa
         array([[0., 1.],
                [1., 0.]])
     """
-    solved = plan(problem(mdp, rewards_of(mdp, utility), np.array([np.inf])))
+    rewards, _ = rewards_of(mdp, utility).normalised()
+    solved = plan(problem(mdp, rewards, np.array([np.inf])))
     out = np.zeros((mdp.steps, mdp.n_states, mdp.n_actions))
     states = np.arange(mdp.n_states)
     for step in range(mdp.steps):

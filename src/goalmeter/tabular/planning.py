@@ -35,8 +35,8 @@ class SoftPlan:
     Attributes:
         task: the problems that were planned for.
         hard: V* [H + 1, S, B or 1] for a finite horizon, [1, S, B or 1] for the infinite
-            problem, in reward units of the step itself (what follows is discounted to it); of the
-            negated utility where the rationality is negative.
+            problem, in units of the step itself (what follows is discounted to it); of the utility
+            that `task` holds, which is centred, scaled and, for a negative rationality, negated.
         soft: h, same shape with B, in nats (see `goalmeter.tabular.backup`).
 
     A policy [H, S, A] is not stored: it is worked out from these two when it is asked for.
@@ -105,7 +105,9 @@ def soft_plan(
             f"rationality is {rationality!r}, expected a number or a list of numbers (not NaN)"
         )
     log_reference = None if reference is None else log_policy(mdp, reference, "reference")
-    return plan(problem(mdp, rewards_of(mdp, utility), b, log_reference))
+    rewards, unit = rewards_of(mdp, utility).normalised()
+    with np.errstate(over="ignore"):
+        return plan(problem(mdp, rewards, b * unit, log_reference))
 
 
 def log_policy(mdp: TabularMDP, policy: ArrayLike, name: str) -> FloatArray:

@@ -6,7 +6,12 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.tabular._validation import as_floats, check_distributions, shape_text
+from goalmeter.tabular._validation import (
+    as_floats,
+    check_distributions,
+    normalised_rows,
+    shape_text,
+)
 from goalmeter.tabular.mdp import TabularMDP
 
 
@@ -30,7 +35,8 @@ def check_policy(mdp: TabularMDP, policy: ArrayLike, name: str = "policy") -> Fl
             f"{name} has shape {shape_text(array.shape)}, expected [{s}, {a}] (stationary){timed}"
         )
     check_distributions(array, name, InvalidPolicyError)
-    stacked = array if array.ndim == 3 else array[None]
+    rows = normalised_rows(array)
+    stacked = rows if rows.ndim == 3 else rows[None]
     return np.ascontiguousarray(stacked.transpose(0, 2, 1))
 
 

@@ -35,6 +35,19 @@ class Rewards:
         """Each problem's utility times its factor [B]."""
         return Rewards(self.array * factors, self.discount)
 
+    def normalised(self) -> tuple[Rewards, FloatArray]:
+        """The same goals in a scale of their own, and the unit that was taken out, [B].
+
+        A constant paid at every decision and the unit of reward change no soft policy (but for
+        the unit of its rationality), and in floating point they would only cost digits. Units
+        are powers of two, so that dividing by them is exact.
+        """
+        low, high = self.array.min(axis=(0, 1, 2)), self.array.max(axis=(0, 1, 2))
+        middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
+        exponent = np.where(half > 0, np.minimum(np.frexp(half)[1], 1023), 0)
+        array = np.ldexp(self.array - middle, -exponent)
+        return Rewards(array, self.discount), np.ldexp(1.0, exponent)
+
     def magnitude(self, steps: int) -> FloatArray:
         """Largest absolute utility that a run of `steps` decisions could collect: [B]."""
         largest = np.abs(self.array).max(axis=(0, 1, 2))

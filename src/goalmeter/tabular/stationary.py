@@ -69,6 +69,7 @@ def _hard_values(task: SoftProblem) -> FloatArray:
     """V* [S, 1] by policy iteration."""
     at = zero_columns(task.mdp.n_states, 1, 1, derivatives=False)
     states = np.arange(task.mdp.n_states)
+    before = np.zeros((task.mdp.n_actions, task.mdp.n_states))
     for _ in range(_MAX_ITERATIONS):
         here = stationary_backup(task, at)
         gain = here.hard - at.hard
@@ -79,8 +80,9 @@ def _hard_values(task: SoftProblem) -> FloatArray:
         greedy[gap.argmin(axis=0), states] = 1.0
         step = policy_solver(task, greedy).solve(gain)
         at = at._replace(hard=at.hard + step)
-        if np.abs(step).max() <= task.tie.max():
+        if np.abs(step).max() <= task.tie.max() or (greedy == before).all():
             break
+        before = greedy
     return at.hard
 
 
@@ -93,8 +95,9 @@ def _soft_values(task: SoftProblem, hard: FloatArray) -> FloatArray:
         step = policy_solver(task, here.policy[..., 0]).solve(here.soft - at.soft)
         at = at._replace(soft=at.soft + step)
         size = float(np.abs(step).max())
-        # Newton converges quadratically; once steps are tiny and no longer shrink it has.
-        if size <= 1e-15 * (1.0 + float(np.abs(at.soft).max())) or (size < 1e-9 and size >= last):
+        # Newton converges quadratically; small steps that shrink slowly are rounding.
+        scale = 1.0 + float(np.abs(at.soft).max())
+        if size <= 1e-15 * scale or (size <= 1e-6 * scale and size >= 0.25 * last):
             break
         last = size
     return at.soft

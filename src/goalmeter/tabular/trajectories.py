@@ -182,7 +182,13 @@ def _draw(
 
 
 def _integers(value: ArrayLike, name: str, axes: int) -> IntArray:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as cause:
+        raise InvalidTrajectoryError(
+            f"{name} is ragged, expected one array [N, L]; pad trajectories of different lengths "
+            f"with any state and action, and give length=[N]"
+        ) from cause
     if array.ndim != axes:
         expected = "[N, L]" if axes == 2 else "[N]"
         raise InvalidTrajectoryError(

@@ -28,10 +28,11 @@ from goalmeter.tabular._rows import (
 )
 from goalmeter.tabular._threads import map_all
 from goalmeter.tabular._validation import (
-    SUM_TOLERANCE,
+    ROUNDING,
     at,
     check_distributions,
     check_finite,
+    normalised_rows,
     shape_text,
 )
 
@@ -100,9 +101,9 @@ class Transition:
         small = array.size <= DENSE_ENTRIES
         pieces = []
         for a, b in block_bounds(n_states):
-            rows = array[a:b].transpose(1, 0, 2).reshape(-1, n_states)
-            # A copy: with one action `rows` would otherwise be a view of the caller's array.
-            pieces.append(np.array(rows, order="C") if small else sp.csr_matrix(rows))
+            # A copy, never a view of the caller's array.
+            rows = normalised_rows(array[a:b]).transpose(1, 0, 2).reshape(-1, n_states)
+            pieces.append(np.ascontiguousarray(rows) if small else sp.csr_matrix(rows))
         join = np.concatenate if small else partial(sp.vstack, format="csr")
         matrix = pieces[0] if len(pieces) == 1 else join(pieces)
         return cls(matrix, n_states, n_actions)
@@ -291,8 +292,7 @@ class Transition:
             first = sp.csr_matrix(block.matrix[:n])
             for action in range(1, self.n_actions):
                 gap = abs(sp.csr_matrix(block.matrix[action * n : (action + 1) * n]) - first)
-                # A difference below the tolerance on row sums is rounding, not influence.
-                out[block.states] |= np.asarray(gap.sum(axis=1)).ravel() > SUM_TOLERANCE
+                out[block.states] |= np.asarray(gap.sum(axis=1)).ravel() > ROUNDING
         return out
 
     def to_dense(self) -> FloatArray:
