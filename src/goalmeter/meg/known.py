@@ -204,6 +204,6 @@ def _upper_bound(
 
 def public_utility(rewards: Rewards, i: int) -> FloatArray:
     """Problem i's utility as users see it: [S], [S, A], [H, S] or [H, S, A]."""
-    array = rewards.array[..., i % rewards.array.shape[-1]].transpose(0, 2, 1)
+    array = rewards.array[..., i % rewards.array.shape[-1]].transpose(0, 2, 1).copy()
     array = array[..., 0] if array.shape[-1] == 1 else array
     return array[0] if array.shape[0] == 1 else array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from goalmeter.meg.likelihood import Fit, fit_class, fit_known
 from goalmeter.meg.linear_utility import ACTION_WARNING, model_shares, normalised_utility
 from goalmeter.meg.result import PESSIMISES, MegResult, percent
 from goalmeter.meg.samples import Group
-from goalmeter.meg.utility_class import LinearClass, linear_class
+from goalmeter.meg.utility_class import LinearClass, Over, linear_class
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_policy
 from goalmeter.tabular.rewards import rewards_of
@@ -209,6 +209,11 @@ def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -
     """The class of utilities of each world; a known utility is a class of one weight."""
     if utility is not None and unknown is not None:
         raise InvalidParameterError("utility and unknown are both given, expected one of them")
+    if isinstance(unknown, str) and unknown not in get_args(Over):
+        raise InvalidParameterError(
+            f"unknown is {unknown!r}, expected one of {', '.join(map(repr, get_args(Over)))}, or "
+            f"features [S, D] or [S, A, D]"
+        )
     if isinstance(unknown, str):
         return [linear_class(world, None, unknown) for world in worlds]  # type: ignore[arg-type]
     given = utility if unknown is None else unknown
