@@ -377,7 +377,11 @@ def test_as_text_and_as_json() -> None:
         ({"folds": 1}, InvalidParameterError, "folds is 1 and resamples 2000, expected at least 2"),
         ({"resamples": 99}, InvalidParameterError, "resamples 99, expected at least 2 and 100"),
         ({"confidence": 95}, InvalidParameterError, "confidence is 95, expected a number between"),
-        ({"unknown": "states"}, InvalidParameterError, "unknown is 'states', expected one of 'state'"),
+        (
+            {"unknown": "states"},
+            InvalidParameterError,
+            "unknown is 'states', expected one of 'state'",
+        ),
         ({"unknown": np.ones((3, 1))}, InvalidUtilityError, r"features has shape \[3, 1\]"),
         ({"utility": [1.0]}, InvalidUtilityError, r"utility has shape \[1\]"),
         ({"reference": [[1.0, 0.0]] * 2}, InvalidPolicyError, r"reference\[\d, 1\] is 0 at"),
