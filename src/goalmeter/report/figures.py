@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 INK, MUTED, RULE = "#1f2933", "#52606d", "#cbd2d9"
-BLUE, VERMILION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#aa4499"
+BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
 
 _STYLE: dict[str, Any] = {
     "svg.fonttype": "none",

@@ -1,6 +1,12 @@
 """Finite Markov decision processes: worlds, policies, soft planning, occupancy, files."""
 
 from goalmeter.tabular.cliff_world import cliff_world as cliff_world
+from goalmeter.tabular.files import load_features as load_features
+from goalmeter.tabular.files import load_policy as load_policy
+from goalmeter.tabular.files import load_trajectories as load_trajectories
+from goalmeter.tabular.files import save_features as save_features
+from goalmeter.tabular.files import save_policy as save_policy
+from goalmeter.tabular.files import save_trajectories as save_trajectories
 from goalmeter.tabular.mdp import TabularMDP as TabularMDP
 from goalmeter.tabular.occupancy import occupancy as occupancy
 from goalmeter.tabular.optimal import optimal_policy as optimal_policy

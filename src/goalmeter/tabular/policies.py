@@ -40,12 +40,6 @@ def check_policy(mdp: TabularMDP, policy: ArrayLike, name: str = "policy") -> Fl
     return np.ascontiguousarray(stacked.transpose(0, 2, 1))
 
 
-def public_policy(policy: FloatArray) -> FloatArray:
-    """An action-major policy [T, A, S] as users see it: [S, A] if T is 1, else [H, S, A]."""
-    out = np.ascontiguousarray(policy.transpose(0, 2, 1))
-    return out[0] if out.shape[0] == 1 else out
-
-
 def uniform_policy(mdp: TabularMDP) -> FloatArray:
     """Every action equally likely, in every state: [S, A]."""
     return np.full((mdp.n_states, mdp.n_actions), 1.0 / mdp.n_actions)
