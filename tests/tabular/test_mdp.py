@@ -286,6 +286,14 @@ def test_a_large_sparse_world_is_never_made_dense() -> None:
     assert mdp.active_states().all()
 
 
+@pytest.mark.parametrize("horizon", [1e9, 10**18])
+def test_a_horizon_that_cannot_be_measured_is_refused(horizon: float) -> None:
+    with pytest.raises(
+        InvalidParameterError, match="at most 1e\\+07 decisions; for more, take the"
+    ):
+        TabularMDP([[[1.0]]], [0.0], horizon=horizon)  # type: ignore[arg-type]
+
+
 # --- Threads --------------------------------------------------------------------------------------
 def test_the_number_of_threads_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOALMETER_THREADS", "two")

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from gymnasium import Env
 
 
+# Measures keep a number for each state and decision, so a longer horizon could not be measured.
+MAX_HORIZON = 10_000_000
+
+
 class TabularMDP:
     """A finite Markov decision process with rewards on states or on state-action pairs.
 
@@ -222,6 +226,11 @@ def _as_horizon(horizon: int | None) -> int | None:
     if not number or isinstance(horizon, bool) or not (horizon % 1 == 0 and horizon >= 1):
         raise InvalidParameterError(
             f"horizon is {horizon!r}, expected a whole number of decisions, at least 1"
+        )
+    if horizon > MAX_HORIZON:
+        raise InvalidParameterError(
+            f"horizon is {horizon:g}, expected at most {MAX_HORIZON:g} decisions; for more, take "
+            f"the infinite problem: discount < 1 and no horizon"
         )
     return int(horizon)
 
