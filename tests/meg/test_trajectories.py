@@ -31,6 +31,7 @@ from goalmeter.meg.linear_utility import ACTION_WARNING
 from goalmeter.tabular import (
     TabularMDP,
     Trajectories,
+    optimal_policy,
     sample_trajectories,
     soft_plan,
     uniform_policy,
@@ -483,3 +484,14 @@ def test_one_trajectory_supports_no_interval() -> None:
         corridor(), np.tile([0.3, 0.7], (5, 1)), 1, rng=np.random.default_rng(0)
     )
     assert any("one trajectory" in n for n in from_trajectories(corridor(), log).notes)
+
+
+def test_a_world_that_is_held_out_whole_is_scored_at_infinity_too() -> None:
+    # All behave optimally, so beta is infinite in every fold, also in the one that holds the
+    # second world's only log: its model then has to be made from beta alone.
+    mdp = corridor()
+    best = optimal_policy(mdp)
+    logs = [sample_trajectories(mdp, best, n, rng=np.random.default_rng(n)) for n in (8, 1)]
+    result = from_trajectories([mdp, mdp], logs)
+    assert result.rationality == np.inf
+    assert 0.9 * result.raw < result.held_out <= result.raw

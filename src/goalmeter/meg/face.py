@@ -52,10 +52,7 @@ def find_face(
     allowed = _survivors(model, psi, behaviour)
     if allowed is None:
         return None
-    with np.errstate(divide="ignore"):
-        closed = np.log(allowed.astype(np.float64))
-    prior = -np.log(model.mdp.n_actions) if model.log_reference is None else model.log_reference
-    confined = SoftModel(model.mdp, model.utilities, model.theta, prior + closed)
+    confined = model.confined(allowed)
     system = NewtonSystem([(confined, confined.states)])
     for candidate in (step, model.theta):
         direction = system.ignored(candidate)

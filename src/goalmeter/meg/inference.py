@@ -9,7 +9,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.meg.likelihood import Fit
+from goalmeter.meg.likelihood import Fit, fitted_model
 from goalmeter.meg.samples import Group, evidence_by_trajectory, scores_by_trajectory
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.statistics import (
@@ -117,7 +117,7 @@ def held_out(
         for i, (group, keep) in enumerate(train):
             if keep.all():
                 continue
-            model = models[i] if i in models else group.model(fit.theta)
+            model = models[i] if i in models else fitted_model(group, fit.theta)
             test = group.subset(~keep)
             total += float(evidence_by_trajectory(test, model, mix=1.0 / (decisions + 1)).sum())
     return total / n

@@ -15,7 +15,7 @@ from goalmeter.meg.result import PESSIMISES, MegResult
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_policy
-from goalmeter.tabular.rewards import Rewards, rewards_of, stack_rewards
+from goalmeter.tabular.rewards import rewards_of, stack_rewards
 
 TOLERANCE = 1e-8
 # Half-width, relative to beta, of the bracket that proves the bound on a finite optimum.
@@ -164,7 +164,7 @@ def _measure(
                 tolerance=max(TOLERANCE, 2.0 * rounding),
                 by_step=shares.by_step[:, i],
                 by_state=shares.by_state[:, i],
-                utility=public_utility(given, i),
+                utility=given.shown(i),
                 reference="uniform policy" if log_reference is None else "given reference policy",
                 notes=tuple(notes),
             )
@@ -200,10 +200,3 @@ def _upper_bound(
         proven = (below >= 0) & (above <= 0)
         bound = np.where(finite, np.where(proven, tangent, np.inf), bound)
     return bound
-
-
-def public_utility(rewards: Rewards, i: int) -> FloatArray:
-    """Problem i's utility as users see it: [S], [S, A], [H, S] or [H, S, A]."""
-    array = rewards.array[..., i % rewards.array.shape[-1]].transpose(0, 2, 1).copy()
-    array = array[..., 0] if array.shape[-1] == 1 else array
-    return array[0] if array.shape[0] == 1 else array

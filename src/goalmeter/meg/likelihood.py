@@ -9,7 +9,7 @@ from 0. A maximum at infinity is reached to within `_DONE` nats.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -68,12 +68,8 @@ def fit_known(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
     grid = _grid(best[0], at_zero)
     curves = np.concatenate([curves_by_trajectory(g, _utility(g), grid) for g in groups])
     best, value = _highest(evaluate, best, value, grid, curves)
-    infinite = bool(np.isinf(best[0]))
-    if infinite:
-        models = [_limit(g, float(np.sign(best[0]))) for g in groups]
-    else:
-        models = [g.model(best) for g in groups]
-    return Fit(best, models, value, infinite, curves)
+    models = [fitted_model(g, best) for g in groups]
+    return Fit(best, models, value, bool(np.isinf(best[0])), curves)
 
 
 def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
@@ -150,13 +146,12 @@ def _highest(
     return np.array([found.x]), -float(found.fun)
 
 
-def _limit(group: Group, sign: float) -> SoftModel:
-    """The model of infinite rationality: free choice among the actions that are optimal."""
+def fitted_model(group: Group, theta: FloatArray) -> SoftModel:
+    """The model of fitted weights; at infinity, free choice among the actions that are optimal."""
+    if not np.isinf(theta).any():
+        return group.model(theta)
     model = group.model(np.zeros(1))
-    regrets = model.regrets(np.array([sign]))
-    prior = -np.log(group.mdp.n_actions) if group.log_reference is None else group.log_reference
-    confined = replace(group, log_reference=np.where(regrets > 0, -np.inf, prior))
-    return confined.model(np.zeros(1))
+    return model.confined(model.regrets(np.sign(theta)) <= 0)
 
 
 def _utility(group: Group) -> Rewards:

@@ -68,9 +68,7 @@ def linear_utility(
 
 def normalised_utility(utilities: LinearClass, weights: FloatArray) -> tuple[FloatArray, float]:
     """The utility of weights [D] scaled to 0..1, as users see it, and the scale taken out."""
-    array = utilities.rewards(weights[:, None]).array[..., 0].transpose(0, 2, 1)
-    array = array[..., 0] if array.shape[-1] == 1 else array
-    array = array[0] if array.shape[0] == 1 else array
+    array = utilities.rewards(weights[:, None]).shown(0)
     low, width = float(array.min()), float(np.ptp(array))
     return ((array - low) / width, width) if width > 0 else (np.zeros_like(array), 0.0)
 

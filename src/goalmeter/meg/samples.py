@@ -123,7 +123,7 @@ def curves_by_trajectory(group: Group, utility: Rewards, rationality: FloatArray
                 # A trajectory is in one block at a time, so threads write to different rows.
                 out[at] += group.decay(t) * ratio
 
-    backward(task, visit)
+    backward(task, visit, derivatives=False)
     return np.maximum(out, _RULED_OUT)
 
 

@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from goalmeter._types import FloatArray
+from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.behaviour import Behaviour
 from goalmeter.meg.utility_class import LinearClass
 from goalmeter.tabular._linear import StationarySolver
@@ -192,6 +192,12 @@ class SoftModel:
             mass = policy * (psi[t][..., 0] * self.states[t] + out[t])
             out[t + 1] = self.mdp.transition.push(mass)
         return out
+
+    def confined(self, allowed: BoolArray) -> SoftModel:
+        """The model of the same weights that may only take the allowed actions [T, A, S]."""
+        free = -np.log(self.mdp.n_actions) if self.log_reference is None else self.log_reference
+        closed = np.where(allowed, free, -np.inf)
+        return SoftModel(self.mdp, self.utilities, self.theta, closed)
 
     def regrets(self, direction: FloatArray) -> FloatArray:
         """What each action gives up of the best attainable value of a direction: [T, A, S].

@@ -31,6 +31,12 @@ class Rewards:
         """1.0 where actions are paid differently in themselves, else 0.0: [T, S, B]."""
         return np.asarray(np.ptp(self.array, axis=1) > 0, dtype=np.float64)
 
+    def shown(self, i: int) -> FloatArray:
+        """Problem i's utility as users see it: [S], [S, A], [H, S] or [H, S, A], a copy."""
+        array = self.array[..., i % self.array.shape[-1]].transpose(0, 2, 1).copy()
+        array = array[..., 0] if array.shape[-1] == 1 else array
+        return np.asarray(array[0] if array.shape[0] == 1 else array)
+
     def scaled(self, factors: FloatArray) -> Rewards:
         """Each problem's utility times its factor [B]."""
         return Rewards(self.array * factors, self.discount)
