@@ -32,6 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 ALLOWED_NEIGHBOURS: frozenset[tuple[str, str]] = frozenset(
     {
         ("representation", "navigation"),
+        ("causal", "tabular"),  # an influence diagram with sufficient recall is an MDP of contexts
         ("gridworld", "tabular"),  # a grid world converts itself to a TabularMDP
     }
 )

@@ -7,10 +7,13 @@
 40.203
 """
 
+from goalmeter import causal as causal
 from goalmeter import meg as meg
 from goalmeter import tabular as tabular
 from goalmeter._errors import GoalmeterError as GoalmeterError
 from goalmeter._errors import MissingExtraError as MissingExtraError
+from goalmeter.causal import CausalBayesianNetwork as CausalBayesianNetwork
+from goalmeter.causal import InfluenceDiagram as InfluenceDiagram
 from goalmeter.meg.result import MegResult as MegResult
 from goalmeter.tabular import TabularMDP as TabularMDP
 from goalmeter.tabular import cliff_world as cliff_world

@@ -122,7 +122,7 @@ def test_a_reference_and_the_infinite_problem() -> None:
 
 
 def test_a_module_of_the_wrong_shape() -> None:
-    words = r"the module returns shape \[4, 2\], expected \[4\] or \[4, 1\]: one utility a state"
+    words = r"the module returns shape \[4, 2\], expected \[4\] or \[4, 1\]: one utility for each"
     with pytest.raises(InvalidUtilityError, match=words):
         neural_utility(MOUSE, POLICY, module=torch.nn.Linear(4, 2))
 

@@ -101,7 +101,7 @@ def known_utility_many(
     results = []
     for start in range(0, batch, part):
         some = slice(start, start + part)
-        results += _measure(
+        results += measure_known(
             mdp,
             list(policies) if len(policies) == 1 else list(policies[some]),
             given if len(given) == 1 else given[some],
@@ -110,13 +110,13 @@ def known_utility_many(
     return results
 
 
-def _measure(
+def measure_known(
     mdp: TabularMDP,
     policies: list[ArrayLike],
     utilities: list[ArrayLike | None],
     log_reference: FloatArray | None,
 ) -> list[MegResult]:
-    """The results of one part of a batch."""
+    """The results of a batch that is worked on at once, against a log policy [T, A, S]."""
     batch = max(len(policies), len(utilities))
     given = stack_rewards([rewards_of(mdp, u) for u in utilities])
     rewards, unit = given.normalised()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
@@ -31,11 +33,26 @@ def linear_utility(
     tolerance: float = TOLERANCE,
 ) -> MegResult:
     """The linear classes of `goalmeter.meg.unknown_utility`; arguments and errors as there."""
-    if not tolerance > 0:
-        raise InvalidParameterError(f"tolerance is {tolerance!r}, expected a positive number")
     utilities = linear_class(mdp, features, over)
     log_reference = None if reference is None else log_policy(mdp, reference, "reference")
-    behaviour = behaviour_of(mdp, [policy])
+    result, _ = measure_class(behaviour_of(mdp, [policy]), utilities, log_reference, tolerance)
+    warning = (ACTION_WARNING,) if utilities.on_actions else ()
+    return replace(result, notes=(*warning, *result.notes))
+
+
+def measure_class(
+    behaviour: Behaviour,
+    utilities: LinearClass,
+    log_reference: FloatArray | None,
+    tolerance: float,
+) -> tuple[MegResult, LinearFit]:
+    """The best utility of a class for a policy's behaviour, and the fit that it comes from.
+
+    Raises:
+        InvalidParameterError: a tolerance that is not positive.
+    """
+    if not tolerance > 0:
+        raise InvalidParameterError(f"tolerance is {tolerance!r}, expected a positive number")
     measure = yardstick(behaviour, log_reference, utilities.tells_apart())
     ceiling = float(measure.ceiling[0])
     fit = fit_linear(
@@ -49,7 +66,7 @@ def linear_utility(
     weights = fit.directions[0] if fit.directions else fit.model.theta
     utility, scale = normalised_utility(utilities, weights)
     by_step, by_state = model_shares(fit.model, behaviour)
-    return MegResult(
+    result = MegResult(
         value=max(fit.value, 0.0),
         upper_bound=max(fit.upper_bound, fit.value, 0.0),
         maximum=float(measure.maximum[0]),
@@ -61,9 +78,10 @@ def linear_utility(
         by_step=by_step,
         by_state=by_state,
         utility=utility,
-        reference="uniform policy" if reference is None else "given reference policy",
-        notes=_notes(fit, utilities, tolerance),
+        reference="uniform policy" if log_reference is None else "given reference policy",
+        notes=_notes(fit, tolerance),
     )
+    return result, fit
 
 
 def normalised_utility(utilities: LinearClass, weights: FloatArray) -> tuple[FloatArray, float]:
@@ -85,10 +103,8 @@ def model_shares(model: SoftModel, behaviour: Behaviour) -> tuple[FloatArray, Fl
     return by_step, by_state
 
 
-def _notes(fit: LinearFit, utilities: LinearClass, tolerance: float) -> tuple[str, ...]:
+def _notes(fit: LinearFit, tolerance: float) -> tuple[str, ...]:
     notes = []
-    if utilities.on_actions:
-        notes.append(ACTION_WARNING)
     if fit.directions:
         notes.append(
             "the supremum is approached by ever larger utilities; the value is its exact limit"

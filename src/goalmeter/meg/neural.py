@@ -17,7 +17,7 @@ from goalmeter.meg.known import known_utility
 from goalmeter.meg.linear_utility import linear_utility
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import linear_class
+from goalmeter.meg.utility_class import LinearClass, linear_class
 from goalmeter.tabular._validation import as_floats, shape_text
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_policy
@@ -118,6 +118,49 @@ def _fits(
     progress: Progress | None,
 ) -> list[MegResult]:
     """The fit of every seed, each with its rationality optimised exactly."""
+    behaviour = behaviour_of(mdp, [policy])
+    log_reference = None if reference is None else log_policy(mdp, reference, "reference")
+    found = climb(
+        behaviour,
+        linear_class(mdp),
+        log_reference,
+        _inputs(mdp, inputs),
+        module=module,
+        seeds=seeds,
+        iterations=iterations,
+        progress=progress,
+    )
+    return [known_utility(mdp, policy, utility=utility, reference=reference) for utility in found]
+
+
+def climb(
+    behaviour: Behaviour,
+    utilities: LinearClass,
+    log_reference: FloatArray | None,
+    inputs: FloatArray,
+    *,
+    module: nn.Module | None,
+    seeds: list[int],
+    iterations: int,
+    progress: Progress | None,
+) -> list[FloatArray]:
+    """Algorithm 2: for each seed the best utility [D] that a module finds, scaled to 0..1.
+
+    Args:
+        behaviour: what is to be predicted.
+        utilities: the class whose D weights are what the module computes.
+        log_reference: what scores 0, [T, A, S] or None for uniform.
+        inputs: what the module reads of each weight, [D, F].
+        module: from [D, F] to [D] or [D, 1]; None for the paper's MLP.
+        seeds: one restart for each.
+        iterations: L-BFGS iterations a restart.
+        progress: called as progress(restart, iteration, best value in nats).
+
+    Raises:
+        MissingExtraError: torch is not installed.
+        InvalidParameterError: no seeds, or iterations below 1.
+        InvalidUtilityError: what the module returns is not a utility.
+    """
     require("torch", extra="neural", feature="a neural utility")
     import torch
 
@@ -125,9 +168,7 @@ def _fits(
         raise InvalidParameterError(
             f"got {len(seeds)} seeds and {iterations} iterations, expected at least one of each"
         )
-    behaviour = behaviour_of(mdp, [policy])
-    log_reference = None if reference is None else log_policy(mdp, reference, "reference")
-    features = torch.from_numpy(_inputs(mdp, inputs))
+    features = torch.from_numpy(inputs)
     # New layers draw from torch's randomness; the caller's is left as it was, here and below.
     with torch.random.fork_rng(devices=[]):
         network = _default_network(features.shape[1]) if module is None else copy.deepcopy(module)
@@ -137,11 +178,10 @@ def _fits(
             torch.manual_seed(seed)
             fresh = copy.deepcopy(network).double()
             fresh.apply(_reset)
-        ascent = _Ascent(mdp, behaviour, log_reference, fresh, features)
+        ascent = _Ascent(behaviour, utilities, log_reference, fresh, features)
         utility = ascent.run(iterations, partial(progress, restart) if progress else None)
         low, width = float(utility.min()), float(np.ptp(utility)) or 1.0
-        scaled = (utility - low) / width
-        results.append(known_utility(mdp, policy, utility=scaled, reference=reference))
+        results.append((utility - low) / width)
     return results
 
 
@@ -150,23 +190,22 @@ class _Ascent:
 
     def __init__(
         self,
-        mdp: TabularMDP,
         behaviour: Behaviour,
+        utilities: LinearClass,
         log_reference: FloatArray | None,
         module: nn.Module,
         features: torch.Tensor,
     ) -> None:
-        self._mdp = mdp
         self._behaviour = behaviour
+        self._utilities = utilities
         self._log_reference = log_reference
         self._module = module
         self._features = features
-        self._utilities = linear_class(mdp)
         self._best = -np.inf
-        self._utility = np.zeros(mdp.n_states)
+        self._utility = np.zeros(utilities.n_weights)
 
     def run(self, iterations: int, report: Callable[[int, float], None] | None) -> FloatArray:
-        """Climb, and return the best utility met on the way, [S]."""
+        """Climb, and return the best utility met on the way, [D]."""
         import torch
 
         optimiser = torch.optim.LBFGS(
@@ -192,14 +231,15 @@ class _Ascent:
 
         optimiser.zero_grad()
         output = self._module(self._features)
-        if output.shape not in ((self._mdp.n_states,), (self._mdp.n_states, 1)):
+        d = self._utilities.n_weights
+        if output.shape not in ((d,), (d, 1)):
             raise InvalidUtilityError(
-                f"the module returns shape {shape_text(output.shape)}, expected "
-                f"[{self._mdp.n_states}] or [{self._mdp.n_states}, 1]: one utility a state"
+                f"the module returns shape {shape_text(output.shape)}, expected [{d}] or "
+                f"[{d}, 1]: one utility for each row of its inputs"
             )
         flat = output.reshape(-1)
         utility = flat.detach().numpy().copy()
-        model = SoftModel(self._mdp, self._utilities, utility, self._log_reference)
+        model = SoftModel(self._behaviour.mdp, self._utilities, utility, self._log_reference)
         value = model.evidence(self._behaviour)
         if value > self._best:
             self._best, self._utility = value, utility

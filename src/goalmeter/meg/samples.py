@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from threading import Lock
 
 import numpy as np
 
@@ -28,20 +29,20 @@ class SampledBehaviour:
         mdp: the world.
         trajectories: the log.
         weight: [N], the weight of each trajectory (1 / N of all that are pooled).
+        steps: the decision step that each column of the log belongs to, [L].
     """
 
     mdp: TabularMDP
     trajectories: Trajectories
     weight: FloatArray
+    steps: tuple[int, ...]
 
     def weights(self, step: int, states: slice) -> FloatArray:
         """Weight that lies on each action and state: [A, n, 1]."""
         out = np.zeros((self.mdp.n_actions, self.mdp.n_states))
-        if self.mdp.horizon is None:
-            for t in range(self.trajectories.states.shape[1]):
-                self._add(out, t, self.mdp.discount**t)
-        elif step < self.trajectories.states.shape[1]:
-            self._add(out, step, 1.0)
+        for t, at in enumerate(self.steps):
+            if at == step:
+                self._add(out, t, 1.0 if self.mdp.horizon is not None else self.mdp.discount**t)
         return out[:, states, None]
 
     def _add(self, out: FloatArray, t: int, factor: float) -> None:
@@ -52,16 +53,33 @@ class SampledBehaviour:
 
 @dataclass(frozen=True)
 class Group:
-    """Trajectories of one MDP with the class of utilities that is fitted to them."""
+    """Trajectories of one MDP with the class of utilities that is fitted to them.
+
+    `levels` [L] are the decision steps of the log's columns where they are not 0, 1, 2, ...: in a
+    process with branches several decisions belong to one step.
+    """
 
     mdp: TabularMDP
     trajectories: Trajectories
     utilities: LinearClass
     log_reference: FloatArray | None
+    levels: tuple[int, ...] | None = None
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The decision step that each column of the log belongs to, [L]."""
+        if self.levels is not None:
+            return self.levels
+        columns = range(self.trajectories.states.shape[1])
+        return tuple(0 if self.mdp.horizon is None else t for t in columns)
+
+    def columns(self, step: int) -> list[int]:
+        """The columns of the log that belong to a decision step."""
+        return [t for t, at in enumerate(self.steps) if at == step]
 
     def behaviour(self, weight: FloatArray) -> SampledBehaviour:
         """The behaviour with a weight for each trajectory, [N]."""
-        return SampledBehaviour(self.mdp, self.trajectories, weight)
+        return SampledBehaviour(self.mdp, self.trajectories, weight, self.steps)
 
     def model(self, theta: FloatArray) -> SoftModel:
         """The soft-optimal model of weights [D]."""
@@ -69,15 +87,14 @@ class Group:
 
     def subset(self, index: AnyArray) -> Group:
         """The same with some of the trajectories."""
-        return Group(self.mdp, self.trajectories.subset(index), self.utilities, self.log_reference)
+        return replace(self, trajectories=self.trajectories.subset(index))
 
     def visits(self, weight: FloatArray, *, power: int = 1) -> FloatArray:
         """Weight of each state at each decision [T, S], decays raised to a power."""
         log = self.trajectories
         out = np.zeros((self.mdp.steps, self.mdp.n_states))
-        for t in range(log.states.shape[1]):
+        for t, row in enumerate(self.steps):
             at = log.length > t
-            row = 0 if self.mdp.horizon is None else t
             np.add.at(out[row], log.states[at, t], self.decay(t) ** power * weight[at])
         return out
 
@@ -94,9 +111,8 @@ def evidence_by_trajectory(group: Group, model: SoftModel, *, mix: float = 0.0) 
     """
     log = group.trajectories
     out = np.zeros(len(log))
-    for t in range(log.states.shape[1]):
+    for t, step in enumerate(group.steps):
         at = log.length > t
-        step = 0 if group.mdp.horizon is None else t
         ratio = model.step(step)[1][log.actions[at, t], log.states[at, t]]
         if mix > 0:
             ratio = np.log((1.0 - mix) * np.exp(ratio) + mix)
@@ -112,15 +128,15 @@ def curves_by_trajectory(group: Group, utility: Rewards, rationality: FloatArray
     log = group.trajectories
     out = np.zeros((len(log), len(rationality)))
     task = problem(group.mdp, utility, rationality, group.log_reference)
+    # A branching process has a trajectory in several blocks at a time, and blocks are threads'.
+    writing = Lock()
 
     def visit(step: int, block: Block, done: Backup) -> None:
-        times = range(log.states.shape[1]) if group.mdp.horizon is None else (step,)
-        for t in times:
-            if t < log.states.shape[1]:
-                here = (log.states[:, t] >= block.start) & (log.states[:, t] < block.stop)
-                at = np.flatnonzero((log.length > t) & here)
-                ratio = done.log_ratio[log.actions[at, t], log.states[at, t] - block.start]
-                # A trajectory is in one block at a time, so threads write to different rows.
+        for t in group.columns(step):
+            here = (log.states[:, t] >= block.start) & (log.states[:, t] < block.stop)
+            at = np.flatnonzero((log.length > t) & here)
+            ratio = done.log_ratio[log.actions[at, t], log.states[at, t] - block.start]
+            with writing:
                 out[at] += group.decay(t) * ratio
 
     backward(task, visit, derivatives=False)
@@ -132,9 +148,7 @@ def scores_by_trajectory(group: Group, model: SoftModel) -> FloatArray:
     log, d = group.trajectories, group.utilities.n_weights
     out = np.zeros((len(log), d))
     for step, psi in model.tangents(np.eye(d)):
-        times = range(log.states.shape[1]) if group.mdp.horizon is None else (step,)
-        for t in times:
-            if t < log.states.shape[1]:
-                at = log.length > t
-                out[at] += group.decay(t) * psi[log.actions[at, t], log.states[at, t]]
+        for t in group.columns(step):
+            at = log.length > t
+            out[at] += group.decay(t) * psi[log.actions[at, t], log.states[at, t]]
     return out

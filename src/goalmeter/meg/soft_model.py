@@ -92,6 +92,10 @@ class SoftModel:
         for t in range(self.mdp.steps):
             weights = behaviour.weights(t, ALL)[..., 0]
             used = weights > 0
+            if self.log_reference is not None:
+                prior = self.log_reference[min(t, len(self.log_reference) - 1)]
+                if np.isneginf(prior[used]).any():
+                    return -np.inf
             total += float(weights[used] @ self.step(t)[1][used])
         return total
 

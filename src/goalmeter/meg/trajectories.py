@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -135,14 +135,53 @@ def from_trajectories(
     correction is that of Takeuchi's information criterion, of which parameters / (2 n) is the
     well-specified case.
     """
+    groups = group_trajectories(
+        mdp, trajectories, utility=utility, unknown=unknown, reference=reference
+    )
+    found, _ = estimate(
+        groups,
+        known=unknown is None,
+        confidence=confidence,
+        resamples=resamples,
+        folds=folds,
+        rng=rng,
+    )
+    on_actions = any(g.utilities.on_actions for g in groups)
+    warned = [ACTION_WARNING] if unknown is not None and on_actions else []
+    return replace(
+        found,
+        reference="uniform policy" if reference is None else "given reference policy",
+        notes=(*warned, *found.notes),
+    )
+
+
+def estimate(
+    groups: Sequence[Group],
+    *,
+    known: bool,
+    confidence: float,
+    resamples: int,
+    folds: int,
+    rng: np.random.Generator | None,
+) -> tuple[TrajectoryMeg, FloatArray]:
+    """Fit one goal to groups of trajectories, and say what the sample supports; and its weights.
+
+    Args:
+        groups: worlds with their logs and a class of utilities each.
+        known: whether the class is one known utility, whose rationality alone is fitted.
+        confidence: as in `from_trajectories`, like the rest.
+        resamples: bootstrap samples.
+        folds: parts for the held-out value.
+        rng: source of randomness; default seed 0.
+
+    Raises:
+        InvalidParameterError: options out of range.
+    """
     rng = np.random.default_rng(0) if rng is None else rng
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameterError(
             f"rng is {rng!r}, expected a generator: np.random.default_rng(seed)"
         )
-    groups = group_trajectories(
-        mdp, trajectories, utility=utility, unknown=unknown, reference=reference
-    )
     sizes = [len(g.trajectories) for g in groups]
     n = sum(sizes)
     whole = isinstance(folds, int) and isinstance(resamples, int)
@@ -150,12 +189,12 @@ def from_trajectories(
         raise InvalidParameterError(
             f"folds is {folds} and resamples {resamples}, expected at least 2 and 100, both whole"
         )
-    fitter = fit_known if unknown is None else fit_class
+    fitter = fit_known if known else fit_class
     weights = [np.full(size, 1.0 / n) for size in sizes]
     fit = fitter(groups, weights)
     inference = infer(groups, fit, weights, confidence=confidence, resamples=resamples, rng=rng)
     outside = held_out(groups, fitter, folds=min(folds, n), rng=rng)
-    return _result(groups, weights, fit, inference, outside, unknown, utility, reference)
+    return _result(groups, weights, fit, inference, outside, known), fit.theta
 
 
 def group_trajectories(
@@ -242,14 +281,12 @@ def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -
 
 
 def _result(
-    groups: list[Group],
+    groups: Sequence[Group],
     weights: list[FloatArray],
     fit: Fit,
     inference: Inference,
     outside: float,
-    unknown: Any,
-    utility: Any,
-    reference: Any,
+    known: bool,
 ) -> TrajectoryMeg:
     measures = [
         yardstick(g.behaviour(w), g.log_reference, g.utilities.tells_apart())
@@ -261,7 +298,7 @@ def _result(
     ]
     ceiling = sum(float(m.ceiling[0]) for m in measures)
     single = len(groups) == 1
-    if unknown is None:
+    if known:
         rationality = float(fit.theta[0]) / groups[0].utilities.unit
         found = None
         method = "maximum likelihood in the rationality"
@@ -269,8 +306,7 @@ def _result(
         found, rationality = normalised_utility(groups[0].utilities, fit.theta)
         rationality = float("inf") if fit.infinite and rationality else rationality
         method = "maximum likelihood in the weights (a local maximum)"
-    on_actions = any(g.utilities.on_actions for g in groups)
-    notes = [ACTION_WARNING] if unknown is not None and on_actions else []
+    notes = []
     if rationality < 0:
         notes.append(PESSIMISES)
     count = sum(len(g.trajectories) for g in groups)
@@ -293,7 +329,6 @@ def _result(
         by_step=_padded_sum([s[0] for s in shares]),
         by_state=shares[0][1] if single else np.zeros(0),
         utility=found if single else None,
-        reference="uniform policy" if reference is None else "given reference policy",
         notes=tuple(notes),
         n=count,
         held_out=outside,

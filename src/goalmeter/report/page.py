@@ -7,15 +7,13 @@ are the only markup that goes in as it is, and they come from `goalmeter.report.
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
-from goalmeter._errors import InvalidFileError, require
+from goalmeter._errors import require
+from goalmeter._files import write_text
 from goalmeter.report.blocks import Section
 
 _FEATURE = "Writing a report"
@@ -93,32 +91,6 @@ def render(
         style=here.joinpath("style.css").read_text(encoding="utf-8"),
     )
     return text
-
-
-def write_text(path: str | Path, text: str) -> Path:
-    """Write a text file in a single step, making missing folders; returns its path.
-
-    Raises:
-        InvalidFileError: the file cannot be written there.
-    """
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).chmod(0o644)  # mkstemp's files are for their owner only
-            Path(name).replace(path)
-        finally:
-            with suppress(OSError):  # it is gone already, unless writing failed
-                Path(name).unlink()
-    except OSError as cause:
-        raise InvalidFileError(
-            f"{path} cannot be written: {cause.strerror or cause}; "
-            f"choose a folder that can be written to"
-        ) from cause
-    return path
 
 
 def _anchors(titles: Sequence[str]) -> list[str]:

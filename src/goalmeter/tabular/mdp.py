@@ -86,6 +86,32 @@ class TabularMDP:
         put(self, "discount", _as_discount(discount, self.horizon))
         put(self, "_active", None)
 
+    @classmethod
+    def branching(cls, transition: Transition, initial: FloatArray, *, horizon: int) -> TabularMDP:
+        """A process in which a decision may lead to several others at once, or to none.
+
+        Values of everything that follows are added up, and occupancies are expected numbers of
+        decisions. Influence diagrams are such processes (`goalmeter.causal.contexts`).
+
+        Args:
+            transition: expected numbers of successors; all actions of a state, and all states of
+                a kind, lead to as many.
+            initial: expected number of first decisions in each state, [S].
+            horizon: number of decisions on the longest branch.
+        """
+        mdp = cls.__new__(cls)
+        values = {
+            "transition": transition,
+            "reward": read_only(np.zeros(transition.n_states)),
+            "initial": read_only(initial),
+            "horizon": _as_horizon(horizon),
+            "discount": 1.0,
+            "_active": None,
+        }
+        for name, value in values.items():
+            object.__setattr__(mdp, name, value)
+        return mdp
+
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(
             f"a TabularMDP is immutable, so {name!r} cannot be set; "

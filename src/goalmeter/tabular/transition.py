@@ -145,6 +145,23 @@ class Transition:
             matrix = matrix.toarray()
         return cls(matrix, n_states, n_actions)
 
+    @classmethod
+    def from_rows(cls, rows: Any, n_states: int, n_actions: int) -> Transition:
+        """From compressed rows [S * A, S], state-major, taken as they are.
+
+        Rows need not sum to 1: see `TabularMDP.branching`.
+        """
+        _check_size(n_states, n_actions)
+        order = np.concatenate(
+            [
+                (np.arange(a, b) * n_actions + np.arange(n_actions)[:, None]).ravel()
+                for a, b in block_bounds(n_states)
+            ]
+        )
+        matrix = sp.csr_matrix(rows)[order]
+        small = n_states * n_actions * n_states <= DENSE_ENTRIES
+        return cls(matrix.toarray() if small else matrix, n_states, n_actions)
+
     @property
     def nbytes(self) -> int:
         """Bytes that the stored matrix takes."""

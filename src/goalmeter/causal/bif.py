@@ -1,0 +1,95 @@
+r"""Networks as BIF, the interchange format of bnlearn and pgmpy (also gzipped, .bif.gz).
+
+    network NAME { property ...; }
+    variable B { type discrete [ 2 ] { yes, no }; property ...; }
+    probability ( A ) { table 0.2, 0.8; }
+    probability ( B | A ) {
+      (yes) 0.9, 0.1;
+      default 0.5, 0.5;      // every row that is not listed
+    }
+
+Blocks and rows may come in any order; commas and white space separate alike; comments are // and
+/* */. Names with white space or punctuation stand in double quotes, where \ protects a quote. A
+`table` over several variables lists them in the order of the head, the last changing fastest, and
+the `|` may be missing, as JavaBayes writes it. Properties are read over. States are text.
+
+Rows that miss 1 by rounding are divided by their sum (`model_files`). Probabilities are written
+with all their digits, so a network that is written and read again is the same to the last bit.
+
+Source: Cozman, The Interchange Format for Bayesian Networks, version 0.15 (1998); bnlearn 5.0,
+read.bif and write.bif.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+from goalmeter.causal.bif_parser import Parser
+from goalmeter.causal.bif_tokens import quoted
+from goalmeter.causal.model_files import Draft, read_text, write_text
+from goalmeter.causal.network import CausalBayesianNetwork
+
+
+def read_bif(path: str | Path) -> CausalBayesianNetwork:
+    """Read a network from a BIF file, .bif or .bif.gz.
+
+    Raises:
+        InvalidFileError: the file is missing, too large, or not a network in BIF; the message
+            names the line, what was expected, and what was found.
+    """
+    return parse_bif(read_text(path), source=path)
+
+
+def parse_bif(text: str, *, source: object = "text") -> CausalBayesianNetwork:
+    """The network that a text in BIF describes.
+
+    Args:
+        text: the contents of a file.
+        source: what messages call it.
+
+    Raises:
+        InvalidFileError: it is not a network in BIF.
+
+    Example:
+        >>> coin = parse_bif(
+        ...     "variable Coin { type discrete [2] { heads, tails }; }"
+        ...     "probability ( Coin ) { table 0.3, 0.7; }"
+        ... )
+        >>> coin.domain("Coin"), coin.cpd("Coin").tolist()
+        (('heads', 'tails'), [0.3, 0.7])
+    """
+    return Parser(text, Draft(source)).network()
+
+
+def write_bif(network: CausalBayesianNetwork, path: str | Path) -> Path:
+    """Write a network as a BIF file, gzipped if the name ends in .gz; returns its path.
+
+    Numbers and booleans among the states become text.
+
+    Raises:
+        InvalidFileError: the file cannot be written there.
+    """
+    return write_text(path, bif_text(network))
+
+
+def bif_text(network: CausalBayesianNetwork) -> str:
+    """A network as text in BIF, laid out as bnlearn does."""
+    lines = [f"network {quoted(network.name or 'unknown')} {{", "}"]
+    states = {x: [quoted(str(value)) for value in network.domain(x)] for x in network.variables}
+    for x in network.variables:
+        lines += [
+            f"variable {quoted(x)} {{",
+            f"  type discrete [ {len(states[x])} ] {{ {', '.join(states[x])} }};",
+            "}",
+        ]
+    for x in network.variables:
+        parents = network.parents(x)
+        given = f" | {', '.join(map(quoted, parents))}" if parents else ""
+        lines.append(f"probability ( {quoted(x)}{given} ) {{")
+        rows = network.cpd(x).reshape(-1, network.size(x)).tolist()
+        for values, row in zip(product(*(states[p] for p in parents)), rows, strict=True):
+            head = f"({', '.join(values)})" if parents else "table"
+            lines.append(f"  {head} {', '.join(map(repr, row))};")
+        lines.append("}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,274 @@
+"""The same policy in changed worlds: does the goal that explains it here explain it there?
+
+MEG is measured on the agent's own distribution, where a goal that merely goes along with the true
+one predicts just as well. Under an intervention that pulls them apart only the true one goes on
+predicting. For each intervention do(X = x) three numbers stand side by side:
+
+* MEG of the unchanged policy in the changed world: the best goal one could name there;
+* the evidence of the original goal, its utility and rationality as they were fitted in the
+  original world, planned and scored in the changed one;
+* the same with the rationality fitted anew.
+
+The gap between the first two is what the original goal fails to explain under the shift.
+
+Source: the extension that the MEG paper (NeurIPS 2024) names as future work in section 7
+("Distributional shifts") and appendix A ("Interventional distributions").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray
+from goalmeter.causal.contexts import DecisionProcess, decision_process
+from goalmeter.causal.factors import Factor
+from goalmeter.causal.names import listed
+from goalmeter.causal.utility import Utility
+from goalmeter.meg.behaviour import behaviour_of
+from goalmeter.meg.causal.known import known_in, known_of, payments
+from goalmeter.meg.causal.question import Do, Model, Question, ask, check_targets
+from goalmeter.meg.causal.result import CausalMeg, no_influence
+from goalmeter.meg.causal.span import linear_in
+from goalmeter.meg.causal.targets import TargetFit, target_name
+from goalmeter.meg.linear_utility import TOLERANCE
+from goalmeter.meg.result import json_number
+from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.utility_class import LinearClass
+
+# Actions that give up no more than this of a diverging utility are optimal for it.
+_TIE = 1e-8
+
+
+@dataclass(frozen=True)
+class InterventionRow:
+    """One world.
+
+    Attributes:
+        do: what was set; empty for the original world.
+        result: MEG of the policy there.
+        transferred: evidence of the original goal there, nats; negative where it predicts
+            worse than chance, -inf where it rules out what the agent does.
+        refitted: evidence of the original utility with the best rationality there, nats.
+    """
+
+    do: dict[str, object]
+    result: CausalMeg
+    transferred: float
+    refitted: float
+
+    @property
+    def gap(self) -> float:
+        """What the best goal of that world explains beyond the original one, nats."""
+        return self.result.value - self.transferred
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "do": dict(self.do),
+            "meg": self.result.value,
+            "transferred": json_number(self.transferred),
+            "refitted": json_number(self.refitted),
+            "gap": json_number(self.gap),
+            "result": self.result.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class Interventions:
+    """The original world and every changed one.
+
+    Attributes:
+        decisions: the candidate decisions.
+        target: what goal-directedness was measured towards, in words.
+        rows: the original world first.
+    """
+
+    decisions: tuple[str, ...]
+    target: str
+    rows: tuple[InterventionRow, ...]
+
+    @property
+    def largest_gap(self) -> float:
+        """The largest gap of all changed worlds, nats; 0 if there are none."""
+        return max((row.gap for row in self.rows[1:]), default=0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as JSON values."""
+        return {
+            "decisions": list(self.decisions),
+            "target": self.target,
+            "largest_gap": json_number(self.largest_gap),
+            "rows": [row.to_json() for row in self.rows],
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{listed(self.decisions)} towards {self.target}, nats"]
+        names = [_do_text(row.do) for row in self.rows]
+        width = max(len(name) for name in names)
+        for name, row in zip(names, self.rows, strict=True):
+            lines.append(
+                f"  {name:<{width}}  MEG {row.result.value:.4f}, original goal "
+                f"{row.transferred:.4f} (refitted {row.refitted:.4f}), gap {row.gap:.4f}"
+            )
+        return "\n".join(lines)
+
+
+def _do_text(do: dict[str, object]) -> str:
+    return f"do({', '.join(f'{x} = {v}' for x, v in do.items())})" if do else "as it is"
+
+
+def under_interventions(
+    model: Model,
+    decisions: Sequence[str] | None = None,
+    interventions: Sequence[Do] = (),
+    *,
+    targets: Sequence[str] | None = None,
+    utility: Any = None,
+    tolerance: float = TOLERANCE,
+) -> Interventions:
+    """MEG of one policy in a world and in changed ones, and how well its goal transfers.
+
+    Args:
+        model: a `CausalBayesianNetwork` or an `InfluenceDiagram`; the policy is its CPD of
+            each decision, and stays as it is.
+        decisions: the candidate decisions; a diagram has its own.
+        interventions: {variable: state} for each changed world.
+        targets: the variables that the utility may read (Definition 4.4); or
+        utility: a known utility, as in `causal_utility`; exactly one of the two, unless the
+            model is a diagram with utilities of its own.
+        tolerance: nats at which an optimum counts as certified.
+
+    Raises:
+        InvalidModelError, InvalidParameterError, InvalidUtilityError: what does not fit;
+            decisions without sufficient recall, whose models are searched for and cannot be
+            carried from one world to another.
+
+    Example: in training the bell rings where the cheese is, and the mouse follows the cheese. A
+    goal about the bell explains that as well; when the bell is moved it no longer does.
+        >>> from goalmeter.causal import CausalBayesianNetwork
+        >>> side = ["left", "right"]
+        >>> mouse = CausalBayesianNetwork(
+        ...     {"S": side, "B": side, "D": side, "T": [0, 1], "R": [0, 1]},
+        ...     {"B": ["S"], "D": ["S"], "T": ["S", "D"], "R": ["B", "D"]},
+        ...     {
+        ...         "S": [0.5, 0.5],
+        ...         "B": lambda s: s,
+        ...         "D": [[0.8, 0.2], [0.2, 0.8]],
+        ...         "T": lambda s, d: int(s == d),
+        ...         "R": lambda b, d: int(b == d),
+        ...     },
+        ... )
+        >>> for goal in ("T", "R"):
+        ...     print(under_interventions(mouse, ["D"], [{"B": "left"}], targets=[goal]))
+        D towards some utility over T, nats
+          as it is      MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000
+          do(B = left)  MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000
+        D towards some utility over R, nats
+          as it is      MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000
+          do(B = left)  MEG 0.0000, original goal -0.2231 (refitted 0.0000), gap 0.2231
+    """
+    if targets is not None and utility is not None:
+        raise InvalidParameterError("targets and utility are both given, expected one of them")
+    worlds = [ask(model, decisions, do) for do in ({}, *interventions)]
+    if targets is None:
+        return _known(worlds, known_of(worlds[0], utility))
+    return _unknown(worlds, check_targets(worlds[0], targets), tolerance)
+
+
+@dataclass(frozen=True)
+class _Hypothesis:
+    """A goal as it was fitted: weights, and the directions that diverge before them."""
+
+    weights: FloatArray
+    directions: list[FloatArray]
+
+    def planned(self, process: DecisionProcess, utilities: LinearClass) -> SoftModel:
+        """What an agent with this goal would do in a world."""
+        model = SoftModel(process.mdp, utilities, self.weights, process.log_uniform)
+        for direction in self.directions:
+            model = model.confined(model.regrets(direction / np.abs(direction).max()) <= _TIE)
+        return model
+
+
+def _known(worlds: Sequence[Question], utility: Utility) -> Interventions:
+    """Rows of a known utility, whose rationality is all that was fitted."""
+    name = f"the given utility over {listed(utility.variables)}"
+    scopes = [factor.variables for factor in utility.factors]
+    goal: _Hypothesis | None = None
+    rows = []
+    for world in worlds:
+        process = _process(world, scopes)
+        if process is None:
+            result = no_influence(world, utility.variables, name)
+            rows.append(InterventionRow(world.do, result, 0.0, 0.0))
+            continue
+        (result,) = known_in(world, process, world.recall(scopes), [utility], name)
+        if goal is None:
+            goal = _one_weight(result.rationality if not world.do else 0.0)
+        paid = linear_in(process, payments(process, utility)[..., None], name)
+        score = _score(process, goal.planned(process, paid))
+        rows.append(InterventionRow(world.do, result, score, result.value))
+    return Interventions(worlds[0].decisions, name, tuple(rows))
+
+
+def _one_weight(rationality: float) -> _Hypothesis:
+    """A known utility with its rationality as a class of one weight."""
+    if np.isinf(rationality):
+        return _Hypothesis(np.zeros(1), [np.sign([rationality])])
+    return _Hypothesis(np.array([rationality]), [])
+
+
+def _unknown(worlds: Sequence[Question], names: tuple[str, ...], tolerance: float) -> Interventions:
+    """Rows of the best utility over targets."""
+    name = target_name(names)
+    goal: _Hypothesis | None = None
+    rows = []
+    for world in worlds:
+        process = _process(world, [names])
+        if process is None:
+            result = no_influence(world, names, name)
+            rows.append(InterventionRow(world.do, result, 0.0, 0.0))
+            continue
+        recall = world.recall([names])
+        best = TargetFit(process, tolerance)
+        if goal is None:
+            # A world in which the decisions have no say in the targets shows no goal.
+            idle = _Hypothesis(0.0 * best.weights, [])
+            goal = idle if world.do else _Hypothesis(best.weights, best.directions)
+        score = _score(process, goal.planned(process, best.span.plain))
+        shape = [world.network.size(x) for x in names]
+        main = goal.directions[0] if goal.directions else goal.weights
+        utility = Utility((Factor(names, main.reshape(shape)),))
+        (refitted,) = known_in(world, process, recall, [utility], name)
+        result = best.result(world, recall)
+        rows.append(InterventionRow(world.do, result, score, refitted.value))
+    return Interventions(worlds[0].decisions, name, tuple(rows))
+
+
+def _score(process: DecisionProcess, model: SoftModel) -> float:
+    """Evidence of the measured policy for a model, nats."""
+    return model.evidence(behaviour_of(process.mdp, [process.policy()]))
+
+
+def _process(world: Question, scopes: Sequence[Sequence[str]]) -> DecisionProcess | None:
+    """The decision process of a world; None where no decision influences the utility.
+
+    Raises:
+        InvalidParameterError: insufficient recall.
+    """
+    recall = world.recall(scopes)
+    if recall.kind == "insufficient":
+        raise InvalidParameterError(
+            f"the decisions {listed(recall.circle)} rely on each other in a circle (insufficient "
+            f"recall), expected decisions that can be planned one after the other: a goal is "
+            f"carried from one world to another by planning for it; ask about one decision, or "
+            f"let each decision see what the earlier ones saw and did"
+        )
+    if recall.kind == "none":
+        return None
+    return decision_process(world.network, world.decisions, scopes, recall=recall)

@@ -1,0 +1,92 @@
+"""What is asked of a causal model: which decisions, in which world, and what the graph says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from goalmeter._errors import InvalidModelError, InvalidParameterError
+from goalmeter.causal.diagram import InfluenceDiagram
+from goalmeter.causal.names import listed
+from goalmeter.causal.network import CausalBayesianNetwork
+from goalmeter.causal.recall import Recall, recall_of
+from goalmeter.causal.utility import Utility
+
+Model = CausalBayesianNetwork | InfluenceDiagram
+Do = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A checked question.
+
+    Attributes:
+        network: the model under the intervention; its CPDs of the decisions are the policy.
+        decisions: the candidate decisions.
+        utility: the diagram's own, if the model is a diagram with utilities.
+        do: the intervention.
+    """
+
+    network: CausalBayesianNetwork
+    decisions: tuple[str, ...]
+    utility: Utility | None
+    do: dict[str, object]
+
+    def recall(self, scopes: Sequence[Sequence[str]]) -> Recall:
+        """What the graph says about planning the decisions for factors with these variables."""
+        return recall_of(self.network, self.decisions, scopes)
+
+
+def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> Question:
+    """Check the model, the decisions and the intervention.
+
+    Raises:
+        InvalidModelError: the model is neither a network nor a diagram.
+        InvalidParameterError: unknown names, no decisions, or an intervention on a decision.
+    """
+    if isinstance(model, InfluenceDiagram):
+        network = model.network
+        utility = model.utility if model.utilities else None
+        chosen = model.decisions if decisions is None else decisions
+    elif isinstance(model, CausalBayesianNetwork):
+        network, utility, chosen = model, None, () if decisions is None else decisions
+    else:
+        raise InvalidModelError(
+            f"the model is {type(model).__name__}, expected a CausalBayesianNetwork or an "
+            f"InfluenceDiagram; CausalBayesianNetwork.from_bif and from_pgmpy make one"
+        )
+    names = network.check_names(chosen, "decision")
+    if not names or len(set(names)) < len(names):
+        raise InvalidParameterError(
+            f"decisions are {listed(names) or 'missing'}, expected one or more, each of them once"
+        )
+    settings = dict(do or {})
+    for x in settings:
+        if x in names:
+            raise InvalidParameterError(
+                f"do sets the decision {x!r}, expected other variables: a decision that is set "
+                f"is nobody's choice, so it says nothing about a goal"
+            )
+    return Question(network.do(settings) if settings else network, names, utility, settings)
+
+
+def check_targets(question: Question, given: Any) -> tuple[str, ...]:
+    """The target variables as a tuple.
+
+    Raises:
+        InvalidParameterError: none, unknown ones, one twice, or a decision among them.
+    """
+    names = question.network.check_names(given, "target")
+    if not names or len(set(names)) < len(names):
+        raise InvalidParameterError(
+            f"targets are {listed(names) or 'missing'}, expected one or more, each of them once"
+        )
+    for x in names:
+        if x in question.decisions:
+            raise InvalidParameterError(
+                f"the target {x!r} is one of the decisions, expected other variables: with respect "
+                f"to utilities of its own choices every deterministic policy is maximally "
+                f"goal-directed, so the number would say nothing; name what the choice is for"
+            )
+    return names

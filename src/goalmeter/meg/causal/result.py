@@ -1,0 +1,174 @@
+"""`CausalMeg`: a goal-directedness in a causal model, with its goal as a table to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.causal.contexts import DecisionProcess
+from goalmeter.causal.mechanism import Value
+from goalmeter.causal.names import listed
+from goalmeter.causal.network import CausalBayesianNetwork
+from goalmeter.causal.recall import Recall
+from goalmeter.meg.causal.question import Question
+from goalmeter.meg.result import MegResult
+
+# A goal of more outcomes than this is not written out in a text.
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A utility over the joint states of the targets, in a scale of its own (-1 to 1).
+
+    Attributes:
+        variables: the targets.
+        domains: their states.
+        values: [*sizes]; NaN for outcomes about which the decisions have no say.
+    """
+
+    variables: tuple[str, ...]
+    domains: tuple[tuple[Value, ...], ...]
+    values: FloatArray
+
+    def rows(self) -> list[tuple[tuple[Value, ...], float]]:
+        """Every outcome with its utility, the best first."""
+        pairs = list(zip(product(*self.domains), self.values.reshape(-1).tolist(), strict=True))
+        return sorted(pairs, key=lambda pair: (np.isnan(pair[1]), -pair[1]))
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """One object an outcome: the state of each target, and "utility" (null for no say)."""
+        return [
+            {
+                "outcome": dict(zip(self.variables, outcome, strict=True)),
+                "utility": None if np.isnan(value) else value,
+            }
+            for outcome, value in self.rows()
+        ]
+
+    def __str__(self) -> str:
+        rows = [(outcome, value) for outcome, value in self.rows() if not np.isnan(value)]
+        shown = [f"{'/'.join(map(str, outcome))} {signed(value)}" for outcome, value in rows]
+        if len(shown) > _SHOWN:
+            left = len(shown) - _SHOWN
+            shown = [*shown[: _SHOWN // 2], f"... {left} more ...", *shown[-_SHOWN // 2 :]]
+        return ", ".join(shown)
+
+
+def signed(value: float) -> str:
+    """A utility in a goal: +1, −0.25, 0."""
+    text = f"{abs(value):.3g}"
+    return text if text == "0" else f"{'+' if value > 0 else '−'}{text}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CausalMeg(MegResult):
+    """A `MegResult` of decisions in a causal model.
+
+    `by_step` and `by_state` are shares of the value by level of the decision process and by
+    context; `by_decision` is what to read.
+
+    Attributes:
+        decisions: the candidate decisions.
+        targets: the variables that the utility reads.
+        do: the intervention under which the policy was measured.
+        recall: what the graph says: "none" (no decision influences the utility), "single" (one
+            does), "sufficient" or "insufficient" recall.
+        circle: for insufficient recall, decisions that rely on each other in a circle.
+        by_decision: share of the value of each decision, nats.
+        goal: the maximising utility as a table; None for a known utility.
+    """
+
+    decisions: tuple[str, ...]
+    targets: tuple[str, ...]
+    do: dict[str, object]
+    recall: str
+    circle: tuple[str, ...]
+    by_decision: dict[str, float]
+    goal: Goal | None = field(repr=False, default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return super().to_json() | {
+            "decisions": list(self.decisions),
+            "targets": list(self.targets),
+            "do": dict(self.do),
+            "recall": self.recall,
+            "circle": list(self.circle),
+            "by_decision": dict(self.by_decision),
+            "goal": None if self.goal is None else self.goal.to_json(),
+        }
+
+    def __str__(self) -> str:
+        head, *rest = super().__str__().split("\n")
+        lines = [head, f"  decisions {listed(self.decisions)}; {RECALLS[self.recall]}", *rest]
+        if self.goal is not None:
+            lines.insert(-len(self.notes) or len(lines), f"  goal: {self.goal}")
+        return "\n".join(lines)
+
+
+RECALLS = {
+    "none": "none of them influences the utility",
+    "single": "one decision influences the utility",
+    "sufficient": "sufficient recall, so backward induction is exact",
+    "insufficient": "insufficient recall, so the policies were searched for",
+}
+
+
+def in_process(
+    question: Question, process: DecisionProcess, recall: Recall, found: MegResult, **changes: Any
+) -> CausalMeg:
+    """The result of the process's MDP as a result of the model; `changes` replace fields."""
+    shares = {d.name: float(found.by_state[d.states].sum()) for d in process.decisions}
+    fields = {name: getattr(found, name) for name in MegResult.__dataclass_fields__}
+    fields |= {"utility": None, "reference": "uniform policy"}
+    targets = tuple(dict.fromkeys(x for scope in process.scopes for x in scope))
+    own = {
+        "decisions": question.decisions,
+        "targets": targets,
+        "do": question.do,
+        "recall": recall.kind,
+        "circle": recall.circle,
+        "by_decision": {d: shares.get(d, 0.0) for d in question.decisions},
+    }
+    return CausalMeg(**(fields | own | changes))
+
+
+def no_influence(question: Question, targets: tuple[str, ...], target: str) -> CausalMeg:
+    """The result where no decision influences the utility: 0, with the reason."""
+    chosen = listed(question.decisions)
+    noun = "decision" if len(question.decisions) == 1 else "decisions"
+    one, verb = (targets[0], "is") if len(targets) == 1 else (listed(targets), "are")
+    return CausalMeg(
+        value=0.0,
+        upper_bound=0.0,
+        maximum=0.0,
+        ceiling=0.0,
+        rationality=0.0,
+        target=target,
+        method="read off the graph",
+        tolerance=0.0,
+        by_step=np.zeros(0),
+        by_state=np.zeros(0),
+        notes=(
+            f"{one} {verb} not downstream of the {noun} {chosen} in the graph, so every policy "
+            f"attains the same utility and MEG is 0 (Proposition 3.3)",
+        ),
+        decisions=question.decisions,
+        targets=targets,
+        do=question.do,
+        recall="none",
+        circle=(),
+        by_decision=dict.fromkeys(question.decisions, 0.0),
+    )
+
+
+def domains_of(
+    network: CausalBayesianNetwork, variables: tuple[str, ...]
+) -> tuple[tuple[Value, ...], ...]:
+    """The states of each variable."""
+    return tuple(network.domain(x) for x in variables)

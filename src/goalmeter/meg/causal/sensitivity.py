@@ -1,0 +1,320 @@
+"""Which variables? MEG towards every small set of targets, with what the graph says about them.
+
+MEG depends on the variables that it is measured with respect to (MEG paper, section 7). The table
+answers by trying them all. Two facts of the graph save work and make the table readable:
+
+* if the decisions are d-separated from T given S, then MEG_T <= MEG_S (Theorem 4.1);
+* if S is a part of T, then MEG_S <= MEG_T, so with the first both are equal.
+
+Source: MEG paper (NeurIPS 2024), Definition 4.4, Theorem 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.causal.contexts import decision_process, neutral_network
+from goalmeter.causal.names import listed
+from goalmeter.causal.separation import bayes_ball
+from goalmeter.meg.causal.question import Do, Model, Question, ask, check_targets
+from goalmeter.meg.causal.result import CausalMeg, Goal
+from goalmeter.meg.causal.targets import TargetFit
+from goalmeter.meg.linear_utility import TOLERANCE
+from goalmeter.meg.result import json_number, percent
+
+# More sets than this take too long to be what was meant.
+MAX_SETS = 20_000
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SensitivityRow:
+    """MEG towards one set of targets.
+
+    Attributes:
+        targets: the set, in the model's order.
+        value: nats.
+        upper_bound: proven bound, nats.
+        maximum: what a fully predictable agent would score, nats.
+        fraction: value / maximum.
+        rationality: of the best utility.
+        goal: the best utility.
+        recall: "single", "sufficient" or "insufficient" (a search).
+        at_most: smallest sets S of the table that separate the decisions from these targets:
+            MEG towards them is at least as high (Theorem 4.1, pseudo-terminal goals).
+        equal_to: the part of the targets that separates the decisions from the rest, so that
+            both have the same MEG; None where the value was worked out for this set itself.
+        note: what a reader of the number needs.
+    """
+
+    targets: Names
+    value: float
+    upper_bound: float
+    maximum: float
+    fraction: float
+    rationality: float
+    goal: Goal | None
+    recall: str
+    at_most: tuple[Names, ...]
+    equal_to: Names | None
+    note: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "targets": list(self.targets),
+            "meg": self.value,
+            "upper_bound": self.upper_bound,
+            "maximum": self.maximum,
+            "fraction": self.fraction,
+            "rationality": json_number(self.rationality),
+            "goal": None if self.goal is None else self.goal.to_json(),
+            "recall": self.recall,
+            "at_most": [list(names) for names in self.at_most],
+            "equal_to": None if self.equal_to is None else list(self.equal_to),
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """MEG of the same decisions towards every candidate set, the highest first.
+
+    Attributes:
+        decisions: the candidate decisions.
+        do: the intervention under which the policy was measured.
+        rows: one for each set.
+    """
+
+    decisions: Names
+    do: dict[str, object]
+    rows: tuple[SensitivityRow, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as JSON values."""
+        return {
+            "decisions": list(self.decisions),
+            "do": dict(self.do),
+            "rows": [row.to_json() for row in self.rows],
+        }
+
+    def __str__(self) -> str:
+        lines = [f"MEG of {listed(self.decisions)} towards ..."]
+        width = max((len(listed(row.targets)) for row in self.rows), default=0)
+        for row in self.rows:
+            marks = [f"≤ {{{listed(names)}}}" for names in row.at_most]
+            if row.equal_to is not None:
+                marks.append(f"= {{{listed(row.equal_to)}}}")
+            mark = f"  {' '.join(marks)}" if marks else ""
+            lines.append(
+                f"  {listed(row.targets):<{width}}  {row.value:.6f} nats, "
+                f"{percent(row.fraction)} of {row.maximum:.6g}{mark}"
+            )
+        return "\n".join(lines)
+
+
+def sensitivity(
+    model: Model,
+    decisions: Sequence[str] | None = None,
+    *,
+    up_to: int = 2,
+    among: Sequence[str] | None = None,
+    do: Do | None = None,
+    tolerance: float = TOLERANCE,
+    restarts: int = 8,
+    rng: np.random.Generator | None = None,
+) -> Sensitivity:
+    """MEG of the decisions towards every set of up to `up_to` targets that they can influence.
+
+    A set counts if the decisions influence some variable in it; the others may be what the
+    decisions see, such as an instruction.
+
+    Args:
+        model: a `CausalBayesianNetwork` or an `InfluenceDiagram`.
+        decisions: the candidate decisions; a diagram has its own.
+        up_to: size of the largest sets, at least 1.
+        among: the candidate targets; default every variable that is not a decision.
+        do: an intervention, {variable: state}, under which the policy is measured.
+        tolerance: nats at which an optimum counts as certified.
+        restarts: of a search, where one is needed.
+        rng: of the searches; default seed 0.
+
+    Raises:
+        InvalidModelError, InvalidParameterError: what does not fit; too many sets.
+
+    Source: MEG paper (NeurIPS 2024), section 7 ("Choice of variables"), Theorem 4.1.
+
+    Example: the mouse's own position does not matter to it, the cheese does.
+        >>> from goalmeter.causal import CausalBayesianNetwork
+        >>> side = ["left", "right"]
+        >>> mouse = CausalBayesianNetwork(
+        ...     {"S": side, "D": side, "M": side, "T": ["cheese", "none"]},
+        ...     {"D": ["S"], "M": ["D"], "T": ["S", "M"]},
+        ...     {
+        ...         "S": [0.5, 0.5],
+        ...         "D": [[0.8, 0.2], [0.2, 0.8]],
+        ...         "M": lambda d: d,
+        ...         "T": lambda s, m: "cheese" if s == m else "none",
+        ...     },
+        ... )
+        >>> print(sensitivity(mouse, ["D"]))
+        MEG of D towards ...
+          T     0.192745 nats, 27.8% of 0.693147  ≤ {S, M}
+          S, M  0.192745 nats, 27.8% of 0.693147
+          S, T  0.192745 nats, 27.8% of 0.693147  ≤ {S, M}
+          M, T  0.192745 nats, 27.8% of 0.693147  ≤ {S, M}
+          M     0.000000 nats, 0.0% of 0.693147
+    """
+    question = ask(model, decisions, do)
+    network = question.network
+    if not isinstance(up_to, int) or isinstance(up_to, bool) or up_to < 1:
+        raise InvalidParameterError(
+            f"up_to is {up_to!r}, expected a whole number of at least 1: the size of the largest "
+            f"sets of targets"
+        )
+    others = [x for x in network.variables if x not in question.decisions]
+    candidates = sorted(
+        check_targets(question, others if among is None else among),
+        key=network.variables.index,
+    )
+    sets = list(_sets(question, candidates, up_to))
+    separation = _Separation(question, sets)
+    neutral = neutral_network(network, question.decisions)
+    neutral.elimination.prepare({x for names in sets for x in (*names, *question.decisions)})
+    seed = int((np.random.default_rng(0) if rng is None else rng).integers(2**32))
+    rows: dict[Names, SensitivityRow] = {}
+    for names in sets:
+        whole = separation.part_that_says_all(names)
+        above = separation.pseudo_terminal(names)
+        if whole is not None:
+            rows[names] = _copied(names, rows[whole], above)
+            continue
+        recall = question.recall([names])
+        if recall.kind == "insufficient":
+            from goalmeter.meg.causal.forgetful import searched_targets
+
+            found = searched_targets(
+                question, recall, names, restarts=restarts, rng=np.random.default_rng(seed)
+            )
+        else:
+            process = decision_process(network, question.decisions, [names], neutral, recall)
+            found = TargetFit(process, tolerance).result(question, recall)
+        rows[names] = _row(found, above)
+    # Values that differ by less than they are certified to are equal: small sets come first.
+    ordered = sorted(rows.values(), key=lambda row: -round(row.value / tolerance))
+    return Sensitivity(question.decisions, question.do, tuple(ordered))
+
+
+def _sets(question: Question, candidates: Sequence[str], up_to: int) -> Iterator[Names]:
+    """Sets with some influenced variable, the small ones first.
+
+    Raises:
+        InvalidParameterError: none, or too many.
+    """
+    influenced = question.network.descendants(*question.decisions)
+    count = 0
+    for size in range(1, up_to + 1):
+        for names in combinations(candidates, size):
+            if influenced.intersection(names):
+                count += 1
+                if count > MAX_SETS:
+                    raise InvalidParameterError(
+                        f"there are more than {MAX_SETS} sets of up to {up_to} of "
+                        f"{len(candidates)} variables, expected fewer; lower up_to or name "
+                        f"candidates with among"
+                    )
+                yield names
+    if not count:
+        raise InvalidParameterError(
+            f"{listed(question.decisions)} influence none of {listed(candidates) or 'nothing'}, "
+            f"expected at least one candidate target downstream of a decision"
+        )
+
+
+class _Separation:
+    """What d-separation says about the sets of the table.
+
+    Sets of variables are whole numbers here, a bit a variable: there may be many pairs of sets.
+    """
+
+    def __init__(self, question: Question, sets: Sequence[Names]) -> None:
+        network = question.network
+        self._bit = {x: 1 << i for i, x in enumerate(network.variables)}
+        parents = {x: network.parents(x) for x in network.variables}
+        children = {x: network.children(x) for x in network.variables}
+        self._mask = {names: self._bits(names) for names in sets}
+        # Variables that the decisions are connected with, given each set.
+        self._connected = {
+            names: self._bits(bayes_ball(parents, children, question.decisions, names).connected)
+            for names in sets
+        }
+
+    def _bits(self, names: Iterable[str]) -> int:
+        return sum(self._bit[x] for x in names)
+
+    def part_that_says_all(self, names: Names) -> Names | None:
+        """A smaller set within `names` that separates the decisions from the rest of it."""
+        for size in range(1, len(names)):
+            for part in combinations(names, size):
+                connected = self._connected.get(part)
+                if connected is not None and not connected & self._mask[names]:
+                    return part
+        return None
+
+    def pseudo_terminal(self, names: Names) -> tuple[Names, ...]:
+        """The smallest other sets S with D _|_ names | S that do not contain `names`."""
+        own = self._mask[names]
+        found: list[Names] = []
+        covered: list[int] = []
+        for other, connected in self._connected.items():
+            if connected & own:
+                continue
+            mask = self._mask[other]
+            # A set that is only a part of the names is equal to them; one that contains them, or
+            # contains a set that was found before (sets come smallest first), is no news.
+            news = own & mask != own and own & mask != mask
+            if news and not any(mask & smaller == smaller for smaller in covered):
+                found.append(other)
+                covered.append(mask)
+        return tuple(found)
+
+
+def _row(found: CausalMeg, at_most: tuple[Names, ...]) -> SensitivityRow:
+    return SensitivityRow(
+        targets=found.targets,
+        value=found.value,
+        upper_bound=found.upper_bound,
+        maximum=found.maximum,
+        fraction=found.fraction,
+        rationality=found.rationality,
+        goal=found.goal,
+        recall=found.recall,
+        at_most=at_most,
+        equal_to=None,
+        note="; ".join(found.notes),
+    )
+
+
+def _copied(names: Names, row: SensitivityRow, at_most: tuple[Names, ...]) -> SensitivityRow:
+    """The row of a set that a part of it says all about."""
+    part = row.targets if row.equal_to is None else row.equal_to
+    return SensitivityRow(
+        targets=names,
+        value=row.value,
+        upper_bound=row.upper_bound,
+        maximum=row.maximum,
+        fraction=row.fraction,
+        rationality=row.rationality,
+        goal=row.goal,
+        recall=row.recall,
+        at_most=at_most,
+        equal_to=part,
+        note=f"equal to MEG towards {listed(part)}, which separates the decisions from the rest",
+    )

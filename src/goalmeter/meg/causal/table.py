@@ -1,0 +1,298 @@
+"""Goal-directedness from a table of joint outcomes instead of the policy's CPD."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from goalmeter._errors import (
+    InvalidFileError,
+    InvalidParameterError,
+    InvalidTrajectoryError,
+)
+from goalmeter._types import IntArray
+from goalmeter.causal.contexts import DecisionProcess, decision_process
+from goalmeter.causal.names import listed, unknown_name
+from goalmeter.causal.network import CausalBayesianNetwork
+from goalmeter.causal.utility import Utility
+from goalmeter.meg.causal.known import known_of, payments
+from goalmeter.meg.causal.question import Do, Model, Question, ask, check_targets
+from goalmeter.meg.causal.result import RECALLS, CausalMeg, Goal
+from goalmeter.meg.causal.span import span_of
+from goalmeter.meg.causal.targets import goal_of, target_name
+from goalmeter.meg.samples import Group
+from goalmeter.meg.trajectories import TrajectoryMeg, estimate
+from goalmeter.meg.utility_class import LinearClass
+from goalmeter.tabular.rewards import Rewards
+from goalmeter.tabular.trajectories import Trajectories
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableMeg(TrajectoryMeg, CausalMeg):
+    """A `TrajectoryMeg` whose n trajectories are the rows of a table, in a causal model."""
+
+    def __str__(self) -> str:
+        head, *rest = TrajectoryMeg.__str__(self).replace("trajectories", "rows").split("\n")
+        lines = [head, f"  decisions {listed(self.decisions)}; {RECALLS[self.recall]}", *rest]
+        if self.goal is not None:
+            lines.insert(-len(self.notes) or len(lines), f"  goal: {self.goal}")
+        return "\n".join(lines)
+
+
+def from_table(
+    model: Model,
+    decisions: Sequence[str] | None = None,
+    data: Any = None,
+    *,
+    targets: Sequence[str] | None = None,
+    utility: Any = None,
+    do: Do | None = None,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    folds: int = 5,
+    rng: np.random.Generator | None = None,
+) -> TableMeg:
+    """MEG of the policy behind observed outcomes; the model gives the world, not the policy.
+
+    Args:
+        model: a `CausalBayesianNetwork` or an `InfluenceDiagram`; its CPDs of the decisions are
+            not used.
+        decisions: the candidate decisions; a diagram has its own.
+        data: one row an independent outcome: a pandas or polars frame, {column: values}, or the
+            path of a CSV file. Columns: the decisions and what they observe; others are not
+            looked at.
+        targets: the variables that the utility may read (Definition 4.4); or
+        utility: a known utility, as in `causal_utility`; one of the two, unless the model is a
+            diagram with utilities of its own.
+        do: an intervention, {variable: state}, under which the outcomes were observed.
+        confidence: nominal coverage of the interval.
+        resamples: bootstrap samples.
+        folds: parts that rows are split into for the held-out value.
+        rng: source of randomness for resamples and folds; default seed 0.
+
+    Returns:
+        A `TableMeg`: raw and corrected value, interval, test of rationality 0, held-out value.
+
+    Raises:
+        InvalidTrajectoryError: a missing column, a value that is no state, or a row that the
+            model cannot produce.
+        InvalidParameterError: decisions without sufficient recall, or that influence nothing.
+        InvalidFileError: a CSV file that cannot be read.
+
+    Source: MEG paper (NeurIPS 2024), section 3 (expectations replaced by averages).
+
+    Example: the mouse was seen ten times, eight of them on its way to the cheese.
+        >>> from goalmeter.causal import CausalBayesianNetwork
+        >>> side = ["left", "right"]
+        >>> mouse = CausalBayesianNetwork(
+        ...     {"S": side, "D": side, "T": ["cheese", "none"]},
+        ...     {"D": ["S"], "T": ["S", "D"]},
+        ...     {
+        ...         "S": [0.5, 0.5],
+        ...         "D": [[0.5, 0.5], [0.5, 0.5]],
+        ...         "T": lambda s, d: "cheese" if s == d else "none",
+        ...     },
+        ... )
+        >>> seen = {"S": ["left"] * 10, "D": ["left"] * 8 + ["right"] * 2}
+        >>> result = from_table(mouse, ["D"], seen, targets=["T"])
+        >>> print(round(result.raw, 4), round(result.corrected, 4), round(result.p_value, 3))
+        0.1927 0.1427 0.05
+    """
+    question = ask(model, decisions, do)
+    if targets is not None and utility is not None:
+        raise InvalidParameterError("targets and utility are both given, expected one of them")
+    chosen = known_of(question, utility) if targets is None else None
+    scopes = (
+        [check_targets(question, targets)]
+        if chosen is None
+        else [factor.variables for factor in chosen.factors]
+    )
+    recall = question.recall(scopes)
+    if recall.kind == "none":
+        raise InvalidParameterError(
+            f"{listed(question.decisions)} influence none of "
+            f"{listed(dict.fromkeys(x for scope in scopes for x in scope))}, expected a utility "
+            f"that they can influence: without influence MEG is 0 whatever the data are"
+        )
+    if recall.kind == "insufficient":
+        raise InvalidParameterError(
+            f"the decisions {listed(recall.circle)} rely on each other in a circle (insufficient "
+            f"recall), expected decisions that can be planned one after the other; put the "
+            f"observed frequencies into the model as the decisions' CPDs and measure that"
+        )
+    process = decision_process(question.network, question.decisions, scopes, recall=recall)
+    rows = _rows(process, question.network, data)
+    if chosen is None:
+        span = span_of(process, process.indicators(), target_name(scopes[0]))
+        goals = span.utilities
+    else:
+        goals = _one_utility(process, chosen)
+    levels = tuple(d.level for d in process.decisions)
+    found, weights = estimate(
+        [Group(process.mdp, rows, goals, process.log_uniform, levels)],
+        known=chosen is not None,
+        confidence=confidence,
+        resamples=resamples,
+        folds=folds,
+        rng=rng,
+    )
+    goal = None
+    if chosen is None:
+        goal, scale = goal_of(process, span, span.weights(weights))
+        if np.isfinite(found.rationality):
+            found = replace(found, rationality=scale)
+    return _result(question, process, found, recall.kind, goal)
+
+
+def _one_utility(process: DecisionProcess, utility: Utility) -> LinearClass:
+    """A known utility as a class of one weight, its rationality in a unit of its own."""
+    paid = payments(process, utility)
+    rewards, unit = Rewards(paid.T[None, :, :, None], 1.0).normalised()
+    name = f"the given utility over {listed(utility.variables)}"
+    return LinearClass(
+        (1, process.mdp.n_actions, process.mdp.n_states),
+        np.ascontiguousarray(rewards.array.reshape(-1, 1)),
+        1.0,
+        name,
+        float(unit[0]),
+    )
+
+
+def _result(
+    question: Question,
+    process: DecisionProcess,
+    found: TrajectoryMeg,
+    recall: str,
+    goal: Goal | None,
+) -> TableMeg:
+    """The estimate in the process's MDP as an estimate in the model."""
+    shares = {d.name: float(found.by_state[d.states].sum()) for d in process.decisions}
+    fields = {name: getattr(found, name) for name in TrajectoryMeg.__dataclass_fields__}
+    method = found.method
+    if goal is not None and recall == "single":
+        # With one decision the likelihood is concave in the weights.
+        method = method.replace(" (a local maximum)", "")
+    own = {
+        "method": method,
+        "utility": None,
+        "decisions": question.decisions,
+        "targets": tuple(dict.fromkeys(x for scope in process.scopes for x in scope)),
+        "do": question.do,
+        "recall": recall,
+        "circle": (),
+        "by_decision": {d: shares.get(d, 0.0) for d in question.decisions},
+        "goal": goal,
+    }
+    return TableMeg(**(fields | own))
+
+
+def _rows(process: DecisionProcess, network: CausalBayesianNetwork, data: Any) -> Trajectories:
+    """The table as contexts and actions of each decision, checked against the model.
+
+    Raises:
+        InvalidTrajectoryError: see `from_table`.
+    """
+    wanted = dict.fromkeys(x for d in process.decisions for x in (*d.observed, d.name))
+    columns = {x: _indices(network, x, _column(data, x)) for x in wanted}
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) != 1 or 0 in lengths:
+        raise InvalidTrajectoryError(
+            f"the columns of the table have {sorted(lengths)} rows, expected as many in each, "
+            f"and at least one"
+        )
+    states, actions = [], []
+    for d in process.decisions:
+        context = np.zeros(lengths.copy().pop(), dtype=np.int64)
+        for x in d.observed:
+            context = context * network.size(x) + columns[x]
+        states.append(context + d.states.start)
+        actions.append(columns[d.name])
+    rows = Trajectories(np.stack(states, axis=1), np.stack(actions, axis=1))
+    _check_possible(process, network, rows)
+    return rows
+
+
+def _check_possible(
+    process: DecisionProcess, network: CausalBayesianNetwork, rows: Trajectories
+) -> None:
+    """Refuse rows in which a decision sees what it cannot see after what was done before it."""
+    place = {d.name: i for i, d in enumerate(process.decisions)}
+    before = {after: d.name for d in process.decisions for after in d.following}
+    for i, d in enumerate(process.decisions):
+        previous = before.get(d.name)
+        if previous is None:
+            chance = process.mdp.initial[rows.states[:, i]]
+        else:
+            k = place[previous]
+            chance = process.mdp.transition.probability(
+                rows.states[:, k], rows.actions[:, k], rows.states[:, i]
+            )
+        if (chance <= 0).any():
+            row = int(np.argmax(chance <= 0))
+            context = process.contexts(d)[rows.states[row, i] - d.states.start]
+            seen = ", ".join(f"{x} = {v}" for x, v in zip(d.observed, context, strict=True))
+            raise InvalidTrajectoryError(
+                f"row {row} of the table has {seen} at {d.name!r}, which has probability 0 in the "
+                f"model{f' after what was done at {previous!r}' if previous else ''}; mend the "
+                f"row, or the model's CPDs"
+            )
+
+
+def _column(data: Any, name: str) -> list[Any]:
+    """One column of a frame, a mapping or a CSV file."""
+    if isinstance(data, (str, Path)):
+        data = read_csv(data)
+    columns = list(data) if isinstance(data, Mapping) else list(getattr(data, "columns", []))
+    if not columns:
+        raise InvalidTrajectoryError(
+            f"the table is {type(data).__name__}, expected a pandas or polars frame, "
+            f"{{column: values}}, or the path of a CSV file"
+        )
+    if name not in columns:
+        raise unknown_name(name, columns, "the table's column", InvalidTrajectoryError)
+    return list(data[name])
+
+
+def _indices(network: CausalBayesianNetwork, x: str, values: Sequence[Any]) -> IntArray:
+    """The states of a column as indices."""
+    known: dict[Any, int] = {}
+    out = np.empty(len(values), dtype=np.int64)
+    for row, value in enumerate(values):
+        if value not in known:
+            try:
+                known[value] = network.index(x, value)
+            except InvalidParameterError as error:
+                raise InvalidTrajectoryError(f"row {row} of the table: {error}") from None
+        out[row] = known[value]
+    return out
+
+
+def read_csv(path: str | Path) -> dict[str, list[str]]:
+    """A CSV file with a head line, as {column: values}.
+
+    Raises:
+        InvalidFileError: it cannot be read, is empty, or has a line of another length.
+    """
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            lines = list(csv.reader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as cause:
+        raise InvalidFileError(f"{path} cannot be read as CSV: {cause}") from cause
+    lines = [line for line in lines if line]
+    if len(lines) < 2:
+        raise InvalidFileError(
+            f"{path} has {len(lines)} lines, expected a line of column names and at least one row"
+        )
+    head = [name.strip() for name in lines[0]]
+    for number, line in enumerate(lines[1:], start=2):
+        if len(line) != len(head):
+            raise InvalidFileError(
+                f"{path}: line {number} has {len(line)} values, expected {len(head)}, one for each "
+                f"column"
+            )
+    return {name: [line[i].strip() for line in lines[1:]] for i, name in enumerate(head)}

@@ -1,0 +1,325 @@
+"""BIF: what is written comes back, what others write is read, and what is wrong is named."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from causal.written_networks import assert_same, networks, shipped
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from goalmeter._errors import InvalidFileError
+from goalmeter.causal import CausalBayesianNetwork, model_files
+from goalmeter.causal.bif import bif_text, parse_bif, read_bif, write_bif
+
+RAIN = (
+    "variable Rain { type discrete [ 2 ] { yes, no }; }\nprobability ( Rain ) { table .25, .75; }\n"
+)
+WET = "variable Wet {\n  type discrete [ 2 ] { wet, dry };\n}\n"
+
+
+# --- What is read ---------------------------------------------------------------------------------
+def test_a_file_by_hand() -> None:
+    network = parse_bif(
+        """
+        // Everything the format allows, in an unusual order.
+        network "Two words" { property "author = me; or you"; property url = http://a.org/b ; }
+        probability ( Wet | Rain "Sprink ler" ) {   /* commas may be left out */
+          property note = (73, 165) ;
+          ("no", <5) 1e-2 9.9E-1;
+          default 0.5, 0.5;
+          (yes, ">= 5") +1 0; // the rest is the default
+        }
+        variable Wet { type discrete [2] { wet dry }; property position = (1, 2) ; }
+        """
+        + RAIN
+        + """
+        variable "Sprink ler" { property a = b; type discrete[3]{ <5, 5-12, ">= 5" } ; }
+        probability("Sprink ler"){default 0.5,0.25,0.25;}
+        """
+    )
+    assert network.name == "Two words"
+    assert network.variables == ("Wet", "Rain", "Sprink ler")
+    assert network.domain("Sprink ler") == ("<5", "5-12", ">= 5")
+    assert network.parents("Wet") == ("Rain", "Sprink ler")
+    half = [0.5, 0.5]
+    expected = [[half, half, [1, 0]], [[0.01, 0.99], half, half]]
+    np.testing.assert_array_equal(network.cpd("Wet"), expected)
+    np.testing.assert_array_equal(network.cpd("Sprink ler"), [0.5, 0.25, 0.25])
+
+
+def test_a_table_lists_the_variables_of_its_head_the_last_fastest() -> None:
+    # JavaBayes writes no "|". P(wet | yes) = 0.9 and P(wet | no) = 0.2 come first, then dry.
+    for head in ('"Wet" "Rain"', "Wet | Rain", "Wet, Rain"):
+        table = f"probability ( {head} ) {{ table 0.9 0.2 // wet\n 0.1 0.8; }}"
+        network = parse_bif(RAIN + WET + table)
+        assert network.cpd("Wet").tolist() == [[0.9, 0.1], [0.2, 0.8]]
+
+
+def test_rounded_rows_are_divided_by_their_sum() -> None:
+    # 0.3333 + 0.3333 + 0.3333 = 0.9999; each third is then exact up to a rounding.
+    text = (
+        "variable X { type discrete [3] {a, b, c}; } probability (X) { table .3333 .3333 .3333; }"
+    )
+    np.testing.assert_allclose(parse_bif(text).cpd("X"), [1 / 3] * 3, rtol=1e-15)
+    just = text.replace(".3333;", f"{1 / 3 + 0.99e-3:.6f};")
+    assert parse_bif(just).cpd("X").sum() == pytest.approx(1.0, abs=1e-15)
+
+
+# Nodes, arrows and free parameters, counted once by regular expressions over the files' lines.
+SHIPPED = {
+    "alarm": (37, 46, 509),
+    "andes": (223, 338, 1157),
+    "asia": (8, 8, 18),
+    "barley": (48, 84, 114005),
+    "cancer": (5, 4, 10),
+    "child": (20, 25, 230),
+    "diabetes": (413, 602, 429409),
+    "earthquake": (5, 4, 10),
+    "hailfinder": (56, 66, 2656),
+    "hepar2": (70, 123, 1453),
+    "insurance": (27, 52, 1008),
+    "link": (724, 1125, 14211),
+    "mildew": (35, 46, 540150),
+    "munin": (1041, 1397, 80592),
+    "munin1": (186, 273, 15622),
+    "munin2": (1003, 1244, 69431),
+    "munin3": (1041, 1306, 71059),
+    "munin4": (1038, 1388, 80352),
+    "pathfinder": (109, 195, 72079),
+    "pigs": (441, 592, 5618),
+    "sachs": (11, 17, 178),
+    "survey": (6, 6, 21),
+    "water": (32, 66, 10083),
+    "win95pts": (76, 112, 574),
+}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_network_that_pgmpy_ships_is_read(name: str) -> None:
+    network = read_bif(shipped(name))
+    assert network.name == ""
+    sizes = [(network.cpd(x).size, network.size(x)) for x in network.variables]
+    parameters = sum(entries - entries // states for entries, states in sizes)
+    assert (len(network.variables), len(network.edges()), parameters) == SHIPPED[name]
+
+
+def test_the_table_of_networks_is_complete() -> None:
+    files = {path.name.removesuffix(".bif.gz") for path in shipped("x").parent.glob("*.bif.gz")}
+    assert files <= SHIPPED.keys()
+
+
+def test_reading_takes_time_in_proportion_to_the_text() -> None:
+    # Sixteen times the rows may take twice that in proportion, not 256 times as long.
+    def seconds(n: int) -> float:
+        states = " ".join(f"s{i}" for i in range(n))
+        rows = "".join(f"(s{i}) 0.5 0.5;\n" for i in range(n))
+        root = f"variable A {{ type discrete [{n}] {{ {states} }}; }}\n"
+        text = f"{root}{WET}probability (A) {{ table {'1 ' + '0 ' * (n - 1)}; }}\n"
+        text += f"probability (Wet | A) {{ {rows} }}"
+        found = []
+        for _ in range(3):
+            start = time.perf_counter()
+            parse_bif(text)
+            found.append(time.perf_counter() - start)
+        return min(found)
+
+    assert seconds(16_000) < 32 * seconds(1_000) + 0.1
+
+
+# --- Round trips ----------------------------------------------------------------------------------
+@given(networks(st.text(max_size=6)))
+@example(
+    CausalBayesianNetwork(
+        {'a"\\\n;\0': ["", "//", "a/*b", "http://x"]}, {}, {'a"\\\n;\0': [1, 0, 0, 0]}
+    )
+)
+def test_what_is_written_comes_back(network: CausalBayesianNetwork) -> None:
+    if network.name in model_files.NO_NAMES:
+        return
+    assert_same(parse_bif(bif_text(network)), network)
+
+
+@pytest.mark.parametrize("name", ["m.bif", "m.bif.gz"])
+def test_files_come_back(tmp_path: Path, name: str) -> None:
+    network = read_bif(shipped("alarm"))
+    path = tmp_path / name
+    assert write_bif(network, path) == path
+    assert_same(read_bif(str(path)), network)
+    assert path.read_bytes().startswith(b"\x1f\x8b") == name.endswith("gz")
+    assert list(tmp_path.iterdir()) == [path]
+    before = path.read_bytes()
+    write_bif(network, path)
+    assert path.read_bytes() == before
+
+
+def test_the_text_is_that_of_bnlearn() -> None:
+    network = CausalBayesianNetwork(
+        {"A": [False, True], "B b": [1, 2]}, {"B b": ["A"]}, {"A": [0.1, 0.9], "B b": np.eye(2)}
+    )
+    assert bif_text(network).splitlines() == [
+        "network unknown {",
+        "}",
+        "variable A {",
+        "  type discrete [ 2 ] { False, True };",
+        "}",
+        'variable "B b" {',
+        "  type discrete [ 2 ] { 1, 2 };",
+        "}",
+        "probability ( A ) {",
+        "  table 0.1, 0.9;",
+        "}",
+        'probability ( "B b" | A ) {',
+        "  (False) 1.0, 0.0;",
+        "  (True) 0.0, 1.0;",
+        "}",
+    ]
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+def wet(rows: str) -> str:
+    """A network whose second table begins in line 6."""
+    return f"{RAIN}{WET}probability ( Wet | Rain ) {{\n{rows}\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("", None, "declares no variable, expected at least one"),
+        (
+            "network x {",
+            1,
+            'a property or "}" in the network block (opened in line 1), got the end',
+        ),
+        ("\nnetwrk x {}", 2, 'expected network, variable or probability, got "netwrk"'),
+        ("/* a\n*/ /* b", 2, "this comment is not closed"),
+        ('variable "a {\n', 1, "this quote is not closed"),
+        ("variable my name {", 1, '"{" behind variable my (a name with spaces stands in quotes)'),
+        ("variable a { type discrete [2] {x y};\n", 2, "block of variable 'a' (opened in line 1)"),
+        ("variable a { }", 1, "variable 'a' has no type"),
+        ("variable a { type continuous; }", 1, "the type discrete of variable 'a', got"),
+        ("variable a { type discrete [two] {x y}; }", 1, "the number of states of variable 'a'"),
+        ("variable a { type discrete [3] {x y}; }", 1, "2 states (x, y), expected 3 as it says"),
+        ("variable a { type discrete [2] {x x}; }", 1, "has the state 'x' twice"),
+        ("variable a { type discrete [0] {}; }", 1, "has no states"),
+        ("variable a { type discrete [2] {x y} }", 1, "\";\" behind the states of variable 'a'"),
+        (WET + WET, 4, "'Wet' is declared a second time (first in line 1)"),
+        (RAIN + WET, 3, "Wet has no probabilities, expected a table for each variable"),
+        (RAIN + "probability (Rain) { table .5 .5; }", 3, "'Rain' has a second table"),
+        (RAIN + "probability (Rian) { table .5 .5; }", 3, "did you mean 'Rain'?"),
+        (RAIN + WET + "probability (Wet | Rian) { }", 6, "did you mean 'Rain'?"),
+        (RAIN + WET + "probability (Wet | Rain Rain) { }", 6, "are Rain, Rain, expected each one"),
+        (RAIN + WET + "probability (Wet | Wet) { }", 6, "and not 'Wet' itself"),
+        (wet("(yes) 0.5 0.5;"), 6, "'Wet' given Rain = no is missing (1 of 2 are)"),
+        (wet("(yes) 0.5 0.5;\n(yes) 0.5 0.5;"), 8, "a second time (first in line 7)"),
+        (
+            wet("(yes) 0.5 0.5;\n\n(no) 0.5 0.4;"),
+            9,
+            "'Wet' given Rain = no sums to 0.9, expected 1",
+        ),
+        (wet("table 0.5 0.5 0.5 0.4;"), 7, "'Wet' given Rain = no sums to 0.9, expected 1"),
+        (wet("(yes) 1.5 -0.5; default 1 0;"), 7, "has the negative probability -0.5"),
+        (wet("(yes) 1e999 0; default 1 0;"), 7, "sums to inf"),
+        (wet("(yes) 0.5; default 1 0;"), 7, "a row of 'Wet' has 1 numbers, expected 2"),
+        (wet("(yes, no) 0.5 0.5;"), 7, "names 2 states (yes, no), expected 1, one for each parent"),
+        (wet("(yess) 0.5 0.5;"), 7, "did you mean 'yes'?"),
+        (wet("(yes) 0.5 O.5;"), 7, "a probability of 'Wet', got \"O.5\""),
+        (wet("(yes) 0.5\nnan;"), 8, "a probability of 'Wet', got \"nan\""),
+        (wet("(yes) 1_0 0;"), 7, 'got "1_0"'),
+        (wet("(yes) 0.5 0.5\n(no) 1 0;"), 8, 'a probability of \'Wet\' or ";", got "("'),
+        (wet("(yes) 0.5 0.5"), 8, 'a probability of \'Wet\' or ";", got "}"'),
+        (wet("table 0.5 0.5;"), 7, "has 2 numbers, expected 4: 2 states for each of 2 values"),
+        (wet("default 1 0;\ntable 1 1 0 0;"), 8, "mix table with other rows"),
+        (wet("default 1 0; default 1 0;"), 7, "a second default row"),
+        (
+            wet("yes 0.5 0.5;"),
+            7,
+            'table, default, a row "(...)" or "}" in the block of probability',
+        ),
+        (wet("property x"), 7, 'expected ";" behind the property, got the end of the file'),
+        (RAIN + "probability (Rain | ) )", 3, "expected \"{\" and the probabilities of 'Rain'"),
+        (RAIN + "probability Rain {", 3, 'expected "(" behind probability, got "Rain"'),
+        (
+            "variable a { type discrete [1] {x}; } variable b { type discrete [1] {x}; }\n"
+            "probability (a | b) { table 1; } probability (b | a) { table 1; }",
+            None,
+            "the arrows form a cycle",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(text: str, line: int | None, said: str) -> None:
+    with pytest.raises(InvalidFileError) as caught:
+        parse_bif(text, source="m.bif")
+    where = f"m.bif, line {line}: " if line else "m.bif: "
+    assert str(caught.value).startswith(where), str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_a_row_far_from_1_says_how_to_mend_it() -> None:
+    with pytest.raises(InvalidFileError) as caught:
+        parse_bif(wet("(yes) 0.5 0.4; (no) 1 0;"), source="m.bif")
+    assert str(caught.value) == (
+        "m.bif, line 7: the row of 'Wet' given Rain = yes sums to 0.9, expected 1 (up to 0.001, "
+        "for rounded numbers); correct the row, or divide it by its sum"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"network \xff", "line 1: not UTF-8 text (byte 0xff)"),
+        (b"a\nb\n\xe6", "line 3: not UTF-8 text"),
+        (b"PK\x03\x04\0\0", "not a text file (it has zero bytes)"),
+        (gzip.compress(RAIN.encode())[:-9], "a damaged gzip archive"),
+        (b"\x1f\x8bno archive at all", "a damaged gzip archive"),
+    ],
+)
+def test_files_that_are_no_text_are_refused(tmp_path: Path, data: bytes, said: str) -> None:
+    path = tmp_path / "m.bif"
+    path.write_bytes(data)
+    with pytest.raises(InvalidFileError, match=re.escape(said)) as caught:
+        read_bif(path)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_files_that_are_not_there_or_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFileError, match="there is no such file"):
+        read_bif(tmp_path / "m.bif")
+    with pytest.raises(InvalidFileError, match="cannot be read"):
+        read_bif(tmp_path)
+    with pytest.raises(InvalidFileError, match="cannot be written"):
+        write_bif(parse_bif(RAIN), tmp_path)
+
+
+def test_a_large_file_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_files, "MAX_BYTES", 1000)
+    path = tmp_path / "m.bif"
+    for data in (b" " * 1001, gzip.compress(b" " * 1001)):
+        path.write_bytes(data)
+        with pytest.raises(InvalidFileError, match="the text is longer than"):
+            read_bif(path)
+
+
+def test_a_small_file_cannot_ask_for_a_large_table() -> None:
+    n = 30
+    text = "".join(f"variable v{i} {{ type discrete [2] {{ a b }}; }}\n" for i in range(n))
+    parents = " ".join(f"v{i}" for i in range(1, n))
+    text += f"probability ( v0 | {parents} ) {{ default 0.5 0.5; }}\n"
+    with pytest.raises(InvalidFileError, match=r"line 31: the table of 'v0' has 1.07e\+09 entries"):
+        parse_bif(text)
+
+
+def test_a_table_has_no_more_axes_than_numpy_allows() -> None:
+    n = 40
+    text = "".join(f"variable v{i} {{ type discrete [1] {{ a }}; }}\n" for i in range(n))
+    parents = " ".join(f"v{i}" for i in range(1, n))
+    text += f"probability ( v0 | {parents} ) {{ default 1; }}\n"
+    with pytest.raises(InvalidFileError, match="39 parents"):
+        parse_bif(text)

@@ -1,0 +1,274 @@
+"""The process of contexts: its kernels, chances and payoffs are those of the joint distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from causal.models import many, network_of, random_team, seeds
+from hypothesis import given
+from oracles import causal_model as oracle
+from oracles import random_diagrams as diagrams
+
+from goalmeter._errors import InvalidModelError
+from goalmeter._types import FloatArray
+from goalmeter.causal import CausalBayesianNetwork, contexts
+from goalmeter.causal.contexts import DecisionProcess, decision_process
+
+SOLVABLE = [
+    (family, seed, policy)
+    for family in diagrams.SUFFICIENT
+    for seed in range(3)
+    for policy in ("random", "mixed", "deterministic")
+]
+
+
+def process_of(model: oracle.Model) -> DecisionProcess:
+    return decision_process(network_of(model), model.decisions, diagrams.groups_of(model))
+
+
+def mass_of(process: DecisionProcess, policy: FloatArray) -> FloatArray:
+    """The chance of each context and action, [S, A], step by step along the branches."""
+    moves = process.mdp.transition.to_dense()
+    reached = process.mdp.initial.copy()
+    out = np.zeros(policy.shape)
+    for d in process.decisions:
+        out[d.states] = reached[d.states, None] * policy[d.states]
+        reached += np.einsum("sa,saz->z", out[d.states], moves[d.states])
+    return out
+
+
+def chances(model: oracle.Model, x: str) -> FloatArray:
+    """P(context, choice) of one decision, [contexts, actions]."""
+    family = (*model.parents[x], x)
+    table = oracle.sum_to(model, family, oracle.probability_table(model))
+    return table.reshape(-1, model.sizes[x])
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+SIDE = ["left", "right"]
+
+
+def two_steps() -> CausalBayesianNetwork:
+    """See a bit, choose one; the next bit is the sum; choose among three and be paid for it."""
+    return CausalBayesianNetwork(
+        {"S": [0, 1], "D": [0, 1], "X": [0, 1], "E": [0, 1, 2], "T": [0, 1, 2, 3]},
+        {"D": ["S"], "X": ["S", "D"], "E": ["X"], "T": ["E", "X"]},
+        {
+            "S": [0.25, 0.75],
+            "D": [[0.5, 0.5], [0.1, 0.9]],
+            "X": lambda s, d: (s + d) % 2,
+            "E": [[0.2, 0.3, 0.5], [1, 0, 0]],
+            "T": lambda e, x: e + x,
+        },
+    )
+
+
+def test_two_steps_by_hand() -> None:
+    process = decision_process(two_steps(), ["D", "E"], [["T"]])
+    first, second = process.decisions
+    assert (first.name, first.observed, first.states) == ("D", ("S",), slice(0, 2))
+    assert (second.name, second.observed, second.states) == ("E", ("X",), slice(2, 4))
+    assert (first.following, second.following) == (("E",), ())
+    assert (first.level, second.level) == (0, 1)
+    assert (process.mdp.n_states, process.mdp.n_actions, process.mdp.horizon) == (4, 3, 2)
+    assert process.mdp.initial.tolist() == [0.25, 0.75, 0, 0]
+    moves = process.mdp.transition.to_dense()
+    # S = 0 and D = 1, or S = 1 and D = 0, lead to X = 1, which is state 3; D has no third action,
+    # and what stands there repeats its first.
+    assert moves[0, :, 2:].tolist() == [[1, 0], [0, 1], [1, 0]]
+    assert moves[1, :, 2:].tolist() == [[0, 1], [1, 0], [0, 1]]
+    assert not moves[2:].any()
+    assert process.policy().tolist() == [[0.5, 0.5, 0], [0.1, 0.9, 0], [0.2, 0.3, 0.5], [1, 0, 0]]
+    np.testing.assert_allclose(np.exp(process.log_uniform[0, :, 0]), [0.5, 0.5, 0])
+    np.testing.assert_allclose(np.exp(process.log_uniform[0, :, 3]), [1 / 3, 1 / 3, 1 / 3])
+    # T = E + X is paid by E, the last decision that influences it.
+    paid = process.payoff([np.array([0.0, 1.0, 10.0, 100.0])[:, None]])[..., 0]
+    assert paid.tolist() == [[0, 0, 0], [0, 0, 0], [0, 1, 10], [1, 10, 100]]
+    assert process.indicators()[3].tolist() == [[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    assert process.contexts(second) == [(0,), (1,)]
+    assert process.reachable().all()
+
+
+def test_branches_by_hand() -> None:
+    # One choice, after which two others see what it was; each row of moves leads to both.
+    network = CausalBayesianNetwork(
+        {x: [0, 1] for x in ("D", "E", "F", "Y", "Z")},
+        {"E": ["D"], "F": ["D"], "Y": ["E"], "Z": ["F"]},
+        {
+            "D": [0.5, 0.5],
+            "E": [[1, 0], [0, 1]],
+            "F": [[0.5, 0.5], [0.5, 0.5]],
+            "Y": lambda e: e,
+            "Z": lambda f: f,
+        },
+    )
+    process = decision_process(network, ["D", "E", "F"], [["Y"], ["Z"]])
+    root = process.decisions[0]
+    assert root.states == slice(0, 1)
+    assert process.contexts(root) == [()]
+    assert set(root.following) == {"E", "F"}
+    assert process.mdp.transition.to_dense()[0].tolist() == [[0, 1, 0, 1, 0], [0, 0, 1, 0, 1]]
+    assert process.mdp.steps == 2
+
+
+# --- The enumerated joint -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("family", "seed", "policy"), SOLVABLE)
+def test_contexts_are_as_likely_as_in_the_joint(family: Any, seed: int, policy: str) -> None:
+    model = family(np.random.default_rng(seed), policy)
+    process = process_of(model)
+    # ... under the policy of the model and under any other.
+    other = {
+        d: diagrams.random_policy(np.random.default_rng(seed + 1), model.cpds[d].shape, "mixed")
+        for d in model.decisions
+    }
+    for policies in (model.cpds, other):
+        changed = oracle.with_policy(model, policies)
+        mass = mass_of(process, process.policy(network_of(changed)))
+        for d in process.decisions:
+            expected = chances(changed, d.name)
+            np.testing.assert_allclose(
+                mass[d.states, : d.n_actions], expected, atol=1e-13, err_msg=d.name
+            )
+
+
+@pytest.mark.parametrize(("family", "seed", "policy"), SOLVABLE)
+def test_kernels_are_those_of_every_policy(family: Any, seed: int, policy: str) -> None:
+    model = family(np.random.default_rng(seed), policy)
+    process = process_of(model)
+    moves = process.mdp.transition.to_dense()
+    by_name = {d.name: d for d in process.decisions}
+    table = oracle.probability_table(model)
+    for d in process.decisions:
+        for name in d.following:
+            after = by_name[name]
+            before = (*d.observed, d.name)
+            # P(context of the next decision, decision, context); what both see is seen twice.
+            own = [x for x in after.observed if x not in before]
+            joint = oracle.sum_to(model, (*before, *own), table)
+            reached = chances(model, d.name)
+            for index, p in np.ndenumerate(joint):
+                value = dict(zip((*before, *own), index, strict=True))
+                seen = [value[x] for x in d.observed]
+                row = (
+                    np.ravel_multi_index(seen, [model.sizes[x] for x in d.observed]) if seen else 0
+                )
+                seen = [value[x] for x in after.observed]
+                sizes = [model.sizes[x] for x in after.observed]
+                column = np.ravel_multi_index(seen, sizes) if seen else 0
+                if reached[row, value[d.name]] > 0:
+                    found = moves[d.states][row, value[d.name], after.states][column]
+                    assert found == pytest.approx(p / reached[row, value[d.name]], abs=1e-12)
+
+
+@given(seed=seeds)
+@many
+def test_what_is_paid_is_the_expected_utility(seed: int) -> None:
+    model = random_team(seed)
+    scopes = diagrams.groups_of(model)
+    network = network_of(model)
+    if not oracle.has_sufficient_recall(model.parents, model.decisions, scopes):
+        return
+    acting = [f for f in model.factors if set(f[0]) & network.descendants(*model.decisions)]
+    acting += [f for f in model.factors if set(f[0]) & set(model.decisions) and f not in acting]
+    if not acting:
+        return
+    process = process_of(model)
+    mass = mass_of(process, process.policy())
+    paid = process.payoff([values[..., None] for _, values in model.factors])[..., 0]
+    out_of_reach = [f for f in model.factors if all(f is not g for g in acting)]
+    total = oracle.expected_utility(model._replace(factors=tuple(out_of_reach)))
+    total += float((mass * paid).sum())
+    assert total == pytest.approx(oracle.expected_utility(model), abs=1e-12)
+
+
+@pytest.mark.parametrize(("family", "seed", "policy"), SOLVABLE)
+def test_indicators_are_the_chances_of_the_targets(family: Any, seed: int, policy: str) -> None:
+    model = family(np.random.default_rng(seed), policy)
+    network = network_of(model)
+    for targets in [group for group, _ in model.factors]:
+        if not oracle.has_sufficient_recall(model.parents, model.decisions, [targets]):
+            continue
+        process = decision_process(network, model.decisions, [targets])
+        mass = mass_of(process, process.policy())
+        found = np.einsum("sa,sad->d", mass, process.indicators())
+        table = oracle.probability_table(model)
+        expected = oracle.sum_to(model, targets, table).ravel()
+        np.testing.assert_allclose(found, expected, atol=1e-13)
+
+
+def test_targets_that_a_decision_sees_are_known_to_it() -> None:
+    network = two_steps()
+    process = decision_process(network, ["D", "E"], [["X", "E", "T"]])
+    # Of the 2 * 3 * 4 joint states each context and action of E has exactly one.
+    found = process.indicators()[process.decisions[1].states].reshape(2, 3, 2, 3, 4)
+    for x in (0, 1):
+        for e in (0, 1, 2):
+            assert found[x, e].sum() == 1.0
+            assert found[x, e, x, e, e + x] == 1.0
+
+
+@given(seed=seeds)
+@many
+def test_reachable_contexts_are_those_that_some_policy_reaches(seed: int) -> None:
+    model = random_team(seed)
+    scopes = diagrams.groups_of(model)
+    recall = oracle.has_sufficient_recall(model.parents, model.decisions, scopes)
+    acting = [d for d in model.decisions if _counts(model, d, scopes)]
+    if not recall or not acting:
+        return
+    process = process_of(model)
+    uniform = oracle.with_policy(model, oracle.uniform_policy(model))
+    for d in process.decisions:
+        expected = chances(uniform, d.name).sum(axis=1) > 0
+        assert process.reachable()[d.states].tolist() == expected.tolist()
+
+
+def _counts(model: oracle.Model, d: str, scopes: Any) -> bool:
+    below = oracle.descendants(model.parents, d) | {d}
+    return any(below & set(scope) for scope in scopes)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_action_leads_to_as_many_contexts_as_decisions_follow(seed: int) -> None:
+    # Also where the model knows that nobody ever comes: a constant stays a constant.
+    model = diagrams.branches(np.random.default_rng(seed), "deterministic")
+    process = process_of(model)
+    sums = process.mdp.transition.to_dense().sum(axis=-1)
+    for d in process.decisions:
+        np.testing.assert_allclose(sums[d.states], len(d.following), atol=1e-12)
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+
+
+def test_too_many_contexts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contexts, "MAX_ENTRIES", 7)
+    with pytest.raises(
+        InvalidModelError,
+        match=r"the joint states of S, D, X \(3 variables\) number 8, expected at most 7; merge "
+        "states of what decisions observe or of the targets, or ask about fewer targets at a time",
+    ):
+        decision_process(two_steps(), ["D", "E"], [["T"]])
+
+
+def test_too_many_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = decision_process(two_steps(), ["D", "E"], [["T"]])
+    monkeypatch.setattr(contexts, "MAX_ENTRIES", 40)
+    with pytest.raises(
+        InvalidModelError,
+        match="4 contexts, 3 actions and 4 weights need a table of 48 entries, expected at most "
+        "40; "
+        "ask about fewer targets, or merge states of targets or of what decisions observe",
+    ):
+        process.indicators()
+
+
+def test_contexts_beyond_counting_are_counted_without_being_made() -> None:
+    names = [f"O{i}" for i in range(25)]
+    with pytest.raises(InvalidModelError, match=r"\(25 variables\) number 8\.47e\+11, expected at"):
+        contexts.check_size([3] * 25, names)

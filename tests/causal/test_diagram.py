@@ -1,0 +1,198 @@
+"""`InfluenceDiagram`: policies put in, utilities added up, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from causal.models import diagram_of, many, random_team, seeds, some
+from hypothesis import given
+from oracles import causal_model as oracle
+from oracles.random_diagrams import random_policy
+
+from goalmeter._errors import (
+    InvalidModelError,
+    InvalidParameterError,
+    InvalidPolicyError,
+    InvalidUtilityError,
+)
+from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
+
+SIDE = ["left", "right"]
+
+
+def mouse(**options: Any) -> InfluenceDiagram:
+    arguments: dict[str, Any] = {
+        "domains": {"S": SIDE, "D": SIDE},
+        "parents": {"D": ["S"]},
+        "cpds": {"S": [0.5, 0.5]},
+        "decisions": ["D"],
+        "utilities": {"U": (["S", "D"], lambda s, d: 1 if s == d else -1)},
+    }
+    return InfluenceDiagram(**(arguments | options))
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_the_expected_utility_of_the_mouse_by_hand() -> None:
+    # 0.8 - 0.2; 0 of a mouse that chooses by a coin; 0.5 (0.8 - 0.2) + 0.5 (0.4 - 0.6).
+    policy = {"D": [[0.8, 0.2], [0.2, 0.8]]}
+    assert mouse(policy=policy).expected_utility() == pytest.approx(0.6, abs=1e-15)
+    assert mouse().expected_utility() == 0.0
+    assert mouse().expected_utility(policy) == pytest.approx(0.6, abs=1e-15)
+    skewed = {"D": lambda s: {"left": 0.8, "right": 0.2} if s == "left" else [0.6, 0.4]}
+    assert mouse().expected_utility(skewed) == pytest.approx(0.2, abs=1e-15)
+
+
+def test_a_decision_without_a_policy_chooses_uniformly() -> None:
+    np.testing.assert_array_equal(mouse().network.cpd("D"), [[0.5, 0.5], [0.5, 0.5]])
+    blind = InfluenceDiagram(
+        {"D": ["a", "b", "c"]}, {}, {}, decisions=["D"], utilities={"U": (["D"], [1, 2, 6])}
+    )
+    assert blind.expected_utility() == pytest.approx(3.0)
+
+
+def test_utilities_are_added_up() -> None:
+    diagram = mouse(utilities={"U": (["S"], [1, 0]), "V": (["D", "S"], [[0, 2], [0, 4]])})
+    assert list(diagram.utilities) == ["U", "V"]
+    assert diagram.utility.variables == ("S", "D")
+    assert diagram.utility.factors[1].values.tolist() == [[0, 2], [0, 4]]
+    # U: 1/2; V: where S is right (1/2), 2 or 4.
+    assert diagram.expected_utility() == pytest.approx(0.5 + 1.5)
+    assert mouse(utilities={}).expected_utility() == 0.0
+
+
+def test_a_policy_is_put_in_and_the_original_stays() -> None:
+    diagram = mouse()
+    follower = diagram.with_policy({"D": lambda s: s})
+    assert follower.expected_utility() == 1.0
+    assert diagram.expected_utility() == 0.0
+    assert follower.decisions == ("D",)
+    assert follower.network.parents("D") == ("S",)
+
+
+def test_a_decision_that_is_set_is_a_decision_no_longer() -> None:
+    done = mouse(policy={"D": [[1, 0], [0, 1]]}).do(D="left")
+    assert done.decisions == ()
+    assert done.expected_utility() == 0.0
+    kept = mouse(policy={"D": [[1, 0], [0, 1]]}).do({"S": "left"})
+    assert kept.decisions == ("D",)
+    assert kept.expected_utility() == 1.0
+
+
+def test_a_network_becomes_a_diagram_with_its_policy() -> None:
+    network = CausalBayesianNetwork(
+        {"S": SIDE, "D": SIDE, "T": [0, 1]},
+        {"D": ["S"], "T": ["S", "D"]},
+        {"S": [0.5, 0.5], "D": [[0.8, 0.2], [0.2, 0.8]], "T": lambda s, d: int(s == d)},
+    )
+    diagram = InfluenceDiagram.of(network, decisions=["D"], utilities={"U": (["T"], [-1, 1])})
+    assert diagram.network is network
+    assert diagram.expected_utility() == pytest.approx(0.6, abs=1e-15)
+
+
+# --- The enumerated joint -------------------------------------------------------------------------
+
+
+@given(seed=seeds)
+@many
+def test_the_expected_utility_is_that_of_the_joint(seed: int) -> None:
+    model = random_team(seed)
+    found = diagram_of(model).expected_utility()
+    assert found == pytest.approx(oracle.expected_utility(model), abs=1e-12)
+
+
+@given(seed=seeds)
+@some
+def test_the_expected_utility_of_another_policy_and_world(seed: int) -> None:
+    model = random_team(seed)
+    rng = np.random.default_rng(seed)
+    policy = {d: random_policy(rng, model.cpds[d].shape, "mixed") for d in model.decisions}
+    changed = oracle.with_policy(model, policy)
+    found = diagram_of(model).expected_utility(policy)
+    assert found == pytest.approx(oracle.expected_utility(changed), abs=1e-12)
+    x = str(rng.choice(list(model.sizes)))
+    value = int(rng.integers(model.sizes[x]))
+    done = diagram_of(model).do({x: value})
+    expected = oracle.expected_utility(model, oracle.truncated(model, {x: value}))
+    assert done.expected_utility() == pytest.approx(expected, abs=1e-12)
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            {"cpds": {"S": [0.5, 0.5], "D": [[1, 0], [0, 1]]}},
+            InvalidModelError,
+            "the decision 'D' has a CPD among cpds, expected it in policy",
+        ),
+        (
+            {"policy": {"S": [1, 0]}},
+            InvalidPolicyError,
+            "policy has a CPD for 'S', expected decisions only: D",
+        ),
+        (
+            {"decisions": ["D", "D"]},
+            InvalidModelError,
+            "decisions are D, D, expected each one once",
+        ),
+        (
+            {"decisions": ["D", "E"]},
+            InvalidParameterError,
+            "decision 'E' does not exist, expected one of S, D",
+        ),
+        ({"decisions": []}, InvalidModelError, "D has no CPD, expected one for each variable"),
+        ({"cpds": {}}, InvalidModelError, "S has no CPD"),
+        (
+            {"utilities": {"S": (["D"], [0, 1])}},
+            InvalidModelError,
+            "the utility 'S' has the name of a variable",
+        ),
+        (
+            {"utilities": {"U": (["T"], [0, 1])}},
+            InvalidUtilityError,
+            "utility: variable 'T' does not exist, expected one of S, D",
+        ),
+        (
+            {"utilities": {"U": (["D"], [0, 1, 2])}},
+            InvalidUtilityError,
+            r"the utility over D has shape \[3\], expected \[2\]",
+        ),
+        (
+            {"policy": {"D": [[0.5, 0.6], [0.5, 0.5]]}},
+            InvalidModelError,
+            r"the CPD of 'D' given S = left sums to 1\.1",
+        ),
+    ],
+)
+def test_diagrams_that_make_no_sense_are_refused(options: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        mouse(**options)
+
+
+def test_policies_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(InvalidPolicyError, match="policy has a CPD for 'S', expected decisions on"):
+        mouse().with_policy({"S": [1, 0]})
+    with pytest.raises(InvalidPolicyError, match=r"the CPD of 'D' given S = right sums to 0\.9"):
+        mouse().with_policy({"D": [[0.5, 0.5], [0.4, 0.5]]})
+    with pytest.raises(
+        InvalidPolicyError, match=r"the CPD of 'D' has shape \[2\], expected \[2, 2"
+    ):
+        mouse().expected_utility({"D": [0.5, 0.5]})
+
+
+def test_nothing_about_a_diagram_can_be_changed() -> None:
+    with pytest.raises(
+        AttributeError, match=r"immutable, so 'decisions' cannot be set; .* with_policy\(\.\.\.\)"
+    ):
+        mouse().decisions = ()  # type: ignore[misc]
+
+
+def test_a_diagram_reads_as_what_it_is() -> None:
+    assert repr(mouse()) == "InfluenceDiagram(2 variables, decisions D, utilities U)"
+    assert repr(mouse(utilities={})) == "InfluenceDiagram(2 variables, decisions D, utilities none)"

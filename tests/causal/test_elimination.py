@@ -1,0 +1,285 @@
+"""Variable elimination: right, remembered, never larger than it must be, and refused in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from causal.models import many, network_of, random_model, seeds, some
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import causal_model as oracle
+
+from goalmeter._errors import InvalidModelError
+from goalmeter.causal import CausalBayesianNetwork, elimination
+from goalmeter.causal.factors import Factor, sum_of_product
+from goalmeter.causal.ordering import (
+    backward_order,
+    contraction_order,
+    cost_of,
+    least_fill_order,
+    smallest_table_order,
+)
+
+ORDERS = (contraction_order, backward_order, smallest_table_order, least_fill_order)
+
+
+def chain_of(n: int, stay: float = 0.9) -> CausalBayesianNetwork:
+    """A bit that flips with probability 1 - stay at each of n - 1 steps."""
+    return CausalBayesianNetwork(
+        {f"X{i}": [0, 1] for i in range(n)},
+        {f"X{i}": [f"X{i - 1}"] for i in range(1, n)},
+        {f"X{i}": [[stay, 1 - stay], [1 - stay, stay]] if i else [1.0, 0.0] for i in range(n)},
+    )
+
+
+def square_of(side: int) -> CausalBayesianNetwork:
+    """A grid of bits, each the parity of those above and to the left, with noise."""
+    domains: dict[str, Any] = {}
+    parents: dict[str, list[str]] = {}
+    cpds: dict[str, Any] = {}
+    for i in range(side):
+        for j in range(side):
+            x = f"X{i}{j}"
+            domains[x] = [0, 1]
+            parents[x] = [*([f"X{i - 1}{j}"] if i else []), *([f"X{i}{j - 1}"] if j else [])]
+            cpds[x] = lambda *above: {sum(above) % 2: 0.9, 1 - sum(above) % 2: 0.1}
+    return CausalBayesianNetwork(domains, parents, cpds)
+
+
+def always(find: Any) -> Any:
+    """`best_plan` with one heuristic."""
+
+    def plan(scopes: Any, sizes: Any, keep: Any, small: int) -> Any:
+        return cost_of(scopes, find(scopes, sizes, keep), sizes, keep)
+
+    return plan
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_products_of_factors_by_hand() -> None:
+    a = Factor(("X", "Y"), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    b = Factor(("Y",), np.array([10.0, 100.0]))
+    found = sum_of_product([a, b], ["X"])
+    assert found.variables == ("X",)
+    assert found.values.tolist() == [210.0, 430.0]
+    assert sum_of_product([a, b], []).values == 640.0
+    assert a.arranged(("Y", "X")).tolist() == [[1, 3], [2, 4]]
+    assert a.at({"X": 1}).values.tolist() == [3, 4]
+    assert a.at({"Z": 1}) is a
+
+
+@pytest.mark.parametrize("limit", [2**26, 1])
+def test_a_product_too_large_to_store_is_summed_all_the_same(limit: int) -> None:
+    rng = np.random.default_rng(0)
+    factors = [Factor((x, "Y"), rng.random((3, 4))) for x in ("A", "B", "C")]
+    found = sum_of_product(factors, ["A", "C"], limit)
+    expected = np.einsum("ay,by,cy->ac", *(f.values for f in factors))
+    np.testing.assert_allclose(found.arranged(("A", "C")), expected, rtol=1e-13)
+
+
+def test_two_hundred_variables_in_a_row() -> None:
+    # P(X_n = 0) = 1/2 + (2 stay - 1)^n / 2.
+    network = chain_of(200)
+    for n in (1, 7, 199):
+        expected = 0.5 + 0.8**n / 2
+        np.testing.assert_allclose(network.marginal(f"X{n}"), [expected, 1 - expected], rtol=1e-12)
+    # Between two observations: Bayes with the chances of both halves.
+    ends = network.marginal("X100", given={"X99": 1, "X101": 1})
+    np.testing.assert_allclose(ends, [0.01 / 0.82, 0.81 / 0.82], rtol=1e-12)
+
+
+def test_nothing_larger_than_it_must_be_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A chain needs products of three variables and tables of two; the joint would have 2^200
+    # entries.
+    monkeypatch.setattr(elimination, "MAX_PRODUCT", 8)
+    monkeypatch.setattr(elimination, "MAX_ENTRIES", 4)
+    monkeypatch.setattr(elimination, "_SMALL_ENTRIES", 1)
+    network = chain_of(200)
+    assert network.marginal("X199").shape == (2,)
+    assert network.marginal("X0", "X199").shape == (2, 2)
+    assert network.marginal("X10", given={"X199": 0, "X3": 1}).shape == (2,)
+
+
+# --- The enumerated joint -------------------------------------------------------------------------
+
+
+@given(seed=seeds, data=st.data())
+@many
+def test_conditionals_are_those_of_the_joint(seed: int, data: Any) -> None:
+    model = random_model(seed)
+    names = data.draw(st.permutations(list(model.sizes)))
+    xs = names[: data.draw(st.integers(0, 3))]
+    given = names[len(xs) :][: data.draw(st.integers(0, 3))]
+    found = network_of(model).elimination.conditional(xs, given)
+    both = oracle.sum_to(model, (*given, *xs), oracle.probability_table(model))
+    known = both.sum(axis=tuple(range(len(given), both.ndim)), keepdims=True)
+    possible = np.broadcast_to(known > 0, both.shape)
+    assert found.shape == both.shape
+    expected = np.divide(both, known, out=np.zeros_like(both), where=known > 0)
+    np.testing.assert_allclose(found[possible], expected[possible], atol=1e-12)
+    # A row of what cannot happen is empty, or a distribution where nothing asked for shows it.
+    sums = found.sum(axis=tuple(range(len(given), both.ndim)))
+    assert ((np.abs(sums - 1) < 1e-12) | (sums == 0)).all()
+
+
+@given(seed=seeds, order=st.randoms(use_true_random=False))
+@some
+def test_answers_do_not_depend_on_what_was_asked_before(seed: int, order: Any) -> None:
+    model = random_model(seed)
+    questions = [
+        (x, y, value)
+        for x in model.sizes
+        for y in model.sizes
+        for value in range(model.sizes[y])
+        if x != y
+    ]
+    order.shuffle(questions)
+    one = network_of(model)
+    for x, y, value in questions[:12]:
+        fresh = network_of(model)
+        found = one.elimination.weights([x], {y: value})
+        np.testing.assert_allclose(found, fresh.elimination.weights([x], {y: value}), atol=1e-15)
+
+
+@given(seed=seeds, data=st.data())
+@some
+def test_every_way_of_ordering_gives_the_same_answer(seed: int, data: Any) -> None:
+    # However small, a question is ordered by each heuristic if the limit is smaller still.
+    model = random_model(seed)
+    names = data.draw(st.permutations(list(model.sizes)))
+    asked = names[: data.draw(st.integers(1, 2))]
+    seen = names[len(asked) :][: data.draw(st.integers(0, 2))]
+    evidence = {x: data.draw(st.integers(0, model.sizes[x] - 1)) for x in seen}
+    expected = network_of(model).elimination.weights(asked, evidence)
+    for find in ORDERS:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(elimination, "best_plan", always(find))
+            found = network_of(model).elimination.weights(asked, evidence)
+        np.testing.assert_allclose(found, expected, atol=1e-14, err_msg=find.__name__)
+
+
+# --- Memory ---------------------------------------------------------------------------------------
+
+
+def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list that grows by the size of each product formed from now on."""
+    made: list[int] = []
+
+    def counted(factors: Any, keep: Any) -> Factor:
+        found = sum_of_product(factors, keep)
+        made.append(found.values.size)
+        return found
+
+    monkeypatch.setattr(elimination, "sum_of_product", counted)
+    return made
+
+
+QUESTIONS = [("X44", "X04"), ("X44", "X14"), ("X44", "X24"), ("X44", "X34")]
+
+
+def test_questions_share_what_they_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = products(monkeypatch)
+    network = square_of(5)
+    network.elimination.prepare(["X44", "X04", "X14", "X24", "X34"])
+    for pair in QUESTIONS:
+        network.marginal(*pair)
+    shared = len(made)
+    made.clear()
+    for pair in QUESTIONS:
+        square_of(5).marginal(*pair)
+    assert shared < 0.7 * len(made)
+    # The same question again is the last product alone.
+    made.clear()
+    network.marginal(*QUESTIONS[-1])
+    assert len(made) == 1
+
+
+def test_preparing_changes_no_answer() -> None:
+    prepared = square_of(5)
+    prepared.elimination.prepare(["X44", "X04"])
+    for pair in [*QUESTIONS, ("X41", "X32"), ("X00", "X14")]:
+        expected = square_of(5).marginal(*pair, given={"X40": 1})
+        np.testing.assert_allclose(prepared.marginal(*pair, given={"X40": 1}), expected, atol=1e-15)
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = square_of(4).marginal("X33", "X02")
+    monkeypatch.setattr(elimination, "_KEPT_ENTRIES", 20)
+    network = square_of(4)
+    for x in network.variables[:-1]:
+        network.marginal("X33", x)
+        assert sum(f.values.size for f in network.elimination._kept.values()) <= 20 + 2**5
+    np.testing.assert_allclose(network.marginal("X33", "X02"), expected, atol=1e-15)
+
+
+# --- Too large ------------------------------------------------------------------------------------
+
+
+def test_a_model_too_large_to_eliminate_says_what_is_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(elimination, "MAX_ENTRIES", 16)
+    monkeypatch.setattr(elimination, "_SMALL_ENTRIES", 8)
+    with pytest.raises(
+        InvalidModelError,
+        match=r"the model is too large to eliminate: the best order found needs a table over \d "
+        r"variables at once \(X\d\d, .*\) with \d+ entries, expected at most 16 to keep and "
+        r"2\.15e\+09 to sum; merge states of these variables, fix some of them with do, or ask "
+        r"about "
+        "fewer targets at a time",
+    ):
+        square_of(6).marginal("X55")
+
+
+def test_an_answer_too_large_to_hold_is_refused() -> None:
+    names = [f"X{i}" for i in range(27)]
+    network = CausalBayesianNetwork(
+        {x: [0, 1] for x in names}, {}, {key: [0.5, 0.5] for key in names}
+    )
+    with pytest.raises(
+        InvalidModelError,
+        match=r"needs a table over 27 variables at once \(X0, X1, X10, .* and 19 more\) with "
+        r"1\.34e\+08 entries, expected at most 6\.71e\+07",
+    ):
+        network.marginal(*names)
+
+
+def test_what_do_cuts_is_small_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The advice in the message works: with the middle row fixed the square falls apart.
+    monkeypatch.setattr(elimination, "MAX_ENTRIES", 32)
+    monkeypatch.setattr(elimination, "_SMALL_ENTRIES", 8)
+    with pytest.raises(InvalidModelError, match="too large to eliminate"):
+        square_of(6).marginal("X55")
+    fixed = square_of(6).do({f"X3{j}": 0 for j in range(6)})
+    assert fixed.marginal("X55").shape == (2,)
+
+
+def test_products_too_large_to_sum_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elimination, "MAX_PRODUCT", 2**5)
+    with pytest.raises(InvalidModelError, match="to keep and 32 to sum; merge"):
+        square_of(6).marginal("X55")
+
+
+def test_a_shared_order_that_is_bad_for_a_question_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expected = square_of(6).marginal("X50", "X05", given={"X55": 1})
+    monkeypatch.setattr(elimination, "_SMALL_ENTRIES", 16)
+    monkeypatch.setattr(elimination, "MAX_ENTRIES", 2**8)
+    network = square_of(6)
+    network.elimination._common = {x: 5 * i % 36 for i, x in enumerate(network.variables)}
+    found = network.marginal("X50", "X05", given={"X55": 1})
+    np.testing.assert_allclose(found, expected, atol=1e-15)
+
+    # Without one of its own the question would be too large.
+    def shared(scopes: Any, sizes: Any, keep: Any) -> list[str]:
+        free = set().union(*scopes).difference(keep)
+        return sorted(free, key=network.elimination._common.__getitem__)
+
+    monkeypatch.setattr(elimination, "best_plan", always(shared))
+    with pytest.raises(InvalidModelError, match="too large to eliminate"):
+        network.marginal("X50", "X05", given={"X55": 1})

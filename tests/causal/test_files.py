@@ -1,0 +1,170 @@
+"""Files of models and utilities: what is read is what was written, what is wrong is named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
+from goalmeter.causal import CausalBayesianNetwork
+from goalmeter.causal.files import load_model, load_utility, parse_do
+
+SIDE = ["left", "right"]
+
+
+@pytest.fixture(scope="module")
+def mouse() -> CausalBayesianNetwork:
+    return CausalBayesianNetwork(
+        {"S": SIDE, "D": SIDE, "T": ["cheese", "none"]},
+        {"D": ["S"], "T": ["S", "D"]},
+        {
+            "S": [0.5, 0.5],
+            "D": [[0.8, 0.2], [0.2, 0.8]],
+            "T": lambda s, d: "cheese" if s == d else "none",
+        },
+    )
+
+
+def written(folder: Path, value: Any) -> Path:
+    path = folder / "u.json"
+    path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+    return path
+
+
+# --- Models ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["m.bif", "m.BIF", "m.bif.gz", "m.xmlbif", "m.xml", "m.xml.gz"])
+def test_the_ending_tells_the_format(
+    tmp_path: Path, mouse: CausalBayesianNetwork, name: str
+) -> None:
+    plain = tmp_path / ("plain.bif" if ".bif" in name.lower() else "plain.xml")
+    (mouse.to_bif if plain.suffix == ".bif" else mouse.to_xmlbif)(plain)
+    data = plain.read_bytes()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    read = load_model(path)
+    assert read.variables == mouse.variables and read.edges() == mouse.edges()
+    for x in mouse.variables:
+        assert read.domain(x) == mouse.domain(x)
+        np.testing.assert_array_equal(read.cpd(x), mouse.cpd(x))
+
+
+@pytest.mark.parametrize("name", ["m.txt", "m", "bif", "m.bif.zip", "m.gz", "m.json"])
+def test_another_ending_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidFileError, match=r"the name of a model ends in \.bif, \.xmlbif or"):
+        load_model(tmp_path / name)
+
+
+def test_a_missing_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFileError, match=r"none\.bif: there is no such file"):
+        load_model(tmp_path / "none.bif")
+
+
+# --- Utilities ------------------------------------------------------------------------------------
+def test_factors_are_in_the_order_of_the_models_states(
+    tmp_path: Path, mouse: CausalBayesianNetwork
+) -> None:
+    given = [
+        {"variables": ["T"], "values": [1, -1]},
+        {"variables": ["D", "S"], "values": [[0, 0.25], [1e-3, -2]]},
+    ]
+    utility = load_utility(written(tmp_path, given), mouse)
+    assert [factor.variables for factor in utility.factors] == [("T",), ("D", "S")]
+    np.testing.assert_array_equal(utility.factors[0].values, [1, -1])
+    np.testing.assert_array_equal(utility.factors[1].values, [[0, 0.25], [1e-3, -2]])
+
+
+T = {"variables": ["T"], "values": [1, -1]}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (T, 'u.json: holds {"variables": ["T"], "values": [1, -1]}, expected a list of one or'),
+        ([], "u.json: holds [], expected a list of one or more factors"),
+        ("[\n {", "u.json, line 2, column 3: not JSON (Expecting property name"),
+        ("", "u.json, line 1, column 1: not JSON"),
+        ("[" * 200_000, "u.json: lists are nested too deeply"),
+        ('[{"variables": ["T"], "values": [NaN, 1]}]', "u.json: has the number NaN, expected"),
+        ('[{"variables": ["T"], "values": [1, -Infinity]}]', "has the number -Infinity"),
+        ('[{"values": [1, 2], "values": [2, 1]}]', "the names values, values, expected each"),
+        ([T, 3], "u.json, factor 2: is 3, expected {"),
+        ([{"values": [1, 2]}], "u.json, factor 1: has no 'variables', expected"),
+        ([{"variables": ["T"]}], "u.json, factor 1: has no 'values', expected"),
+        ([T | {"valeus": 1}], "u.json, factor 1: the name 'valeus' does not exist"),
+        ([T | {"variables": "T"}], 'factor 1: the variables are "T", expected a list of'),
+        ([T | {"variables": []}], "factor 1: the variables are [], expected a list of one or"),
+        ([T | {"variables": ["t"]}], "variable 't' does not exist, expected one of S, D, T; did"),
+        ([T | {"variables": ["T", "T"], "values": [[1, 2], [3, 4]]}], "reads T, T, expected each"),
+        ([T | {"values": [1]}], "the values are a list of 1, expected a list of 2, one for each "),
+        ([T | {"values": 1}], "the values are 1, expected a list of 2, one for each state of 'T'"),
+        ([T | {"values": [1, True]}], "the value for T = none is true, expected a finite number"),
+        ([T | {"values": [1, "2"]}], 'the value for T = none is "2", expected a finite number'),
+        ([T | {"values": [1, None]}], "the value for T = none is null, expected a finite number"),
+        ([T | {"values": [[1], 2]}], "the value for T = cheese is [1], expected a finite number"),
+        ([T | {"values": [10**400, 2]}], "the value for T = cheese is 1000000000"),
+        ('[{"variables": ["T"], "values": [1e999, 2]}]', "is Infinity, expected a finite number"),
+        (f"[{'9' * 5000}]", "cannot be read as JSON (Exceeds the limit"),
+        (
+            [{"variables": ["S", "T"], "values": [[1, 2], [3]]}],
+            "u.json, factor 1: the values for S = right are a list of 1, expected a list of 2, one "
+            "for each state of 'T' in the model's order: cheese, none",
+        ),
+    ],
+)
+def test_an_error_names_the_file_and_the_place(
+    tmp_path: Path, mouse: CausalBayesianNetwork, given: Any, message: str
+) -> None:
+    with pytest.raises(GoalmeterError, match=re.escape(message)) as caught:
+        load_utility(written(tmp_path, given), mouse)
+    assert str(caught.value).startswith(str(tmp_path / "u.json"))
+    assert len(str(caught.value)) < 400 + len(str(tmp_path))
+
+
+def test_a_missing_utility_is_named(tmp_path: Path, mouse: CausalBayesianNetwork) -> None:
+    with pytest.raises(InvalidFileError, match=r"none\.json: there is no such file"):
+        load_utility(tmp_path / "none.json", mouse)
+
+
+# --- Interventions --------------------------------------------------------------------------------
+def test_interventions_are_read(mouse: CausalBayesianNetwork) -> None:
+    assert parse_do([], mouse) == {}
+    assert parse_do(["S=left", " T = none"], mouse) == {"S": "left", "T": "none"}
+
+
+def test_states_come_back_as_the_model_has_them() -> None:
+    model = CausalBayesianNetwork(
+        {"a=b": ["x=1", "y"], "N": [0, 1], "a": ["b=y"]},
+        {},
+        {"a=b": [0.5, 0.5], "N": [0.5, 0.5], "a": [1.0]},
+    )
+    assert parse_do(["N=1"], model) == {"N": 1}
+    # The text is cut at the first = that ends the name of a variable.
+    assert parse_do(["a=b=y"], model) == {"a": "b=y"}
+
+
+def test_a_name_may_hold_an_equals_sign() -> None:
+    model = CausalBayesianNetwork({"a=b": ["x=1", "y"]}, {}, {"a=b": [0.5, 0.5]})
+    assert parse_do(["a=b=x=1"], model) == {"a=b": "x=1"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["S"], "'S' has no '=', expected VARIABLE=STATE, such as S=STATE"),
+        (["Z=left"], "variable 'Z' does not exist, expected one of S, D, T"),
+        (["s=left"], "did you mean 'S'?"),
+        (["S=lift"], "state of 'S': 'lift' does not exist, expected one of left, right; did"),
+        (["S=left", "S=right"], "'S' is set twice, expected each variable once"),
+    ],
+)
+def test_what_cannot_be_done_is_named(
+    mouse: CausalBayesianNetwork, texts: list[str], message: str
+) -> None:
+    with pytest.raises(InvalidParameterError, match=re.escape(message)):
+        parse_do(texts, mouse)

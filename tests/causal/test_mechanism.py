@@ -1,0 +1,177 @@
+"""CPDs: arrays and functions that say the same, and what is wrong with those that say nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from causal.models import random_model, seeds, some
+from hypothesis import given
+
+from goalmeter._errors import InvalidModelError
+from goalmeter.causal import CausalBayesianNetwork, mechanism
+
+SIDE = ("left", "right")
+PARENT = [("S", SIDE)]
+TWO_PARENTS = [("S", SIDE), ("N", (0, 1, 2))]
+
+
+def cpd(given: Any, parents: Any = PARENT, domain: Any = SIDE) -> Any:
+    return mechanism.conditional("D", domain, parents, given)
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [[1, 0], [0, 1]],
+        np.eye(2, dtype=np.float32),
+        ((True, False), (False, True)),
+        lambda s: s,
+        lambda s: np.str_(s),
+        lambda s: {s: 1},
+        lambda s: {"left": s == "left", "right": s == "right"},
+        lambda s: [s == "left", s == "right"],
+        lambda s: (1.0, 0.0) if s == "left" else (0.0, 1.0),
+        lambda s: np.array([1, 0]) if s == "left" else np.array([0, 1]),
+    ],
+)
+def test_the_ways_to_say_that_one_copies_the_other(given: Any) -> None:
+    found = cpd(given)
+    assert found.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert found.dtype == np.float64
+
+
+def test_a_function_is_called_with_the_values_of_the_parents_in_order() -> None:
+    # P(right) = (n + 1) / 4 when looking right, its complement when looking left.
+    found = cpd(
+        lambda s, n: {"right": (n + 1) / 4, "left": (3 - n) / 4} if s == "right" else [1, 0],
+        TWO_PARENTS,
+    )
+    assert found.shape == (2, 3, 2)
+    assert found[0].tolist() == [[1, 0]] * 3
+    assert found[1].tolist() == [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
+
+
+def test_a_root_is_a_row_or_a_function_of_nothing() -> None:
+    assert cpd([0.25, 0.75], []).tolist() == [0.25, 0.75]
+    assert cpd(lambda: {"right": 0.75, "left": 0.25}, []).tolist() == [0.25, 0.75]
+    assert cpd(lambda: "right", []).tolist() == [0.0, 1.0]
+
+
+def test_states_that_a_function_leaves_out_have_probability_0() -> None:
+    assert cpd(lambda s: {s: 1.0}, domain=(*SIDE, "stay")).tolist() == [[1, 0, 0], [0, 1, 0]]
+
+
+def test_a_truth_value_is_a_number_where_the_domain_has_numbers() -> None:
+    same = cpd(lambda s, n: (s == "left") == (n == 0), TWO_PARENTS, (0, 1))
+    assert same[..., 1].tolist() == [[1, 0, 0], [0, 1, 1]]
+    truth = cpd(lambda s, n: np.bool_(n == 0), TWO_PARENTS, (False, True))
+    assert truth[0, :, 1].tolist() == [1, 0, 0]
+
+
+def test_rows_that_sum_to_1_but_for_rounding_are_normalised() -> None:
+    # Ten decimals of thirds sum to 0.9999999999, 1e-10 short.
+    found = cpd([[0.3333333333] * 3] * 2, domain=(0, 1, 2))
+    np.testing.assert_allclose(found.sum(axis=-1), 1.0, rtol=0, atol=1e-16)
+    # A row that is right to the last digit is left alone.
+    exact = [0.1, 0.2, 0.7]
+    assert cpd([exact, exact], domain=(0, 1, 2)).tolist() == [exact, exact]
+
+
+# --- Laws -----------------------------------------------------------------------------------------
+
+
+@given(seed=seeds)
+@some
+def test_arrays_and_functions_say_the_same(seed: int) -> None:
+    model = random_model(seed)
+    domains = {x: range(size) for x, size in model.sizes.items()}
+    functions: dict[str, Any] = {
+        x: lambda *values, rows=rows: dict(enumerate(rows[values]))
+        for x, rows in model.cpds.items()
+    }
+    one = CausalBayesianNetwork(domains, model.parents, model.cpds)
+    other = CausalBayesianNetwork(domains, model.parents, functions)
+    for x in model.sizes:
+        np.testing.assert_array_equal(one.cpd(x), other.cpd(x))
+        assert not one.cpd(x).flags.writeable
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            [[0.8, 0.2], [0.3, 0.6]],
+            r"the CPD of 'D' given S = right sums to 0\.9, expected probabilities that sum to 1 "
+            r"\(tolerance 1e-09\); divide each row by its sum if it holds counts or rounded "
+            r"numbers",
+        ),
+        ([[8, 2], [5, 5]], "the CPD of 'D' given S = left sums to 10, expected"),
+        ([[0.5, 0.5], [0.5, 0.5 + 2e-9]], r"given S = right sums to 1\.000000002, expected"),
+        ([[1.5, -0.5], [0, 1]], r"given S = left has the negative probability -0\.5, expected"),
+        ([[0.5, 0.5], [np.nan, 1]], r"cpds\['D'\]\[1, 0\] is nan, expected a finite number"),
+        ([[0.5, 0.5], [np.inf, 0]], r"cpds\['D'\]\[1, 0\] is inf, expected a finite number"),
+        (
+            [0.5, 0.5],
+            r"the CPD of 'D' has shape \[2\], expected \[2, 2\]: one axis for each of S, D, its "
+            "own last",
+        ),
+        ([[1, 0, 0], [0, 1, 0]], r"the CPD of 'D' has shape \[2, 3\], expected \[2, 2\]"),
+        ([[1, 0], [1]], r"cpds\['D'\] is not an array of numbers"),
+        ("left", r"cpds\['D'\] is not an array of numbers"),
+        (None, r"cpds\['D'\] is nan, expected a finite number"),
+        (
+            lambda s: "lfet",
+            "the CPD of 'D' given S = left: the returned state 'lfet' does not exist, expected "
+            "one of "
+            "left, right; did you mean 'left'",
+        ),
+        (lambda s: None, "given S = left: the returned state None does not exist"),
+        (lambda s: {"up": 1.0}, "given S = left: the returned state 'up' does not exist"),
+        (lambda s: {"a", "b"}, "given S = left: the returned state {.*} does not exist"),
+        (
+            lambda s: [1, 0] if s == "left" else [1, 0, 0],
+            r"the CPD of 'D' given S = right returns \[1, 0, 0\], expected 2 probabilities, one "
+            r"for "
+            r"each state \(left, right\)",
+        ),
+        (lambda s: {"left": 0.5}, r"given S = left sums to 0\.5, expected"),
+        (lambda s: {"left": 2.0, "right": -1.0}, "negative probability -1"),
+        (lambda s: {"left": np.nan, "right": 1.0}, r"the CPD of 'D'\[0, 0\] is nan, expected"),
+    ],
+)
+def test_what_is_no_distribution_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(InvalidModelError, match=message):
+        cpd(given)
+
+
+def test_the_row_that_is_wrong_is_named_by_the_values_of_all_parents() -> None:
+    rows = np.full((2, 3, 2), 0.5)
+    rows[1, 2] = [0.4, 0.5]
+    with pytest.raises(InvalidModelError, match=r"'D' given S = right, N = 2 sums to 0\.9, expect"):
+        cpd(rows, TWO_PARENTS)
+    with pytest.raises(InvalidModelError, match=r"the CPD of 'D' sums to 0\.9, expected"):
+        cpd([0.4, 0.5], [])
+
+
+def test_a_cpd_too_large_to_hold_is_refused_before_it_is_made() -> None:
+    def never(*_: Any) -> Any:
+        raise AssertionError
+
+    parents = [(f"P{i}", (0, 1)) for i in range(26)]
+    with pytest.raises(
+        InvalidModelError,
+        match=r"the CPD of 'D' would have 1\.34e\+08 entries, expected at most 6\.71e\+07; give it "
+        "fewer parents, or its parents fewer states",
+    ):
+        cpd(never, parents)
+    # More entries than an integer of 64 bits counts.
+    with pytest.raises(InvalidModelError, match=r"would have 3\.69e\+19 entries"):
+        cpd(never, [(f"P{i}", (0, 1)) for i in range(64)])

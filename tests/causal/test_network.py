@@ -1,0 +1,442 @@
+"""`CausalBayesianNetwork`: by hand, against the enumerated joint, and what it refuses."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import networkx
+import numpy as np
+import pytest
+from causal.models import many, network_of, random_model, seeds, some
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import causal_model as oracle
+
+from goalmeter._errors import GoalmeterError, InvalidModelError, InvalidParameterError
+from goalmeter.causal import CausalBayesianNetwork
+
+SIDE = ["left", "right"]
+# The paper's Example 1: the mouse goes for the cheese with probability 0.8.
+DOMAINS = {"S": SIDE, "D": SIDE, "T": ["cheese", "none"]}
+PARENTS = {"D": ["S"], "T": ["S", "D"]}
+CPDS: dict[str, Any] = {
+    "S": [0.5, 0.5],
+    "D": [[0.8, 0.2], [0.2, 0.8]],
+    "T": lambda s, d: "cheese" if s == d else "none",
+}
+
+
+def mouse(**cpds: Any) -> CausalBayesianNetwork:
+    return CausalBayesianNetwork(DOMAINS, PARENTS, {**CPDS, **cpds}, name="mouse")
+
+
+def coin(*states: Any) -> CausalBayesianNetwork:
+    """One variable with these states."""
+    return CausalBayesianNetwork({"X": states}, {}, {"X": [1.0] + [0.0] * (len(states) - 1)})
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_the_mouse_by_hand() -> None:
+    network = mouse()
+    # P(cheese) = 0.5 * 0.8 + 0.5 * 0.8.
+    np.testing.assert_allclose(network.marginal("T"), [0.8, 0.2], atol=1e-15)
+    # P(D = left, T) = P(left, left) and P(right, left).
+    np.testing.assert_allclose(network.marginal("D", "T"), [[0.4, 0.1], [0.4, 0.1]], atol=1e-15)
+    # Bayes: P(S = left | D = left) = 0.4 / (0.4 + 0.1).
+    np.testing.assert_allclose(network.marginal("S", given={"D": "left"}), [0.8, 0.2], atol=1e-15)
+    # Doing says nothing about causes.
+    np.testing.assert_allclose(network.do(D="left").marginal("S"), [0.5, 0.5], atol=1e-15)
+    np.testing.assert_allclose(network.do(D="left").marginal("T"), [0.5, 0.5], atol=1e-15)
+
+
+def test_the_graph_of_the_mouse() -> None:
+    network = mouse()
+    assert network.variables == ("S", "D", "T")
+    assert network.order == ("S", "D", "T")
+    assert network.edges() == [("S", "D"), ("S", "T"), ("D", "T")]
+    assert network.parents("T") == ("S", "D")
+    assert network.children("S") == ("D", "T")
+    assert network.ancestors("T") == {"S", "D"}
+    assert network.ancestors("D") == {"S"}
+    assert network.descendants("S") == {"D", "T"}
+    assert network.descendants("T") == frozenset()
+    # A set's own members count where one influences another.
+    assert network.ancestors("T", "D") == {"S", "D"}
+    assert network.domain("T") == ("cheese", "none")
+    assert network.size("T") == 2
+    assert network.cpd("T").tolist() == [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]
+
+
+def test_variables_are_shown_in_the_order_given_and_ordered_by_cause() -> None:
+    network = CausalBayesianNetwork(
+        {"T": [0, 1], "D": [0, 1]}, {"T": ["D"]}, {"D": [0.3, 0.7], "T": lambda d: d}
+    )
+    assert network.variables == ("T", "D")
+    assert network.order == ("D", "T")
+
+
+def test_a_changed_mechanism_changes_the_world_and_not_the_original() -> None:
+    network = mouse()
+    # The cheese now falls out of reach whatever the mouse does.
+    never = network.with_mechanism("T", lambda s, d: "none")
+    assert never.marginal("T").tolist() == [0, 1]
+    # A mouse that sees nothing and always goes left.
+    blind = network.with_mechanism("D", [1.0, 0.0], parents=[])
+    assert blind.parents("D") == ()
+    np.testing.assert_allclose(blind.marginal("T"), [0.5, 0.5])
+    both = network.with_mechanisms({"S": [1.0, 0.0], "D": [[0.1, 0.9], [0.0, 1.0]]})
+    np.testing.assert_allclose(both.marginal("T"), [0.1, 0.9], atol=1e-15)
+    np.testing.assert_allclose(network.marginal("T"), [0.8, 0.2], atol=1e-15)
+    assert blind.name == "mouse"
+
+
+def test_do_keeps_the_domain_and_cuts_the_causes() -> None:
+    done = mouse().do({"T": "none"}, S="right")
+    assert done.domain("T") == ("cheese", "none")
+    assert done.parents("T") == ()
+    assert done.cpd("T").tolist() == [0, 1]
+    assert done.cpd("S").tolist() == [0, 1]
+    assert done.parents("D") == ("S",)
+    assert done.edges() == [("S", "D")]
+
+
+# --- The enumerated joint -------------------------------------------------------------------------
+
+
+@given(seed=seeds)
+@many
+def test_the_marginal_of_everything_is_the_joint(seed: int) -> None:
+    model = random_model(seed)
+    network = network_of(model)
+    np.testing.assert_allclose(
+        network.marginal(*model.sizes), oracle.joint(model), atol=1e-14, rtol=0
+    )
+
+
+@given(seed=seeds, data=st.data())
+@many
+def test_marginals_and_conditionals_are_those_of_the_joint(seed: int, data: Any) -> None:
+    model = random_model(seed)
+    network = network_of(model)
+    names = data.draw(st.permutations(list(model.sizes)))
+    asked = names[: data.draw(st.integers(1, len(names)))]
+    seen = names[len(asked) :][: data.draw(st.integers(0, 3))]
+    evidence = {x: data.draw(st.integers(0, model.sizes[x] - 1)) for x in seen}
+    table = oracle.probability_table(model)
+    try:
+        expected = oracle.marginal(model, table, asked, evidence)
+    except ValueError:
+        with pytest.raises(InvalidParameterError, match="has probability 0, expected one that can"):
+            network.marginal(*asked, given=evidence)
+        return
+    np.testing.assert_allclose(network.marginal(*asked, given=evidence), expected, atol=1e-12)
+
+
+@given(seed=seeds, data=st.data())
+@many
+def test_do_is_the_truncated_factorisation(seed: int, data: Any) -> None:
+    model = random_model(seed, most=5)
+    names = data.draw(st.permutations(list(model.sizes)))
+    settings = {
+        x: data.draw(st.integers(0, model.sizes[x] - 1))
+        for x in names[: data.draw(st.integers(0, 3))]
+    }
+    done = network_of(model).do(settings)
+    np.testing.assert_allclose(
+        done.marginal(*model.sizes), oracle.truncated(model, settings), atol=1e-14
+    )
+
+
+@given(seed=seeds)
+@some
+def test_relations_are_those_of_the_graph(seed: int) -> None:
+    model = random_model(seed, most=7)
+    network = network_of(model)
+    graph = networkx.DiGraph(network.edges())
+    graph.add_nodes_from(model.sizes)
+    for x in model.sizes:
+        assert network.descendants(x) == oracle.descendants(model.parents, x)
+        assert network.descendants(x) == networkx.descendants(graph, x)
+        assert network.ancestors(x) == networkx.ancestors(graph, x)
+    place = {x: i for i, x in enumerate(network.order)}
+    assert sorted(place) == sorted(network.variables)
+    assert all(place[cause] < place[effect] for cause, effect in network.edges())
+
+
+@given(seed=seeds)
+@some
+def test_samples_have_the_frequencies_of_the_joint(seed: int) -> None:
+    model = random_model(seed, most=4)
+    n = 4000
+    drawn = network_of(model).sample(n, np.random.default_rng(seed))
+    table = oracle.joint(model)
+    counts = np.zeros(table.shape)
+    np.add.at(counts, tuple(np.array(drawn[x]) for x in model.sizes), 1)
+    assert counts.sum() == n
+    # Nothing impossible, and everything within 5 standard errors (of 81 cells, 30 times: the
+    # chance that a fair sampler strays this far is below 1 in 700).
+    assert (counts[table == 0] == 0).all()
+    error = np.sqrt(table * (1 - table) / n)
+    assert (np.abs(counts / n - table) <= 5 * error + 1 / n).all()
+
+
+def test_samples_are_states_of_the_domains_and_seeded() -> None:
+    network = mouse()
+    one = network.sample(50, np.random.default_rng(3))
+    assert list(one) == ["S", "D", "T"]
+    assert all(
+        t == ("cheese" if s == d else "none")
+        for s, d, t in zip(one["S"], one["D"], one["T"], strict=True)
+    )
+    assert one == network.sample(50, np.random.default_rng(3))
+    assert one != network.sample(50, np.random.default_rng(4))
+
+
+@pytest.mark.parametrize("row", [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+def test_certain_states_are_always_drawn(row: list[float]) -> None:
+    class Extreme:
+        """Draws the smallest and the largest numbers that a generator can."""
+
+        def random(self, shape: tuple[int, int]) -> Any:
+            return np.where(np.arange(shape[0]) % 2, np.nextafter(1.0, 0.0), 0.0)[:, None]
+
+    network = CausalBayesianNetwork({"X": [0, 1, 2]}, {}, {"X": row})
+    rng: Any = Extreme()
+    assert set(network.sample(10, rng)["X"]) == {int(np.argmax(row))}
+
+
+def test_probabilities_that_do_not_quite_add_up_leave_no_state_outside() -> None:
+    class Largest:
+        def random(self, shape: tuple[int, int]) -> Any:
+            return np.full(shape, np.nextafter(1.0, 0.0))
+
+    # 0.1 ten times adds up to less than 1.
+    network = CausalBayesianNetwork({"X": range(10)}, {}, {"X": [0.1] * 10})
+    rng: Any = Largest()
+    assert network.sample(2, rng)["X"] == [9, 9]
+
+
+# --- States ---------------------------------------------------------------------------------------
+
+
+def test_text_stands_for_a_number_and_nothing_for_its_look_alike() -> None:
+    assert coin(0, 1).index("X", "1") == 1
+    assert coin(0, 1).index("X", 1.0) == 1
+    assert coin(0, 1).index("X", np.int64(1)) == 1
+    assert coin(0.5, 1.5).index("X", "1.5") == 1
+    assert coin(False, True).index("X", True) == 1
+    assert coin(False, True).index("X", "True") == 1
+    assert coin("1", "0").index("X", 1) == 0
+    with pytest.raises(InvalidParameterError, match="state of 'X': True does not exist"):
+        coin(0, 1).index("X", True)
+    with pytest.raises(InvalidParameterError, match="state of 'X': 1 does not exist"):
+        coin(False, True).index("X", 1)
+
+
+def test_numpy_states_are_plain_values() -> None:
+    network = CausalBayesianNetwork(
+        {"X": np.arange(3), "Y": np.array(["a", "b"])}, {}, {"X": [0, 1, 0], "Y": [0, 1]}
+    )
+    assert network.domain("X") == (0, 1, 2)
+    assert [type(value) for value in (*network.domain("X"), *network.domain("Y"))] == [
+        int,
+        int,
+        int,
+        str,
+        str,
+    ]
+    assert network.sample(1, np.random.default_rng(0)) == {"X": [1], "Y": ["b"]}
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (({}, {}, {}), "the model has no variables, expected at least one"),
+        (({3: [0]}, {}, {3: [1]}), "a variable is named 3, expected a text"),
+        (({" ": [0]}, {}, {" ": [1]}), "a variable is named ' ', expected a text"),
+        (
+            ({"S": "yes"}, {}, {"S": [1]}),
+            r"the domain of 'S' is 'yes', expected a list of its states, such as \['yes', 'no'\]",
+        ),
+        (({"S": 2}, {}, {"S": [1]}), "the domain of 'S' is 2, expected a list of its states"),
+        (
+            ({"S": []}, {}, {"S": []}),
+            "the domain of 'S' has no states, expected one or more, all different in print",
+        ),
+        (
+            ({"S": ["a", "b", "a"]}, {}, {"S": [1, 0, 0]}),
+            "the domain of 'S' has two states that read 'a'",
+        ),
+        (({"S": [1, "1"]}, {}, {"S": [1, 0]}), "the domain of 'S' has two states that read '1'"),
+        (
+            ({"S": [None, 1]}, {}, {"S": [1, 0]}),
+            "the domain of 'S' has the state None, expected text, numbers or booleans",
+        ),
+        (({"S": [float("nan")]}, {}, {"S": [1]}), "the domain of 'S' has the state nan"),
+        (
+            (DOMAINS, {"D": "S"}, CPDS),
+            r"the parents of 'D' are 'S', expected a list of names such as \['S'\]",
+        ),
+        (
+            (DOMAINS, {"T": ["S", "S"]}, CPDS),
+            r"the parents of 'T' are \('S', 'S'\), expected each one once",
+        ),
+        (
+            ({"Smell": SIDE, "D": SIDE}, {"D": ["smel"]}, {}),
+            "parents of 'D': the variable 'smel' does not exist, expected one of Smell, D; did you "
+            "mean 'Smell'?",
+        ),
+        (
+            (DOMAINS, {"Tt": ["S"]}, CPDS),
+            "parents: variable 'Tt' does not exist, expected one of S, D, T; did you mean 'T'?",
+        ),
+        (
+            (DOMAINS, PARENTS, {**CPDS, "X": [1]}),
+            "cpds: variable 'X' does not exist, expected one of S, D, T$",
+        ),
+        (
+            (DOMAINS, {**PARENTS, "S": ["T"]}, CPDS),
+            r"the arrows form a cycle \((S|D|T) -> .* -> .*\), expected a directed acyclic graph; "
+            "leave one of them out, or give the later variable a copy for each time step",
+        ),
+        (
+            (DOMAINS, {"S": ["S"]}, CPDS),
+            r"the arrows form a cycle \(S -> S\)",
+        ),
+        (
+            (DOMAINS, PARENTS, {"S": [0.5, 0.5], "T": CPDS["T"]}),
+            "D has no CPD, expected one for each variable; a decision whose policy is not known "
+            "belongs in an InfluenceDiagram",
+        ),
+        ((DOMAINS, PARENTS, {"S": [0.5, 0.5]}), "D, T have no CPD"),
+    ],
+)
+def test_models_that_make_no_sense_are_refused(arguments: Any, message: str) -> None:
+    with pytest.raises(InvalidModelError, match=message):
+        CausalBayesianNetwork(*arguments)
+
+
+def test_the_cycle_is_named_along_its_arrows() -> None:
+    names = "ABCD"
+    domains = {x: [0, 1] for x in names}
+    with pytest.raises(InvalidModelError) as caught:
+        # A -> B -> C -> B; D hangs on.
+        CausalBayesianNetwork(domains, {"B": ["A", "C"], "C": ["B"], "D": ["C"]}, {})
+    assert any(f"({circle})" in str(caught.value) for circle in ("B -> C -> B", "C -> B -> C"))
+    with pytest.raises(InvalidModelError) as caught:
+        CausalBayesianNetwork(domains, {"A": ["C"], "B": ["A"], "C": ["B"]}, {})
+    circles = ("A -> B -> C -> A", "B -> C -> A -> B", "C -> A -> B -> C")
+    assert any(f"({circle})" in str(caught.value) for circle in circles)
+
+
+def test_a_change_that_closes_a_circle_is_refused() -> None:
+    with pytest.raises(InvalidModelError, match="the arrows form a cycle"):
+        mouse().with_mechanism("S", [[0.5, 0.5], [0.5, 0.5]], parents=["T"])
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (
+            lambda n: n.marginal("t"),
+            "variable 't' does not exist, expected one of S, D, T; did you mean 'T'?",
+        ),
+        (lambda n: n.domain("Q"), "variable 'Q' does not exist, expected one of S, D, T$"),
+        (lambda n: n.size("Q"), "variable 'Q' does not exist"),
+        (lambda n: n.parents("Q"), "variable 'Q' does not exist"),
+        (lambda n: n.children("Q"), "variable 'Q' does not exist"),
+        (lambda n: n.cpd("Q"), "variable 'Q' does not exist"),
+        (lambda n: n.ancestors("T", "Q"), "variable 'Q' does not exist"),
+        (lambda n: n.descendants("Q"), "variable 'Q' does not exist"),
+        (lambda n: n.index("Q", 0), "variable 'Q' does not exist"),
+        (lambda n: n.with_mechanism("Q", [1]), "variable 'Q' does not exist"),
+        (lambda n: n.with_mechanisms({"Q": [1]}), "variable 'Q' does not exist"),
+        (lambda n: n.do(Q="left"), "do: variable 'Q' does not exist"),
+        (
+            lambda n: n.do(S="lefft"),
+            "state of 'S': 'lefft' does not exist, expected one of left, right; did you mean "
+            "'left'",
+        ),
+        (lambda n: n.marginal("T", given={"S": "up"}), "state of 'S': 'up' does not exist"),
+        (lambda n: n.marginal("T", given={"Q": "up"}), "variable 'Q' does not exist"),
+        (
+            lambda n: n.marginal(),
+            "marginal of nothing given nothing, expected at least one variable, and each of them",
+        ),
+        (lambda n: n.marginal("S", "S"), "marginal of S, S given nothing"),
+        (lambda n: n.marginal("S", given={"S": "left"}), "marginal of S given S, expected"),
+        (
+            lambda n: n.marginal("S", given={"D": "left", "S": "right", "T": "cheese"}),
+            "marginal of S given D, S, T",
+        ),
+        (
+            lambda n: n.do(D="left").marginal("S", given={"D": "right"}),
+            "the observation D = right has probability 0, expected one that can happen",
+        ),
+        (
+            lambda n: n.is_d_separated("S", ["D"]),
+            r"variables are 'S', expected a list of names such as \['S'\]",
+        ),
+        (lambda n: n.is_d_separated(["S"], ["D"], ["Q"]), "variable 'Q' does not exist"),
+        (lambda n: n.sample(0, np.random.default_rng()), "n is 0, expected a whole number of at"),
+        (lambda n: n.sample(2.5, np.random.default_rng()), r"n is 2\.5, expected a whole number"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(ask: Any, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        ask(mouse())
+
+
+def test_long_lists_of_names_are_cut() -> None:
+    many_names = {f"X{i}": [0, 1] for i in range(20)}
+    network = CausalBayesianNetwork(many_names, {}, {key: [0.5, 0.5] for key in many_names})
+    with pytest.raises(InvalidParameterError) as caught:
+        network.domain("x19")
+    assert str(caught.value) == (
+        "variable 'x19' does not exist, expected one of X0, X1, X2, X3, X4, X5, X6, X7 and 12 "
+        "more; did you mean 'X19'?"
+    )
+
+
+def test_errors_are_value_errors_of_the_library() -> None:
+    with pytest.raises(GoalmeterError):
+        CausalBayesianNetwork({}, {}, {})
+    with pytest.raises(ValueError):
+        mouse().domain("Q")
+
+
+# --- Immutable ------------------------------------------------------------------------------------
+
+
+def test_nothing_about_a_network_can_be_changed() -> None:
+    network = mouse()
+    with pytest.raises(
+        AttributeError, match=r"immutable, so 'name' cannot be set; .* do\(\.\.\.\)"
+    ):
+        network.name = "other"  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        network.cpd("D")[0, 0] = 1.0
+    with pytest.raises(TypeError, match=r"not pickled; write it with to_bif\(path\)"):
+        pickle.dumps(network)
+
+
+def test_arguments_are_copied_and_left_as_they_were() -> None:
+    row = np.array([0.5, 0.5])
+    domains, parents, cpds = {"S": ["a", "b"]}, {"S": []}, {"S": row}
+    network = CausalBayesianNetwork(domains, parents, cpds)
+    row[:] = [1.0, 0.0]
+    domains["S"].append("c")
+    assert network.cpd("S").tolist() == [0.5, 0.5]
+    assert network.domain("S") == ("a", "b")
+    assert row.flags.writeable
+
+
+def test_a_network_reads_as_what_it_is() -> None:
+    assert repr(mouse()) == "CausalBayesianNetwork(mouse: 3 variables, 3 arrows)"
+    assert repr(coin(0, 1)) == "CausalBayesianNetwork(1 variables, 0 arrows)"

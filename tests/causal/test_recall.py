@@ -1,0 +1,168 @@
+"""Recall: which decisions rely on which, by hand and by Koller and Milch's definition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from causal.models import many, network_of, random_team, seeds
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import causal_model as oracle
+from oracles import random_diagrams as diagrams
+
+from goalmeter.causal import CausalBayesianNetwork
+from goalmeter.causal.recall import Recall, recall_of
+
+
+def graph(**parents: str) -> CausalBayesianNetwork:
+    """Bits with these parents, each a text of their names."""
+    arrows = {x: tuple(names.split()) for x, names in parents.items()}
+    uniform = {x: np.full([2] * (len(names) + 1), 0.5) for x, names in arrows.items()}
+    return CausalBayesianNetwork({key: [0, 1] for key in arrows}, arrows, uniform)
+
+
+def recall(network: CausalBayesianNetwork, decisions: str, *scopes: str) -> Recall:
+    return recall_of(network, decisions.split(), [scope.split() for scope in scopes])
+
+
+def assert_circle(found: Recall) -> None:
+    """Each decision of the circle relies on the next, the last on the first; each once."""
+    assert len(set(found.circle)) == len(found.circle)
+    for one, other in pairwise([*found.circle, *found.circle[:1]]):
+        assert other in found.reliance[one]
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_the_mouse_has_one_decision() -> None:
+    mouse = graph(S="", D="S", T="S D")
+    assert recall(mouse, "D", "T") == Recall("single", ("D",), {"D": ()}, ())
+    assert recall(mouse, "D", "S T").kind == "single"
+    assert recall(mouse, "D", "S") == Recall("none", (), {}, ())
+    # A utility of what the decision itself is.
+    assert recall(mouse, "D", "D").kind == "single"
+    assert recall(mouse, "D").kind == "none"
+
+
+MDP = graph(S1="", D1="S1", S2="S1 D1", D2="S2", S3="S2 D2", D3="S3")
+
+
+def test_states_that_are_seen_are_sufficient() -> None:
+    found = recall(MDP, "D1 D2 D3", "S3")
+    assert found.kind == "sufficient"
+    # D3 comes after the last state that counts.
+    assert found.decisions == ("D1", "D2")
+    assert found.reliance == {"D1": ("D2",), "D2": ()}
+    assert recall(MDP, "D1 D2 D3", "S2", "S3").kind == "sufficient"
+    assert recall(MDP, "D1 D2 D3", "S2").kind == "single"
+    # Rewards of a state and the action in it: every decision counts.
+    timed = recall(MDP, "D3 D2 D1", "S1 D1", "S2 D2", "S3 D3")
+    assert timed.decisions == ("D1", "D2", "D3")
+    assert timed.reliance == {"D1": ("D2", "D3"), "D2": ("D3",), "D3": ()}
+
+
+def test_a_smell_is_not_a_state() -> None:
+    # Figure 2 of the paper: D2 has forgotten what D1 smelled and did.
+    pomdp = graph(S1="", O1="S1", D1="O1", S2="S1 D1", O2="S2", D2="O2", S3="S2 D2", U3="S3")
+    found = recall(pomdp, "D1 D2", "U3")
+    assert found.kind == "insufficient"
+    assert found.decisions == ("D1", "D2")
+    assert found.reliance == {"D1": ("D2",), "D2": ("D1",)}
+    assert sorted(found.circle) == ["D1", "D2"]
+    assert recall(pomdp, "D1 D2", "S2") == Recall("single", ("D1",), {"D1": ()}, ())
+    assert recall(pomdp, "D2", "U3").kind == "single"
+    # Remembering mends it.
+    remembers = pomdp.with_mechanism("D2", np.full((2, 2, 2, 2), 0.5), ["O1", "D1", "O2"])
+    assert recall(remembers, "D1 D2", "U3").kind == "sufficient"
+
+
+def test_branches_are_sufficient_until_a_target_joins_them() -> None:
+    tree = graph(S="", D0="S", X="S D0", D1="X", D2="X", Y1="D1 X", Y2="X D2")
+    apart = recall(tree, "D0 D1 D2", "Y1", "Y2")
+    assert apart.kind == "sufficient"
+    assert apart.reliance == {"D0": ("D1", "D2"), "D1": (), "D2": ()}
+    together = recall(tree, "D0 D1 D2", "Y1 Y2")
+    assert together.kind == "insufficient"
+    assert together.reliance["D1"] == ("D2",)
+    assert set(together.circle) == {"D1", "D2"}
+
+
+def test_a_decision_that_influences_nothing_that_counts_is_left_out() -> None:
+    side = graph(S="", D="S", E="S", T="D", Z="E")
+    assert recall(side, "D E", "T") == Recall("single", ("D",), {"D": ()}, ())
+    assert recall(side, "D E", "T", "Z").kind == "sufficient"
+    assert recall(side, "D E", "T Z").kind == "insufficient"
+
+
+def test_a_circle_of_three_is_named_in_the_order_of_reliance() -> None:
+    # Each utility joins two neighbours; D1 relies on both, and so does every other.
+    ring = graph(D1="", D2="", D3="", A="D1 D2", B="D2 D3", C="D3 D1")
+    found = recall(ring, "D1 D2 D3", "A", "B", "C")
+    assert found.kind == "insufficient"
+    assert_circle(found)
+    # With the third decision fixed to its policy, the other two are left.
+    assert recall(ring, "D1 D2", "A").reliance == {"D1": ("D2",), "D2": ("D1",)}
+
+
+def test_what_is_seen_of_the_other_is_enough() -> None:
+    # D2 sees D1: D1 relies on D2, not the other way.
+    assert recall(graph(D1="", D2="D1", T="D1 D2"), "D1 D2", "T").reliance == {
+        "D1": ("D2",),
+        "D2": (),
+    }
+
+
+# --- The definition -------------------------------------------------------------------------------
+
+
+def groups(model: oracle.Model) -> list[tuple[str, ...]]:
+    return diagrams.groups_of(model)
+
+
+def assert_as_defined(model: oracle.Model, scopes: Sequence[Sequence[str]]) -> None:
+    found = recall_of(network_of(model), model.decisions, scopes)
+    sufficient = oracle.has_sufficient_recall(model.parents, model.decisions, scopes)
+    assert (found.kind != "insufficient") == sufficient
+    acting = {
+        d
+        for d in model.decisions
+        if any((oracle.descendants(model.parents, d) | {d}) & set(scope) for scope in scopes)
+    }
+    assert set(found.decisions) == acting
+    assert found.kind == "none" if not acting else found.kind != "none"
+    assert (found.kind == "single") == (len(acting) == 1)
+    for d in acting:
+        assert set(found.reliance[d]) == {
+            other
+            for other in model.decisions
+            if other != d and oracle.relies_on(model.parents, d, other, scopes)
+        }
+    assert_circle(found)
+
+
+@pytest.mark.parametrize("family", [*diagrams.SUFFICIENT, *diagrams.INSUFFICIENT])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_families_are_what_they_are_made_to_be(family: Any, seed: int) -> None:
+    model = family(np.random.default_rng(seed))
+    assert_as_defined(model, groups(model))
+    insufficient = recall_of(network_of(model), model.decisions, groups(model)).kind
+    assert (insufficient == "insufficient") == (family in diagrams.INSUFFICIENT)
+    # Towards each variable by itself, and towards all at once.
+    for x in model.sizes:
+        assert_as_defined(model, [[x]])
+    assert_as_defined(model, [[x for x in model.sizes if x not in model.decisions]])
+
+
+@given(seed=seeds, data=st.data())
+@many
+def test_any_diagram_is_what_the_definition_says(seed: int, data: Any) -> None:
+    model = random_team(seed, most=7)
+    assert_as_defined(model, groups(model))
+    names = st.sampled_from(list(model.sizes))
+    scopes = data.draw(st.lists(st.lists(names, min_size=1, max_size=3, unique=True), max_size=3))
+    assert_as_defined(model, scopes)

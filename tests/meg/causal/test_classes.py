@@ -1,0 +1,382 @@
+"""MEG towards classes of utilities: lists, weighted sums of features, torch modules."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from causal.models import network_of
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from meg.causal.instances import CHEESE, built, few, mouse, seeds, solvable, some
+from oracles import causal_meg as oracle
+from oracles import random_diagrams as diagrams
+from oracles.causal_model import Model, has_sufficient_recall
+from tabular.worlds import random_world
+
+from goalmeter import meg
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError, MissingExtraError
+from goalmeter.causal import unroll
+from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy
+
+MEG_08 = 0.19274475702175753  # log 2 + 0.8 log 0.8 + 0.2 log 0.2
+LEFT = {"D": {"left": 1, "right": 0}}
+
+
+def indicators(model: Model, group: tuple[str, ...]) -> list[Any]:
+    """One feature for each joint state of some variables."""
+    sizes = [model.sizes[x] for x in group]
+    rows = np.eye(int(np.prod(sizes)))
+    return [(group, row.reshape(sizes)) for row in rows]
+
+
+# --- A finite list --------------------------------------------------------------------------------
+
+
+def test_the_best_of_a_list_by_hand() -> None:
+    result = meg.causal_class(mouse(), ["D"], utilities=[LEFT, CHEESE, {"S": [1, 2]}])
+    assert result.value == pytest.approx(MEG_08, abs=1e-15)
+    assert result.rationality == pytest.approx(np.log(2))
+    assert result.target == "the best of 3 given utilities"
+    assert result.notes[0] == (
+        "the best is utility 1, counted from 0; nats of each: 0, 0.192745, 0"
+    )
+    assert result.certified
+    # Reversed and in another unit it is the same goal.
+    worse = meg.causal_class(mouse(), ["D"], utilities=[{"T": [-3, 5]}])
+    assert worse.value == pytest.approx(MEG_08, abs=1e-14)
+    assert worse.rationality == pytest.approx(-np.log(2) / 4)
+    # A list without any influence.
+    none = meg.causal_class(mouse(), ["D"], utilities=[{"S": [1, 2]}])
+    assert none.value == 0.0
+    assert "S is not downstream" in none.notes[1]
+
+
+@given(model=solvable, seed=seeds)
+@few
+def test_the_best_of_a_list_is_the_largest_of_all(model: Model, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    drawn = [
+        [(scope, rng.normal(size=values.shape)) for scope, values in model.factors]
+        for _ in range(2)
+    ]
+    result = meg.causal_class(network_of(model), model.decisions, utilities=drawn)
+    each = [oracle.known_utility_meg(model, factors)[0] for factors in drawn]
+    assert result.value == pytest.approx(max(each), abs=1e-8)
+    assert result.upper_bound == pytest.approx(max(each), abs=1e-8)
+    if abs(each[0] - each[1]) > 1e-6:
+        assert f"the best is utility {int(np.argmax(each))}, counted" in result.notes[0]
+
+
+# --- A linear class -------------------------------------------------------------------------------
+
+
+def test_one_feature_is_a_known_utility() -> None:
+    result = meg.causal_class(mouse(), ["D"], features=[CHEESE])
+    known = meg.causal_utility(mouse(), ["D"], CHEESE)
+    assert result.value == pytest.approx(known.value, abs=1e-12)
+    assert result.rationality == pytest.approx(known.rationality, rel=1e-6)
+    assert result.utility is not None
+    np.testing.assert_allclose(result.utility, [1.0])
+    assert result.certified
+    # A mouse that avoids the cheese has the weight -1, at a positive rationality.
+    avoids = meg.causal_class(mouse(0.2), ["D"], features=[CHEESE])
+    assert avoids.utility is not None
+    np.testing.assert_allclose(avoids.utility, [-1.0])
+    assert avoids.rationality == pytest.approx(np.log(2), rel=1e-6)
+
+
+def test_two_features_by_hand() -> None:
+    # The mouse goes to the cheese with 0.8 when it is left, with 0.4 when it is right. Cheese and
+    # left together say it exactly: beta (2 c + l) = log 4 and beta (2 c - l) = log(2/3).
+    model = mouse().with_mechanism("D", [[0.8, 0.2], [0.6, 0.4]])
+    result = meg.causal_class(model, ["D"], features=[CHEESE, LEFT])
+    assert result.value == pytest.approx(result.ceiling, abs=1e-10)
+    cheese, left = np.log(4 * 2 / 3) / 4, np.log(4 * 3 / 2) / 2
+    assert result.rationality == pytest.approx(left, rel=1e-5)
+    assert result.utility is not None
+    np.testing.assert_allclose(result.utility, [cheese / left, 1.0], rtol=1e-5)
+    assert result.target == "some utility linear in 2 features over T, D"
+    assert result.targets == ("T", "D")
+
+
+def test_a_certain_mouse_needs_weights_without_end() -> None:
+    result = meg.causal_class(mouse(1.0), ["D"], features=[CHEESE, LEFT])
+    assert result.value == pytest.approx(np.log(2), abs=1e-12)
+    assert result.rationality == np.inf
+    assert result.utility is not None
+    assert result.utility[0] == pytest.approx(1.0)
+
+
+@given(model=solvable)
+@some
+def test_sums_of_utilities_are_the_literal_optimum(model: Model) -> None:
+    # The class of all sums of one utility for each group that the model's own utility reads.
+    groups = diagrams.groups_of(model)
+    features = [feature for group in groups for feature in indicators(model, group)]
+    result = meg.causal_class(network_of(model), model.decisions, features=features)
+    optimiser = oracle.targets_meg(model, groups, starts=1)
+    assert optimiser.value <= result.value + 1e-8
+    assert result.value <= optimiser.value + (2e-6 if np.isinf(result.rationality) else 1e-8)
+    assert result.certified
+    if np.isfinite(result.rationality) and result.recall != "none":
+        assert result.utility is not None
+        weights = result.rationality * np.nan_to_num(result.utility)
+        factors = oracle.factors_of(model, groups, weights)
+        policy = oracle.soft_optimal_policy(model, 1.0, factors)
+        assert oracle.evidence(model, policy) == pytest.approx(result.value, abs=1e-7)
+
+
+@given(model=solvable)
+@few
+def test_an_indicator_of_each_outcome_is_all_utilities(model: Model) -> None:
+    targets = model.factors[0][0]
+    assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
+    network = network_of(model)
+    features = indicators(model, targets)
+    one = meg.causal_class(network, model.decisions, features=features)
+    other = meg.targets(network, model.decisions, targets)
+    assert one.value == pytest.approx(other.value, abs=1e-8)
+    assert one.maximum == pytest.approx(other.maximum, abs=1e-10)
+
+
+def test_a_feature_may_have_several_factors() -> None:
+    # One weight for what two decisions get is one utility; a weight for each can only say more.
+    model = built(diagrams.branches, 1, "random")
+    network = network_of(model)
+    shared = [list(model.factors)]
+    one = meg.causal_class(network, model.decisions, features=shared)
+    known = meg.causal_utility(network, model.decisions, list(model.factors))
+    assert one.value == pytest.approx(known.value, abs=1e-10)
+    apart = meg.causal_class(network, model.decisions, features=list(model.factors))
+    assert apart.value >= one.value - 1e-10
+
+
+# --- MDPs -----------------------------------------------------------------------------------------
+
+
+def state_features(mdp: TabularMDP) -> list[Any]:
+    """For each state, how often it is occupied: one factor a step, discounted."""
+    assert mdp.horizon is not None
+    return [
+        [{"variables": [f"S{t + 1}"], "values": mdp.discount**t * row} for t in range(mdp.horizon)]
+        for row in np.eye(mdp.n_states)
+    ]
+
+
+@given(seed=seeds, horizon=st.integers(1, 4), discount=st.sampled_from([1.0, 0.75]))
+@few
+def test_an_unrolled_mdp_has_the_same_unknown_meg(seed: int, horizon: int, discount: float) -> None:
+    world = random_world(seed, n_states=3, n_actions=2, horizon=horizon, discount=discount)
+    policy = world.policy if seed % 3 else np.eye(2)[world.policy.argmax(axis=-1)]
+    expected = meg.unknown_utility(world.mdp(), policy)
+    result = meg.causal_class(unroll(world.mdp(), policy), features=state_features(world.mdp()))
+    assert result.value == pytest.approx(expected.value, abs=1e-9)
+    assert result.upper_bound == pytest.approx(result.value, abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_cliff_world_unrolled(epsilon: float) -> None:
+    mdp = cliff_world(goal_length=2)
+    policy: Any = optimal_policy(mdp)
+    if epsilon:
+        policy = epsilon_greedy(policy, epsilon)
+    expected = meg.unknown_utility(mdp, policy)
+    result = meg.causal_class(unroll(mdp, policy), features=state_features(mdp))
+    assert result.value == pytest.approx(expected.value, abs=1e-9)
+
+
+# --- A torch module -------------------------------------------------------------------------------
+
+
+def test_a_network_is_a_lower_bound_beside_the_certified_one() -> None:
+    pytest.importorskip("torch")
+    model = built(diagrams.perfect_recall, 1, "random")
+    network, targets = network_of(model), model.factors[0][0]
+    best = meg.targets(network, model.decisions, targets)
+    heard: list[tuple[int, int, float]] = []
+    result = meg.causal_class(
+        network,
+        model.decisions,
+        network=True,
+        targets=targets,
+        seeds=range(2),
+        iterations=15,
+        progress=lambda *row: heard.append(row),
+    )
+    assert 0 < result.value <= best.value + 1e-9
+    assert result.upper_bound == pytest.approx(best.upper_bound, abs=1e-9)
+    # A hidden layer can say everything about a handful of outcomes.
+    assert result.value > 0.98 * best.value
+    assert result.method == "Algorithm 2, the best of 2 seeded restarts"
+    assert result.notes[0].startswith("a lower bound: the problem is not convex")
+    assert result.notes[1].startswith("over 2 seeds: ")
+    assert "computed by a network with one hidden layer of" in result.target
+    assert {restart for restart, _, _ in heard} == {0, 1}
+    assert result.goal is not None
+    assert result.goal.variables == targets
+
+
+def test_a_linear_module_reaches_the_optimum() -> None:
+    torch = pytest.importorskip("torch")
+    result = meg.causal_class(
+        mouse(position=True),
+        ["D"],
+        network=torch.nn.Linear(2, 1),
+        targets=["M", "S"],
+        # Whether mouse and cheese are on one side, and a constant.
+        inputs=[[1, 1], [0, 1], [0, 1], [1, 1]],
+        seeds=[3],
+        iterations=50,
+    )
+    assert result.value == pytest.approx(MEG_08, abs=1e-9)
+    assert result.goal is not None
+    np.testing.assert_allclose(result.goal.values, [[1, -1], [-1, 1]], atol=1e-4)
+    assert result.rationality == pytest.approx(np.log(2), rel=1e-3)
+    assert "computed by a torch module" in result.target
+    # A module that cannot see where the cheese is has nothing to say.
+    blind = meg.causal_class(
+        mouse(position=True),
+        ["D"],
+        network=torch.nn.Linear(1, 1),
+        targets=["M", "S"],
+        inputs=[[1], [1], [-1], [-1]],
+        seeds=[3],
+        iterations=5,
+    )
+    assert blind.value == pytest.approx(0.0, abs=1e-9)
+    assert blind.upper_bound == pytest.approx(MEG_08, abs=1e-6)
+
+
+def test_the_same_seeds_give_the_same_network() -> None:
+    torch = pytest.importorskip("torch")
+
+    def value() -> float:
+        return meg.causal_class(
+            mouse(), ["D"], network=True, targets=["T"], seeds=[5], iterations=3
+        ).value
+
+    torch.manual_seed(1)
+    one = value()
+    torch.manual_seed(2)
+    assert value() == one
+
+
+def test_a_network_of_what_nobody_influences_is_nothing() -> None:
+    result = meg.causal_class(mouse(), ["D"], network=True, targets=["S"])
+    assert (result.value, result.recall) == (0.0, "none")
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        {},
+        {"network": False},
+        {"utilities": [CHEESE], "features": [CHEESE]},
+        {"utilities": [CHEESE], "network": True},
+        {"features": [CHEESE], "network": True, "targets": ["T"]},
+    ],
+)
+def test_exactly_one_class_is_asked_for(classes: Any) -> None:
+    with pytest.raises(
+        InvalidParameterError,
+        match=r"expected exactly one of utilities \(a list\), features \(a linear class\) and "
+        r"network \(a torch module\); for all utilities over some variables use "
+        r"goalmeter\.meg\.targets",
+    ):
+        meg.causal_class(mouse(), ["D"], **classes)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"utilities": []}, InvalidParameterError, "utilities is empty, expected at least one"),
+        ({"features": []}, InvalidParameterError, "features is empty, expected at least one"),
+        (
+            {"features": [{"U": [1]}]},
+            InvalidUtilityError,
+            "utility: variable 'U' does not exist, expected one of S, D, T",
+        ),
+        ({"utilities": [{"T": [1]}]}, InvalidUtilityError, "the utility over T has shape"),
+        ({"network": True}, InvalidParameterError, "targets are missing"),
+        ({"network": True, "targets": ["D"]}, InvalidParameterError, "'D' is one of the decis"),
+        (
+            {"network": True, "targets": ["T", "S"], "inputs": [[1], [2]]},
+            InvalidUtilityError,
+            r"inputs has shape \[2, 1\], expected \[4, F\]: features of each joint state of T, S, "
+            "the last one fastest",
+        ),
+        (
+            {"network": True, "targets": ["T"], "inputs": [1, 2]},
+            InvalidUtilityError,
+            r"inputs has shape \[2\], expected \[2, F\]",
+        ),
+        ({"network": True, "targets": ["T"], "seeds": []}, InvalidParameterError, "got 0 seeds"),
+    ],
+)
+def test_classes_that_make_no_sense_are_refused(options: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        meg.causal_class(mouse(), ["D"], **options)
+
+
+def test_a_module_of_another_shape_is_refused() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(
+        InvalidUtilityError,
+        match=r"the module returns shape \[2, 3\], expected \[2\] or \[2, 1\]: one utility for "
+        r"each",
+    ):
+        meg.causal_class(mouse(), ["D"], network=torch.nn.Linear(2, 3), targets=["T"])
+
+
+def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(
+        MissingExtraError, match=r"package 'torch', .* pip install 'goalmeter\[neural\]'"
+    ):
+        meg.causal_class(mouse(), ["D"], network=True, targets=["T"])
+
+
+@pytest.mark.parametrize("kind", ["features", "network"])
+def test_classes_are_refused_where_decisions_rely_on_each_other(kind: str) -> None:
+    model = built(diagrams.team, 0, "random")
+    (targets,) = diagrams.groups_of(model)
+    options: Any = (
+        {"features": indicators(model, targets)}
+        if kind == "features"
+        else {"network": True, "targets": targets}
+    )
+    with pytest.raises(
+        InvalidParameterError,
+        match=r"the decisions (D1, D2|D2, D1) rely on each other in a circle "
+        r"\(insufficient recall\), expected decisions that can be planned one after the other; "
+        "give a finite list of utilities instead, which are searched for one by one",
+    ):
+        meg.causal_class(network_of(model), model.decisions, **options)
+
+
+def test_states_of_targets_are_read_the_last_one_fastest() -> None:
+    torch = pytest.importorskip("torch")
+    seen: list[Any] = []
+
+    class Spy(torch.nn.Linear):  # type: ignore[misc, name-defined]
+        def forward(self, rows: Any) -> Any:
+            seen.append(rows.numpy().tolist())
+            return super().forward(rows)
+
+    meg.causal_class(
+        mouse(position=True),
+        ["D"],
+        network=Spy(4, 1),
+        targets=["M", "T"],
+        seeds=[0],
+        iterations=1,
+    )
+    expected = [[*m, *t] for m, t in itertools.product(np.eye(2).tolist(), repeat=2)]
+    assert seen[0] == expected

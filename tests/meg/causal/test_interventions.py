@@ -1,0 +1,256 @@
+"""One policy in changed worlds: its MEG there, and what its original goal still predicts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from causal.models import network_of
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from meg.causal.instances import (
+    CHEESE,
+    SIDE,
+    built,
+    done,
+    evidence_of,
+    few,
+    goal_weights,
+    mouse,
+    solvable,
+)
+from oracles import causal_meg as oracle
+from oracles import random_diagrams as diagrams
+from oracles.causal_model import Model, has_sufficient_recall
+
+from goalmeter import meg
+from goalmeter._errors import InvalidParameterError
+from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
+
+MEG_08 = 0.19274475702175753  # log 2 + 0.8 log 0.8 + 0.2 log 0.2
+
+
+def belled(to_cheese: float = 0.8) -> CausalBayesianNetwork:
+    """The bell B rings where the cheese S is. T: the mouse got the cheese; R: it got the bell."""
+    return CausalBayesianNetwork(
+        {"S": SIDE, "B": SIDE, "D": SIDE, "T": [0, 1], "R": [0, 1]},
+        {"B": ["S"], "D": ["S"], "T": ["S", "D"], "R": ["B", "D"]},
+        {
+            "S": [0.5, 0.5],
+            "B": lambda s: s,
+            "D": [[to_cheese, 1 - to_cheese], [1 - to_cheese, to_cheese]],
+            "T": lambda s, d: int(s == d),
+            "R": lambda b, d: int(b == d),
+        },
+    )
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_a_goal_that_predicts_under_the_shift() -> None:
+    found = meg.under_interventions(belled(), ["D"], [{"B": "left"}], targets=["T"])
+    assert [row.do for row in found.rows] == [{}, {"B": "left"}]
+    for row in found.rows:
+        assert row.result.value == pytest.approx(MEG_08, abs=1e-10)
+        assert row.transferred == pytest.approx(MEG_08, abs=1e-10)
+        assert row.refitted == pytest.approx(MEG_08, abs=1e-10)
+        assert row.gap == pytest.approx(0.0, abs=1e-9)
+    assert found.largest_gap == pytest.approx(0.0, abs=1e-9)
+    assert found.target == "some utility over T"
+
+
+def test_a_goal_that_only_went_along() -> None:
+    # Where the bell always rings left, the goal "go to the bell" predicts 0.8 for left, and the
+    # mouse goes left half of the time: log 2 + (log 0.8 + log 0.2) / 2 = -0.2231.
+    for goal in ({"targets": ["R"]}, {"utility": {"R": [0, 1]}}):
+        found = meg.under_interventions(belled(), ["D"], [{"B": "left"}], **goal)
+        before, after = found.rows
+        assert before.transferred == pytest.approx(MEG_08, abs=1e-10)
+        assert after.transferred == pytest.approx(np.log(2) + np.log(0.16) / 2, abs=1e-6)
+        assert after.result.value == pytest.approx(0.0, abs=1e-10)
+        assert after.refitted == pytest.approx(0.0, abs=1e-10)
+        assert found.largest_gap == after.gap == pytest.approx(-after.transferred, abs=1e-9)
+
+
+@pytest.mark.parametrize("goal", [{"targets": ["R"]}, {"utility": {"R": [0, 1]}}])
+def test_a_goal_at_infinite_rationality_may_be_ruled_out_altogether(goal: Any) -> None:
+    found = meg.under_interventions(belled(1.0), ["D"], [{"B": "left"}], **goal)
+    assert found.rows[0].result.rationality == np.inf
+    assert found.rows[0].transferred == pytest.approx(np.log(2), abs=1e-12)
+    assert found.rows[1].transferred == -np.inf
+    assert found.largest_gap == np.inf
+    shown = found.to_json()
+    assert shown["largest_gap"] == "inf"
+    assert shown["rows"][1]["transferred"] == "-inf"
+    assert json.loads(json.dumps(shown)) == shown
+    # Where it holds its own it is worth as much as here.
+    kept = meg.under_interventions(belled(1.0), ["D"], [{"S": "left"}], **goal)
+    assert kept.rows[1].transferred == pytest.approx(np.log(2), abs=1e-12)
+
+
+def test_a_goal_that_is_harder_to_see_is_refitted() -> None:
+    # In the changed world the cheese is caught half as often as it should be: E[U] is halved, and
+    # the same goal needs twice the rationality to explain the same mouse.
+    network = CausalBayesianNetwork(
+        {"W": ["dry", "wet"], "S": SIDE, "D": SIDE, "T": [0, 1]},
+        {"D": ["S"], "T": ["S", "D", "W"]},
+        {
+            "W": [1.0, 0.0],
+            "S": [0.5, 0.5],
+            "D": [[0.8, 0.2], [0.2, 0.8]],
+            "T": lambda s, d, w: int(s == d) if w == "dry" or s != d else [0.5, 0.5],
+        },
+    )
+    found = meg.under_interventions(network, ["D"], [{"W": "wet"}], utility={"T": [0, 1]})
+    wet = found.rows[1]
+    # At beta = log 4, wet: sigmoid(log(4) / 2) = 2/3.
+    expected = np.log(2) + 0.8 * np.log(2 / 3) + 0.2 * np.log(1 / 3)
+    assert wet.transferred == pytest.approx(expected, abs=1e-12)
+    assert wet.refitted == wet.result.value == pytest.approx(MEG_08, abs=1e-12)
+    assert wet.result.rationality == pytest.approx(2 * np.log(4), rel=1e-10)
+
+
+def test_without_influence_every_world_is_zero() -> None:
+    found = meg.under_interventions(belled(), ["D"], [{"B": "left"}], targets=["S"])
+    assert [(row.result.value, row.transferred, row.refitted) for row in found.rows] == [
+        (0.0, 0.0, 0.0),
+        (0.0, 0.0, 0.0),
+    ]
+    # ... and in a world where the outcome no longer depends on the agent.
+    cut = meg.under_interventions(belled(), ["D"], [{"T": 1}], targets=["T"])
+    assert cut.rows[1].result.recall == "none"
+    assert (cut.rows[1].transferred, cut.rows[1].refitted) == (0.0, 0.0)
+
+
+# --- The literal oracle ---------------------------------------------------------------------------
+
+
+def a_world(model: Model, data: Any) -> tuple[dict[str, int], Model]:
+    others = [x for x in model.sizes if x not in model.decisions]
+    x = data.draw(st.sampled_from(others))
+    settings = {x: data.draw(st.integers(0, model.sizes[x] - 1))}
+    return settings, done(model, settings)
+
+
+@given(model=solvable, data=st.data())
+@few
+def test_a_known_goal_is_planned_anew_in_every_world(model: Model, data: Any) -> None:
+    groups = diagrams.groups_of(model)
+    settings, changed = a_world(model, data)
+    assume(has_sufficient_recall(changed.parents, model.decisions, groups))
+    found = meg.under_interventions(
+        network_of(model), model.decisions, [settings], utility=list(model.factors)
+    )
+    before, after = found.rows
+    assert before.result.value == pytest.approx(oracle.known_utility_meg(model)[0], abs=1e-8)
+    assert before.transferred == pytest.approx(before.result.value, abs=1e-8)
+    value = oracle.known_utility_meg(changed)[0]
+    assert after.result.value == pytest.approx(value, abs=1e-8)
+    assert after.refitted == pytest.approx(value, abs=1e-8)
+    planned = oracle.soft_optimal_policy(changed, before.result.rationality)
+    expected = oracle.evidence(changed, planned)
+    assert after.transferred == pytest.approx(expected, abs=1e-8)
+    assert after.gap >= -1e-9
+
+
+@given(model=solvable, data=st.data())
+@few
+def test_a_fitted_goal_is_planned_anew_in_every_world(model: Model, data: Any) -> None:
+    targets = model.factors[0][0]
+    settings, changed = a_world(model, data)
+    for each in (model, changed):
+        assume(has_sufficient_recall(each.parents, model.decisions, [targets]))
+    found = meg.under_interventions(network_of(model), model.decisions, [settings], targets=targets)
+    before, after = found.rows
+    best = meg.targets(network_of(model), model.decisions, targets, do=settings)
+    assert after.result.value == pytest.approx(best.value, abs=1e-9)
+    assert before.transferred == pytest.approx(before.result.value, abs=1e-8)
+    assert after.gap >= -1e-8
+    assert after.refitted <= after.result.value + 1e-8
+    if before.result.goal is None or not np.isfinite(before.result.rationality):
+        return
+    # The goal as it is shown is the goal that is carried over.
+    weights = goal_weights(before.result)
+    expected = evidence_of(changed, targets, weights)
+    assert after.transferred == pytest.approx(expected, abs=1e-8)
+    refitted = oracle.known_utility_meg(changed, [(targets, weights)])[0]
+    assert after.refitted == pytest.approx(refitted, abs=1e-6)
+
+
+def test_a_diagram_brings_its_utility() -> None:
+    diagram = InfluenceDiagram.of(belled(), decisions=["D"], utilities={"U": (["R"], [0, 1])})
+    found = meg.under_interventions(diagram, interventions=[{"B": "left"}])
+    assert found.target == "the given utility over R"
+    assert found.rows[1].transferred == pytest.approx(np.log(2) + np.log(0.16) / 2, abs=1e-9)
+
+
+# --- How it reads ---------------------------------------------------------------------------------
+
+
+def test_the_table_reads_as_text_and_json() -> None:
+    found = meg.under_interventions(
+        belled(), ["D"], [{"B": "left"}, {"S": "left", "B": "right"}], targets=["R"]
+    )
+    assert str(found).split("\n") == [
+        "D towards some utility over R, nats",
+        "  as it is                 MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000",
+        "  do(B = left)             MEG 0.0000, original goal -0.2231 (refitted 0.0000), "
+        "gap 0.2231",
+        "  do(S = left, B = right)  MEG 0.1927, original goal -0.6390 (refitted 0.1927), "
+        "gap 0.8318",
+    ]
+    shown = json.loads(json.dumps(found.to_json()))
+    assert shown["decisions"] == ["D"]
+    assert [row["do"] for row in shown["rows"]] == [{}, {"B": "left"}, {"S": "left", "B": "right"}]
+    assert shown["rows"][1]["gap"] == pytest.approx(0.2231, abs=1e-4)
+    assert shown["largest_gap"] == pytest.approx(0.8318, abs=1e-4)
+    assert shown["rows"][0]["result"]["targets"] == ["R"]
+
+
+def test_without_interventions_there_is_the_original_alone() -> None:
+    found = meg.under_interventions(mouse(), ["D"], targets=["T"])
+    assert len(found.rows) == 1
+    assert found.largest_gap == 0.0
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("interventions", "options", "message"),
+    [
+        ([{"D": "left"}], {"targets": ["T"]}, "do sets the decision 'D', expected other variables"),
+        ([{"s": "left"}], {"targets": ["T"]}, "do: variable 's' does not exist, .* mean 'S'?"),
+        ([{"S": "up"}], {"targets": ["T"]}, "state of 'S': 'up' does not exist, expected one of l"),
+        (
+            [],
+            {"targets": ["T"], "utility": CHEESE},
+            "targets and utility are both given, expected one of them",
+        ),
+        ([], {}, "the utility is missing"),
+        ([], {"targets": ["D"]}, "the target 'D' is one of the decisions"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(
+    interventions: Any, options: Any, message: str
+) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        meg.under_interventions(mouse(), ["D"], interventions, **options)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_decisions_that_rely_on_each_other_are_refused(known: bool) -> None:
+    model = built(diagrams.forgetful, 0, "random")
+    options: Any = {"utility": list(model.factors)} if known else {"targets": ["T"]}
+    with pytest.raises(
+        InvalidParameterError,
+        match=r"the decisions D\d, D\d rely on each other in a circle \(insufficient "
+        r"recall\), "
+        "expected decisions that can be planned one after the other: a goal is carried from one "
+        "world to another by planning for it; ask about one decision, or let each decision see "
+        "what the earlier ones saw and did",
+    ):
+        meg.under_interventions(network_of(model), model.decisions, [], **options)

@@ -1,0 +1,243 @@
+"""The examples of the MEG paper (NeurIPS 2024) with its numbers.
+
+Example 2 (Figure 2), whose decisions rely on each other, is in test_search.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from causal.models import network_of
+from meg.causal.instances import CHEESE, SIDE, goal_weights, mouse
+from oracles import causal_meg as oracle
+from oracles import example_one
+from oracles import random_diagrams as diagrams
+
+from goalmeter import meg
+from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
+from goalmeter.tabular import TabularMDP
+
+
+def bits(p: float) -> float:
+    """log 2 less the entropy of a coin."""
+    return float(np.log(2) + p * np.log(p) + (1 - p) * np.log(1 - p))
+
+
+# --- Example 1, section 3 -------------------------------------------------------------------------
+
+
+def test_the_mouse_that_goes_for_the_cheese_with_probability_08() -> None:
+    # Section 3, "Example": MEG = 0.19, at beta = log 2.
+    result = meg.causal_utility(mouse(0.8), ["D"], CHEESE)
+    assert round(result.value, 4) == 0.1927
+    assert result.value == pytest.approx(bits(0.8), abs=1e-15)
+    assert result.value == pytest.approx(example_one.MEG_08, abs=1e-15)
+    assert result.rationality == pytest.approx(np.log(2), rel=1e-12)
+
+
+def test_the_optimal_the_random_and_the_worst_mouse() -> None:
+    optimal = meg.causal_utility(mouse(1.0), ["D"], CHEESE)
+    assert optimal.value == pytest.approx(np.log(2), abs=1e-15)
+    assert optimal.rationality == np.inf
+    random = meg.causal_utility(mouse(0.5), ["D"], CHEESE)
+    assert (random.value, random.rationality) == (0.0, 0.0)
+    # Footnote 4: the mouse that flees is as goal-directed, towards the opposite.
+    worst = meg.causal_utility(mouse(0.0), ["D"], CHEESE)
+    assert worst.signed == pytest.approx(-np.log(2), abs=1e-15)
+
+
+@pytest.mark.parametrize("a", [2.0, 100.0, 1e-6, -1.0, -3.5])
+@pytest.mark.parametrize("b", [0.0, 7.0, -1000.0])
+def test_a_times_u_plus_b_is_the_same_goal(a: float, b: float) -> None:
+    utility = {"T": [a * 1 + b, a * -1 + b]}
+    result = meg.causal_utility(mouse(0.8), ["D"], utility)
+    assert result.value == pytest.approx(bits(0.8), abs=1e-9)
+    assert result.rationality == pytest.approx(np.log(2) / a, rel=1e-6)
+
+
+def naive(model: CausalBayesianNetwork, utility: dict[str, float]) -> float:
+    """E[log pi(d | s)] of the policy that is soft optimal at rationality 1 (equation 2)."""
+    values = np.array([utility[state] for state in model.domain("T")])
+    total = 0.0
+    for s in SIDE:
+        worth = np.array([model.marginal("T", given={"S": s, "D": d}) @ values for d in SIDE])
+        logs = worth - np.log(np.exp(worth).sum())
+        chosen = model.cpd("D")[model.index("S", s)]
+        total += float(model.marginal("S")[model.index("S", s)] * (chosen @ logs))
+    return total
+
+
+def test_the_naive_plug_in_depends_on_the_unit_and_meg_does_not() -> None:
+    # Section 3, "Comparison to MCE IRL": predictive accuracy -0.13 for U and -0.018 for 2 U. (The
+    # model's policy is mixed a little so that everything can be conditioned on.)
+    optimal = mouse(1.0 - 1e-12)
+    once = naive(optimal, {"cheese": 1.0, "none": -1.0})
+    twice = naive(optimal, {"cheese": 2.0, "none": -2.0})
+    assert (round(once, 2), round(twice, 3)) == (-0.13, -0.018)
+    assert once == pytest.approx(example_one.NAIVE_U, abs=1e-9)
+    assert twice == pytest.approx(example_one.NAIVE_2U, abs=1e-9)
+    # The same from the tabular room, whose second decision adds log 1/2.
+    mdp = TabularMDP(example_one.P, example_one.U, horizon=2, initial=example_one.MU)
+    plugged = [
+        meg.mce_plug_in(mdp, example_one.mouse(1.0), utility=k * example_one.U).evidence
+        for k in (1, 2)
+    ]
+    np.testing.assert_allclose([once, twice], np.array(plugged) - np.log(2), atol=1e-9)
+    # MEG: one value for both, at half the rationality.
+    one = meg.causal_utility(mouse(0.8), ["D"], CHEESE)
+    two = meg.causal_utility(mouse(0.8), ["D"], {"T": [2, -2]})
+    assert one.value == pytest.approx(two.value, abs=1e-14)
+    assert round(two.value, 2) == 0.19
+    assert two.rationality == pytest.approx(one.rationality / 2, rel=1e-12)
+
+
+def test_the_mouse_as_a_diagram_with_a_utility_node() -> None:
+    # Figure 1 (c): the utility is a node; (b): T is a variable.
+    diagram = InfluenceDiagram(
+        {"S": SIDE, "D": SIDE},
+        {"D": ["S"]},
+        {"S": [0.5, 0.5]},
+        decisions=["D"],
+        utilities={"U": (["S", "D"], lambda s, d: 1 if s == d else -1)},
+        policy={"D": lambda s: {s: 0.8, SIDE[1 - SIDE.index(s)]: 0.2}},
+    )
+    assert meg.causal_utility(diagram).value == pytest.approx(bits(0.8), abs=1e-15)
+    assert diagram.expected_utility() == pytest.approx(0.6)
+
+
+# --- Section 4: towards variables -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [0.8, 1.0, 0.5, 0.2])
+def test_towards_the_cheese(p: float) -> None:
+    result = meg.targets(mouse(p), decisions=["D"], targets=["T"])
+    expected = np.log(2) if p == 1.0 else bits(p)
+    assert result.value == pytest.approx(expected, abs=1e-12)
+    assert result.certified
+    if p != 0.5:
+        # "Effectively only three utility functions": for cheese, against it, indifferent.
+        assert str(result.goal) == ("cheese +1, none −1" if p > 0.5 else "none +1, cheese −1")
+
+
+def test_towards_the_cheeses_position_there_is_none() -> None:
+    result = meg.targets(mouse(0.8), ["D"], ["S"])
+    assert result.value == 0.0
+    assert result.notes == (
+        "S is not downstream of the decision D in the graph, so every policy attains the same "
+        "utility and MEG is 0 (Proposition 3.3)",
+    )
+
+
+def test_towards_mouse_and_cheese_together() -> None:
+    with_position = mouse(0.8, position=True)
+    together = meg.targets(with_position, ["D"], ["M", "S"])
+    assert together.value == pytest.approx(bits(0.8), abs=1e-12)
+    assert together.goal is not None
+    np.testing.assert_allclose(together.goal.values, [[1, -1], [-1, 1]], atol=1e-6)
+    # The mouse alone is nowhere in particular.
+    assert meg.targets(with_position, ["D"], ["M"]).value == pytest.approx(0.0, abs=1e-12)
+    # Theorem 4.1: {M, S} separates the decision from the cheese.
+    assert with_position.is_d_separated(["D"], ["T"], ["M", "S"])
+    towards_cheese = meg.targets(with_position, ["D"], ["T"]).value
+    assert towards_cheese <= together.value + 1e-9
+
+
+@pytest.mark.parametrize("targets", [("T",), ("M", "S"), ("M",), ("M", "T")])
+def test_the_oracle_says_the_same(targets: tuple[str, ...]) -> None:
+    model = diagrams.mouse(0.8, position=True)
+    expected = oracle.targets_meg(model, [targets]).value
+    result = meg.targets(network_of(model), ["D"], targets)
+    assert result.value == pytest.approx(expected, abs=1e-9)
+
+
+# --- Figure 4, appendix A -------------------------------------------------------------------------
+
+
+def mechanised(to_cheese: float) -> CausalBayesianNetwork:
+    """Figure 4 (b): mechanisms of T and D as variables, that of D adapted to that of T."""
+    return CausalBayesianNetwork(
+        {"T~": SIDE, "D~": SIDE, "D": SIDE, "T": ["cheese", "none"]},
+        {"D~": ["T~"], "D": ["D~"], "T": ["T~", "D"]},
+        {
+            "T~": [0.5, 0.5],
+            "D~": [[to_cheese, 1 - to_cheese], [1 - to_cheese, to_cheese]],
+            "D": lambda mechanism: mechanism,
+            "T": lambda where, d: "cheese" if where == d else "none",
+        },
+    )
+
+
+@pytest.mark.parametrize("p", [0.8, 1.0, 0.5])
+def test_mechanism_variables_make_no_difference(p: float) -> None:
+    plain, written_out = mouse(p), mechanised(p)
+    known = meg.causal_utility(plain, ["D"], CHEESE)
+    other = meg.causal_utility(written_out, ["D~"], CHEESE)
+    assert other.value == pytest.approx(known.value, abs=1e-14)
+    assert other.rationality == pytest.approx(known.rationality)
+    assert other.maximum == pytest.approx(known.maximum)
+    for targets in (["T"], ["D", "T~"]):
+        found = meg.targets(written_out, ["D~"], targets)
+        assert found.value == pytest.approx(known.value, abs=1e-12)
+    model = diagrams.mechanised_mouse(p)
+    assert other.value == pytest.approx(oracle.known_utility_meg(model)[0], abs=1e-9)
+
+
+# --- Section 4: goal-conditional agents -----------------------------------------------------------
+
+
+def follower(obeys: float, first: float = 0.5) -> CausalBayesianNetwork:
+    """The instruction, what the agent does about it, and what comes of it."""
+    return CausalBayesianNetwork(
+        {"instruction": SIDE, "D": SIDE, "outcome": SIDE},
+        {"D": ["instruction"], "outcome": ["D"]},
+        {
+            "instruction": [first, 1 - first],
+            "D": [[obeys, 1 - obeys], [1 - obeys, obeys]],
+            "outcome": lambda d: d,
+        },
+    )
+
+
+@pytest.mark.parametrize(("obeys", "high"), [(1.0, np.log(2)), (0.9, bits(0.9))])
+def test_an_agent_that_follows_instructions(obeys: float, high: float) -> None:
+    network = follower(obeys)
+    outcome = meg.targets(network, ["D"], ["outcome"])
+    assert outcome.value == pytest.approx(0.0, abs=1e-12)
+    both = meg.targets(network, ["D"], ["instruction", "outcome"])
+    assert both.value == pytest.approx(high, abs=1e-12)
+    assert both.certified
+    assert both.goal is not None
+    np.testing.assert_allclose(both.goal.values, [[1, -1], [-1, 1]], atol=1e-6)
+    alone = meg.targets(network, ["D"], ["instruction"])
+    assert (alone.value, alone.recall) == (0.0, "none")
+
+
+def test_an_agent_that_is_told_one_thing_more_often() -> None:
+    # Told "left" three times of four, it ends left with 3/4 * 0.9 + 1/4 * 0.1 = 0.7: the outcome
+    # alone explains that, and no more.
+    network = follower(0.9, first=0.75)
+    outcome = meg.targets(network, ["D"], ["outcome"])
+    assert outcome.value == pytest.approx(bits(0.7), abs=1e-12)
+    both = meg.targets(network, ["D"], ["instruction", "outcome"])
+    assert both.value == pytest.approx(bits(0.9), abs=1e-12)
+    # Its goal, carried to a world in which it is told the rarer thing, goes on predicting; the
+    # goal of the outcome alone does not.
+    for goal, holds in ((["instruction", "outcome"], True), (["outcome"], False)):
+        shift: Any = [{"instruction": "right"}]
+        found = meg.under_interventions(network, ["D"], shift, targets=goal)
+        transferred = found.rows[1].transferred
+        expected = bits(0.9) if holds else np.log(2) + 0.1 * np.log(0.7) + 0.9 * np.log(0.3)
+        assert transferred == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_goal_that_is_shown_is_the_goal_that_explains() -> None:
+    # The utility and the rationality of a result, put back as a known utility.
+    result = meg.targets(follower(0.9, first=0.75), ["D"], ["instruction", "outcome"])
+    weights = goal_weights(result)
+    known = meg.causal_utility(
+        follower(0.9, first=0.75), ["D"], (("instruction", "outcome"), weights)
+    )
+    assert known.value == pytest.approx(result.value, abs=1e-10)
+    assert known.rationality == pytest.approx(1.0, rel=1e-5)

@@ -1,0 +1,274 @@
+"""The sensitivity table: each row is its own measure, and the graph's marks hold in numbers."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from itertools import chain, combinations, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from causal.models import network_of, random_team
+from hypothesis import assume, given
+from meg.causal.instances import built, done, few, mouse, seeds, solvable
+from oracles import causal_model as oracle
+from oracles import random_diagrams as diagrams
+from oracles.causal_model import Model, has_sufficient_recall
+
+from goalmeter import meg
+from goalmeter._errors import InvalidParameterError
+from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
+
+MEG_08 = 0.19274475702175753  # log 2 + 0.8 log 0.8 + 0.2 log 0.2
+
+
+def bits(names: str, **parents: str) -> CausalBayesianNetwork:
+    """Bits with random CPDs."""
+    rng = np.random.default_rng(5)
+    arrows = {x: parents.get(x, "").split() for x in names.split()}
+    cpds = {x: rng.dirichlet([1, 1], size=[2] * len(above)) for x, above in arrows.items()}
+    return CausalBayesianNetwork({key: [0, 1] for key in arrows}, arrows, cpds)
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_the_table_of_the_mouse() -> None:
+    found = meg.sensitivity(mouse(position=True), ["D"])
+    assert str(found).split("\n") == [
+        "MEG of D towards ...",
+        "  T     0.192745 nats, 27.8% of 0.693147  ≤ {S, M}",
+        "  S, M  0.192745 nats, 27.8% of 0.693147",
+        "  S, T  0.192745 nats, 27.8% of 0.693147  ≤ {S, M}",
+        "  M, T  0.192745 nats, 27.8% of 0.693147  ≤ {S, M}",
+        "  M     0.000000 nats, 0.0% of 0.693147",
+    ]
+    rows = {row.targets: row for row in found.rows}
+    # S alone is not downstream, so it is no candidate.
+    assert ("S",) not in rows
+    assert rows["S", "M"].value == pytest.approx(MEG_08, abs=1e-10)
+    assert str(rows["T",].goal) == "cheese +1, none −1"
+    assert rows["M",].rationality == 0.0
+    assert (found.decisions, found.do) == (("D",), {})
+
+
+def test_a_mediator_stands_for_what_it_leads_to() -> None:
+    # D -> M -> T: given M the decision says nothing about T, so {M, T} is {M} alone. M tells three
+    # choices apart, T only whether it is the first: log 3 - entropy of (1/2, 1/3, 1/6), and
+    # log 3 - entropy of (1/2, 1/4, 1/4).
+    network = CausalBayesianNetwork(
+        {"D": [0, 1, 2], "M": [0, 1, 2], "T": [0, 1]},
+        {"M": ["D"], "T": ["M"]},
+        {"D": [1 / 2, 1 / 3, 1 / 6], "M": lambda d: d, "T": lambda m: int(m == 0)},
+    )
+    found = meg.sensitivity(network, ["D"])
+    rows = {row.targets: row for row in found.rows}
+    by_hand = np.log(3) - np.log(2) / 2 - np.log(3) / 3 - np.log(6) / 6
+    assert rows["M",].value == pytest.approx(by_hand, abs=1e-10)
+    by_hand = np.log(3) - np.log(2) / 2 - np.log(4) / 2
+    assert rows["T",].value == pytest.approx(by_hand, abs=1e-10)
+    assert rows["T",].at_most == (("M",),)
+    assert rows["M", "T"].equal_to == ("M",)
+    assert rows["M", "T"].value == rows["M",].value
+    assert rows["M", "T"].note == (
+        "equal to MEG towards M, which separates the decisions from the rest"
+    )
+    assert rows["M", "T"].at_most == ()
+    assert [line.split("  ")[-1] for line in str(found).split("\n")[2:]] == ["= {M}", "≤ {M}"]
+
+
+def test_a_part_of_a_part_is_named_by_the_part_that_was_worked_out() -> None:
+    # A and B are separate from D -> M: every set is its M.
+    found = meg.sensitivity(bits("D M A B", M="D"), ["D"], up_to=3)
+    rows = {row.targets: row for row in found.rows}
+    assert len(rows) == 4
+    assert {row.equal_to for names, row in rows.items() if names != ("M",)} == {("M",)}
+    assert len({row.value for row in found.rows}) == 1
+
+
+def test_only_the_smallest_sets_are_marked() -> None:
+    # D -> M -> N -> T. T is separated by M and by N alone; pairs with them are no news.
+    found = meg.sensitivity(bits("D M N T", M="D", N="M", T="N"), ["D"], up_to=3)
+    rows = {row.targets: row for row in found.rows}
+    assert set(rows["T",].at_most) == {("M",), ("N",)}
+    assert rows["N",].at_most == (("M",),)
+    # {N, T} is N, and so at most M.
+    assert rows["N", "T"].equal_to == ("N",)
+    assert rows["N", "T"].at_most == (("M",),)
+    assert rows["M", "N", "T"].equal_to == ("M",)
+
+
+def test_candidates_can_be_named() -> None:
+    found = meg.sensitivity(mouse(position=True), ["D"], among=["T", "M"])
+    assert {row.targets for row in found.rows} == {("T",), ("M",), ("M", "T")}
+    alone = meg.sensitivity(mouse(position=True), ["D"], up_to=1)
+    assert [row.targets for row in alone.rows] == [("T",), ("M",)]
+    large = meg.sensitivity(mouse(position=True), ["D"], up_to=9)
+    assert ("S", "M", "T") in {row.targets for row in large.rows}
+
+
+def test_in_another_world() -> None:
+    found = meg.sensitivity(mouse(position=True), ["D"], do={"S": "left"})
+    rows = {row.targets: row for row in found.rows}
+    # Where the cheese is always left, going left is as good a goal as the cheese.
+    assert rows["M",].value == pytest.approx(MEG_08, abs=1e-10)
+    assert found.do == {"S": "left"}
+    diagram = InfluenceDiagram.of(mouse(position=True), decisions=["D"], utilities={})
+    assert meg.sensitivity(diagram, do={"S": "left"}).to_json() == found.to_json()
+
+
+# --- Every row by itself --------------------------------------------------------------------------
+
+
+def all_sets(model: Model, up_to: int) -> list[tuple[str, ...]]:
+    """What the table should be about."""
+    below: set[str] = set().union(*(oracle.descendants(model.parents, d) for d in model.decisions))
+    others = [x for x in model.sizes if x not in model.decisions]
+    sets = chain.from_iterable(combinations(others, k) for k in range(1, up_to + 1))
+    return [names for names in sets if below & set(names)]
+
+
+def assert_consistent(model: Model, **options: Any) -> None:
+    network = network_of(model)
+    found = meg.sensitivity(network, model.decisions, **options)
+    rows = {row.targets: row for row in found.rows}
+    asked = done(model, options.get("do", {}))
+    assert set(rows) == set(all_sets(asked, 2))
+    for names, row in rows.items():
+        alone = meg.targets(network, model.decisions, names, do=options.get("do"))
+        assert row.value == pytest.approx(alone.value, abs=1e-8), names
+        assert row.upper_bound == pytest.approx(alone.upper_bound, abs=2e-6)
+        assert row.maximum == pytest.approx(alone.maximum, abs=1e-9)
+        assert row.fraction == pytest.approx(alone.fraction, abs=1e-6)
+        assert row.recall == alone.recall
+        for mark in row.at_most:
+            assert mark in rows
+            assert oracle.d_separated(asked.parents, model.decisions, names, mark)
+        if row.equal_to is not None:
+            assert set(row.equal_to) < set(names)
+            assert oracle.d_separated(asked.parents, model.decisions, names, row.equal_to)
+        for other in rows:
+            # Theorem 4.1, marked or not; and what follows from the graph is marked.
+            if oracle.d_separated(asked.parents, model.decisions, names, other):
+                assert row.value <= rows[other].value + 1e-8
+                covered = {names, *row.at_most, row.equal_to or names}
+                assert any(set(mark) <= set(other) for mark in covered)
+    values = [row.value for row in found.rows]
+    assert all(a >= b - 2e-6 for a, b in pairwise(values))
+
+
+@given(model=solvable)
+@few
+def test_every_row_is_the_measure_of_its_targets(model: Model) -> None:
+    sets = all_sets(model, 2)
+    assume(all(has_sufficient_recall(model.parents, model.decisions, [s]) for s in sets))
+    assert_consistent(model)
+
+
+@given(seed=seeds)
+@few
+def test_every_row_is_the_measure_of_its_targets_in_any_diagram(seed: int) -> None:
+    model = random_team(seed)
+    sets = all_sets(model, 2)
+    assume(sets)
+    assume(all(has_sufficient_recall(model.parents, model.decisions, [s]) for s in sets))
+    assert_consistent(model)
+
+
+@given(seed=seeds)
+@few
+def test_the_graph_is_that_of_the_intervention(seed: int) -> None:
+    model = random_team(seed)._replace(decisions=())
+    names = list(model.sizes)
+    assume(len(names) > 2)
+    rng = np.random.default_rng(seed)
+    d, x = (str(name) for name in rng.choice(names, 2, replace=False))
+    model = model._replace(decisions=(d,))
+    assume(all_sets(done(model, {x: 0}), 2))
+    assert_consistent(model, do={x: 0})
+
+
+def test_rows_that_are_searched_for_say_so() -> None:
+    # Two decisions that rely on each other, and a view V of the outcome.
+    model = built(diagrams.forgetful, 0, "random")
+    views = np.random.default_rng(0).dirichlet([1, 1], size=model.sizes["T"])
+    network = network_of(
+        model._replace(
+            sizes={**model.sizes, "V": 2},
+            parents={**model.parents, "V": ("T",)},
+            cpds={**model.cpds, "V": views},
+        )
+    )
+    found = meg.sensitivity(network, model.decisions, among=["T", "V", "S2"], up_to=2)
+    rows = {row.targets: row for row in found.rows}
+    # S2 is acted on by the first decision alone.
+    assert rows["S2",].recall == "single"
+    for names in (("T",), ("V",), ("T", "V")):
+        assert rows[names].recall == "insufficient"
+        assert "lower bound" in rows[names].note or rows[names].equal_to == ("T",)
+    assert rows["V",].at_most == (("T",),)
+    assert rows["V",].value <= rows["T",].value + 1e-5
+    alone = meg.targets(network, model.decisions, ["T"])
+    assert rows["T",].value == pytest.approx(alone.value, abs=1e-5)
+
+
+# --- How it reads ---------------------------------------------------------------------------------
+
+
+def test_the_table_is_json() -> None:
+    found = meg.sensitivity(bits("D M T", M="D", T="M"), ["D"])
+    shown = json.loads(json.dumps(found.to_json()))
+    assert (shown["decisions"], shown["do"]) == (["D"], {})
+    by_targets = {tuple(row["targets"]): row for row in shown["rows"]}
+    assert by_targets["T",]["at_most"] == [["M"]]
+    assert by_targets["M", "T"]["equal_to"] == ["M"]
+    assert by_targets["M",]["equal_to"] is None
+    assert {"outcome", "utility"} == set(by_targets["M",]["goal"][0])
+    certain = meg.sensitivity(mouse(1.0), ["D"]).to_json()
+    assert certain["rows"][0]["rationality"] == "inf"
+    assert "ever larger utilities" in certain["rows"][0]["note"]
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("decisions", "options", "message"),
+    [
+        (["d"], {}, "decision 'd' does not exist, expected one of S, D, T; did you mean 'D'?"),
+        (["D"], {"up_to": 0}, "up_to is 0, expected a whole number of at least 1: the size of the"),
+        (["D"], {"up_to": 1.5}, r"up_to is 1\.5, expected a whole number"),
+        (["D"], {"up_to": True}, "up_to is True, expected a whole number"),
+        (["D"], {"among": ["D", "T"]}, "the target 'D' is one of the decisions"),
+        (["D"], {"among": ["X"]}, "target 'X' does not exist, expected one of S, D, T"),
+        (["D"], {"among": ["T", "T"]}, "targets are T, T, expected one or more, each of them once"),
+        (["D"], {"among": []}, "targets are missing, expected one or more"),
+        (
+            ["D"],
+            {"among": ["S"]},
+            "D influence none of S, expected at least one candidate target downstream of a "
+            "decision",
+        ),
+        (["T"], {}, "T influence none of S, D, expected"),
+        (["D"], {"do": {"D": "left"}}, "do sets the decision 'D'"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(
+    decisions: Any, options: Any, message: str
+) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        meg.sensitivity(mouse(), decisions, **options)
+
+
+def test_tables_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The function of that name hides the module.
+    room = importlib.import_module("goalmeter.meg.causal.sensitivity")
+    monkeypatch.setattr(room, "MAX_SETS", 4)
+    with pytest.raises(
+        InvalidParameterError,
+        match="there are more than 4 sets of up to 2 of 3 variables, expected fewer; lower "
+        "up_to or "
+        "name candidates with among",
+    ):
+        meg.sensitivity(mouse(position=True), ["D"])

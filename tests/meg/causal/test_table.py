@@ -1,0 +1,384 @@
+"""MEG from a table of outcomes: exact where the table is, fair where it is a sample."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from causal.models import network_of
+from hypothesis import given
+from hypothesis import strategies as st
+from meg.causal.instances import CHEESE, SIDE, built, few, known, mouse, seeds
+from oracles import causal_meg as oracle
+from oracles import random_diagrams as diagrams
+from oracles.causal_model import Array, Model, joint
+
+from goalmeter import meg
+from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
+from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
+from goalmeter.meg import TableMeg
+
+MEG_08 = 0.19274475702175753  # log 2 + 0.8 log 0.8 + 0.2 log 0.2
+# The mouse seen ten times, eight of them on its way to the cheese.
+TEN = {"S": ["left"] * 5 + ["right"] * 5, "D": ["left"] * 4 + ["right"] * 5 + ["left"]}
+
+
+def quick(model: Any, decisions: Any, data: Any, **options: Any) -> TableMeg:
+    return meg.from_table(model, decisions, data, **{"resamples": 100, "folds": 2, **options})
+
+
+def quartered(model: Model, seed: int) -> Model:
+    """The same diagram with probabilities that are quarters, so that counts can be exact."""
+    rng = np.random.default_rng(seed)
+    cpds: dict[str, Array] = {
+        x: rng.multinomial(4, np.full(cpd.shape[-1], 1 / cpd.shape[-1]), size=cpd.shape[:-1]) / 4
+        for x, cpd in model.cpds.items()
+    }
+    return model._replace(cpds=cpds)
+
+
+def every_outcome(model: Model) -> dict[str, list[int]]:
+    """All joint outcomes, each as often as its probability says."""
+    counts = joint(model) * 4 ** len(model.sizes)
+    assert (counts == counts.round()).all()
+    smallest = int(np.gcd.reduce(counts.astype(int).ravel()))
+    rows = np.repeat(np.argwhere(counts > 0), (counts[counts > 0] / smallest).astype(int), axis=0)
+    return {x: rows[:, i].tolist() for i, x in enumerate(model.sizes)}
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_eight_of_ten_by_hand() -> None:
+    for goal in ({"targets": ["T"]}, {"utility": CHEESE}):
+        result = quick(mouse(0.5), ["D"], TEN, **goal)
+        # The policy of the model, a coin, is not looked at.
+        assert result.raw == result.value == pytest.approx(MEG_08, abs=1e-9)
+        assert result.n == 10
+        assert result.rationality == pytest.approx(np.log(2), rel=1e-4)
+        assert result.likelihood_ratio == pytest.approx(20 * MEG_08, rel=1e-7)
+        assert result.degrees_of_freedom == pytest.approx(1.0, abs=1e-6)
+        # One weight, well specified: the bias is 1 / (2 n).
+        assert result.corrected == pytest.approx(MEG_08 - 1 / 20, abs=1e-6)
+        assert 0.0 <= result.interval[0] <= result.corrected <= result.interval[1]
+        assert result.maximum == pytest.approx(np.log(2))
+        assert result.by_decision == {"D": pytest.approx(MEG_08)}
+        assert (result.recall, result.targets, result.decisions) == ("single", ("T",), ("D",))
+
+
+def test_the_goal_is_read_off_the_table() -> None:
+    result = quick(mouse(0.5), ["D"], TEN, targets=["T"])
+    assert str(result.goal) == "cheese +1, none −1"
+    always = {"S": SIDE * 6, "D": SIDE * 6}
+    certain = quick(mouse(0.5), ["D"], always, targets=["T"])
+    assert certain.raw == pytest.approx(np.log(2), abs=1e-6)
+    assert certain.rationality == np.inf
+    assert str(certain.goal) == "cheese +1, none −1"
+    assert quick(mouse(0.5), ["D"], always, utility=CHEESE).rationality == np.inf
+
+
+def test_a_coin_is_nothing() -> None:
+    data = {"S": ["left", "left", "right", "right"] * 3, "D": SIDE * 6}
+    result = quick(mouse(), ["D"], data, targets=["T"])
+    assert result.raw == pytest.approx(0.0, abs=1e-9)
+    assert result.corrected == 0.0
+    assert result.p_value == pytest.approx(1.0, abs=1e-4)
+
+
+# --- All outcomes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", diagrams.SUFFICIENT)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_all_outcomes_are_the_policy(family: Any, seed: int) -> None:
+    model = quartered(built(family, seed, "random"), seed)
+    network, data = network_of(model), every_outcome(model)
+    exact = known(model)
+    if exact.recall == "none":
+        return
+    # What the table says does not come from the policy of the model.
+    blank = network.with_mechanisms(
+        {d: np.full(network.cpd(d).shape, 1 / network.size(d)) for d in model.decisions}
+    )
+    result = quick(blank, model.decisions, data, utility=list(model.factors))
+    assert result.raw == pytest.approx(exact.value, abs=1e-8)
+    assert result.raw == pytest.approx(oracle.known_utility_meg(model)[0], abs=1e-8)
+    assert result.maximum == pytest.approx(exact.maximum, abs=1e-9)
+    assert result.ceiling == pytest.approx(exact.ceiling, abs=1e-9)
+    assert result.recall == exact.recall
+    for d in model.decisions:
+        assert result.by_decision[d] == pytest.approx(exact.by_decision[d], abs=1e-6)
+    targets = model.factors[0][0]
+    best = meg.targets(network, model.decisions, targets)
+    if best.recall not in ("none", "insufficient"):
+        found = quick(blank, model.decisions, data, targets=targets)
+        assert found.raw == pytest.approx(best.value, abs=1e-6)
+        assert found.upper_bound >= best.value - 1e-6
+
+
+@given(seed=seeds, rows=st.integers(1, 12))
+@few
+def test_it_is_the_maximum_of_the_likelihood(seed: int, rows: int) -> None:
+    # Whatever the counts: contexts of the table count as often as they are there.
+    model = built(diagrams.branches, seed % 7, "random")
+    network = network_of(model)
+    data = network.sample(rows, np.random.default_rng(seed))
+    result = quick(network, model.decisions, data, utility=list(model.factors))
+
+    def average(beta: float) -> float:
+        total = 0.0
+        for d, logs in oracle.soft_optimal_policy(model, beta).items():
+            seen = [np.array(data[x], dtype=int) for x in (*model.parents[d], d)]
+            total += float(np.mean(logs[tuple(seen)])) + np.log(model.sizes[d])
+        return total
+
+    if np.isfinite(result.rationality):
+        at_best = average(result.rationality)
+        assert result.raw == pytest.approx(max(at_best, 0.0), abs=1e-8)
+    for beta in (-20.0, -1.0, 0.0, 0.3, 2.0, 20.0):
+        assert average(beta) <= result.raw + 1e-8
+
+
+# --- Sampling -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("goal", [{"targets": ["T"]}, {"utility": CHEESE}])
+def test_the_interval_covers_the_truth_about_as_often_as_it_says(goal: Any) -> None:
+    rng = np.random.default_rng(2)
+    covered, raw, corrected = 0, [], []
+    for _ in range(60):
+        data = mouse().sample(60, rng)
+        result = quick(mouse(0.5), ["D"], data, confidence=0.9, **goal)
+        covered += result.interval[0] <= MEG_08 <= result.interval[1]
+        raw.append(result.raw)
+        corrected.append(result.corrected)
+    # 54 of 60 with a standard deviation of 2.3.
+    assert covered >= 47
+    assert abs(np.mean(corrected) - MEG_08) < 0.02
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    data = mouse().sample(100, np.random.default_rng(0))
+
+    def interval(seed: int) -> tuple[float, float]:
+        rng = np.random.default_rng(seed)
+        return quick(mouse(), ["D"], data, targets=["T"], rng=rng).interval
+
+    assert interval(1) == interval(1)
+    assert interval(1) != interval(2)
+
+
+# --- Where tables come from -----------------------------------------------------------------------
+
+NUMBERED = CausalBayesianNetwork(
+    {"S": [0, 1], "D": [1, 2], "T": [False, True]},
+    {"D": ["S"], "T": ["S", "D"]},
+    {"S": [0.5, 0.5], "D": [[0.5, 0.5], [0.5, 0.5]], "T": lambda s, d: s + 1 == d},
+)
+ROWS = {"D": [1, 1, 2, 2, 2], "other": ["x", "", "?", "x", "x"], "S": [0, 0, 1, 1, 0]}
+
+
+def test_every_kind_of_table_says_the_same(tmp_path: Path) -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    path = tmp_path / "outcomes.csv"
+    lines = [" D , other,S", *(",".join(map(str, row)) for row in zip(*ROWS.values(), strict=True))]
+    path.write_text("\n".join(lines) + "\n\n")
+    tables: list[Any] = [
+        ROWS,
+        {x: np.array(column) for x, column in ROWS.items()},
+        {x: [str(value) for value in column] for x, column in ROWS.items()},
+        pandas.DataFrame(ROWS),
+        pandas.DataFrame(ROWS).astype({"S": "category"}),
+        polars.DataFrame(ROWS),
+        path,
+        str(path),
+    ]
+    found = [quick(NUMBERED, ["D"], table, targets=["T"]).to_json() for table in tables]
+    for other in found[1:]:
+        assert other == found[0]
+    assert found[0]["n"] == 5
+
+
+def test_a_csv_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "outcomes.csv"
+    path.write_text("S,D\n0,1\n1,2\n", encoding="utf-8-sig")
+    assert quick(NUMBERED, ["D"], path, targets=["T"]).n == 2
+
+
+def test_decisions_that_do_not_count_need_no_columns() -> None:
+    network = CausalBayesianNetwork(
+        {"S": [0, 1], "D": [0, 1], "E": [0, 1], "T": [0, 1]},
+        {"D": ["S"], "E": ["S"], "T": ["D"]},
+        {
+            "S": [0.5, 0.5],
+            "D": [[0.5, 0.5], [0.5, 0.5]],
+            "E": [[0.5, 0.5], [0.5, 0.5]],
+            "T": lambda d: d,
+        },
+    )
+    result = quick(network, ["D", "E"], {"S": [0, 1, 1], "D": [1, 1, 0]}, targets=["T"])
+    assert result.by_decision["E"] == 0.0
+    assert result.recall == "single"
+
+
+def test_a_diagram_brings_its_decisions_and_its_utility() -> None:
+    diagram = InfluenceDiagram.of(mouse(), decisions=["D"], utilities={"U": (["T"], [1, -1])})
+    assert quick(diagram, None, TEN).raw == pytest.approx(MEG_08, abs=1e-9)
+
+
+def test_outcomes_of_an_intervention() -> None:
+    data = {"S": ["left"] * 4, "D": ["left", "left", "left", "right"]}
+    result = quick(mouse(), ["D"], data, targets=["T"], do={"S": "left"})
+    assert result.do == {"S": "left"}
+    assert result.raw == pytest.approx(np.log(2) + 0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+    with pytest.raises(InvalidTrajectoryError, match="row 1 of the table has S = right at 'D'"):
+        quick(mouse(), ["D"], {"S": SIDE, "D": SIDE}, targets=["T"], do={"S": "left"})
+
+
+# --- How it reads ---------------------------------------------------------------------------------
+
+
+def test_an_estimate_reads_as_sentences() -> None:
+    text = str(quick(mouse(), ["D"], TEN, targets=["T"]))
+    first, *rest = text.split("\n")
+    assert re.match(
+        r"MEG 0\.192745 nats raw, 0\.14274\d corrected for bias, 95% interval \[0, 0\.\d+\]$", first
+    )
+    assert "  decisions D; one decision influences the utility" in rest
+    assert any(line.startswith("  from 10 rows; raw is 27.8% of 0.693147") for line in rest)
+    assert "  goal: cheese +1, none −1" in rest
+    assert "trajector" not in text
+
+
+def test_an_estimate_is_json() -> None:
+    shown = json.loads(json.dumps(quick(mouse(), ["D"], TEN, targets=["T"]).to_json()))
+    assert shown["n"] == 10
+    assert shown["goal"][0]["outcome"] == {"T": "cheese"}
+    assert shown["decisions"] == ["D"]
+    assert len(shown["interval"]) == 2
+    assert {"raw", "corrected", "p_value", "held_out", "recall", "by_decision"} <= set(shown)
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+
+CHAIN = CausalBayesianNetwork(
+    {"S": [0, 1, 2], "D": [0, 1], "X": [0, 1], "E": [0, 1], "T": [0, 1]},
+    {"D": ["S"], "X": ["S", "D"], "E": ["X"], "T": ["E"]},
+    {
+        "S": [0.5, 0.5, 0.0],
+        "D": [[0.5, 0.5]] * 3,
+        "X": lambda s, d: d,
+        "E": [[0.5, 0.5]] * 2,
+        "T": lambda e: e,
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            {"s": ["left"], "D": ["left"]},
+            "the table's column 'S' does not exist, expected one of s, D; did you mean 's'?",
+        ),
+        ({"S": ["left"]}, "the table's column 'D' does not exist, expected one of S$"),
+        (
+            {"S": ["left", "left"], "D": ["left", "lfet"]},
+            "row 1 of the table: state of 'D': 'lfet' does not exist, expected one of left, right; "
+            "did you mean 'left'?",
+        ),
+        ({"S": ["left", None], "D": SIDE}, "row 1 of the table: state of 'S': None does not exist"),
+        ({"S": [float("nan")], "D": ["left"]}, "row 0 of the table: state of 'S': nan does not"),
+        (
+            {"S": ["left"], "D": SIDE},
+            r"the columns of the table have \[1, 2\] rows, expected as many in each, and at least",
+        ),
+        ({"S": [], "D": []}, r"the columns of the table have \[0\] rows, expected"),
+        (None, "the table is NoneType, expected a pandas or polars frame, {column: values}, or"),
+        ([["left", "left"]], "the table is list, expected a pandas or polars frame"),
+        ({}, "the table is dict, expected"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(data: Any, message: str) -> None:
+    with pytest.raises(InvalidTrajectoryError, match=message):
+        quick(mouse(), ["D"], data, targets=["T"])
+
+
+def test_rows_that_the_model_cannot_produce_are_refused() -> None:
+    possible = {"S": [0, 1], "D": [1, 0], "X": [1, 0], "E": [0, 1]}
+    assert quick(CHAIN, ["D", "E"], possible, targets=["T", "X"]).n == 2
+    with pytest.raises(
+        InvalidTrajectoryError,
+        match="row 1 of the table has S = 2 at 'D', which has probability 0 in the model; mend the "
+        "row, or the model's CPDs",
+    ):
+        quick(CHAIN, ["D", "E"], {**possible, "S": [0, 2]}, targets=["T", "X"])
+    with pytest.raises(
+        InvalidTrajectoryError,
+        match="row 0 of the table has X = 0 at 'E', which has probability 0 in the model after "
+        "what "
+        "was done at 'D'; mend the row",
+    ):
+        quick(CHAIN, ["D", "E"], {**possible, "X": [0, 0]}, targets=["T", "X"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"targets": ["T"], "utility": CHEESE},
+            "targets and utility are both given, expected one of them",
+        ),
+        ({}, "the utility is missing, expected"),
+        ({"targets": ["D"]}, "the target 'D' is one of the decisions"),
+        ({"targets": ["t"]}, "target 't' does not exist, expected one of S, D, T; did you mean"),
+        (
+            {"targets": ["S"]},
+            "D influence none of S, expected a utility that they can influence: without influence "
+            "MEG is 0 whatever the data are",
+        ),
+        (
+            {"targets": ["T"], "resamples": 10},
+            "folds is 2 and resamples 10, expected at least 2 and",
+        ),
+        ({"targets": ["T"], "folds": 1}, "folds is 1 and resamples 100, expected"),
+        ({"targets": ["T"], "rng": 3}, "rng is 3, expected a generator"),
+        ({"targets": ["T"], "confidence": 1.5}, "confidence is 1.5"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(options: Any, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        quick(mouse(), ["D"], TEN, **options)
+
+
+def test_decisions_that_rely_on_each_other_are_refused() -> None:
+    model = built(diagrams.forgetful, 0, "random")
+    with pytest.raises(
+        InvalidParameterError,
+        match=r"the decisions .* rely on each other in a circle \(insufficient recall\), expected "
+        "decisions that can be planned one after the other; put the observed frequencies into the "
+        "model as the decisions' CPDs and measure that",
+    ):
+        quick(network_of(model), model.decisions, {}, targets=["T"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read as CSV: .*No such file"),
+        (b"S,D\n", "has 1 lines, expected a line of column names and at least one row"),
+        (b"", "has 0 lines, expected"),
+        (b"S,D\nleft,left\nleft\n", "line 3 has 1 values, expected 2, one for each column"),
+        (b"S,D\n\xff\xfe,left\n", "cannot be read as CSV: 'utf-8' codec can't decode"),
+    ],
+)
+def test_files_that_are_no_table_are_refused(tmp_path: Path, content: Any, message: str) -> None:
+    path = tmp_path / "outcomes.csv"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InvalidFileError, match=message):
+        quick(mouse(), ["D"], path, targets=["T"])

@@ -1,0 +1,353 @@
+"""MEG towards targets, over all utilities on them: by hand, and against a literal optimiser."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from causal.models import network_of, random_team
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from meg.causal.instances import (
+    done,
+    evidence_of,
+    few,
+    goal_weights,
+    mouse,
+    seeds,
+    solvable,
+    some,
+)
+from oracles import causal_meg as oracle
+from oracles import random_diagrams as diagrams
+from oracles.causal_model import Model, has_sufficient_recall
+
+from goalmeter import meg
+from goalmeter._errors import InvalidModelError, InvalidParameterError
+from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram, elimination
+from goalmeter.meg import CausalMeg
+
+MEG_08 = 0.19274475702175753  # log 2 + 0.8 log 0.8 + 0.2 log 0.2
+
+
+def dial(*policy: float) -> CausalBayesianNetwork:
+    """A blind choice among several, and what comes of it."""
+    states = [f"s{i}" for i in range(len(policy))]
+    return CausalBayesianNetwork(
+        {"D": states, "T": states}, {"T": ["D"]}, {"D": list(policy), "T": lambda d: d}
+    )
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_the_mouse_wants_cheese() -> None:
+    result = meg.targets(mouse(), ["D"], ["T"])
+    assert result.value == pytest.approx(MEG_08, abs=1e-12)
+    assert result.certified
+    # beta U and a constant: +1 and -1 at beta = log 2.
+    assert result.goal is not None
+    assert result.goal.rows() == [
+        (("cheese",), pytest.approx(1.0)),
+        (("none",), pytest.approx(-1.0)),
+    ]
+    assert result.rationality == pytest.approx(np.log(2), rel=1e-6)
+    assert str(result.goal) == "cheese +1, none −1"
+    assert result.target == "some utility over T"
+    assert (result.recall, result.targets) == ("single", ("T",))
+
+
+def test_the_mouse_that_avoids_cheese_has_a_goal_too() -> None:
+    result = meg.targets(mouse(0.2), ["D"], ["T"])
+    assert result.value == pytest.approx(MEG_08, abs=1e-12)
+    assert str(result.goal) == "none +1, cheese −1"
+    assert result.rationality > 0
+
+
+def test_a_certain_mouse_is_the_limit_of_ever_larger_utilities() -> None:
+    result = meg.targets(mouse(1.0), ["D"], ["T"])
+    assert result.value == pytest.approx(np.log(2), abs=1e-12)
+    assert result.rationality == np.inf
+    assert str(result.goal) == "cheese +1, none −1"
+    assert result.certified
+
+
+def test_a_choice_that_matches_no_single_utility_but_its_own() -> None:
+    # All utilities of what is chosen say log pi itself, up to a constant: log 3 - entropy. Less
+    # their mean, log(1/2, 1/3, 1/6) are log(3) - log(2, 3, 6) + log(36) / 3 - log 3.
+    result = meg.targets(dial(1 / 2, 1 / 3, 1 / 6), ["D"], ["T"])
+    entropy = np.log(2) / 2 + np.log(3) / 3 + np.log(6) / 6
+    assert result.value == pytest.approx(np.log(3) - entropy, abs=1e-12)
+    logs = -np.log([2, 3, 6]) + np.log(36) / 3
+    assert result.rationality == pytest.approx(np.abs(logs).max(), rel=1e-6)
+    assert result.goal is not None
+    np.testing.assert_allclose(result.goal.values, logs / np.abs(logs).max(), atol=1e-6)
+
+
+def test_some_choices_that_are_never_made() -> None:
+    # Never s2: the limit in which s2 is ruled out, and log(4 / 1) between the others.
+    result = meg.targets(dial(0.8, 0.2, 0.0), ["D"], ["T"])
+    value = np.log(3) + 0.8 * np.log(0.8) + 0.2 * np.log(0.2)
+    assert result.value == pytest.approx(value, abs=1e-10)
+    assert result.rationality == np.inf
+    assert result.goal is not None
+    # What matters first is that s2 is worse than both others.
+    assert result.goal.values.argmin() == 2
+
+
+@pytest.mark.parametrize("rare", [1e-2, 1e-5, 1e-8, 1e-12])
+def test_choices_that_are_hardly_ever_made_are_explained_exactly(rare: float) -> None:
+    # Of two choices a utility says any odds, at 2 beta = log((1 - rare) / rare).
+    result = meg.targets(dial(1 - rare, rare), ["D"], ["T"])
+    value = np.log(2) + rare * np.log(rare) + (1 - rare) * np.log1p(-rare)
+    assert result.value == pytest.approx(value, abs=1e-13)
+    assert result.rationality == pytest.approx(np.log((1 - rare) / rare) / 2, rel=1e-4)
+
+
+def test_outcomes_without_a_say_have_no_utility() -> None:
+    # X is what the agent does where S lets it, and the state "off" where it does not.
+    network = CausalBayesianNetwork(
+        {"S": ["on", "off"], "D": [0, 1], "X": [0, 1, "off"]},
+        {"X": ["S", "D"]},
+        {"S": [0.5, 0.5], "D": [0.25, 0.75], "X": lambda s, d: d if s == "on" else "off"},
+    )
+    result = meg.targets(network, ["D"], ["X"])
+    assert result.goal is not None
+    assert np.isnan(result.goal.values).tolist() == [False, False, True]
+    assert str(result.goal) == "1 +1, 0 −1"
+    # The decision counts as a whole, although it shows half of the time only.
+    assert result.value == pytest.approx(np.log(2) - _bits(0.25), abs=1e-12)
+    rows = result.to_json()["goal"]
+    assert rows[-1] == {"outcome": {"X": "off"}, "utility": None}
+
+
+def _bits(p: float) -> float:
+    return float(-p * np.log(p) - (1 - p) * np.log(1 - p))
+
+
+def test_mouse_and_cheese_together_say_where_to_be_when() -> None:
+    result = meg.targets(mouse(position=True), ["D"], ["M", "S"])
+    assert result.value == pytest.approx(MEG_08, abs=1e-12)
+    assert result.goal is not None
+    # Targets in the order asked for; +1 where both are on one side.
+    assert result.goal.variables == ("M", "S")
+    np.testing.assert_allclose(result.goal.values, [[1, -1], [-1, 1]], atol=1e-6)
+    assert result.targets == ("M", "S")
+
+
+# --- The literal oracle ---------------------------------------------------------------------------
+
+
+def assert_agrees(model: Model, targets: tuple[str, ...], starts: int = 1) -> CausalMeg:
+    result = meg.targets(network_of(model), model.decisions, targets)
+    optimiser = oracle.targets_meg(model, [targets], starts=starts)
+    # The optimiser climbs from below and cannot reach infinity.
+    assert optimiser.value <= result.value + 1e-8
+    assert result.value <= optimiser.value + (2e-6 if np.isinf(result.rationality) else 1e-8)
+    assert result.certified
+    assert result.upper_bound >= optimiser.value - 1e-9
+    assert result.value <= result.ceiling + 1e-9 <= result.maximum + 2e-9
+    assert sum(result.by_decision.values()) == pytest.approx(result.value, abs=1e-8)
+    if result.recall != "none" and np.isfinite(result.rationality):
+        # The goal that is shown scores what is said.
+        found = evidence_of(model, targets, goal_weights(result))
+        assert found == pytest.approx(result.value, abs=1e-7)
+    return result
+
+
+@given(model=solvable, data=st.data())
+@some
+def test_the_value_is_the_best_of_all_utilities(model: Model, data: Any) -> None:
+    others = [x for x in model.sizes if x not in model.decisions]
+    size = data.draw(st.integers(1, 2))
+    targets = tuple(data.draw(st.permutations(others))[:size])
+    assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
+    assert_agrees(model, targets)
+
+
+@given(seed=seeds, size=st.integers(1, 3))
+@some
+def test_the_value_is_the_best_of_all_utilities_in_any_diagram(seed: int, size: int) -> None:
+    model = random_team(seed, most=5)
+    others = [x for x in model.sizes if x not in model.decisions]
+    assume(others)
+    targets = tuple(others[:size])
+    assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
+    assert_agrees(model, targets)
+
+
+@pytest.mark.parametrize("family", diagrams.SUFFICIENT)
+@pytest.mark.parametrize("policy", ["random", "mixed"])
+def test_the_bound_is_that_of_a_policy_with_the_same_outcomes(family: Any, policy: str) -> None:
+    # Weak duality: any policy that leads to the targets as often bounds every utility over them.
+    model = family(np.random.default_rng(4), policy)
+    for targets in diagrams.groups_of(model):
+        if not has_sufficient_recall(model.parents, model.decisions, [targets]):
+            continue
+        result = meg.targets(network_of(model), model.decisions, targets)
+        bound, residual = oracle.matching_policy_bound(model, [targets])
+        assert residual < 1e-9
+        assert result.value <= bound + 1e-8
+        assert result.value == pytest.approx(bound, abs=1e-6)
+
+
+@given(model=solvable, seed=seeds)
+@few
+def test_no_utility_over_the_targets_does_better(model: Model, seed: int) -> None:
+    targets = model.factors[0][0]
+    assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
+    network = network_of(model)
+    best = meg.targets(network, model.decisions, targets).value
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        utility = rng.normal(size=[model.sizes[x] for x in targets])
+        known = meg.causal_utility(network, model.decisions, (targets, utility))
+        assert known.value <= best + 1e-8
+
+
+@given(model=solvable, data=st.data())
+@few
+def test_interventions_change_the_world_that_is_measured(model: Model, data: Any) -> None:
+    targets = model.factors[0][0]
+    others = [x for x in model.sizes if x not in model.decisions]
+    x = data.draw(st.sampled_from(others))
+    value = data.draw(st.integers(0, model.sizes[x] - 1))
+    changed = done(model, {x: value})
+    assume(has_sufficient_recall(changed.parents, model.decisions, [targets]))
+    expected = assert_agrees(changed, targets)
+    result = meg.targets(network_of(model), model.decisions, targets, do={x: value})
+    assert result.value == pytest.approx(expected.value, abs=1e-9)
+    assert result.do == {x: value}
+
+
+@given(model=solvable)
+@few
+def test_the_order_of_the_targets_only_orders_the_goal(model: Model) -> None:
+    targets = model.factors[0][0]
+    assume(len(targets) == 2)
+    assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
+    network = network_of(model)
+    one = meg.targets(network, model.decisions, targets)
+    other = meg.targets(network, model.decisions, targets[::-1])
+    assert one.value == pytest.approx(other.value, abs=1e-8)
+    if one.goal is not None and np.isfinite(one.rationality) and one.value > 1e-6:
+        assert other.goal is not None
+        np.testing.assert_allclose(one.goal.values, other.goal.values.T, atol=1e-3)
+
+
+# --- Goals that are read --------------------------------------------------------------------------
+
+
+def test_long_goals_are_cut() -> None:
+    policy = np.arange(1, 31) / 465
+    result = meg.targets(dial(*policy), ["D"], ["T"])
+    assert result.goal is not None
+    text = str(result.goal)
+    assert text.startswith("s29 +")
+    assert ", ... 18 more ..., " in text
+    assert text.endswith("s0 −1")
+    assert len(result.goal.rows()) == len(result.to_json()["goal"]) == 30
+
+
+def test_a_result_reads_as_sentences() -> None:
+    text = str(meg.targets(mouse(position=True), ["D"], ["M", "S"]))
+    assert "  decisions D; one decision influences the utility\n" in text
+    assert "towards some utility over M, S, against the uniform policy" in text
+    assert "goal: left/left +1, right/right +1, left/right −1, right/left −1" in text
+    nothing = str(meg.targets(mouse(), ["D"], ["S"]))
+    assert "goal:" not in nothing
+    assert "note: S is not downstream of the decision D in the graph" in nothing
+
+
+def test_a_result_is_json() -> None:
+    found = json.loads(json.dumps(meg.targets(mouse(1.0), ["D"], ["T"]).to_json()))
+    assert found["rationality"] == "inf"
+    assert [row["outcome"] for row in found["goal"]] == [{"T": "cheese"}, {"T": "none"}]
+    assert found["targets"] == ["T"]
+    assert found["certified"] is True
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("decisions", "targets", "options", "message"),
+    [
+        (
+            ["D"],
+            ["D"],
+            {},
+            "the target 'D' is one of the decisions, expected other variables: with respect to "
+            "utilities of its own choices every deterministic policy is maximally goal-directed, "
+            "so the number would say nothing; name what the choice is for",
+        ),
+        (["D"], ["T", "D"], {}, "the target 'D' is one of the decisions"),
+        (["D"], ["t"], {}, "target 't' does not exist, expected one of S, D, T; did you mean 'T'?"),
+        (["E"], ["T"], {}, "decision 'E' does not exist, expected one of S, D, T"),
+        (["D"], [], {}, "targets are missing, expected one or more, each of them once"),
+        (["D"], ["T", "T"], {}, "targets are T, T, expected one or more, each of them once"),
+        (["D"], "T", {}, r"targets are 'T', expected a list of names such as \['T'\]"),
+        ([], ["T"], {}, "decisions are missing, expected one or more"),
+        (["D"], ["T"], {"do": {"D": "left"}}, "do sets the decision 'D', expected other variables"),
+        (["D"], ["T"], {"tolerance": 0.0}, "tolerance is 0.0, expected a positive number"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(
+    decisions: Any, targets: Any, options: Any, message: str
+) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        meg.targets(mouse(), decisions, targets, **options)
+
+
+def test_questions_too_large_to_work_with_are_refused() -> None:
+    names = [f"X{i}" for i in range(26)]
+    network = CausalBayesianNetwork(
+        {"D": [0, 1], **{key: [0, 1] for key in names}},
+        {x: ["D"] for x in names},
+        {x: [0.5, 0.5] if x == "D" else [[0.9, 0.1], [0.2, 0.8]] for x in ("D", *names)},
+    )
+    with pytest.raises(
+        InvalidModelError,
+        match=r"1 contexts, 2 actions and 67108864 weights need a table of 1\.34e\+08 entries, "
+        r"expected "
+        r"at most 6\.71e\+07; ask about fewer targets, or merge states of targets or of what "
+        "decisions observe",
+    ):
+        meg.targets(network, ["D"], names)
+    # Few of them are no matter, however many there are.
+    assert meg.targets(network, ["D"], names[:3]).certified
+
+
+def test_models_too_wide_to_eliminate_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The target joins twelve hidden causes: its table alone is 2^13, and they are all of two
+    # more, so that no order avoids it.
+    names = [f"X{i}" for i in range(12)]
+    network = CausalBayesianNetwork(
+        {"D": [0, 1], "H": [0, 1], **{key: [0, 1] for key in names}, "T": [0, 1]},
+        {**{key: ["D", "H"] for key in names}, "T": names},
+        {
+            "D": [0.5, 0.5],
+            "H": [0.5, 0.5],
+            **dict.fromkeys(names, np.full((2, 2, 2), 0.5)),
+            "T": lambda *xs: int(sum(xs) > 6),
+        },
+    )
+    assert meg.targets(network, ["D"], ["T"]).value == pytest.approx(0.0, abs=1e-9)
+    monkeypatch.setattr(elimination, "MAX_ENTRIES", 2**12)
+    with pytest.raises(
+        InvalidModelError,
+        match=r"the model is too large to eliminate: the best order found needs a table over \d+ "
+        r"variables at once \(D, .*\) with [\de.+]+ entries, expected at most 4\.1e\+03 to keep "
+        r"and "
+        r"2\.15e\+09 to sum; merge states of these variables, fix some of them with do, or ask "
+        r"about "
+        "fewer targets at a time",
+    ):
+        meg.targets(network.with_mechanism("H", [0.4, 0.6]), ["D"], ["T"])
+
+
+def test_a_diagram_knows_its_decisions() -> None:
+    diagram = InfluenceDiagram.of(mouse(), decisions=["D"], utilities={})
+    assert meg.targets(diagram, targets=["T"]).value == pytest.approx(MEG_08, abs=1e-12)
