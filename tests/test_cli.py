@@ -53,7 +53,13 @@ def files(tmp_path: Path) -> Path:
 
 def test_version_and_help(run: Run) -> None:
     assert run("--version") == Done(0, f"goalmeter {gm.__version__}\n", "")
-    for arguments in (["--help"], ["meg", "--help"], ["meg", "mdp", "--help"], ["demo", "--help"]):
+    for arguments in (
+        ["--help"],
+        ["meg", "--help"],
+        ["meg", "mdp", "--help"],
+        ["meg", "causal", "--help"],
+        ["demo", "--help"],
+    ):
         done = run(*arguments)
         assert done.status == 0 and "Usage" in done.out and done.err == ""
     assert all(name in run("--help").out for name in ("meg", "demo", "replicate"))
@@ -126,8 +132,119 @@ def test_bad_input_is_one_line_on_standard_error(
     assert len(errors) == 1 and message in errors[0]
 
 
+# --- meg causal -----------------------------------------------------------------------------------
+HOSTILE = "\x1b[31m[red]<b>"
+
+
+@pytest.fixture
+def causal(tmp_path: Path) -> Path:
+    """The same mouse as a network, and its files."""
+    side = ["left", "right"]
+    network = gm.CausalBayesianNetwork(
+        {"S": side, "D": side, "T": ["cheese", "none"]},
+        {"D": ["S"], "T": ["S", "D"]},
+        {
+            "S": [0.5, 0.5],
+            "D": [[0.8, 0.2], [0.2, 0.8]],
+            "T": lambda s, d: "cheese" if s == d else "none",
+        },
+    )
+    network.to_bif(tmp_path / "m.bif")
+    (tmp_path / "u.json").write_text('[{"variables": ["T"], "values": [1, -1]}]')
+    (tmp_path / "bad.json").write_text('[{"variables": ["T"], "values": [1]}]')
+    (tmp_path / "bad.bif").write_text((tmp_path / "m.bif").read_text().replace("0.8", "0.7"))
+    (tmp_path / "t.csv").write_text("S,D\n" + "left,left\n" * 8 + "right,left\n" * 2)
+    return tmp_path
+
+
+def test_a_causal_model_gives_the_papers_numbers(run: Run, causal: Path) -> None:
+    for goal in (["--target", "T"], ["--utility", causal / "u.json"], ["--sensitivity", "2"]):
+        done = run("meg", "causal", causal / "m.bif", "--decision", "D", *goal, "--json")
+        assert done.status == 0, done.err
+        assert done.out.count("\n") == 1
+        result = json.loads(done.out)
+        assert result["meg"] == pytest.approx(np.log(2) - 0.5004024, abs=1e-6)
+        assert result["rationality"] == pytest.approx(np.log(2), abs=1e-6)
+        assert result["maximum"] == pytest.approx(np.log(2))
+        assert result["fraction"] == pytest.approx(result["meg"] / result["maximum"])
+        assert result["upper_bound"] >= result["meg"] and isinstance(result["method"], str)
+
+
+def test_a_causal_model_for_people(run: Run, causal: Path) -> None:
+    done = run("meg", "causal", causal / "m.bif", "--decision", "D", "--target", "T")
+    assert done.status == 0
+    for words in ("[D]  {left, right}", "0.1927 nats", "27.8%", "cheese", "one decision"):
+        assert words in done.out
+    assert "reading" in done.err and "reading" not in done.out
+
+
+def test_a_decision_without_influence_is_no_error(run: Run, causal: Path) -> None:
+    done = run("meg", "causal", causal / "m.bif", "--decision", "D", "--target", "S")
+    assert done.status == 0
+    assert "S is not downstream of the decision D" in done.out.replace("\n  ", " ")
+
+
+def test_other_options_of_a_causal_model(run: Run, causal: Path) -> None:
+    question = ["meg", "causal", causal / "m.bif", "--decision", "D", "--target", "T", "--json"]
+    done = run(*question, "--do", "S=left", "--drawing", causal / "d.svg")
+    assert done.status == 0 and json.loads(done.out)["do"] == {"S": "left"}
+    assert (causal / "d.svg").read_text().startswith("<svg")
+    done = run(*question, "--shift", "S=left", "--shift", "S=right")
+    assert len(json.loads(done.out)["interventions"]["rows"]) == 3
+    done = run(*question, "--data", causal / "t.csv")
+    assert json.loads(done.out)["n"] == 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["m.bif"], "--target, --utility, --sensitivity: none of them given"),
+        (["m.bif", "--target", "T", "--utility", "u.json"], "--target and --utility given"),
+        (["m.bif", "--target", "Q"], "target 'Q' does not exist, expected one of S, D, T"),
+        (["m.bif", "--target", "D"], "the target 'D' is one of the decisions"),
+        (["m.bif", "--target", "T", "--do", "S=lift"], "did you mean 'left'?"),
+        (["m.bif", "--target", "T", "--do", "D=left"], "do sets the decision 'D'"),
+        (["m.bif", "--utility", "bad.json"], "bad.json, factor 1: the values are a list of 1"),
+        (["m.bif", "--target", "T", "--data", "u.json"], "u.json has 1 lines"),
+        (["bad.bif", "--target", "T"], "the row of 'D' given S = left sums to 0.9, expected 1"),
+        (["none.bif", "--target", "T"], "none.bif: there is no such file"),
+        (["u.json", "--target", "T"], "u.json: the name of a model ends in .bif, .xmlbif or"),
+    ],
+)
+@pytest.mark.parametrize("json_too", [False, True])
+def test_bad_causal_input_is_one_line_on_standard_error(
+    run: Run,
+    causal: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+    json_too: bool,
+) -> None:
+    monkeypatch.chdir(causal)
+    done = run("meg", "causal", *arguments, "--decision", "D", *(["--json"] if json_too else []))
+    assert done.status == 2
+    assert done.out == "" and "Traceback" not in done.err
+    errors = [line for line in done.err.splitlines() if line.startswith("goalmeter: ")]
+    assert len(errors) == 1 and message in errors[0]
+
+
+def test_names_of_a_file_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> None:
+    network = gm.CausalBayesianNetwork(
+        {"D": ["a", HOSTILE], HOSTILE: ["a", "b"]},
+        {HOSTILE: ["D"]},
+        {"D": [0.9, 0.1], HOSTILE: [[1, 0], [0, 1]]},
+        name=HOSTILE,
+    )
+    network.to_bif(tmp_path / "m.bif")
+    for goal in (["--target", HOSTILE], ["--sensitivity", "1"], ["--target", "no"]):
+        done = run("meg", "causal", tmp_path / "m.bif", "--decision", "D", *goal)
+        assert "\x1b" not in done.out + done.err
+        assert "\\x1b[31m[red]<b>" in done.out + done.err
+
+
 def test_wrong_usage_is_status_2(run: Run) -> None:
-    for arguments in (["meg", "mdp"], ["nothing"], ["demo", "--seed", "-1"]):
+    wrong = (["meg", "mdp"], ["meg", "causal", "m.bif"], ["nothing"], ["demo", "--seed", "-1"])
+    for arguments in wrong:
         done = run(*arguments)
         assert done.status == 2 and done.out == "" and "Traceback" not in done.err
 

@@ -94,6 +94,68 @@ def meg_mdp(
     show(outcome, as_json=json)
 
 
+@meg.command("causal")
+def meg_causal(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL.bif", help="The network: .bif, .xmlbif, or packed.")
+    ],
+    decision: Annotated[
+        list[str],
+        typer.Option(metavar="D", help="A candidate decision; its policy is the model's CPD."),
+    ],
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="T", help="A variable that the goal may be about; repeat for more."),
+    ] = None,
+    utility: Annotated[
+        Path | None, typer.Option(metavar="UTILITY.json", help="Or a known utility.")
+    ] = None,
+    sensitivity: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="K", help="Or a table of every set of up to K targets."),
+    ] = None,
+    do: Annotated[
+        list[str] | None,
+        typer.Option(metavar="X=x", help="Measure under this intervention; repeat to set more."),
+    ] = None,
+    shift: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="X=x[,Y=y]",
+            help="Does the goal predict in this changed world too? Repeat for more worlds.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE.csv", help="Observed outcomes, to measure instead of the model's policy."
+        ),
+    ] = None,
+    drawing: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw the diagram to this file.")
+    ] = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """MEG of variables of a causal model, towards others or towards a utility."""
+    from goalmeter.experiments.measure_causal import measure_causal
+
+    outcome = measure_causal(
+        model,
+        decisions=decision,
+        targets=target or (),
+        utility=utility,
+        sensitivity=sensitivity,
+        do=do or (),
+        shift=shift or (),
+        data=data,
+        drawing=drawing,
+        seed=seed,
+        progress=tell,
+    )
+    show(outcome, as_json=json)
+
+
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("goalmeter-demo"),
@@ -123,14 +185,16 @@ def replicate(
 
 
 def show(outcome: Outcome, *, as_json: bool) -> None:
-    """Print a result: JSON, or tables and then the report's path."""
+    """Print a result: JSON, or its text, its tables and then the report's path."""
     if as_json:
         from goalmeter.experiments.outcome import json_text
 
         print(json_text(outcome.json))
         return
-    from goalmeter.report.terminal import print_tables
+    from goalmeter.report.terminal import print_tables, printable
 
+    if outcome.text:
+        print(f"{printable(outcome.text)}\n")
     print_tables(outcome.tables)
     if outcome.report is not None:
         print(outcome.report)
@@ -158,7 +222,7 @@ def main() -> None:
         tell(f"goalmeter: {error}")
         sys.exit(2)
     except MemoryError as error:
-        tell(f"goalmeter: this takes more memory than there is ({error}); shorten the horizon")
+        tell(f"goalmeter: this takes more memory than there is ({error}); use a smaller world")
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

@@ -28,10 +28,13 @@ def test_the_page_has_all_its_parts(outcome: Outcome) -> None:
         "Where the evidence comes from",
         "A Gymnasium environment: FrozenLake",
         "From logged trajectories",
+        "A causal model: the mouse and the cheese",
+        "Which variables is it about?",
+        "A true goal and a spurious one",
         "What each number means",
     ):
         assert f">{title}</h2>" in page, title
-    assert page.count("<figure") == 15
+    assert page.count("<figure") == 18
     assert "nan" not in page.lower().replace("governance", "")
 
 
@@ -66,6 +69,7 @@ def test_results_are_beside_the_report(outcome: Outcome) -> None:
     assert outcome.report is not None
     results = json.loads((outcome.report.parent / "results.json").read_text(encoding="utf-8"))
     assert results["cliff_world"]["goal_length"][0]["policy"] == "k = 1"
+    assert results["mouse"]["example_1"][0]["meg"] == pytest.approx(0.192745, abs=1e-6)
 
 
 def test_without_gymnasium_the_page_says_how_to_install_it(

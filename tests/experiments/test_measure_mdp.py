@@ -106,3 +106,4 @@ def test_numbers_never_round_to_nothing() -> None:
     assert [percent(x) for x in (1.0, 0.0004, 0.0)] == ["100.0%", "<0.1%", "0.0%"]
     inf = float("inf")
     assert [rationality(x) for x in (inf, -inf, -0.5, 0.0)] == ["∞", "−∞", "−0.5", "0"]
+    assert rationality(float("nan")) == "–"

@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+# A line of each tutorial's output, worked out independently.
+SAYS = {
+    "your-own-mdp": "MEG 1.5157",
+    "causal-models": "goes for the cheese 80%: 0.1927 nats, beta 0.6931",
+}
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 
 
@@ -21,7 +26,7 @@ def test_a_tutorial_runs_as_it_stands(path: Path, tmp_path: Path) -> None:
         env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUTF8": "1"},
     )
     assert done.returncode == 0, done.stderr
-    assert "MEG 1.5157" in done.stdout
+    assert SAYS[path.stem] in done.stdout
 
 
 def test_there_is_a_tutorial() -> None:

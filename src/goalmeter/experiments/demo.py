@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError
-from goalmeter.experiments import frozen_lake, ledger, logged
+from goalmeter.experiments import frozen_lake, ledger, logged, mouse, mouse_page
 from goalmeter.experiments.formats import nats, percent
 from goalmeter.experiments.meg_cliffworld import compute, page
 from goalmeter.experiments.meg_cliffworld.tables import policy_row
@@ -16,7 +16,7 @@ from goalmeter.report import Section, require_report_extra, write_report, write_
 
 TITLE = "How goal-directed are these agents?"
 LEDE = (
-    "Policies of known quality in two small worlds, measured by maximum entropy "
+    "Policies of known quality in small worlds, measured by maximum entropy "
     "goal-directedness (MEG): towards their reward, and towards whatever goal would explain them "
     "best. Each number comes with its bound or interval, and with the ends of its scale."
 )
@@ -47,6 +47,8 @@ def demo(
     lake, lake_section = _lake()
     tell("logged trajectories")
     logs = logged.measure(seed)
+    tell("causal models")
+    mice = mouse.measure()
     tell("report")
     published = ledger.load("meg-cliffworld/")
     sections = [
@@ -58,6 +60,7 @@ def demo(
         page.evidence_section(by_noise[0]),
         lake_section,
         logged.section(logs),
+        *mouse_page.sections(mice),
     ]
     result: dict[str, Any] = {
         "cliff_world": {
@@ -66,14 +69,19 @@ def demo(
         },
         "frozen_lake": None if lake is None else [row.to_json() for row in lake.rows],
         "logged": [row.to_json() for row in logs],
+        "mouse": mice.to_json(),
     }
     report = write_report(
         Path(out) / "report.html",
         TITLE,
         sections,
         lede=LEDE,
-        findings=[*page.findings(by_length, noisy), *_findings(lake, logs)],
-        glossary=page.GLOSSARY,
+        findings=[
+            *page.findings(by_length, noisy),
+            *_findings(lake, logs),
+            *mouse_page.findings(mice),
+        ],
+        glossary=page.GLOSSARY | mouse_page.GLOSSARY,
         provenance=provenance(f"goalmeter demo --seed {seed}"),
     ).resolve()
     results = write_text(Path(out) / "results.json", json_text(result) + "\n").resolve()

@@ -16,7 +16,9 @@ def nats(value: float) -> str:
 
 
 def rationality(value: float) -> str:
-    """β, with a sign for infinity and a true minus."""
+    """β, with a sign for infinity and a true minus; NaN, for no single β, is a dash."""
+    if math.isnan(value):
+        return "–"
     text = "∞" if math.isinf(value) else f"{abs(value):.3g}"
     return f"−{text}" if value < 0 else text
 

@@ -17,11 +17,15 @@ from goalmeter.report import Table
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Tables and JSON say the same; `report` is the path of the page, if one was written."""
+    """Tables and JSON say the same.
+
+    `text` is shown before the tables; `report` is the path of the page, if one was written.
+    """
 
     tables: tuple[Table, ...]
     json: dict[str, Any]
     report: Path | None = None
+    text: str = ""
 
 
 def json_text(value: dict[str, Any]) -> str:
