@@ -85,9 +85,20 @@ def interleaved(
     return [statistics.median(t) for t in times]
 
 
+def enough(seconds: float, budget: float = 0.5) -> int:
+    """How often to repeat a call of this length: 3 to 31 times, a short one more often."""
+    return max(3, min(31, round(budget / max(seconds, 1e-9))))
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     """exp of the mean logarithm."""
     return math.exp(statistics.fmean(math.log(v) for v in values))
+
+
+def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """b of the fit seconds ~ sizes^b."""
+    x, y = [math.log(v) for v in sizes], [math.log(v) for v in seconds]
+    return statistics.linear_regression(x, y).slope
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

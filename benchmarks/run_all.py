@@ -27,6 +27,11 @@ SCRIPTS = (
     "soft_backup_vs_memory",
     "batch_vs_single",
     "interval_coverage",
+    "causal_vs_enumeration",
+    "causal_width",
+    "causal_vs_pgmpy",
+    "causal_chain",
+    "sensitivity_table",
 )
 DOCS = harness.HERE.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks

@@ -26,6 +26,11 @@ SCRIPTS = {
     },
     "batch_vs_single": {"batch", "rows"},
     "interval_coverage": {"confidence", "rows"},
+    "causal_vs_enumeration": {"families", "max_entries", "max_seconds"},
+    "causal_width": {"longer", "variables", "wider"},
+    "causal_vs_pgmpy": {"networks", "pgmpy"},
+    "causal_chain": {"exponent_last_two", "rows"},
+    "sensitivity_table": {"rows"},
 }
 
 
