@@ -101,7 +101,7 @@ def meg_causal(
     ],
     decision: Annotated[
         list[str],
-        typer.Option(metavar="D", help="A candidate decision; its policy is the model's CPD."),
+        typer.Option(metavar="D", help="A candidate decision, its policy the model's CPD; repeat for more."),
     ],
     target: Annotated[
         list[str] | None,

@@ -73,6 +73,15 @@ def test_a_policy_is_put_in_and_the_original_stays() -> None:
     assert follower.network.parents("D") == ("S",)
 
 
+def test_a_mechanism_is_changed_and_the_original_stays() -> None:
+    diagram = mouse(policy={"D": [[1, 0], [1, 0]]})
+    changed = diagram.with_mechanism("S", [1.0, 0.0])
+    assert (diagram.expected_utility(), changed.expected_utility()) == (0.0, 1.0)
+    blind = diagram.with_mechanism("D", [0.0, 1.0], parents=[])
+    assert blind.network.parents("D") == ()
+    assert blind.decisions == ("D",)
+
+
 def test_a_decision_that_is_set_is_a_decision_no_longer() -> None:
     done = mouse(policy={"D": [[1, 0], [0, 1]]}).do(D="left")
     assert done.decisions == ()
@@ -151,7 +160,10 @@ def test_the_expected_utility_of_another_policy_and_world(seed: int) -> None:
         (
             {"utilities": {"S": (["D"], [0, 1])}},
             InvalidModelError,
-            "the utility 'S' has the name of a variable",
+            "the utility 'S' has the name of a variable, expected another; a utility node is not "
+            r"among domains and cpds, but {'S': \(variables, array or function of their "
+            r"values\)} in "
+            "utilities",
         ),
         (
             {"utilities": {"U": (["T"], [0, 1])}},

@@ -383,6 +383,8 @@ def test_a_change_that_closes_a_circle_is_refused() -> None:
             lambda n: n.is_d_separated("S", ["D"]),
             r"variables are 'S', expected a list of names such as \['S'\]",
         ),
+        (lambda n: n.is_d_separated(3, ["D"]), "variables are 3, expected a list of names"),
+        (lambda n: n.ancestors(3), "variable 3 is int, expected a name"),
         (lambda n: n.is_d_separated(["S"], ["D"], ["Q"]), "variable 'Q' does not exist"),
         (lambda n: n.sample(0, np.random.default_rng()), "n is 0, expected a whole number of at"),
         (lambda n: n.sample(2.5, np.random.default_rng()), r"n is 2\.5, expected a whole number"),

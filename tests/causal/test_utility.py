@@ -73,6 +73,15 @@ def test_factors_of_a_list_are_kept_apart_and_added_up() -> None:
     assert utility_of(NETWORK, given).expected(NETWORK) == pytest.approx(0.8 + 0.2 * 4.5)
 
 
+def test_several_variables_may_be_a_key() -> None:
+    given = {"T": [1, 0], ("T", "N"): lambda t, n: 10 * n, ("N",): [0, 0, 1]}
+    assert tables(given) == [
+        (("T",), [1, 0]),
+        (("T", "N"), [[0, 10, 20], [0, 10, 20]]),
+        (("N",), [0, 0, 1]),
+    ]
+
+
 def test_a_constant_reads_nothing() -> None:
     assert tables(((), 3.0)) == [((), 3.0)]
     assert utility_of(NETWORK, [((), 3.0), (("T",), [1, 0])]).expected(NETWORK) == pytest.approx(
@@ -148,6 +157,16 @@ def test_the_expected_utility_is_that_of_the_joint(seed: int) -> None:
         ((("T", "T"), [[1, 2], [3, 4]]), "a utility factor reads T, T, expected each once"),
         ((("T",), [1, np.nan]), r"the utility over T\[1\] is nan, expected a finite number"),
         ((("T",), [1, np.inf]), r"the utility over T\[1\] is inf, expected a finite number"),
+        (
+            (("T",), [0, 1e301]),
+            r"the utility over T has an entry of size 1e\+301, expected at most 1e\+300; measure "
+            r"it in "
+            "a larger unit",
+        ),
+        (
+            (("T",), lambda t, n: 0),
+            "the utility's function cannot be called with 1 values: .*missing 1 required",
+        ),
         ((("T",), lambda t: t), "the utility over T is not an array of numbers"),
         ((("T",), ["a", "b"]), "the utility over T is not an array of numbers"),
         (

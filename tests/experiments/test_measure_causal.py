@@ -248,7 +248,7 @@ def test_several_decisions_have_their_shares() -> None:
         ({"decisions": ["E"], "sensitivity": 1}, "decision 'E' does not exist, expected one of"),
         ({"decisions": ["D", "D"], "targets": ["T"]}, "decisions are D, D, expected one or more"),
         ({"utility": "none.json"}, "none.json: there is no such file"),
-        ({"targets": ["T"], "data": "none.csv"}, "none.csv cannot be read as CSV"),
+        ({"targets": ["T"], "data": "none.csv"}, "none.csv: there is no such file"),
     ],
 )
 def test_what_is_refused(

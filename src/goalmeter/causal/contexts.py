@@ -93,11 +93,12 @@ class DecisionProcess:
         """The observed values of each context of a decision, in the order of its states."""
         return list(product(*(self.network.domain(x) for x in decision.observed)))
 
-    def payoff(self, values: Sequence[FloatArray]) -> FloatArray:
+    def payoff(self, values: Sequence[FloatArray], *, centred: bool = False) -> FloatArray:
         """What each decision can expect of the factors that it is the last to influence.
 
         Args:
             values: for each scope, numbers [*sizes of its variables, D].
+            centred: whether to take out of each factor what its decision gets of it in any case.
 
         Returns:
             [S, A, D], in units of the values.
@@ -107,7 +108,11 @@ class DecisionProcess:
         for scope, table in zip(self.scopes, values, strict=True):
             payer = self._payer(scope)
             if payer is not None:
-                self._add(out, payer, self._expected(payer, Factor((*scope, _WEIGHT), table)))
+                expected = self._expected(payer, Factor((*scope, _WEIGHT), table))
+                if centred:
+                    low, high = expected.min(axis=(0, 1)), expected.max(axis=(0, 1))
+                    expected = expected - (0.5 * low + 0.5 * high)
+                self._add(out, payer, expected)
         return self._padded(out)
 
     def indicators(self) -> FloatArray:

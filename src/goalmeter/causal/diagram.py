@@ -131,6 +131,13 @@ class InfluenceDiagram:
             raise InvalidPolicyError(str(error)) from None
         return self.of(network, decisions=self.decisions, utilities=self.utilities)
 
+    def with_mechanism(
+        self, x: str, cpd: Mechanism, parents: Sequence[str] | None = None
+    ) -> InfluenceDiagram:
+        """The diagram with another CPD for one variable; see `CausalBayesianNetwork`."""
+        network = self.network.with_mechanism(x, cpd, parents)
+        return self.of(network, decisions=self.decisions, utilities=self.utilities)
+
     def do(
         self, values: Mapping[str, object] | None = None, /, **named: object
     ) -> InfluenceDiagram:
@@ -192,7 +199,11 @@ def _fill(
         raise InvalidModelError(f"decisions are {listed(names)}, expected each one once")
     for name in utilities:
         if name in network.variables:
-            raise InvalidModelError(f"the utility {name!r} has the name of a variable")
+            raise InvalidModelError(
+                f"the utility {name!r} has the name of a variable, expected another; a utility "
+                f"node is not among domains and cpds, but {{{name!r}: (variables, array or "
+                f"function of their values)}} in utilities"
+            )
     made = {name: utility_of(network, [given]).factors[0] for name, given in utilities.items()}
     diagram.__dict__.update(network=network, decisions=names, utilities=made)
 

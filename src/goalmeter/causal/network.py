@@ -160,8 +160,12 @@ class CausalBayesianNetwork:
             raise InvalidParameterError(
                 f"{what}s are {names!r}, expected a list of names such as [{names!r}]"
             )
+        if not isinstance(names, Iterable):
+            raise InvalidParameterError(f"{what}s are {names!r}, expected a list of names")
         out = tuple(names)
         for x in out:
+            if not isinstance(x, str):
+                raise InvalidParameterError(f"{what} {x!r} is {type(x).__name__}, expected a name")
             if x not in self._domains:
                 raise unknown_name(x, self.variables, what)
         return out

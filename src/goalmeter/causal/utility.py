@@ -16,6 +16,9 @@ from goalmeter.causal.names import listed, unknown_name
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.tabular._validation import as_floats, read_only, shape_text
 
+# Larger numbers overflow when they are added up.
+_LARGEST = 1e300
+
 
 @dataclass(frozen=True)
 class Utility:
@@ -50,10 +53,11 @@ def utility_of(network: CausalBayesianNetwork, given: Any) -> Utility:
 
     Args:
         network: the model whose variables it is about.
-        given: a `Utility`; a mapping {variable: {state: number}}, added up over variables; a
-            pair (variables, array or function of their values); a mapping {"variables": [...],
-            "values": nested lists in the order of the model's states}; or a list of pairs
-            and such mappings, added up.
+        given: a `Utility`; a mapping {variable: {state: number}}, or with several variables
+            {(variables): array or function of their values}, its entries added up; a pair
+            (variables, array or function); a mapping {"variables": [...], "values": nested
+            lists in the order of the model's states}; or a list of pairs and such mappings,
+            added up.
 
     Raises:
         InvalidUtilityError: anything else, unknown names, missing states, numbers that are not
@@ -62,7 +66,12 @@ def utility_of(network: CausalBayesianNetwork, given: Any) -> Utility:
     if isinstance(given, Utility):
         return Utility(tuple(_factor(network, f.variables, f.values) for f in given.factors))
     if isinstance(given, Mapping) and set(given) != {"variables", "values"}:
-        return Utility(tuple(_by_state(network, x, table) for x, table in given.items()))
+        return Utility(
+            tuple(
+                _factor(network, x, table) if isinstance(x, tuple) else _by_state(network, x, table)
+                for x, table in given.items()
+            )
+        )
     single = isinstance(given, Mapping) or _is_pair(given)
     parts = [given] if single else given
     if isinstance(parts, str) or not isinstance(parts, Iterable):
@@ -141,8 +150,18 @@ def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Fact
             f"{shape_text(shape)}: one number for each combination of states, in the order of "
             f"the model"
         )
+    if np.abs(array).max(initial=0.0) > _LARGEST:
+        raise InvalidUtilityError(
+            f"the utility over {listed(names)} has an entry of size "
+            f"{np.abs(array).max():.3g}, expected at most {_LARGEST:g}; measure it in a larger unit"
+        )
     return Factor(names, read_only(np.array(array)))
 
 
 def _tabulated(domains: Sequence[Sequence[Any]], function: Callable[..., Any]) -> FloatArray:
-    return np.array([function(*values) for values in product(*domains)], dtype=object)
+    try:
+        return np.array([function(*values) for values in product(*domains)], dtype=object)
+    except TypeError as error:
+        raise InvalidUtilityError(
+            f"the utility's function cannot be called with {len(domains)} values: {error}"
+        ) from None

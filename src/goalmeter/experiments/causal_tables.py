@@ -72,7 +72,7 @@ def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
             (*map(str, outcome), "–" if np.isnan(value) else signed(value))
             for outcome, value in rows
         ),
-        meaning="A utility of each outcome, from −1 to 1, for which the behaviour would be most "
+        meaning="A utility of each outcome, the largest entry of size 1, for which the behaviour would be most "
         "reasonable. Other utilities may predict it as well.",
         notes=tuple(notes),
     )
@@ -98,7 +98,7 @@ def sensitivity_table(found: Sensitivity, *, caption: str = "", most: int | None
         columns=(
             Column("targets", numeric=False),
             "MEG, nats",
-            "proven gap",
+            "gap to the bound",
             "share of maximum",
             "rationality β",
             Column("Theorem 4.1", numeric=False),

@@ -56,7 +56,7 @@ def find_face(
     system = NewtonSystem([(confined, confined.states)])
     for candidate in (step, model.theta):
         direction = system.ignored(candidate)
-        if _exposes(model, confined, direction, allowed):
+        if _exposes(model, confined, direction, allowed, behaviour):
             return Face(confined, direction / np.abs(direction).max())
     return None
 
@@ -75,21 +75,32 @@ def _survivors(
         # A state where everything dies is not visited any more; leave it as it is.
         alive |= ~alive.any(axis=0)
         shrinks |= bool((~alive & (policy > 0) & (model.states[t] > 0)).any())
-        allowed[t] = alive & (policy > 0)
+        # What the behaviour does stays open, however little of it and however sure the model is
+        # that it does not: ruling it out would cost everything.
+        allowed[t] = (alive & (policy > 0)) | ~unused
         allowed[t] |= ~allowed[t].any(axis=0)
     return allowed if shrinks else None
 
 
 def _exposes(
-    model: SoftModel, confined: SoftModel, direction: FloatArray, allowed: BoolArray
+    model: SoftModel,
+    confined: SoftModel,
+    direction: FloatArray,
+    allowed: BoolArray,
+    behaviour: Behaviour,
 ) -> bool:
-    """Whether exactly the allowed actions are optimal for a direction, where the face goes."""
+    """Whether exactly the allowed actions are optimal for a direction, where it matters.
+
+    That is where the face goes, and where the behaviour goes: small chances may be too small for
+    the face's own numbers.
+    """
     scale = float(np.abs(direction).max())
     if not np.isfinite(scale) or scale <= 0:
         return False
     regrets = model.regrets(direction / scale)
     for t in range(model.mdp.steps):
-        reached = confined.states[t] > 0
+        visited = behaviour.weights(t, ALL)[..., 0].sum(axis=0) > 0
+        reached = (confined.states[t] > 0) | visited
         here, open_ = regrets[t][:, reached], allowed[t][:, reached]
         if (here[open_] > _TIE).any() or (here[~open_] < _CLEAR).any():
             return False

@@ -158,7 +158,7 @@ def measure_known(
                 upper_bound=float(max(bound[i], value[i])) + rounding,
                 maximum=float(measure.maximum[i % len(measure.maximum)]),
                 ceiling=float(measure.ceiling[i % len(measure.ceiling)]),
-                rationality=float(best[i] / unit[i % len(unit)]),
+                rationality=_in_units(float(best[i]), float(unit[i % len(unit)])),
                 target=named,
                 method="optimum over the rationality, by Newton steps with exact derivatives",
                 tolerance=max(TOLERANCE, 2.0 * rounding),
@@ -170,6 +170,12 @@ def measure_known(
             )
         )
     return results
+
+
+def _in_units(rationality: float, unit: float) -> float:
+    """A rationality in inverse units of the utility; what is beyond a double is infinite."""
+    with np.errstate(over="ignore"):
+        return float(np.float64(rationality) / unit)
 
 
 def _rounding(mdp: TabularMDP) -> float:

@@ -145,10 +145,11 @@ def _ascend(model: SoftModel, behaviour: Behaviour, tolerance: float, ceiling: f
             if upper - value <= tolerance:
                 break
             face = find_face(model, step, psi, behaviour)
-            if face is not None:
-                model = face.model
+            inside = -np.inf if face is None else face.model.evidence(behaviour)
+            # A face holds the limit of ever better models, so it cannot be worse than this one.
+            if face is not None and inside >= value - tolerance:
+                model, value = face.model, inside
                 directions.append(face.direction)
-                value = model.evidence(behaviour)
                 continue
         # Where the model hardly goes yet and the behaviour does, Newton steps are wild; counting
         # the behaviour's own visits tames them, as long as there is far to go.

@@ -312,10 +312,11 @@ def _result(
     count = sum(len(g.trajectories) for g in groups)
     if count == 1:
         notes.append("one trajectory supports no interval and no held-out value")
-    elif inference.interval[0] == inference.interval[1] and value > 0:
+    elif inference.interval[0] == inference.interval[1]:
+        evidence = "the same evidence" if value > 0 else "no evidence"
         notes.append(
-            "every trajectory gives the same evidence, so the interval has no width; kinds of "
-            "behaviour not seen in n trajectories may still make up 3 / n of them"
+            f"every trajectory gives {evidence}, so the interval has no width; kinds of "
+            f"behaviour not seen in n trajectories may still make up 3 / n of them"
         )
     return TrajectoryMeg(
         value=value,

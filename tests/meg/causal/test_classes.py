@@ -155,6 +155,13 @@ def test_a_feature_may_have_several_factors() -> None:
     assert apart.value >= one.value - 1e-10
 
 
+def test_factors_of_one_feature_over_the_same_variables_add_up() -> None:
+    twice = [(("T",), [1, 0]), (("T",), [0, -1])]
+    result = meg.causal_class(mouse(), ["D"], features=[twice])
+    assert result.value == pytest.approx(MEG_08, abs=1e-12)
+    assert result.rationality == pytest.approx(np.log(2), rel=1e-6)
+
+
 # --- MDPs -----------------------------------------------------------------------------------------
 
 

@@ -231,6 +231,13 @@ def test_without_interventions_there_is_the_original_alone() -> None:
             "targets and utility are both given, expected one of them",
         ),
         ([], {}, "the utility is missing"),
+        (
+            {"S": "left"},
+            {"targets": ["T"]},
+            r"interventions is {'S': 'left'}, expected a list with a mapping {variable: state} for "
+            "each changed world",
+        ),
+        (["S"], {"targets": ["T"]}, "an intervention is 'S', expected a mapping {variable: state}"),
         ([], {"targets": ["D"]}, "the target 'D' is one of the decisions"),
     ],
 )

@@ -396,9 +396,17 @@ def test_a_result_is_json() -> None:
             ("mouse.bif", ["D"], CHEESE),
             {},
             InvalidModelError,
-            "the model is str, expected a CausalBayesianNetwork or an InfluenceDiagram; "
-            "CausalBayesianNetwork.from_bif and from_pgmpy make one",
+            "the model is str, expected a CausalBayesianNetwork, an InfluenceDiagram or a pgmpy "
+            r"model; CausalBayesianNetwork\.from_bif reads a file",
         ),
+        (
+            (mouse(), ["D"], CHEESE),
+            {"do": "S=left"},
+            InvalidParameterError,
+            "an intervention is 'S=left', expected a mapping {variable: state}",
+        ),
+        ((mouse(), 3, CHEESE), {}, InvalidParameterError, "decisions are 3, expected a list of"),
+        ((mouse(), [3], CHEESE), {}, InvalidParameterError, "decision 3 is int, expected a name"),
     ],
 )
 def test_questions_that_make_no_sense_are_refused(

@@ -301,11 +301,21 @@ CHAIN = CausalBayesianNetwork(
         (None, "the table is NoneType, expected a pandas or polars frame, {column: values}, or"),
         ([["left", "left"]], "the table is list, expected a pandas or polars frame"),
         ({}, "the table is dict, expected"),
+        ({"S": [["left"]], "D": ["left"]}, "row 0 of the table: "),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(data: Any, message: str) -> None:
     with pytest.raises(InvalidTrajectoryError, match=message):
         quick(mouse(), ["D"], data, targets=["T"])
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([["left", "left", "right"]], columns=["S", "D", "S"])
+    with pytest.raises(
+        InvalidTrajectoryError, match="the table has 2 columns named 'S', expected each name once"
+    ):
+        quick(mouse(), ["D"], frame, targets=["T"])
 
 
 def test_rows_that_the_model_cannot_produce_are_refused() -> None:
@@ -369,10 +379,11 @@ def test_decisions_that_rely_on_each_other_are_refused() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "cannot be read as CSV: .*No such file"),
+        (None, r"outcomes\.csv: there is no such file; check the path"),
         (b"S,D\n", "has 1 lines, expected a line of column names and at least one row"),
         (b"", "has 0 lines, expected"),
         (b"S,D\nleft,left\nleft\n", "line 3 has 1 values, expected 2, one for each column"),
+        (b"S,D,S\nleft,left,left\n", "has two columns named 'S', expected each name once; remove"),
         (b"S,D\n\xff\xfe,left\n", "cannot be read as CSV: 'utf-8' codec can't decode"),
     ],
 )

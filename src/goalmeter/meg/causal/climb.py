@@ -19,12 +19,13 @@ from goalmeter._types import FloatArray
 from goalmeter.meg.causal.branch import Branch, Class, HeldBranch, Place
 from goalmeter.meg.causal.candidates import Candidate, near_measured, random_policies, stacked
 from goalmeter.meg.causal.held import ENTROPY_TIE, greatest_entropies
+from goalmeter.meg.causal.ridge import uphill_held
 from goalmeter.meg.causal.supported import candidate, maximisers, objectives, slack
 
-_ROUNDS = 5
+_ROUNDS = 6
 _STEPS = 80
-# A rival is kept this far below, nats, so that rounding does not let it through.
-_MARGIN = 5e-8
+# The largest multiplier that a start is given.
+_LARGEST = 30.0
 # Loss where there is no branch, nats.
 _LOST = 1e6
 # A gradient below this is none.
@@ -77,7 +78,8 @@ def check(utilities: Class, trial: Trial, n: int, rng: np.random.Generator) -> V
     if other <= one + slack(b):
         return Verdict("supported", tried.agreed if other >= one - 10 * slack(b) else 0, None)
     starts = stacked([fresh, near_measured(task.table, task.measured), best.policies])
-    multipliers = np.full(starts[0].shape[2], b)
+    multipliers = np.zeros(starts[0].shape[2])
+    multipliers[::2] = min(b, _LARGEST)
     held = greatest_entropies(task, [mine.utility], [(starts, multipliers)])[0]
     if not held.best or held.best[0].entropy <= mine.entropy + 2 * ENTROPY_TIE:
         return Verdict("held", min(held.agreed, n), None)
@@ -96,31 +98,40 @@ def climb(
         rng: of the starts.
 
     Returns:
-        the trial; its verdict, which is "beaten" where no way was found to avoid it; and rivals
-        that were met, as trials of their own.
+        the trial; its verdict, "beaten" if the start was already; and rivals that were met, as
+        trials of their own.
     """
     at, slope = _uphill(utilities, start)
     verdict = check(utilities, at, n, rng)
     if verdict.rival is None and slope <= _FLAT:
         return at, verdict, []
-    _, b = utilities.task(at.y)
-    x = np.append(at.y / b, at.attained / b)
-    branch = HeldBranch(utilities, x, at.found)
     rivals: list[HeldBranch] = []
     met: list[Trial] = []
+    sure, known = (start, check(utilities, start, n, rng)) if verdict.rival else (at, verdict)
     for _ in range(_ROUNDS):
+        if known.rival is not None:
+            break
         if verdict.rival is not None:
+            x = _held_at(utilities, at)
             rivals.append(HeldBranch(utilities, x, verdict.rival))
             met.append(trial_of(utilities, x[:-1] * verdict.rival.rationality, verdict.rival))
-        place = _uphill_held(branch, x, rivals)
+        x = _held_at(utilities, sure)
+        branch = HeldBranch(utilities, x, sure.found)
+        place = uphill_held(branch, x, rivals)
         if place is None:
             break
-        x = place.x
-        at = trial_of(utilities, x[:-1] * place.found.rationality, place.found)
+        at = trial_of(utilities, place.x[:-1] * place.found.rationality, place.found)
         verdict = check(utilities, at, n, rng)
         if verdict.rival is None:
+            sure, known = at, verdict
             break
-    return at, verdict, met
+    return sure, known, met
+
+
+def _held_at(utilities: Class, trial: Trial) -> FloatArray:
+    """(weights, E[U]) of a trial, in a unit in which its b is that of its policies."""
+    b = trial.found.rationality
+    return np.append(trial.y / b, trial.attained / b)
 
 
 class _Path:
@@ -167,45 +178,3 @@ def _uphill(utilities: Class, start: Trial) -> tuple[Trial, float]:
         return start, np.inf
     slope = float(np.abs(best.gradient).max())
     return trial_of(utilities, best.x, best.found), slope
-
-
-def _uphill_held(branch: HeldBranch, start: FloatArray, rivals: list[HeldBranch]) -> Place | None:
-    """Follow the evidence where no rival has more entropy; None if there is no such place."""
-    path = _Path(branch.at)
-    best: Place | None = None
-
-    def margins(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        nonlocal best
-        values = np.full(len(rivals), _MARGIN)
-        slopes = np.zeros((len(rivals), len(x)))
-        place = path.place(x)
-        if place is None:
-            return -np.ones(len(rivals)), slopes
-        mine = branch.entropy_gradient(place.found)
-        for i, rival in enumerate(rivals):
-            other = rival.find(x)
-            # A rival that cannot attain the same is none here.
-            if other is not None:
-                values[i] = place.found.entropy - other.entropy - _MARGIN
-                slopes[i] = mine - rival.entropy_gradient(other)
-        if values.min(initial=0.0) >= -0.5 * _MARGIN and (
-            best is None or place.found.evidence > best.found.evidence
-        ):
-            best = place
-        return values, slopes
-
-    def loss(x: FloatArray) -> tuple[float, FloatArray]:
-        if not rivals:
-            margins(x)
-        return path.loss(x)
-
-    limits = {"type": "ineq", "fun": lambda x: margins(x)[0], "jac": lambda x: margins(x)[1]}
-    minimize(
-        loss,
-        start,
-        jac=True,
-        method="SLSQP",
-        constraints=[limits] if rivals else [],
-        options={"maxiter": _STEPS // 2, "ftol": 1e-11},
-    )
-    return best

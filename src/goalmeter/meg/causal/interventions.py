@@ -17,7 +17,7 @@ Source: the extension that the MEG paper (NeurIPS 2024) names as future work in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,6 +174,11 @@ def under_interventions(
     """
     if targets is not None and utility is not None:
         raise InvalidParameterError("targets and utility are both given, expected one of them")
+    if isinstance(interventions, (Mapping, str)) or not isinstance(interventions, Iterable):
+        raise InvalidParameterError(
+            f"interventions is {interventions!r}, expected a list with a mapping {{variable: "
+            f"state}} for each changed world"
+        )
     worlds = [ask(model, decisions, do) for do in ({}, *interventions)]
     if targets is None:
         return _known(worlds, known_of(worlds[0], utility))

@@ -121,13 +121,11 @@ def payments(process: DecisionProcess, utility: Utility) -> FloatArray:
     """What each decision can expect of a utility, [S, A], in units of the utility.
 
     A constant that a decision gets whatever it does and sees changes nothing, and would only cost
-    digits.
+    digits: it is taken out of each factor on its own, which may be of very different sizes.
     """
-    paid = process.payoff([factor.values[..., None] for factor in utility.factors])[..., 0]
-    for d in process.decisions:
-        own = paid[d.states]
-        paid[d.states] = own - 0.5 * (own.min() + own.max())
-    return paid
+    return process.payoff([factor.values[..., None] for factor in utility.factors], centred=True)[
+        ..., 0
+    ]
 
 
 def method(recall: Recall, found: MegResult) -> str:

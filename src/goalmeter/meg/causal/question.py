@@ -45,6 +45,9 @@ def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> 
         InvalidModelError: the model is neither a network nor a diagram.
         InvalidParameterError: unknown names, no decisions, or an intervention on a decision.
     """
+    if hasattr(model, "get_cpds"):
+        # A pgmpy model; its class is not imported to ask.
+        model = CausalBayesianNetwork.from_pgmpy(model)
     if isinstance(model, InfluenceDiagram):
         network = model.network
         utility = model.utility if model.utilities else None
@@ -53,13 +56,17 @@ def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> 
         network, utility, chosen = model, None, () if decisions is None else decisions
     else:
         raise InvalidModelError(
-            f"the model is {type(model).__name__}, expected a CausalBayesianNetwork or an "
-            f"InfluenceDiagram; CausalBayesianNetwork.from_bif and from_pgmpy make one"
+            f"the model is {type(model).__name__}, expected a CausalBayesianNetwork, an "
+            f"InfluenceDiagram or a pgmpy model; CausalBayesianNetwork.from_bif reads a file"
         )
     names = network.check_names(chosen, "decision")
     if not names or len(set(names)) < len(names):
         raise InvalidParameterError(
             f"decisions are {listed(names) or 'missing'}, expected one or more, each of them once"
+        )
+    if do is not None and not isinstance(do, Mapping):
+        raise InvalidParameterError(
+            f"an intervention is {do!r}, expected a mapping {{variable: state}}"
         )
     settings = dict(do or {})
     for x in settings:

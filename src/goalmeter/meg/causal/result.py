@@ -21,9 +21,17 @@ from goalmeter.meg.result import MegResult
 _SHOWN = 12
 
 
+UNIFORM = (
+    "the measured policy chooses uniformly wherever its choices matter, so there is nothing that a "
+    "goal could explain better than chance"
+)
+# Nats below which a ceiling is rounding.
+_NOTHING = 1e-12
+
+
 @dataclass(frozen=True)
 class Goal:
-    """A utility over the joint states of the targets, in a scale of its own (-1 to 1).
+    """A utility over the joint states of the targets; its largest entry has size 1.
 
     Attributes:
         variables: the targets.
@@ -126,6 +134,8 @@ def in_process(
     shares = {d.name: float(found.by_state[d.states].sum()) for d in process.decisions}
     fields = {name: getattr(found, name) for name in MegResult.__dataclass_fields__}
     fields |= {"utility": None, "reference": "uniform policy"}
+    if found.maximum > 0 and found.ceiling <= _NOTHING:
+        fields["notes"] = (*found.notes, UNIFORM)
     targets = tuple(dict.fromkeys(x for scope in process.scopes for x in scope))
     own = {
         "decisions": question.decisions,

@@ -11,7 +11,7 @@ Source: MEG paper (NeurIPS 2024), Definition 4.4, Theorem 4.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -130,6 +130,7 @@ def sensitivity(
     tolerance: float = TOLERANCE,
     restarts: int = 8,
     rng: np.random.Generator | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Sensitivity:
     """MEG of the decisions towards every set of up to `up_to` targets that they can influence.
 
@@ -145,6 +146,7 @@ def sensitivity(
         tolerance: nats at which an optimum counts as certified.
         restarts: of a search, where one is needed.
         rng: of the searches; default seed 0.
+        progress: called as progress(sets done, sets in all).
 
     Raises:
         InvalidModelError, InvalidParameterError: what does not fit; too many sets.
@@ -174,7 +176,7 @@ def sensitivity(
     """
     question = ask(model, decisions, do)
     network = question.network
-    if not isinstance(up_to, int) or isinstance(up_to, bool) or up_to < 1:
+    if not isinstance(up_to, (int, np.integer)) or isinstance(up_to, bool) or up_to < 1:
         raise InvalidParameterError(
             f"up_to is {up_to!r}, expected a whole number of at least 1: the size of the largest "
             f"sets of targets"
@@ -190,7 +192,9 @@ def sensitivity(
     neutral.elimination.prepare({x for names in sets for x in (*names, *question.decisions)})
     seed = int((np.random.default_rng(0) if rng is None else rng).integers(2**32))
     rows: dict[Names, SensitivityRow] = {}
-    for names in sets:
+    for done, names in enumerate(sets):
+        if progress is not None:
+            progress(done, len(sets))
         whole = separation.part_that_says_all(names)
         above = separation.pseudo_terminal(names)
         if whole is not None:
@@ -220,7 +224,7 @@ def _sets(question: Question, candidates: Sequence[str], up_to: int) -> Iterator
     """
     influenced = question.network.descendants(*question.decisions)
     count = 0
-    for size in range(1, up_to + 1):
+    for size in range(1, min(up_to, len(candidates)) + 1):
         for names in combinations(candidates, size):
             if influenced.intersection(names):
                 count += 1

@@ -17,8 +17,9 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.causal.contexts import DecisionProcess
-from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.utility_class import LinearClass
+from goalmeter.tabular.occupancy import state_occupancy
+from goalmeter.tabular.policies import check_policy
 
 # Singular values below this share of the largest are rounding.
 _NULL_SHARE = 1e-12
@@ -66,16 +67,10 @@ def span_of(process: DecisionProcess, features: FloatArray, name: str) -> Span:
     """The class of utilities that are linear in expected features [S, A, D], made fit to fit."""
     plain = linear_in(process, features, name)
     d = features.shape[-1]
-    start = SoftModel(process.mdp, plain, np.zeros(d), process.log_uniform)
     rows = features.shape[0] * features.shape[1]
     if rows * d * min(rows, d) > _MAX_WORK:
         return Span(plain, None, plain)
-    parts = []
-    for t, psi in start.tangents(np.eye(d)):
-        weight = np.sqrt(start.step(t)[0] * start.states[t])
-        used = weight > 0
-        parts.append(psi[used] * weight[used][:, None])
-    _, sizes, right = np.linalg.svd(np.concatenate(parts), full_matrices=False)
+    _, sizes, right = np.linalg.svd(_tangents(process, features), full_matrices=False)
     keep = sizes > _NULL_SHARE * max(float(sizes.max(initial=0.0)), 1e-300)
     basis = right[keep].T / sizes[keep]
     if not keep.any():
@@ -86,6 +81,27 @@ def span_of(process: DecisionProcess, features: FloatArray, name: str) -> Span:
     alike = np.ptp(features, axis=1).max(axis=-1, initial=0.0) == 0.0
     fitted = np.where(alike[:, None, None], fitted[:, :1], fitted)
     return Span(linear_in(process, fitted, name), basis, plain)
+
+
+def _tangents(process: DecisionProcess, features: FloatArray) -> FloatArray:
+    """Derivatives of the uniform policy's log-probabilities in the weights, as weighted rows.
+
+    What `SoftModel.tangents` gives for all D directions at once, without forming them.
+    """
+    mdp = process.mdp
+    policy = np.exp(process.log_uniform[0])
+    uniform = np.ascontiguousarray(policy.T)
+    visits = state_occupancy(mdp, check_policy(mdp, uniform)[..., None])[..., 0]
+    paid = features.transpose(1, 0, 2)
+    later = np.zeros((mdp.n_states, features.shape[-1]))
+    parts = []
+    for t in reversed(range(mdp.steps)):
+        value = mdp.transition.expect_all(later) + paid
+        later = np.einsum("as,asd->sd", policy, value)
+        weight = np.sqrt(policy * visits[t])
+        used = weight > 0
+        parts.append((value - later)[used] * weight[used][:, None])
+    return np.concatenate(parts)
 
 
 def _centred(process: DecisionProcess, features: FloatArray) -> FloatArray:

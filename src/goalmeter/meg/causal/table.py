@@ -253,6 +253,10 @@ def _column(data: Any, name: str) -> list[Any]:
             f"the table is {type(data).__name__}, expected a pandas or polars frame, "
             f"{{column: values}}, or the path of a CSV file"
         )
+    if columns.count(name) > 1:
+        raise InvalidTrajectoryError(
+            f"the table has {columns.count(name)} columns named {name!r}, expected each name once"
+        )
     if name not in columns:
         raise unknown_name(name, columns, "the table's column", InvalidTrajectoryError)
     return list(data[name])
@@ -263,11 +267,11 @@ def _indices(network: CausalBayesianNetwork, x: str, values: Sequence[Any]) -> I
     known: dict[Any, int] = {}
     out = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values):
-        if value not in known:
-            try:
+        try:
+            if value not in known:
                 known[value] = network.index(x, value)
-            except InvalidParameterError as error:
-                raise InvalidTrajectoryError(f"row {row} of the table: {error}") from None
+        except (InvalidParameterError, TypeError) as error:
+            raise InvalidTrajectoryError(f"row {row} of the table: {error}") from None
         out[row] = known[value]
     return out
 
@@ -281,6 +285,8 @@ def read_csv(path: str | Path) -> dict[str, list[str]]:
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             lines = list(csv.reader(file))
+    except FileNotFoundError:
+        raise InvalidFileError(f"{path}: there is no such file; check the path") from None
     except (OSError, UnicodeDecodeError, csv.Error) as cause:
         raise InvalidFileError(f"{path} cannot be read as CSV: {cause}") from cause
     lines = [line for line in lines if line]
@@ -289,6 +295,11 @@ def read_csv(path: str | Path) -> dict[str, list[str]]:
             f"{path} has {len(lines)} lines, expected a line of column names and at least one row"
         )
     head = [name.strip() for name in lines[0]]
+    twice = next((name for name in head if head.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidFileError(
+            f"{path} has two columns named {twice!r}, expected each name once; remove or rename one"
+        )
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(head):
             raise InvalidFileError(
