@@ -101,7 +101,9 @@ def meg_causal(
     ],
     decision: Annotated[
         list[str],
-        typer.Option(metavar="D", help="A candidate decision, its policy the model's CPD; repeat for more."),
+        typer.Option(
+            metavar="D", help="A candidate decision, its policy the model's CPD; repeat for more."
+        ),
     ],
     target: Annotated[
         list[str] | None,

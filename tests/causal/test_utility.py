@@ -87,8 +87,9 @@ def test_a_constant_reads_nothing() -> None:
     assert utility_of(NETWORK, [((), 3.0), (("T",), [1, 0])]).expected(NETWORK) == pytest.approx(
         3.8
     )
-    assert utility_of(NETWORK, []).factors == ()
-    assert utility_of(NETWORK, []).expected(NETWORK) == 0
+    for nothing in ([], {}):
+        with pytest.raises(InvalidUtilityError, match="the utility has no factors, expected at"):
+            utility_of(NETWORK, nothing)
 
 
 def test_a_variable_may_be_called_values() -> None:

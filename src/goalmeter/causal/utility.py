@@ -65,21 +65,24 @@ def utility_of(network: CausalBayesianNetwork, given: Any) -> Utility:
     """
     if isinstance(given, Utility):
         return Utility(tuple(_factor(network, f.variables, f.values) for f in given.factors))
-    if isinstance(given, Mapping) and set(given) != {"variables", "values"}:
+    if isinstance(given, Mapping) and given and set(given) != {"variables", "values"}:
         return Utility(
             tuple(
                 _factor(network, x, table) if isinstance(x, tuple) else _by_state(network, x, table)
                 for x, table in given.items()
             )
         )
-    single = isinstance(given, Mapping) or _is_pair(given)
+    single = (isinstance(given, Mapping) and bool(given)) or _is_pair(given)
     parts = [given] if single else given
     if isinstance(parts, str) or not isinstance(parts, Iterable):
         raise InvalidUtilityError(
             f"the utility is {given!r}, expected {{variable: {{state: number}}}}, a pair "
             f"(variables, array), or a list of {{'variables': [...], 'values': [...]}}"
         )
-    return Utility(tuple(_part(network, part) for part in parts))
+    factors = tuple(_part(network, part) for part in parts)
+    if not factors:
+        raise InvalidUtilityError("the utility has no factors, expected at least one")
+    return Utility(factors)
 
 
 def _is_pair(given: Any) -> bool:

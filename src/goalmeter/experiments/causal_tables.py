@@ -72,8 +72,8 @@ def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
             (*map(str, outcome), "–" if np.isnan(value) else signed(value))
             for outcome, value in rows
         ),
-        meaning="A utility of each outcome, the largest entry of size 1, for which the behaviour would be most "
-        "reasonable. Other utilities may predict it as well.",
+        meaning="A utility of each outcome, the largest entry of size 1, for which the behaviour "
+        "would be most reasonable. Other utilities may predict it as well.",
         notes=tuple(notes),
     )
 

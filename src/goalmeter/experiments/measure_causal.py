@@ -45,6 +45,7 @@ class Asked:
     shifts: list[Do]
     data: str | Path | None
     seed: int
+    tell: Callable[[str], None]
 
     @property
     def rng(self) -> np.random.Generator:
@@ -106,6 +107,7 @@ def measure_causal(
         shifts=shifts,
         data=data,
         seed=seed,
+        tell=tell,
     )
     tell(f"measuring in {network!r}")
     tables, json = _measured(asked)
@@ -182,7 +184,9 @@ def _measured(asked: Asked) -> tuple[tuple[Table, ...], dict[str, Any]]:
         {"utility": asked.utility} if asked.targets is None else {"targets": asked.targets}
     )
     if asked.shifts:
-        found = gm.meg.under_interventions(asked.network, asked.decisions, asked.shifts, **goal)
+        found = gm.meg.under_interventions(
+            asked.network, asked.decisions, asked.shifts, rng=asked.rng, **goal
+        )
         first = found.rows[0].result
         tables = (*_result_tables(first), intervention_table(found))
         return tables, first.to_json() | {"interventions": found.to_json()}
@@ -220,11 +224,26 @@ def _sensitivity(asked: Asked, up_to: int) -> tuple[tuple[Table, ...], dict[str,
         table = {"decisions": asked.decisions, "do": asked.do, "rows": []}
         return (result_table(nothing),), nothing.to_json() | {"sensitivity": table}
     found = gm.meg.sensitivity(
-        asked.network, asked.decisions, up_to=up_to, do=asked.do, rng=asked.rng
+        asked.network,
+        asked.decisions,
+        up_to=up_to,
+        do=asked.do,
+        rng=asked.rng,
+        progress=_sometimes(asked.tell),
     )
     best = found.rows[0].to_json()
     method = f"the best of {len(found.rows)} sets of up to {up_to} targets"
     return (sensitivity_table(found),), best | {"method": method, "sensitivity": found.to_json()}
+
+
+def _sometimes(tell: Callable[[str], None]) -> Callable[[int, int], None]:
+    """A listener to a table that tells of every hundredth set, or every tenth part of a few."""
+
+    def hear(done: int, count: int) -> None:
+        if done and done % max(1, min(100, count // 10)) == 0:
+            tell(f"set {done} of {count}")
+
+    return hear
 
 
 def _drawn(asked: Asked) -> str:

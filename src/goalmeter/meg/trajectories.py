@@ -177,24 +177,36 @@ def estimate(
     Raises:
         InvalidParameterError: options out of range.
     """
-    rng = np.random.default_rng(0) if rng is None else rng
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidParameterError(
-            f"rng is {rng!r}, expected a generator: np.random.default_rng(seed)"
-        )
+    rng = check_options(folds, resamples, rng)
     sizes = [len(g.trajectories) for g in groups]
     n = sum(sizes)
-    whole = isinstance(folds, int) and isinstance(resamples, int)
-    if not whole or folds < 2 or resamples < 100:
-        raise InvalidParameterError(
-            f"folds is {folds} and resamples {resamples}, expected at least 2 and 100, both whole"
-        )
     fitter = fit_known if known else fit_class
     weights = [np.full(size, 1.0 / n) for size in sizes]
     fit = fitter(groups, weights)
     inference = infer(groups, fit, weights, confidence=confidence, resamples=resamples, rng=rng)
     outside = held_out(groups, fitter, folds=min(folds, n), rng=rng)
     return _result(groups, weights, fit, inference, outside, known), fit.theta
+
+
+def check_options(
+    folds: int, resamples: int, rng: np.random.Generator | None
+) -> np.random.Generator:
+    """The source of randomness, once the options of an estimate are found to be in range.
+
+    Raises:
+        InvalidParameterError: options out of range.
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidParameterError(
+            f"rng is {rng!r}, expected a generator: np.random.default_rng(seed)"
+        )
+    whole = isinstance(folds, int) and isinstance(resamples, int)
+    if not whole or folds < 2 or resamples < 100:
+        raise InvalidParameterError(
+            f"folds is {folds} and resamples {resamples}, expected at least 2 and 100, both whole"
+        )
+    return rng
 
 
 def group_trajectories(

@@ -9,7 +9,6 @@ function theorem.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,42 +16,14 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.meg.causal.candidates import Candidate, Task
 from goalmeter.meg.causal.held import exact
-from goalmeter.meg.causal.outcomes import OutcomeTable, Policies
 from goalmeter.meg.causal.stationary import implicit_gradient
 from goalmeter.meg.causal.supported import near
+from goalmeter.meg.causal.utilities import Class
 
 _REMEMBERED = 8
 # Policies that differ by more, in decisions of the measured policy, are on different branches.
 _JUMP = 0.4
 _TRIES = 10
-
-
-@dataclass(frozen=True, eq=False)
-class Class:
-    """All utilities that are linear in features, and the policy that is to be predicted.
-
-    Attributes:
-        table: the outcomes, with features G of the coordinates, [R, K].
-        basis: weights of each coordinate, [D, K].
-        measured: the policy, [C, A] each.
-        visits: how often it comes by each context and action, [C, A] each.
-    """
-
-    table: OutcomeTable
-    basis: FloatArray
-    measured: Policies
-    visits: Policies
-
-    def task(self, y: FloatArray) -> tuple[Task, float]:
-        """The utility G y as a task in a unit of its own, and the b that stands for 1."""
-        given = self.table.features @ y
-        spread = float(np.ptp(given))
-        unit = 2.0 ** np.ceil(np.log2(spread)) if spread > 0 else 1.0
-        return self.plain(y / unit), float(unit)
-
-    def plain(self, y: FloatArray) -> Task:
-        """The utility G y as a task."""
-        return Task(self.table, self.table.features @ y, self.measured, self.visits)
 
 
 class Place(NamedTuple):

@@ -1,10 +1,8 @@
-"""Climbing to utilities that predict better, on maximum entropy policies only.
+"""Climbing to utilities that predict better, and checking that it is on maximum entropy policies.
 
 A branch of local maxima is followed uphill in evidence; where it ends it is checked against fresh
 starts. If a rival has more entropy at the same expected utility, the branch has stopped to consist
-of maximum entropy policies somewhere on the way. Then the climb goes on with the expected utility
-held, so that gaps that no rationality attains are in reach, and under the constraint that no rival
-found so far has more entropy; and so on, until no new one turns up.
+of maximum entropy policies somewhere on the way, and what it predicts does not count.
 """
 
 from __future__ import annotations
@@ -16,20 +14,21 @@ import numpy as np
 from scipy.optimize import minimize
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.causal.branch import Branch, Class, HeldBranch, Place
+from goalmeter.meg.causal.branch import Branch, HeldBranch, Place
 from goalmeter.meg.causal.candidates import Candidate, near_measured, random_policies, stacked
 from goalmeter.meg.causal.held import ENTROPY_TIE, greatest_entropies
 from goalmeter.meg.causal.ridge import uphill_held
 from goalmeter.meg.causal.supported import candidate, maximisers, objectives, slack
+from goalmeter.meg.causal.utilities import Class
 
-_ROUNDS = 6
+_ROUNDS = 4
+_FEW = 4
 _STEPS = 80
+_FIRST_STEP = 0.2
 # The largest multiplier that a start is given.
 _LARGEST = 30.0
 # Loss where there is no branch, nats.
 _LOST = 1e6
-# A gradient below this is none.
-_FLAT = 1e-7
 
 
 class Trial(NamedTuple):
@@ -43,8 +42,9 @@ class Trial(NamedTuple):
 class Verdict(NamedTuple):
     """What a check against fresh starts says.
 
-    "supported": no start ended in a larger E[G y] + H; "held": some did, but in none with more
-    entropy at the same E[G y]; "beaten": one did, the rival, with the b that holds E[G y] / b.
+    "supported": no start ended in a larger E[G y] + H. "held": some did, but in none with more
+    entropy at the same E[G y], and others ended in as much. "beaten": one did, the rival, with
+    the b that holds E[G y] / b; or none came near, and the rival is None.
     """
 
     kind: Literal["supported", "held", "beaten"]
@@ -56,13 +56,6 @@ def trial_of(utilities: Class, y: FloatArray, found: Candidate) -> Trial:
     """Policies that are stationary at y as a trial."""
     chance = utilities.table.probability(found.policies)
     return Trial(y, found, float(chance @ (utilities.table.features @ y)))
-
-
-def trial_at(utilities: Class, y: FloatArray, n: int, rng: np.random.Generator) -> Trial:
-    """The best maximiser of E[G y] + H that n random starts find."""
-    task, b = utilities.task(y)
-    starts = [random_policies(task.table, n, rng), near_measured(task.table, task.measured)]
-    return trial_of(utilities, y, maximisers(task, [b], [stacked(starts)])[0].best[0])
 
 
 def check(utilities: Class, trial: Trial, n: int, rng: np.random.Generator) -> Verdict:
@@ -77,58 +70,84 @@ def check(utilities: Class, trial: Trial, n: int, rng: np.random.Generator) -> V
     )
     if other <= one + slack(b):
         return Verdict("supported", tried.agreed if other >= one - 10 * slack(b) else 0, None)
-    starts = stacked([fresh, near_measured(task.table, task.measured), best.policies])
+    # The maximisers of the same utility in other sizes are starts as well: where the expected
+    # utility moves smoothly with the size, one of them is near.
+    sizes = np.outer([-1.0, 1.0], b * 4.0 ** np.arange(-5, 3)).reshape(-1)
+    few = random_policies(task.table, _FEW, rng)
+    others = [found.best[0] for found in maximisers(task, list(sizes), [few] * len(sizes))]
+    starts = stacked(
+        [fresh, near_measured(task.table, task.measured), *(c.policies for c in others)]
+    )
     multipliers = np.zeros(starts[0].shape[2])
-    multipliers[::2] = min(b, _LARGEST)
+    multipliers[: n // 2] = min(b, _LARGEST)
+    multipliers[-len(others) :] = np.clip(sizes, -_LARGEST, _LARGEST)
     held = greatest_entropies(task, [mine.utility], [(starts, multipliers)])[0]
-    if not held.best or held.best[0].entropy <= mine.entropy + 2 * ENTROPY_TIE:
-        return Verdict("held", min(held.agreed, n), None)
-    return Verdict("beaten", 0, held.best[0])
+    if not held.best:
+        return Verdict("beaten", 0, None)
+    excess = held.best[0].entropy - mine.entropy
+    if excess > 2 * ENTROPY_TIE:
+        return Verdict("beaten", 0, held.best[0])
+    if excess < -10 * ENTROPY_TIE:
+        return Verdict("beaten", 0, None)
+    return Verdict("held", min(held.agreed, n), None)
 
 
-def climb(
-    utilities: Class, start: Trial, n: int, rng: np.random.Generator
-) -> tuple[Trial, Verdict, list[Trial]]:
-    """The best maximum entropy policies that a branch leads to.
-
-    Args:
-        utilities: the class.
-        start: where to begin, at a local maximum.
-        n: random starts of each check.
-        rng: of the starts.
+def uphill(utilities: Class, start: Trial) -> tuple[Trial, float]:
+    """Follow the evidence along local maxima of E[G y] + H.
 
     Returns:
-        the trial; its verdict, "beaten" if the start was already; and rivals that were met, as
-        trials of their own.
+        The best trial on the way, not checked; and the size of the gradient there.
     """
-    at, slope = _uphill(utilities, start)
-    verdict = check(utilities, at, n, rng)
-    if verdict.rival is None and slope <= _FLAT:
-        return at, verdict, []
+    path = _Path(Branch(utilities, start.y, start.found).at)
+    # The first step of the method has length 1: a share of y that does not overshoot.
+    unit = _FIRST_STEP * float(np.linalg.norm(start.y))
+    best: Place | None = None
+
+    def loss(z: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal best
+        value, gradient = path.loss(unit * z)
+        if value < _LOST and (best is None or -value > best.found.evidence):
+            best = path.place(unit * z)
+        return value, unit * gradient
+
+    minimize(
+        loss,
+        start.y / unit,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxfun": _STEPS, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 20},
+    )
+    if best is None:
+        return start, np.inf
+    slope = float(np.abs(best.gradient).max())
+    return trial_of(utilities, best.x, best.found), slope
+
+
+def along_the_ridge(
+    utilities: Class, start: Trial, verdict: Verdict, n: int, rng: np.random.Generator
+) -> tuple[Trial, Verdict]:
+    """From maximum entropy policies to better ones, with the expected utility held.
+
+    Returns:
+        The trial and its verdict; what came in if nothing better stands the check.
+    """
     rivals: list[HeldBranch] = []
-    met: list[Trial] = []
-    sure, known = (start, check(utilities, start, n, rng)) if verdict.rival else (at, verdict)
+    x = _held_at(start)
     for _ in range(_ROUNDS):
-        if known.rival is not None:
-            break
-        if verdict.rival is not None:
-            x = _held_at(utilities, at)
-            rivals.append(HeldBranch(utilities, x, verdict.rival))
-            met.append(trial_of(utilities, x[:-1] * verdict.rival.rationality, verdict.rival))
-        x = _held_at(utilities, sure)
-        branch = HeldBranch(utilities, x, sure.found)
-        place = uphill_held(branch, x, rivals)
-        if place is None:
+        place = uphill_held(HeldBranch(utilities, x, start.found), x, rivals)
+        if place is None or place.found.evidence <= start.found.evidence:
             break
         at = trial_of(utilities, place.x[:-1] * place.found.rationality, place.found)
-        verdict = check(utilities, at, n, rng)
-        if verdict.rival is None:
-            sure, known = at, verdict
+        found = check(utilities, at, n, rng)
+        if found.kind != "beaten":
+            return at, found
+        if found.rival is None:
             break
-    return sure, known, met
+        rivals.append(HeldBranch(utilities, _held_at(at), found.rival))
+    return start, verdict
 
 
-def _held_at(utilities: Class, trial: Trial) -> FloatArray:
+def _held_at(trial: Trial) -> FloatArray:
     """(weights, E[U]) of a trial, in a unit in which its b is that of its policies."""
     b = trial.found.rationality
     return np.append(trial.y / b, trial.attained / b)
@@ -153,28 +172,3 @@ class _Path:
         if place is None or not np.isfinite(place.found.evidence):
             return _LOST, np.zeros_like(x)
         return -place.found.evidence, -place.gradient
-
-
-def _uphill(utilities: Class, start: Trial) -> tuple[Trial, float]:
-    """Follow the evidence along local maxima; with the size of the gradient at the end."""
-    path = _Path(Branch(utilities, start.y, start.found).at)
-    best: Place | None = None
-
-    def loss(y: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal best
-        value, gradient = path.loss(y)
-        if value < _LOST and (best is None or -value > best.found.evidence):
-            best = path.place(y)
-        return value, gradient
-
-    minimize(
-        loss,
-        start.y,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxfun": _STEPS, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 20},
-    )
-    if best is None:
-        return start, np.inf
-    slope = float(np.abs(best.gradient).max())
-    return trial_of(utilities, best.x, best.found), slope

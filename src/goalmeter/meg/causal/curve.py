@@ -25,7 +25,7 @@ _NODES = 240
 # Evidence below which nothing is told apart, nats.
 _FLOOR = -1e6
 _FINE = 1e-10
-# The uniform model's evidence is 0, and so is that of all that are nearly uniform.
+# The uniform model's evidence is 0, and so is that of its neighbours where they are uniform, too.
 _NOTHING = 1e-10
 _PEAKS = 3
 # Nats by which a node is at most improved between its neighbours: they are linked.
@@ -160,13 +160,12 @@ class Curve:
             enough: evidence that no model exceeds; a node that has it is not improved on.
         """
         top = self.best().evidence
-        peaks = [
-            i
-            for i, node in enumerate(self.nodes)
-            if _NOTHING < node.evidence < enough
-            and node.evidence > top - _HOPE
-            and all(node.evidence >= n.evidence for n in self.nodes[max(i - 1, 0) : i + 2])
-        ]
+        peaks = []
+        for i, node in enumerate(self.nodes):
+            near = [n.evidence for n in self.nodes[max(i - 1, 0) : i + 2]]
+            flat = max(abs(x) for x in near) <= _NOTHING
+            if node.evidence >= max(near) and top - _HOPE < node.evidence < enough and not flat:
+                peaks.append(i)
         peaks.sort(key=lambda i: -self.nodes[i].evidence)
         found = [self._sharpened(i) for i in peaks[:_PEAKS]]
         for at, best in found:

@@ -10,11 +10,17 @@ from goalmeter._types import FloatArray
 from goalmeter.causal.names import listed
 from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility
-from goalmeter.meg.causal.outcomes import OutcomeTable, target_outcomes, utility_outcomes
+from goalmeter.meg.causal.outcomes import (
+    OutcomeTable,
+    Policies,
+    target_outcomes,
+    utility_outcomes,
+)
 from goalmeter.meg.causal.question import Question
 from goalmeter.meg.causal.result import CausalMeg, Goal, domains_of
 from goalmeter.meg.causal.search import Search, search_known
 from goalmeter.meg.causal.search_targets import search_targets
+from goalmeter.meg.causal.targets import target_name
 from goalmeter.meg.result import PESSIMISES
 
 TOLERANCE = 1e-6
@@ -33,7 +39,8 @@ def searched_utility(
     table = utility_outcomes(question.network, recall.decisions, utility)
     measured = table.policies(question.network)
     found = search_known(table, measured, restarts=restarts, rng=_generator(rng))
-    return _result(question, recall, table, found, target=name, targets=utility.variables)
+    fields = fields_of(question, recall, table, table.visits(measured), measured, found)
+    return CausalMeg(**fields, target=name, targets=utility.variables)
 
 
 def searched_targets(
@@ -48,29 +55,43 @@ def searched_targets(
     table = target_outcomes(question.network, recall.decisions, names)
     measured = table.policies(question.network)
     found = search_targets(table, measured, restarts=restarts, rng=_generator(rng))
-    goal = None
-    if found.weights is not None:
-        sizes = [question.network.size(x) for x in names]
-        values: FloatArray = found.weights.reshape(sizes)
-        goal = Goal(names, domains_of(question.network, names), values)
-    name = f"some utility over {listed(names)}"
-    return _result(question, recall, table, found, target=name, targets=names, goal=goal)
+    fields = fields_of(question, recall, table, table.visits(measured), measured, found)
+    goal = goal_found(question, names, found)
+    return CausalMeg(**fields, target=target_name(names), targets=names, goal=goal)
+
+
+def goal_found(question: Question, names: tuple[str, ...], found: Search) -> Goal:
+    """The utility over targets that a search found."""
+    assert found.weights is not None
+    sizes = [question.network.size(x) for x in names]
+    values: FloatArray = found.weights.reshape(sizes)
+    return Goal(names, domains_of(question.network, names), values)
 
 
 def _generator(rng: np.random.Generator | None) -> np.random.Generator:
     return np.random.default_rng(0) if rng is None else rng
 
 
-def _result(
+def fields_of(
     question: Question,
     recall: Recall,
     table: OutcomeTable,
+    visits: Policies,
+    measured: Policies,
     found: Search,
-    **own: Any,
-) -> CausalMeg:
-    measured = table.policies(question.network)
-    ceiling = float(table.evidence(measured, measured))
-    shares = table.shares(measured, found.policies)
+) -> dict[str, Any]:
+    """The fields of a `CausalMeg`, less the target and the goal.
+
+    Args:
+        question: what was asked.
+        recall: what the graph says.
+        table: the outcomes.
+        visits: how often each context and action comes about, [C, A] for each decision.
+        measured: the policy that predicts these best, [C, A] for each decision.
+        found: the search's result.
+    """
+    ceiling = float(sum(share.sum() for share in table.shares_of(visits, measured)))
+    shares = table.shares_of(visits, found.policies)
     by_decision = {d: float(s.sum()) for d, s in zip(recall.decisions, shares, strict=True)}
     notes = [
         f"a lower bound, provided that the maximum entropy policies found are the true ones: "
@@ -81,21 +102,20 @@ def _result(
     ]
     if found.rationality < 0:
         notes.append(PESSIMISES)
-    return CausalMeg(
-        value=found.value,
-        upper_bound=max(ceiling, found.value),
-        maximum=table.maximum,
-        ceiling=ceiling,
-        rationality=found.rationality,
-        method=f"numerical search for maximum entropy policies, {found.starts} random restarts",
-        tolerance=TOLERANCE,
-        by_step=np.array(list(by_decision.values())),
-        by_state=np.concatenate(shares),
-        notes=tuple(notes),
-        decisions=question.decisions,
-        do=question.do,
-        recall=recall.kind,
-        circle=recall.circle,
-        by_decision={d: by_decision.get(d, 0.0) for d in question.decisions},
-        **own,
-    )
+    return {
+        "value": found.value,
+        "upper_bound": max(ceiling, found.value),
+        "maximum": table.maximum,
+        "ceiling": ceiling,
+        "rationality": found.rationality,
+        "method": f"numerical search for maximum entropy policies, {found.starts} random restarts",
+        "tolerance": TOLERANCE,
+        "by_step": np.array(list(by_decision.values())),
+        "by_state": np.concatenate(shares),
+        "notes": tuple(notes),
+        "decisions": question.decisions,
+        "do": question.do,
+        "recall": recall.kind,
+        "circle": recall.circle,
+        "by_decision": {d: by_decision.get(d, 0.0) for d in question.decisions},
+    }

@@ -52,7 +52,8 @@ class InterventionRow:
         do: what was set; empty for the original world.
         result: MEG of the policy there.
         transferred: evidence of the original goal there, nats; negative where it predicts
-            worse than chance, -inf where it rules out what the agent does.
+            worse than chance, -inf where it rules out what the agent does; NaN where the goal
+            has no rationality (a gap, without sufficient recall) and cannot be planned for.
         refitted: evidence of the original utility with the best rationality there, nats.
     """
 
@@ -94,8 +95,9 @@ class Interventions:
 
     @property
     def largest_gap(self) -> float:
-        """The largest gap of all changed worlds, nats; 0 if there are none."""
-        return max((row.gap for row in self.rows[1:]), default=0.0)
+        """The largest gap of all changed worlds, nats; 0 if there are none, NaN if one is."""
+        gaps = [row.gap for row in self.rows[1:]]
+        return float(np.max(gaps)) if gaps else 0.0
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON values."""
@@ -113,7 +115,7 @@ class Interventions:
         for name, row in zip(names, self.rows, strict=True):
             lines.append(
                 f"  {name:<{width}}  MEG {row.result.value:.4f}, original goal "
-                f"{row.transferred:.4f} (refitted {row.refitted:.4f}), gap {row.gap:.4f}"
+                f"{row.transferred:.4f} (refitted {row.refitted:.4f}), gap {row.gap:z.4f}"
             )
         return "\n".join(lines)
 
@@ -130,6 +132,8 @@ def under_interventions(
     targets: Sequence[str] | None = None,
     utility: Any = None,
     tolerance: float = TOLERANCE,
+    restarts: int = 24,
+    rng: np.random.Generator | None = None,
 ) -> Interventions:
     """MEG of one policy in a world and in changed ones, and how well its goal transfers.
 
@@ -142,11 +146,12 @@ def under_interventions(
         utility: a known utility, as in `causal_utility`; exactly one of the two, unless the
             model is a diagram with utilities of its own.
         tolerance: nats at which an optimum counts as certified.
+        restarts: of the searches, where they are needed: without sufficient recall.
+        rng: of the searches; default seed 0.
 
     Raises:
-        InvalidModelError, InvalidParameterError, InvalidUtilityError: what does not fit;
-            decisions without sufficient recall, whose models are searched for and cannot be
-            carried from one world to another.
+        InvalidModelError, InvalidParameterError, InvalidUtilityError: what does not fit; the
+            message names it.
 
     Example: in training the bell rings where the cheese is, and the mouse follows the cheese. A
     goal about the bell explains that as well; when the bell is moved it no longer does.
@@ -180,13 +185,25 @@ def under_interventions(
             f"state}} for each changed world"
         )
     worlds = [ask(model, decisions, do) for do in ({}, *interventions)]
+    goal: Utility | tuple[str, ...]
     if targets is None:
-        return _known(worlds, known_of(worlds[0], utility))
-    return _unknown(worlds, check_targets(worlds[0], targets), tolerance)
+        goal = known_of(worlds[0], utility)
+        scopes = [factor.variables for factor in goal.factors]
+    else:
+        goal = check_targets(worlds[0], targets)
+        scopes = [goal]
+    # An intervention only takes edges away, so recall that suffices here does so everywhere.
+    if worlds[0].recall(scopes).kind == "insufficient":
+        from goalmeter.meg.causal.forgetful_interventions import searched_worlds
+
+        return searched_worlds(worlds, goal, tolerance=tolerance, restarts=restarts, rng=rng)
+    if isinstance(goal, Utility):
+        return _known(worlds, goal)
+    return _unknown(worlds, goal, tolerance)
 
 
 @dataclass(frozen=True)
-class _Hypothesis:
+class Hypothesis:
     """A goal as it was fitted: weights, and the directions that diverge before them."""
 
     weights: FloatArray
@@ -204,7 +221,7 @@ def _known(worlds: Sequence[Question], utility: Utility) -> Interventions:
     """Rows of a known utility, whose rationality is all that was fitted."""
     name = f"the given utility over {listed(utility.variables)}"
     scopes = [factor.variables for factor in utility.factors]
-    goal: _Hypothesis | None = None
+    goal: Hypothesis | None = None
     rows = []
     for world in worlds:
         process = _process(world, scopes)
@@ -214,24 +231,24 @@ def _known(worlds: Sequence[Question], utility: Utility) -> Interventions:
             continue
         (result,) = known_in(world, process, world.recall(scopes), [utility], name)
         if goal is None:
-            goal = _one_weight(result.rationality if not world.do else 0.0)
+            goal = one_weight(result.rationality if not world.do else 0.0)
         paid = linear_in(process, payments(process, utility)[..., None], name)
-        score = _score(process, goal.planned(process, paid))
+        score = score_of(process, goal.planned(process, paid))
         rows.append(InterventionRow(world.do, result, score, result.value))
     return Interventions(worlds[0].decisions, name, tuple(rows))
 
 
-def _one_weight(rationality: float) -> _Hypothesis:
+def one_weight(rationality: float) -> Hypothesis:
     """A known utility with its rationality as a class of one weight."""
     if np.isinf(rationality):
-        return _Hypothesis(np.zeros(1), [np.sign([rationality])])
-    return _Hypothesis(np.array([rationality]), [])
+        return Hypothesis(np.zeros(1), [np.sign([rationality])])
+    return Hypothesis(np.array([rationality]), [])
 
 
 def _unknown(worlds: Sequence[Question], names: tuple[str, ...], tolerance: float) -> Interventions:
     """Rows of the best utility over targets."""
     name = target_name(names)
-    goal: _Hypothesis | None = None
+    goal: Hypothesis | None = None
     rows = []
     for world in worlds:
         process = _process(world, [names])
@@ -243,9 +260,9 @@ def _unknown(worlds: Sequence[Question], names: tuple[str, ...], tolerance: floa
         best = TargetFit(process, tolerance)
         if goal is None:
             # A world in which the decisions have no say in the targets shows no goal.
-            idle = _Hypothesis(0.0 * best.weights, [])
-            goal = idle if world.do else _Hypothesis(best.weights, best.directions)
-        score = _score(process, goal.planned(process, best.span.plain))
+            idle = Hypothesis(0.0 * best.weights, [])
+            goal = idle if world.do else Hypothesis(best.weights, best.directions)
+        score = score_of(process, goal.planned(process, best.span.plain))
         shape = [world.network.size(x) for x in names]
         main = goal.directions[0] if goal.directions else goal.weights
         utility = Utility((Factor(names, main.reshape(shape)),))
@@ -255,25 +272,14 @@ def _unknown(worlds: Sequence[Question], names: tuple[str, ...], tolerance: floa
     return Interventions(worlds[0].decisions, name, tuple(rows))
 
 
-def _score(process: DecisionProcess, model: SoftModel) -> float:
+def score_of(process: DecisionProcess, model: SoftModel) -> float:
     """Evidence of the measured policy for a model, nats."""
     return model.evidence(behaviour_of(process.mdp, [process.policy()]))
 
 
 def _process(world: Question, scopes: Sequence[Sequence[str]]) -> DecisionProcess | None:
-    """The decision process of a world; None where no decision influences the utility.
-
-    Raises:
-        InvalidParameterError: insufficient recall.
-    """
+    """The decision process of a world; None where no decision influences the utility."""
     recall = world.recall(scopes)
-    if recall.kind == "insufficient":
-        raise InvalidParameterError(
-            f"the decisions {listed(recall.circle)} rely on each other in a circle (insufficient "
-            f"recall), expected decisions that can be planned one after the other: a goal is "
-            f"carried from one world to another by planning for it; ask about one decision, or "
-            f"let each decision see what the earlier ones saw and did"
-        )
     if recall.kind == "none":
         return None
     return decision_process(world.network, world.decisions, scopes, recall=recall)

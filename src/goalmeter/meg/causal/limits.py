@@ -15,7 +15,6 @@ import numpy as np
 from scipy.optimize import linprog
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.causal.branch import Class
 from goalmeter.meg.causal.candidates import (
     Candidate,
     near_measured,
@@ -23,6 +22,7 @@ from goalmeter.meg.causal.candidates import (
     stacked,
 )
 from goalmeter.meg.causal.supported import candidate, maximisers, objectives
+from goalmeter.meg.causal.utilities import Class
 
 _CUTS = 40
 _FIRST_CUTS = 64

@@ -151,9 +151,13 @@ class OutcomeTable:
 
     def shares(self, measured: Policies, model: Policies) -> Policies:
         """The evidence by context of each decision: a list of [C] or [C, B]."""
+        return self.shares_of(self.visits(measured), model)
+
+    def shares_of(self, visits: Policies, model: Policies) -> Policies:
+        """The same for how often each context and action comes about, [C, A] for each decision."""
         out = []
-        for visits, policy, a in zip(self.visits(measured), model, self.actions, strict=True):
-            weight = visits.reshape(*visits.shape, *[1] * (policy.ndim - 2))
+        for given, policy, a in zip(visits, model, self.actions, strict=True):
+            weight = given.reshape(*given.shape, *[1] * (policy.ndim - 2))
             with np.errstate(divide="ignore", invalid="ignore"):
                 terms = np.where(weight > 0, weight * (np.log(policy) + np.log(a)), 0.0)
             out.append(np.asarray(terms.sum(axis=1)))

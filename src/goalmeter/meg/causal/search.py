@@ -41,7 +41,7 @@ _NO_SAY = 1e-12
 # An infinite rationality is preferred to a finite one that is better by less, nats; and a
 # rationality to a gap.
 PREFERENCE = 1e-9
-_ROUNDS = 4
+_ROUNDS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,8 @@ class Search:
         note: what to know of it, in a sentence.
         weights: for targets, the utility of each joint state, from -1 to 1; NaN for those that the
             decisions have no say in.
+        rank: how many coordinates of the utility were fitted: of those that choices can tell
+            apart, the rationality included.
     """
 
     value: float
@@ -73,12 +75,14 @@ class Search:
     starts: int
     note: str
     weights: FloatArray | None = None
+    rank: int = 1
 
 
 def search_known(
     table: OutcomeTable,
     measured: Policies,
     *,
+    visits: Policies | None = None,
     restarts: int = 24,
     rng: np.random.Generator,
 ) -> Search:
@@ -87,6 +91,8 @@ def search_known(
     Args:
         table: the outcomes, with the expected utility as their one feature, [R, 1].
         measured: the policy, [C, A] for each decision.
+        visits: how often it comes by each context and action, [C, A] for each decision, each
+            with sum 1; default what the table says of the policy.
         restarts: random starts for each rationality of the first grid, and for the last test.
         rng: of the starts; the same seed gives the same numbers.
 
@@ -94,7 +100,7 @@ def search_known(
         A `Search`. It does not depend on the utility's unit or origin.
     """
     assert table.features.shape[1] == 1, table.features.shape
-    made = _task(table, measured, rng)
+    made = _task(table, measured, table.visits(measured) if visits is None else visits, rng)
     if made is None:
         return unaffected(table)
     task, unit, origin, scale = made
@@ -102,13 +108,14 @@ def search_known(
     curve = supported_curve(family, restarts)
     ceiling = float(task.evidence(measured))
     curve.sharpen(ceiling - PREFERENCE)
-    best, agreed, in_gap = _confirmed(family, curve, restarts)
-    note = "supported by a rationality"
+    best, agreed = _confirmed(family, curve, restarts)
+    in_gap: Gap | None = None
+    note = "a rationality supports it"
     if best.evidence < ceiling - PREFERENCE:
         for gap in gaps(curve):
             inside = gap_curve(task, gap, rng, restarts)
             inside.sharpen(ceiling - PREFERENCE)
-            found, agreeing = _confirmed_inside(task, inside, restarts, rng)
+            found, agreeing = _confirmed_inside(inside, restarts)
             if found is not None and found.evidence > best.evidence + PREFERENCE:
                 best, agreed, in_gap = found, agreeing, gap
     rationality = best.rationality / unit
@@ -146,11 +153,12 @@ def unaffected(table: OutcomeTable) -> Search:
         agreed=0,
         starts=0,
         note="the decisions have no say in the utility",
+        rank=0,
     )
 
 
 def _task(
-    table: OutcomeTable, measured: Policies, rng: np.random.Generator
+    table: OutcomeTable, measured: Policies, visits: Policies, rng: np.random.Generator
 ) -> tuple[Task, float, float, float] | None:
     """The task, with its unit and origin of utility and a typical rationality; None if no say.
 
@@ -162,7 +170,6 @@ def _task(
     if spread == 0.0:
         return None
     unit = 2.0 ** np.ceil(np.log2(spread))
-    visits = table.visits(measured)
     visits = [v / v.sum() for v in visits]
     task = Task(table, (given - origin) / unit, measured, visits)
     tries = random_policies(table, 32, rng)
@@ -184,10 +191,10 @@ def _task(
     return scaled, float(unit * factor), origin, float(2.0 ** -np.ceil(np.log2(largest)))
 
 
-def _confirmed(family: Supported, curve: Curve, restarts: int) -> tuple[Candidate, int, Gap | None]:
+def _confirmed(family: Supported, curve: Curve, restarts: int) -> tuple[Candidate, int]:
     """The best candidate that fresh random starts do not better, and how many ended in it."""
     task = family.task
-    agreed = 0
+    enough = float(task.evidence(task.measured)) - PREFERENCE
     for _ in range(_ROUNDS):
         node = _preferred(curve)
         best = node.found[0]
@@ -196,13 +203,12 @@ def _confirmed(family: Supported, curve: Curve, restarts: int) -> tuple[Candidat
         utility = np.array([best.utility, found.best[0].utility])
         entropy = np.array([best.entropy, found.best[0].entropy])
         mine, other = objectives(node.at, utility, entropy)
-        agreed = found.agreed if other >= mine - 10 * slack(node.at) else 0
         if other <= mine + slack(node.at):
-            break
+            return best, found.agreed if other >= mine - 10 * slack(node.at) else 0
         curve.put(node.at, found.best)
         curve.refine(0)
-        curve.sharpen(float(task.evidence(task.measured)) - PREFERENCE)
-    return _preferred(curve).found[0], agreed, None
+        curve.sharpen(enough)
+    return _preferred(curve).found[0], 0
 
 
 def _preferred(curve: Curve) -> Node:
@@ -214,28 +220,24 @@ def _preferred(curve: Curve) -> Node:
     return best
 
 
-def _confirmed_inside(
-    task: Task, curve: Curve, restarts: int, rng: np.random.Generator
-) -> tuple[Candidate | None, int]:
-    """The same inside a gap."""
-    agreed = 0
-    assert isinstance(curve.family, Held)
+def _confirmed_inside(curve: Curve, restarts: int) -> tuple[Candidate | None, int]:
+    """The same inside a gap; None where nothing is better than its ends."""
+    family = curve.family
+    assert isinstance(family, Held)
+    task = family.task
+    enough = float(task.evidence(task.measured)) - PREFERENCE
     for _ in range(_ROUNDS):
         node = curve.best()
-        if not node.found:
+        if not node.found or node.at in (curve.nodes[0].at, curve.nodes[-1].at):
             return None, 0
         best = node.found[0]
-        if node.at in (curve.nodes[0].at, curve.nodes[-1].at):
-            return best, 0
-        multipliers = np.full(restarts, curve.family.rationality)
-        fresh = random_policies(task.table, restarts, rng)
+        fresh = random_policies(task.table, restarts, family.rng)
+        multipliers = np.full(restarts, family.rationality)
         found = greatest_entropies(task, [node.at], [(fresh, multipliers)])[0]
         other = found.best[0].entropy if found.best else -np.inf
-        agreed = found.agreed if other >= best.entropy - 10 * ENTROPY_TIE else 0
         if other <= best.entropy + ENTROPY_TIE:
-            break
+            return best, found.agreed if other >= best.entropy - 10 * ENTROPY_TIE else 0
         curve.put(node.at, found.best)
         curve.refine(2)
-        curve.sharpen(float(task.evidence(task.measured)) - PREFERENCE)
-    node = curve.best()
-    return (node.found[0] if node.found else None), agreed
+        curve.sharpen(enough)
+    return None, 0

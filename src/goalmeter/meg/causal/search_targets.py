@@ -18,32 +18,46 @@ from dataclasses import replace
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.causal.branch import Class
-from goalmeter.meg.causal.candidates import near_measured, random_policies, stacked
-from goalmeter.meg.causal.climb import Trial, Verdict, check, climb, trial_at, trial_of
+from goalmeter.meg.causal.candidates import (
+    Candidate,
+    column,
+    evidence_of,
+    near_measured,
+    random_policies,
+    stacked,
+)
+from goalmeter.meg.causal.climb import Trial, Verdict, along_the_ridge, check, trial_of, uphill
 from goalmeter.meg.causal.limits import Limit, confirmed_limit, limits
 from goalmeter.meg.causal.outcomes import OutcomeTable, Policies
+from goalmeter.meg.causal.population import Tried, apart, evolved, tried
 from goalmeter.meg.causal.search import PREFERENCE, Search, unaffected
 from goalmeter.meg.causal.starts import starting_weights
 from goalmeter.meg.causal.supported import maximisers
+from goalmeter.meg.causal.utilities import Class, class_of
 
-# Coordinates in which expected utility varies by less than this share of the most are rounding.
-_NULL_SHARE = 1e-9
-_FEW = 12
-_CLIMBS = 10
-# Climbs in a row that find no more than this, in nats, after which no other is begun.
-_PATIENCE = 5
-_GAIN = 1e-7
-# Decisions of the measured policy in which two starts differ at least.
-_NEARLY = 0.05
+# Random starts for each utility at first; numbers in one pass over all of them, and utilities at
+# least; limits.
+_FEW = 8
+_MOST = 2**20
+_LEAST = 48
+_LIMITS = 24
+_CLIMBS = 6
+# Ends that differ by less, in decisions of the measured policy, are the same; it is enough to come
+# to known ones this often.
+_SAME = 1e-3
+_OFTEN = 2
+# A gradient below this is none.
+_FLAT = 1e-6
 _SETTLED = 1e-11
 _DOUBLINGS = 30
+_ENDLESS = "supported by utilities as large as can be; some differences in it are still finite"
 
 
 def search_targets(
     table: OutcomeTable,
     measured: Policies,
     *,
+    visits: Policies | None = None,
     restarts: int = 24,
     rng: np.random.Generator,
     starts: Sequence[FloatArray] = (),
@@ -53,6 +67,8 @@ def search_targets(
     Args:
         table: the outcomes, with the chance of each joint state of the targets, [R, D].
         measured: the policy, [C, A] for each decision.
+        visits: how often it comes by each context and action, [C, A] for each decision, each
+            with sum 1; default what the table says of the policy.
         restarts: random starts of the last test; about as many utilities are tried at first.
         rng: of the starts; the same seed gives the same numbers.
         starts: more utilities to begin from, b times the utility of each joint state, [D] each.
@@ -60,24 +76,25 @@ def search_targets(
     Returns:
         A `Search` with `weights`.
     """
-    utilities = class_of(table, measured, rng)
+    utilities = class_of(table, measured, rng, visits)
     if utilities is None:
         return replace(unaffected(table), weights=np.full(table.features.shape[1], np.nan))
-    ceiling = float(table.evidence(measured, measured))
+    ceiling = float(evidence_of(table, utilities.visits, measured))
     if ceiling <= PREFERENCE:
         return _indifferent(utilities, "no model predicts better than the uniform one")
-    tries = [
-        trial_at(utilities, y, _FEW, rng)
-        for y in starting_weights(utilities, restarts, rng, starts)
-    ]
-    tries.sort(key=lambda trial: -trial.found.evidence)
-    endless = limits(utilities, [trial.y for trial in tries], _FEW, ceiling, rng)
+    fresh = stacked([random_policies(table, _FEW, rng), near_measured(table, measured)])
+    most = max(_LEAST, _MOST // (table.n_rows * fresh[0].shape[2]))
+    y = np.stack(starting_weights(utilities, restarts, most, rng, starts), axis=1)
+    first = tried(utilities, y, fresh)
+    order = np.argsort(-first.evidence, kind="stable")
+    few = [first.y[:, i] for i in order[:_LIMITS]]
+    endless = limits(utilities, few, _FEW, ceiling, rng)
     if endless is not None and endless.found.evidence >= ceiling - PREFERENCE:
         endless = confirmed_limit(utilities, endless, restarts, rng)
         if endless is not None and endless.found.evidence >= ceiling - PREFERENCE:
             return _of_limit(utilities, endless, restarts)
-    best, verdict = _climbed(utilities, tries, ceiling, restarts, rng)
-    best, verdict = _scaled(utilities, best, verdict, restarts, rng)
+    best, verdict = _best(utilities, first, ceiling, restarts, rng)
+    best, verdict, endless_size = _scaled(utilities, best, verdict, restarts, rng)
     last = limits(utilities, [best.y], restarts, ceiling, rng)
     for limit in (endless, last):
         if limit is not None and limit.found.evidence >= best.found.evidence - PREFERENCE:
@@ -86,128 +103,111 @@ def search_targets(
                 return _of_limit(utilities, sure, restarts)
     if best.found.evidence <= PREFERENCE:
         return _indifferent(utilities, "no utility was found that predicts better than uniform")
-    return _of_trial(utilities, best, verdict, restarts)
+    found = _of_trial(utilities, best, verdict, restarts)
+    return replace(found, rationality=np.inf, note=_ENDLESS) if endless_size else found
 
 
-def class_of(table: OutcomeTable, measured: Policies, rng: np.random.Generator) -> Class | None:
-    """The class in coordinates that policies can tell apart; None if there are none.
-
-    What no policy can change the expectation of says nothing. In the coordinates that remain,
-    the expectation varies by about 1 over random policies.
-    """
-    n = 2 * min(table.features.shape[1], table.n_rows) + 32
-    tries = stacked([random_policies(table, n, rng), near_measured(table, measured)])
-    expected = table.expected(tries)
-    expected = expected - expected.mean(axis=1, keepdims=True)
-    vectors, sizes, _ = np.linalg.svd(expected / np.sqrt(n), full_matrices=False)
-    keep = sizes > max(_NULL_SHARE * sizes[0], 1e-14)
-    if not keep.any():
-        return None
-    basis = vectors[:, keep] / sizes[keep]
-    visits = [v / v.sum() for v in table.visits(measured)]
-    features = table.features @ basis
-    features = features - 0.5 * (features.min(axis=0) + features.max(axis=0))
-    return Class(table.with_features(features), basis, measured, visits)
-
-
-def _climbed(
-    utilities: Class,
-    tries: list[Trial],
-    ceiling: float,
-    restarts: int,
-    rng: np.random.Generator,
+def _best(
+    utilities: Class, first: Tried, ceiling: float, restarts: int, rng: np.random.Generator
 ) -> tuple[Trial, Verdict]:
-    """The best that climbs from the most promising, and different, starts lead to."""
-    queue = _different(utilities, tries)[:_CLIMBS]
-    done: list[tuple[Trial, Verdict | None]] = []
-    best, idle = -np.inf, 0
-    for _ in range(2 * _CLIMBS):
-        if not queue or best >= ceiling - PREFERENCE or idle >= _PATIENCE:
+    """The best that gradients lead to, and where they mislead, generations and a ridge."""
+    sure: list[tuple[Trial, Verdict]] = []
+    misled, ends, again = False, list[Candidate](), 0
+    task, _ = utilities.task(first.y[:, 0])
+    for i in apart(utilities, first, _CLIMBS):
+        start = _trial(utilities, first, i)
+        end, slope = uphill(utilities, start)
+        again += any(task.distance(end.found, other) < _SAME for other in ends)
+        if again >= _OFTEN:
             break
-        at, verdict, met = climb(utilities, queue.pop(0), restarts, rng)
-        idle += 1
-        if verdict.rival is None:
-            done.append((at, verdict))
-            if at.found.evidence > best + _GAIN:
-                best, idle = at.found.evidence, 0
-        queue += [trial for trial in met if trial.found.evidence > best]
-    # The first ones are maximum entropy policies, too, as far as it was looked for.
-    done += [(trial, None) for trial in tries]
-    done.sort(key=lambda pair: -pair[0].found.evidence)
-    for trial, known in done:
-        found = known or check(utilities, trial, restarts, rng)
-        if found.rival is None:
-            return trial, found
-    raise AssertionError("the smallest of the utilities tried has one maximiser only")
+        ends.append(end.found)
+        verdict = check(utilities, end, restarts, rng)
+        if verdict.kind != "beaten":
+            sure.append((end, verdict))
+        misled = misled or verdict.kind == "beaten" or slope > _FLAT
+        if sure and _leader(sure).evidence >= ceiling - PREFERENCE:
+            break
+    if misled and (not sure or _leader(sure).evidence < ceiling - PREFERENCE):
+        known = first.with_more([(t.y, t.found.policies, t.found.evidence) for t, _ in sure])
+        last = evolved(utilities, known, rng)
+        for i in range(len(last.evidence)):
+            trial = _trial(utilities, last, i)
+            if not sure or trial.found.evidence > _leader(sure).evidence:
+                verdict = check(utilities, trial, restarts, rng)
+                if verdict.kind != "beaten":
+                    sure.append(along_the_ridge(utilities, trial, verdict, restarts, rng))
+    for i in np.argsort(-first.evidence, kind="stable"):
+        if sure:
+            break
+        trial = _trial(utilities, first, int(i))
+        verdict = check(utilities, trial, restarts, rng)
+        if verdict.kind != "beaten":
+            sure.append((trial, verdict))
+    return max(sure, key=lambda pair: pair[0].found.evidence)
 
 
-def _different(utilities: Class, tries: list[Trial]) -> list[Trial]:
-    """Trials in their order, less those whose policies are nearly those of an earlier one."""
-    out: list[Trial] = []
-    task, _ = utilities.task(tries[0].y)
-    for trial in tries:
-        if all(task.distance(trial.found, other.found) > _NEARLY for other in out):
-            out.append(trial)
-    return out
+def _leader(sure: list[tuple[Trial, Verdict]]) -> Candidate:
+    return max((trial.found for trial, _ in sure), key=lambda found: found.evidence)
+
+
+def _trial(utilities: Class, some: Tried, i: int) -> Trial:
+    """One of some utilities with its maximiser, finished."""
+    y = some.y[:, i]
+    task, b = utilities.task(y)
+    start = stacked([column(some.policies, i)])
+    return trial_of(utilities, y, maximisers(task, [b], [start])[0].best[0])
 
 
 def _scaled(
     utilities: Class, trial: Trial, verdict: Verdict, restarts: int, rng: np.random.Generator
-) -> tuple[Trial, Verdict]:
-    """Larger utilities in the same direction, as long as that helps."""
+) -> tuple[Trial, Verdict, bool]:
+    """Larger utilities in the same direction, as long as that helps; and whether it never hurts."""
+    if verdict.kind != "supported":
+        return trial, verdict, False
     for _ in range(_DOUBLINGS):
-        if verdict.kind != "supported":
-            break
         y = 2.0 * trial.y
         task, b = utilities.task(y)
         found = maximisers(task, [b], [stacked([trial.found.policies])])[0].best[0]
         if found.evidence <= trial.found.evidence + _SETTLED:
-            break
+            return trial, verdict, found.evidence >= trial.found.evidence - PREFERENCE
         larger = trial_of(utilities, y, found)
         checked = check(utilities, larger, restarts, rng)
         if checked.kind != "supported":
             break
         trial, verdict = larger, checked
-    return trial, verdict
-
-
-def _shown(utilities: Class, y: FloatArray) -> tuple[FloatArray, float]:
-    """Weights of the joint states from -1 to 1, NaN where there is no say, and their scale."""
-    weights = utilities.basis @ y
-    size = float(np.abs(weights).max())
-    reach = np.abs(utilities.basis).max(axis=1)
-    shown = weights / size if size > 0 else weights
-    return np.where(reach > 1e-9 * reach.max(), shown, np.nan), size
+    return trial, verdict, False
 
 
 def _indifferent(utilities: Class, note: str) -> Search:
     table = utilities.table
-    weights, _ = _shown(utilities, np.zeros(table.features.shape[1]))
-    return replace(unaffected(table), utility=0.0, note=note, weights=weights)
+    weights, _ = utilities.shown(np.zeros(table.features.shape[1]))
+    rank = utilities.basis.shape[1]
+    return replace(unaffected(table), utility=0.0, note=note, weights=weights, rank=rank)
 
 
 def _of_limit(utilities: Class, limit: Limit, restarts: int) -> Search:
-    weights, _ = _shown(utilities, limit.y)
+    weights, _ = utilities.shown(limit.y)
     return Search(
         value=max(limit.found.evidence, 0.0),
         rationality=float("inf"),
-        utility=_attained(utilities, limit.found.policies, weights),
+        utility=utilities.attained(limit.found.policies, weights),
         entropy=limit.found.entropy,
         policies=limit.found.policies,
         agreed=limit.agreed,
         starts=restarts,
         note="it maximises the utility and, among policies that do, the entropy",
         weights=weights,
+        rank=utilities.basis.shape[1],
     )
 
 
 def _of_trial(utilities: Class, trial: Trial, verdict: Verdict, restarts: int) -> Search:
-    weights, size = _shown(utilities, trial.y)
+    weights, size = utilities.shown(trial.y)
     supported = verdict.kind == "supported"
     return Search(
         value=trial.found.evidence,
         rationality=size if supported else float("nan"),
-        utility=_attained(utilities, trial.found.policies, weights),
+        utility=utilities.attained(trial.found.policies, weights),
         entropy=trial.found.entropy,
         policies=trial.found.policies,
         agreed=verdict.agreed,
@@ -216,10 +216,5 @@ def _of_trial(utilities: Class, trial: Trial, verdict: Verdict, restarts: int) -
         if supported
         else "the best model's expected utility is in a gap, one that no rationality attains",
         weights=weights,
+        rank=utilities.basis.shape[1],
     )
-
-
-def _attained(utilities: Class, policies: Policies, weights: FloatArray) -> float:
-    """E[U] of the utility that is shown, less what no policy can change."""
-    expected = utilities.table.expected(policies)
-    return float(expected @ np.linalg.pinv(utilities.basis) @ np.nan_to_num(weights))

@@ -3,40 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.causal.branch import Class
 from goalmeter.meg.causal.outcomes import safe_log
 from goalmeter.meg.causal.stationary import Linearised
+from goalmeter.meg.causal.utilities import Class
 
 _INDICATORS = 12
-_INDICATOR_SIZE = 3.0
-_SMALLEST, _LARGEST = 0.3, 30.0
+# Typical differences in expected utility, in nats.
+_SMALLEST, _LARGEST = 0.2, 40.0
+_SIZES = 8
 # Shares of the uniform policy that the measured one is mixed with, to have logarithms.
 _MIXED = (0.02, 0.1, 0.3)
 
 
 def starting_weights(
-    utilities: Class, n: int, rng: np.random.Generator, given: Sequence[FloatArray] = ()
+    utilities: Class,
+    n: int,
+    most: int,
+    rng: np.random.Generator,
+    given: Sequence[FloatArray] = (),
 ) -> list[FloatArray]:
     """Coordinates y [K], b included, of utilities to begin from.
 
     Those given; those at which the measured policy is most nearly stationary; some joint states of
-    the targets by themselves, wanted or unwanted; and n random ones from small to large.
+    the targets by themselves, wanted or unwanted, and n random ones, each in several sizes: about
+    `most` in all.
     """
-    inverse: FloatArray = np.asarray(np.linalg.pinv(utilities.basis), dtype=np.float64)
+    inverse = np.linalg.pinv(utilities.basis)
     out = [inverse @ weights for weights in given]
     out += [fitted_weights(utilities, share) for share in _MIXED]
-    for t in rng.permutation(inverse.shape[1])[:_INDICATORS]:
-        out += [sign * _INDICATOR_SIZE * _unit(inverse[:, t]) for sign in (1.0, -1.0)]
-    for size in np.geomspace(_SMALLEST, _LARGEST, n):
-        out.append(size * _unit(rng.standard_normal(len(inverse))))
+    states = rng.permutation(inverse.shape[1])[:_INDICATORS]
+    directions = [sign * inverse[:, t] for t in states for sign in (1.0, -1.0)]
+    directions += [np.asarray(z) for z in rng.standard_normal((n, len(inverse)))]
+    sizes = min(max(most // len(directions), 1), _SIZES)
+    for direction in directions[: most // sizes]:
+        spread = np.geomspace(_SMALLEST, _LARGEST, sizes + 1)[:-1]
+        # Not the same sizes in every direction.
+        spread = spread * (_LARGEST / _SMALLEST) ** (rng.random() / sizes)
+        out += [size * _unit(direction) for size in spread]
     return [y for y in out if np.isfinite(y).all() and np.abs(y).max(initial=0.0) > 0]
 
 
-def _unit(y: FloatArray) -> FloatArray:
+def _unit(y: Any) -> FloatArray:
     return np.asarray(y / max(float(np.linalg.norm(y)), 1e-300))
 
 

@@ -55,6 +55,7 @@ def from_table(
     confidence: float = 0.95,
     resamples: int = 2000,
     folds: int = 5,
+    restarts: int = 24,
     rng: np.random.Generator | None = None,
 ) -> TableMeg:
     """MEG of the policy behind observed outcomes; the model gives the world, not the policy.
@@ -73,7 +74,8 @@ def from_table(
         confidence: nominal coverage of the interval.
         resamples: bootstrap samples.
         folds: parts that rows are split into for the held-out value.
-        rng: source of randomness for resamples and folds; default seed 0.
+        restarts: of the search, where one is needed: without sufficient recall.
+        rng: source of randomness for resamples, folds and the search; default seed 0.
 
     Returns:
         A `TableMeg`: raw and corrected value, interval, test of rationality 0, held-out value.
@@ -81,7 +83,7 @@ def from_table(
     Raises:
         InvalidTrajectoryError: a missing column, a value that is no state, or a row that the
             model cannot produce.
-        InvalidParameterError: decisions without sufficient recall, or that influence nothing.
+        InvalidParameterError: decisions that influence nothing, or options out of range.
         InvalidFileError: a CSV file that cannot be read.
 
     Source: MEG paper (NeurIPS 2024), section 3 (expectations replaced by averages).
@@ -120,10 +122,18 @@ def from_table(
             f"that they can influence: without influence MEG is 0 whatever the data are"
         )
     if recall.kind == "insufficient":
-        raise InvalidParameterError(
-            f"the decisions {listed(recall.circle)} rely on each other in a circle (insufficient "
-            f"recall), expected decisions that can be planned one after the other; put the "
-            f"observed frequencies into the model as the decisions' CPDs and measure that"
+        from goalmeter.meg.causal.forgetful_table import searched_table
+
+        return searched_table(
+            question,
+            recall,
+            scopes[0] if chosen is None else chosen,
+            data,
+            confidence=confidence,
+            resamples=resamples,
+            folds=folds,
+            restarts=restarts,
+            rng=rng,
         )
     process = decision_process(question.network, question.decisions, scopes, recall=recall)
     rows = _rows(process, question.network, data)
@@ -197,17 +207,12 @@ def _rows(process: DecisionProcess, network: CausalBayesianNetwork, data: Any) -
     Raises:
         InvalidTrajectoryError: see `from_table`.
     """
-    wanted = dict.fromkeys(x for d in process.decisions for x in (*d.observed, d.name))
-    columns = {x: _indices(network, x, _column(data, x)) for x in wanted}
-    lengths = {len(column) for column in columns.values()}
-    if len(lengths) != 1 or 0 in lengths:
-        raise InvalidTrajectoryError(
-            f"the columns of the table have {sorted(lengths)} rows, expected as many in each, "
-            f"and at least one"
-        )
+    columns = columns_of(
+        network, [x for d in process.decisions for x in (*d.observed, d.name)], data
+    )
     states, actions = [], []
     for d in process.decisions:
-        context = np.zeros(lengths.copy().pop(), dtype=np.int64)
+        context = np.zeros_like(columns[d.name])
         for x in d.observed:
             context = context * network.size(x) + columns[x]
         states.append(context + d.states.start)
@@ -241,6 +246,25 @@ def _check_possible(
                 f"model{f' after what was done at {previous!r}' if previous else ''}; mend the "
                 f"row, or the model's CPDs"
             )
+
+
+def columns_of(
+    network: CausalBayesianNetwork, names: Sequence[str], data: Any
+) -> dict[str, IntArray]:
+    """The states of some variables in every row of a table, as indices, [N] each.
+
+    Raises:
+        InvalidTrajectoryError: no table, a missing column, a value that is no state, or columns
+            of different lengths.
+    """
+    columns = {x: _indices(network, x, _column(data, x)) for x in dict.fromkeys(names)}
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) != 1 or 0 in lengths:
+        raise InvalidTrajectoryError(
+            f"the columns of the table have {sorted(lengths)} rows, expected as many in each, "
+            f"and at least one"
+        )
+    return columns
 
 
 def _column(data: Any, name: str) -> list[Any]:
