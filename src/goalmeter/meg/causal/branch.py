@@ -23,7 +23,7 @@ from goalmeter.meg.causal.utilities import Class
 _REMEMBERED = 8
 # Policies that differ by more, in decisions of the measured policy, are on different branches.
 _JUMP = 0.4
-_TRIES = 10
+_TRIES = 8
 
 
 class Place(NamedTuple):

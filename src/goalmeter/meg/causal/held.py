@@ -35,12 +35,18 @@ _STIFFEST = 2e4
 _STIFFNESS = 80.0
 _LARGEST = 1e9
 _RELAX = 0.9
+# A multiplier beyond this, nats per unit of utility, and the share of columns that have to be done
+# for them to drop out.
+_HOPELESS = 1e5
+_DROP = 0.1
 _AWAY = 1e-3
 _NEAR = 1e-5
-_ROOT_STEPS = 12
+_ROOT_STEPS = 20
 # A finished point attains u, and answers itself, this well.
 _EXACT = 1e-9
 _CLOSE = 3e-3
+# Nats that lie between a rough end and u at most.
+_AHEAD = 0.02
 _FINISHED = 6
 # Entropies this close are equal; Newton's method leaves less.
 ENTROPY_TIE = 1e-8
@@ -61,33 +67,42 @@ def held(
         policies near stationary ones, and their multipliers [B].
     """
     table, value = task.table, task.value[:, None]
-    now = [p.copy() for p in policies]
-    multiplier = rationality.copy()
-    b = multiplier.copy()
-    stiffness = np.full(len(b), _STIFFEST)
-    least = np.full(len(b), _STIFFNESS)
-    before = np.full(len(b), np.inf)
-    for _ in range(_SWEEPS):
-        moved = np.zeros(len(b))
+    out, multipliers = [p.copy() for p in policies], rationality.copy()
+    running = np.arange(len(rationality))
+    now, m, u = out, multipliers, utility
+    b, before = m.copy(), np.full(len(m), np.inf)
+    stiffness, least = np.full(len(m), _STIFFEST), np.full(len(m), _STIFFNESS)
+    for sweep in range(_SWEEPS):
+        moved = np.zeros(len(m))
+        now = list(now)
         for i in range(len(now)):
             found = answer(table, value, now, i)
-            b = _root(found, now[i], b, multiplier, utility, stiffness)
+            b = _root(found, now[i], b, m, u, stiffness)
             new = respond(found, b, now[i])
             moved = np.maximum(moved, np.abs(new - now[i]).max(axis=(0, 1)))
             now[i] = new
-        off = np.abs(b - multiplier) / stiffness
-        multiplier = b
-        if (moved + off).max() <= _NEAR:
-            break
+        off = np.abs(b - m) / stiffness
+        m = np.clip(b, -_LARGEST, _LARGEST)
         # A stiff r keeps u from the first sweep on, and slows what moves along it: it is relaxed,
         # unless it no longer outweighs the curvature and u gets away.
         lost = (off > 1.5 * before) & (off > _AWAY)
         stiffness = np.where(lost, 4.0 * stiffness, np.maximum(_RELAX * stiffness, least))
         stiffness = np.minimum(stiffness, _LARGEST)
         least = np.where(lost, 0.5 * stiffness, np.maximum(_RELAX * least, _STIFFNESS))
-        multiplier = np.clip(multiplier, -_LARGEST, _LARGEST)
         before = off
-    return now, multiplier
+        # Where the multiplier runs away, u cannot be attained nearby.
+        done = (moved + off <= _NEAR) | ((np.abs(m) > _HOPELESS) & (stiffness <= least))
+        if done.mean() > _DROP or sweep == _SWEEPS - 1:
+            for whole, part in zip(out, now, strict=True):
+                whole[..., running] = part
+            multipliers[running] = m
+            keep = ~done
+            if not keep.any():
+                break
+            running, now = running[keep], [p[..., keep] for p in now]
+            m, u, b, before = m[keep], u[keep], b[keep], before[keep]
+            stiffness, least = stiffness[keep], least[keep]
+    return out, multipliers
 
 
 def _root(
@@ -98,7 +113,7 @@ def _root(
     utility: FloatArray,
     stiffness: FloatArray,
 ) -> FloatArray:
-    """B with b + r (E[U] at b - u) = m, [B], by Newton's method inside a shrinking bracket."""
+    """The b with b + r (E[U] at b - u) = m, [B], by Newton's method inside a shrinking bracket."""
     mass = found.mass.max(axis=1)
     low = multiplier - stiffness * ((mass * found.paid.max(axis=1)).sum(axis=0) - utility)
     high = multiplier - stiffness * ((mass * found.paid.min(axis=1)).sum(axis=0) - utility)
@@ -113,7 +128,7 @@ def _root(
         high = np.where(excess > 0, b, high)
         step = b - excess / (1.0 + stiffness * spread)
         new = np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
-        if np.abs(new - b).max() <= 1e-10 * (1.0 + np.abs(b).max()):
+        if (np.abs(new - b) <= 1e-8 * (1.0 + np.abs(b))).all():
             return new
         b = new
     return b
@@ -154,16 +169,18 @@ def greatest_entropies(
 def _compared(task: Task, u: float, climbed: Policies, b: FloatArray) -> Found:
     attained = score(task.table, task.value[:, None], climbed)
     # What a rough end would have, were it to move along its multiplier to u.
-    rough = attained.entropy + b * (attained.utility - u)
-    rough = np.where(np.abs(attained.utility - u) <= 0.05, rough, -np.inf)
+    ahead = b * (attained.utility - u)
+    rough = np.where(np.abs(ahead) <= _AHEAD, attained.entropy + ahead, -np.inf)
     if not np.isfinite(rough).any():
         return Found([], 0)
     evidence = task.evidence(climbed)
-    top = rough.max()
-    order = [int(i) for i in np.argsort(-rough, kind="stable") if rough[i] >= top - _CLOSE]
+    order = [int(i) for i in np.argsort(-rough, kind="stable") if np.isfinite(rough[i])]
+    # Among equals the best predictors go first, so that none of them is left out.
     order.sort(key=lambda i: (-round(float(rough[i]), 4), -evidence[i]))
     done: list[Candidate] = []
     for i in distinct(climbed, order)[: 2 * _FINISHED]:
+        if done and rough[i] < max(c.entropy for c in done) - _CLOSE:
+            break
         one = exact(task, u, column(climbed, i), float(b[i]))
         if one is not None:
             done.append(one)

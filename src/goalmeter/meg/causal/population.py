@@ -37,7 +37,8 @@ _KINDS = 8
 # Share of its size by which a child differs from its parent: at first, and how that goes on.
 _FIRST = 0.5
 _SHRINK, _GROW = 0.7, 1.2
-_SMALLEST = 1e-7
+# What is left is for the ridge.
+_SMALLEST = 1e-4
 # Policies that differ by more than this somewhere are of different kinds.
 _KIND = 0.1
 # Parents differ by at least this, in decisions of the measured policy.
@@ -152,7 +153,7 @@ def evolved(utilities: Class, first: Tried, rng: np.random.Generator) -> Tried:
         parents = now.take(chosen)
         recent = [*np.argsort(-now.evidence, kind="stable"), *range(len(now.evidence))]
         kinds = _kinds(_joined(now.take(recent), kinds))
-        if sizes.max() < _SMALLEST:
+        if sizes[int(parents.evidence.argmax())] < _SMALLEST:
             break
     return parents.take(np.argsort(-parents.evidence, kind="stable"))
 

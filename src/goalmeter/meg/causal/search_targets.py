@@ -32,6 +32,7 @@ from goalmeter.meg.causal.outcomes import OutcomeTable, Policies
 from goalmeter.meg.causal.population import Tried, apart, evolved, tried
 from goalmeter.meg.causal.search import PREFERENCE, Search, unaffected
 from goalmeter.meg.causal.starts import starting_weights
+from goalmeter.meg.causal.stationary import Linearised
 from goalmeter.meg.causal.supported import maximisers
 from goalmeter.meg.causal.utilities import Class, class_of
 
@@ -50,7 +51,12 @@ _OFTEN = 2
 _FLAT = 1e-6
 _SETTLED = 1e-11
 _DOUBLINGS = 30
-_ENDLESS = "supported by utilities as large as can be; some differences in it are still finite"
+# The logs of policies that a unit of weight moves by less stay as they are.
+_STILL = 1e-4
+_ENDLESS = (
+    "what is shown of the utility can be as large as one likes: the supremum is approached, and "
+    "other differences in the utility, that are not shown, stay finite"
+)
 
 
 def search_targets(
@@ -94,7 +100,7 @@ def search_targets(
         if endless is not None and endless.found.evidence >= ceiling - PREFERENCE:
             return _of_limit(utilities, endless, restarts)
     best, verdict = _best(utilities, first, ceiling, restarts, rng)
-    best, verdict, endless_size = _scaled(utilities, best, verdict, restarts, rng)
+    best, verdict = _scaled(utilities, best, verdict, restarts, rng)
     last = limits(utilities, [best.y], restarts, ceiling, rng)
     for limit in (endless, last):
         if limit is not None and limit.found.evidence >= best.found.evidence - PREFERENCE:
@@ -104,7 +110,10 @@ def search_targets(
     if best.found.evidence <= PREFERENCE:
         return _indifferent(utilities, "no utility was found that predicts better than uniform")
     found = _of_trial(utilities, best, verdict, restarts)
-    return replace(found, rationality=np.inf, note=_ENDLESS) if endless_size else found
+    part = _endless_part(utilities, best) if verdict.kind == "supported" else None
+    if part is None:
+        return found
+    return replace(found, rationality=np.inf, note=_ENDLESS, weights=utilities.shown(part)[0])
 
 
 def _best(
@@ -160,22 +169,49 @@ def _trial(utilities: Class, some: Tried, i: int) -> Trial:
 
 def _scaled(
     utilities: Class, trial: Trial, verdict: Verdict, restarts: int, rng: np.random.Generator
-) -> tuple[Trial, Verdict, bool]:
-    """Larger utilities in the same direction, as long as that helps; and whether it never hurts."""
-    if verdict.kind != "supported":
-        return trial, verdict, False
-    for _ in range(_DOUBLINGS):
-        y = 2.0 * trial.y
-        task, b = utilities.task(y)
-        found = maximisers(task, [b], [stacked([trial.found.policies])])[0].best[0]
-        if found.evidence <= trial.found.evidence + _SETTLED:
-            return trial, verdict, found.evidence >= trial.found.evidence - PREFERENCE
-        larger = trial_of(utilities, y, found)
+) -> tuple[Trial, Verdict]:
+    """Larger utilities in the same direction, as long as that helps."""
+    for _ in range(_DOUBLINGS if verdict.kind == "supported" else 0):
+        larger = _larger(utilities, trial, trial.y)
+        if larger.found.evidence <= trial.found.evidence + _SETTLED:
+            break
         checked = check(utilities, larger, restarts, rng)
         if checked.kind != "supported":
             break
         trial, verdict = larger, checked
-    return trial, verdict, False
+    return trial, verdict
+
+
+def _larger(utilities: Class, trial: Trial, more: FloatArray) -> Trial:
+    """The maximiser that a trial's becomes as weights [K] are added to its utility."""
+    y = trial.y + more
+    task, b = utilities.task(y)
+    return trial_of(
+        utilities, y, maximisers(task, [b], [stacked([trial.found.policies])])[0].best[0]
+    )
+
+
+def _endless_part(utilities: Class, trial: Trial) -> FloatArray | None:
+    """The part of the weights [K] that could be of any larger size, if there is one.
+
+    It no longer moves what the model says of the measured policy, and yet the evidence needs it.
+    """
+    task, b = utilities.task(trial.y)
+    try:
+        moves = Linearised(task.table, task.value, b, trial.found.policies).moves()
+    except np.linalg.LinAlgError:
+        return None
+    visits = np.concatenate([v.reshape(-1) for v in utilities.visits])
+    _, sizes, directions = np.linalg.svd(np.sqrt(visits)[:, None] * moves, full_matrices=True)
+    still = np.ones(len(directions), dtype=bool)
+    still[: len(sizes)] = sizes <= _STILL
+    part = directions[still].T @ (directions[still] @ trial.y)
+    if not np.abs(part).max(initial=0.0) > 0:
+        return None
+    value = trial.found.evidence
+    more, less = _larger(utilities, trial, part), _larger(utilities, trial, -0.9 * part)
+    needed = less.found.evidence < value - PREFERENCE
+    return part if needed and more.found.evidence >= value - PREFERENCE else None
 
 
 def _indifferent(utilities: Class, note: str) -> Search:

@@ -63,15 +63,6 @@ def fitted_weights(utilities: Class, share: float) -> FloatArray:
         (1 - share) * p + share / a for p, a in zip(utilities.measured, table.actions, strict=True)
     ]
     at = Linearised(table, np.zeros(table.n_rows), 0.0, mixed)
-    known = [np.where(mass > 0, mass, 1.0) for mass in at.masses]
-    paid = np.concatenate(
-        [
-            (table.total(i, at.chances[i][:, None] * table.features) / mass[..., None]).reshape(
-                -1, table.features.shape[1]
-            )
-            for i, mass in enumerate(known)
-        ]
-    )
     # With no utility the answers are what is left to say of later decisions.
     left = np.concatenate([safe_log(p).reshape(-1) for p in mixed]) - at.answers
     weight = np.concatenate(
@@ -80,7 +71,7 @@ def fitted_weights(utilities: Class, share: float) -> FloatArray:
             for visits, p in zip(utilities.visits, mixed, strict=True)
         ]
     )
-    rows = weight[:, None] * at.centred(paid)
+    rows = weight[:, None] * at.centred(at.paid_features())
     wanted = weight * at.centred(left[:, None])[:, 0]
     solution, *_ = np.linalg.lstsq(rows, wanted, rcond=1e-8)
     return np.asarray(solution)

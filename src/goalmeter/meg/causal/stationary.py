@@ -102,6 +102,26 @@ class Linearised:
                 out[ends[i] - mine : ends[i], ends[k] - other : ends[k]] = moved
         return out
 
+    def paid_features(self) -> FloatArray:
+        """E[features | context, action] of all decisions, [K, D]."""
+        features = self.table.features
+        parts = []
+        for i, chance in _each(self.chances):
+            mass = self.masses[i][..., None]
+            total = self.table.total(i, chance[:, None] * features)
+            paid = np.divide(total, mass, out=np.zeros_like(total), where=mass > 0)
+            parts.append(paid.reshape(-1, features.shape[1]))
+        return np.concatenate(parts)
+
+    def moves(self) -> FloatArray:
+        """d(logs of stationary policies) / d(weights of the features, times b), [K, D].
+
+        Raises:
+            numpy.linalg.LinAlgError: the point is degenerate, two branches meet in it.
+        """
+        moved = np.linalg.solve(self.matrix, self.centred(self.paid_features()))
+        return self.centred(np.asarray(moved))
+
     def bordered(self) -> FloatArray:
         """`matrix` with b as one more unknown and E[U] as one more equation, [K + 1, K + 1]."""
         gain = _flat(self.centred_slopes(self.gains()))
