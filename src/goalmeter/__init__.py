@@ -9,6 +9,7 @@
 
 from goalmeter import causal as causal
 from goalmeter import meg as meg
+from goalmeter import reflection as reflection
 from goalmeter import tabular as tabular
 from goalmeter._errors import GoalmeterError as GoalmeterError
 from goalmeter._errors import MissingExtraError as MissingExtraError

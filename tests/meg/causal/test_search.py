@@ -145,7 +145,7 @@ def test_a_gap_that_no_rationality_attains() -> None:
     assert (gap.low.utility, gap.high.utility) == pytest.approx((1 / 3, 1 / 2), abs=1e-6)
     assert curve.best().evidence < found.value - 0.01
     # Definition 3.1 at u = 0.44, on a grid: no policy has more entropy.
-    assert grid_entropy(0.44) <= found.entropy + 1e-9
+    assert grid_entropy(0.44) <= found.entropy + 1e-7
     assert grid_entropy(0.44) == pytest.approx(found.entropy, abs=2e-3)
     # And so it is towards the match as a target.
     assert towards(network, "X").value == pytest.approx(expected, abs=1e-8)

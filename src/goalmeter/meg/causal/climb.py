@@ -25,6 +25,8 @@ _ROUNDS = 4
 _FEW = 4
 _STEPS = 80
 _FIRST_STEP = 0.2
+# Nats by which a maximiser may fall short: on a ridge it is as good as a rival by construction.
+_TIE = 1e-7
 # The largest multiplier that a start is given.
 _LARGEST = 30.0
 # Loss where there is no branch, nats.
@@ -68,8 +70,8 @@ def check(utilities: Class, trial: Trial, n: int, rng: np.random.Generator) -> V
     one, other = objectives(
         b, np.array([mine.utility, best.utility]), np.array([mine.entropy, best.entropy])
     )
-    if other <= one + slack(b):
-        return Verdict("supported", tried.agreed if other >= one - 10 * slack(b) else 0, None)
+    if other <= one + slack(b) + _TIE:
+        return Verdict("supported", tried.agreed if other >= one - _TIE else 0, None)
     # The maximisers of the same utility in other sizes are starts as well: where the expected
     # utility moves smoothly with the size, one of them is near.
     sizes = np.outer([-1.0, 1.0], b * 4.0 ** np.arange(-5, 3)).reshape(-1)

@@ -149,6 +149,9 @@ class Held(Family):
         self, at: Sequence[float], warm: Sequence[Sequence[Candidate]], fresh: int
     ) -> list[list[Candidate]]:
         """The maximisers at each utility."""
+        followed = [self.follow(u, given) for u, given in zip(at, warm, strict=True)]
+        if not fresh and all(followed):
+            return followed
         starts = []
         for given in warm:
             parts = [c.policies for c in given]

@@ -1,0 +1,11 @@
+"""Self-reflection: how an agent does in environments that simulate it."""
+
+from goalmeter.reflection.agents.registry import agent as agent
+from goalmeter.reflection.measure import Comparison as Comparison
+from goalmeter.reflection.measure import Reflection as Reflection
+from goalmeter.reflection.measure import compare as compare
+from goalmeter.reflection.measure import measure as measure
+from goalmeter.reflection.protocol import History as History
+from goalmeter.reflection.protocol import Percept as Percept
+from goalmeter.reflection.trial import Trial as Trial
+from goalmeter.reflection.trial import run_trial as run_trial

@@ -1,0 +1,128 @@
+"""What extended environments have in common: steps, a sign, agreement with a copy, replays."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import ClassVar
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.reflection.protocol import Mind, Source
+
+
+class Run(ABC):
+    """One run of an environment with one agent.
+
+    `begin` is called once, then `react` with each action in turn. A run keeps what it needs of the
+    history. `sign` is -1 in the opposite environment: every reward is given with that sign, and
+    so the rewards that copies are told of have it too.
+
+    Environments with rooms draw one number of `draws.random()` for each percept, the first
+    included, whether or not it is used; so the rooms depend on nothing that the agent does.
+
+    Args:
+        source: of the agent; begins copies of it.
+        draws: the run's own randomness, the same for an environment and its opposite.
+        sign: 1 or -1.
+
+    Attributes:
+        n_actions: legal actions are 0 .. n_actions - 1.
+        n_observations: observations are 0 .. n_observations - 1.
+        options: names of other readings of the rules, with the values of each, the default first;
+            they are keyword arguments of the class.
+    """
+
+    __slots__ = ("draws", "sign", "source")
+
+    n_actions: ClassVar[int] = 2
+    n_observations: ClassVar[int] = 1
+    options: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def __init__(self, source: Source, draws: Random, sign: int) -> None:
+        self.source = source
+        self.draws = draws
+        self.sign = sign
+
+    @abstractmethod
+    def begin(self) -> tuple[float, int]:
+        """The first percept: (reward, observation)."""
+
+    @abstractmethod
+    def react(self, action: int) -> tuple[float, int]:
+        """The percept that follows an action: (reward, observation)."""
+
+
+class Agreement(Run):
+    """Pays for acting as a copy would at another history; the observation is always 0.
+
+    After the agent plays y_n the copy is asked at g(h_n); the reward is +1 if it would have done
+    the same, else -1. Subclasses say what g is by what they `tell` the copy.
+    """
+
+    __slots__ = ("copy",)
+
+    copy: Mind
+
+    def begin(self) -> tuple[float, int]:
+        """The first percept, (0, 0); the copy is told of it as it is."""
+        self.copy = self.source.begin()
+        self.copy.perceive(0, 0)
+        return 0, 0
+
+    def react(self, action: int) -> tuple[float, int]:
+        """Compare with the copy, then go on."""
+        reward = self.sign if self.copy.act() == action else -self.sign
+        self.tell(action, reward)
+        return reward, 0
+
+    @abstractmethod
+    def tell(self, action: int, reward: float) -> None:
+        """Tell the copy, in some way, of an action and the reward that it brought."""
+
+
+def replay(mind: Mind, percepts: Iterable[tuple[float, int]], actions: Iterable[int]) -> None:
+    """Tell a mind of a stretch of history: percepts, with the actions between them.
+
+    A mind may have an attribute `settled`, true once nothing that it can be told will change what
+    it does; such a mind is told no more, and must answer `act` wherever it was left. This is what
+    keeps the replay of a long history short for an agent that freezes early in it.
+
+    Args:
+        mind: is told of them, a percept first.
+        percepts: (reward, observation) each; one more than actions.
+        actions: between the percepts.
+    """
+    turns = iter(percepts)
+    perceive, take = mind.perceive, mind.take
+    # Actions come first in the zips, so that the last percept is left in `turns`.
+    if not hasattr(mind, "settled"):
+        for action, (reward, observation) in zip(actions, turns, strict=False):
+            perceive(reward, observation)
+            take(action)
+    elif not mind.settled:
+        for action, (reward, observation) in zip(actions, turns, strict=False):
+            perceive(reward, observation)
+            take(action)
+            if mind.settled:
+                return
+    else:
+        return
+    perceive(*next(turns))
+
+
+def check_option(run: type[Run], option: str, value: str) -> str:
+    """An option of an environment and its value, checked; the value.
+
+    Raises:
+        InvalidParameterError: the environment has no such option, or the option not that value.
+    """
+    if option not in run.options:
+        has = ", ".join(run.options) or "none"
+        raise InvalidParameterError(f"{run.__name__} has no option {option!r}; it has: {has}")
+    if value not in run.options[option]:
+        raise InvalidParameterError(
+            f"{run.__name__}: {option} is {value!r}, expected"
+            f" {' or '.join(map(repr, run.options[option]))}"
+        )
+    return value

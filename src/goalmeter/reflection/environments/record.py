@@ -1,0 +1,120 @@
+"""What is known of an environment without running it, and how a run of it is begun."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from dataclasses import dataclass
+from random import Random
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.reflection.environments.base import Run, check_option
+from goalmeter.reflection.environments.opposite import READINGS, UNNEGATED, Unnegated
+from goalmeter.reflection.protocol import Agent, Source
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment, in one reading of its rules.
+
+    Attributes:
+        run: the class of its runs; `Environment(MyRun)` is the environment of a user's class.
+        in_battery: whether it is one of the paper's 25.
+        options: what is not as in `run.options` by default: pairs of a name and a value.
+
+    Raises:
+        InvalidParameterError: the class cannot be run, or has no such options.
+    """
+
+    run: type[Run]
+    in_battery: bool = False
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_run(self.run)
+        for option, value in self.options:
+            check_option(self.run, option, value)
+
+    @property
+    def base(self) -> str:
+        """The name without options; it seeds the rooms, so all readings have the same rooms."""
+        return self.run.__name__
+
+    @property
+    def name(self) -> str:
+        """As in tables and on the command line."""
+        listed = ", ".join(f"{option}={value}" for option, value in self.options)
+        return f"{self.base}({listed})" if listed else self.base
+
+    @property
+    def n_actions(self) -> int:
+        """Legal actions are 0 .. n_actions - 1."""
+        return self.run.n_actions
+
+    @property
+    def n_observations(self) -> int:
+        """Observations are 0 .. n_observations - 1."""
+        return self.run.n_observations
+
+    @property
+    def doc(self) -> str:
+        """The specification: the file's if it begins with the name, else the class's."""
+        of_file = inspect.cleandoc(
+            getattr(sys.modules.get(self.run.__module__), "__doc__", "") or ""
+        )
+        if of_file.startswith(f"{self.base}:"):
+            return of_file
+        return inspect.cleandoc(self.run.__doc__ or "")
+
+    @property
+    def idea(self) -> str:
+        """What it is about, in a line."""
+        return self.doc.partition("\n")[0].removeprefix(f"{self.base}: ")
+
+    def start(
+        self,
+        agent: Agent,
+        draws: Random,
+        *,
+        opposite: bool = False,
+        opposite_reading: str = READINGS[0],
+    ) -> Run:
+        """A run that has not begun.
+
+        Args:
+            agent: the one that it will be played by.
+            draws: the run's own randomness; give the opposite the same.
+            opposite: whether to run the opposite.
+            opposite_reading: "literal" or "unnegated"; `opposite.py` says which is which.
+
+        Raises:
+            InvalidParameterError: no such reading.
+        """
+        if opposite_reading not in READINGS:
+            raise InvalidParameterError(
+                f"opposite_reading is {opposite_reading!r}, expected"
+                f" {' or '.join(map(repr, READINGS))}"
+            )
+        source = Source(agent, self.n_actions, self.n_observations)
+        options = dict(self.options)
+        if opposite and opposite_reading == UNNEGATED:
+            return Unnegated(source, draws, self.run(source, draws, 1, **options))
+        return self.run(source, draws, -1 if opposite else 1, **options)
+
+
+def _check_run(run: type[Run]) -> None:
+    where = getattr(run, "__name__", repr(run))
+    if not (isinstance(run, type) and issubclass(run, Run)):
+        raise InvalidParameterError(
+            f"environment {where}: expected a class derived from"
+            f" goalmeter.reflection.environments.Run, got {type(run).__name__}"
+        )
+    if missing := sorted(run.__abstractmethods__):
+        raise InvalidParameterError(
+            f"environment {where}: define {' and '.join(missing)}, which it lacks"
+        )
+    for name, count in (("n_actions", run.n_actions), ("n_observations", run.n_observations)):
+        if not (isinstance(count, int) and count >= 1):
+            raise InvalidParameterError(
+                f"environment {where}: {name} is {count!r}, expected a whole number, at least 1"
+            )

@@ -1,0 +1,138 @@
+"""All environments by name, the battery in the paper's order, and how names are spelled.
+
+A name is that of the class of runs; options follow in brackets, and `opposite(...)` stands around
+it all: IgnoreRewards, opposite(IgnoreRewards), TemptingButton(coding=paper),
+opposite(CryingBaby(nutrition=paper, recursion=paper)).
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.reflection.environments.adversarial_sequence_evader import AdversarialSequenceEvader
+from goalmeter.reflection.environments.adversarial_sequence_predictor import (
+    AdversarialSequencePredictor,
+)
+from goalmeter.reflection.environments.after_images import AfterImages
+from goalmeter.reflection.environments.backward_consciousness import BackwardConsciousness
+from goalmeter.reflection.environments.base import Run
+from goalmeter.reflection.environments.censored_observation import CensoredObservation
+from goalmeter.reflection.environments.crying_baby import CryingBaby
+from goalmeter.reflection.environments.crying_baby_2 import CryingBaby2
+from goalmeter.reflection.environments.deja_vu import DejaVu
+from goalmeter.reflection.environments.delayed_rewards import DelayedRewards
+from goalmeter.reflection.environments.false_memories import FalseMemories
+from goalmeter.reflection.environments.flip_every_other import FlipEveryOther
+from goalmeter.reflection.environments.ignore_actions import IgnoreActions
+from goalmeter.reflection.environments.ignore_observations import IgnoreObservations
+from goalmeter.reflection.environments.ignore_rewards import IgnoreRewards
+from goalmeter.reflection.environments.ignore_rewards_2 import IgnoreRewards2
+from goalmeter.reflection.environments.ignore_rewards_3 import IgnoreRewards3
+from goalmeter.reflection.environments.incentivize_learning_rate import IncentivizeLearningRate
+from goalmeter.reflection.environments.incentivize_zero import IncentivizeZero
+from goalmeter.reflection.environments.limited_memory import LimitedMemory
+from goalmeter.reflection.environments.nth_reward_multiplied_by_n import NthRewardMultipliedByN
+from goalmeter.reflection.environments.punish_deterministic_agent import PunishDeterministicAgent
+from goalmeter.reflection.environments.punish_fast_agent import PunishFastAgent
+from goalmeter.reflection.environments.punish_nondeterministic_agent import (
+    PunishNondeterministicAgent,
+)
+from goalmeter.reflection.environments.punish_slow_agent import PunishSlowAgent
+from goalmeter.reflection.environments.record import Environment
+from goalmeter.reflection.environments.repeater import Repeater
+from goalmeter.reflection.environments.self_recognition import SelfRecognition
+from goalmeter.reflection.environments.shifted_rewards import ShiftedRewards
+from goalmeter.reflection.environments.tempting_button import TemptingButton
+from goalmeter.reflection.environments.tempting_button_variation import TemptingButtonVariation
+from goalmeter.reflection.environments.third_action_forbidden import ThirdActionForbidden
+
+_BATTERY: tuple[type[Run], ...] = (
+    BackwardConsciousness,
+    DejaVu,
+    FalseMemories,
+    IgnoreRewards,
+    IgnoreRewards2,
+    IgnoreRewards3,
+    IgnoreObservations,
+    IgnoreActions,
+    IncentivizeZero,
+    CryingBaby,
+    CryingBaby2,
+    TemptingButton,
+    TemptingButtonVariation,
+    ThirdActionForbidden,
+    ShiftedRewards,
+    DelayedRewards,
+    Repeater,
+    AfterImages,
+    SelfRecognition,
+    LimitedMemory,
+    CensoredObservation,
+    NthRewardMultipliedByN,
+    AdversarialSequencePredictor,
+    AdversarialSequenceEvader,
+    IncentivizeLearningRate,
+)
+_OUTSIDE: tuple[type[Run], ...] = (
+    PunishSlowAgent,
+    PunishFastAgent,
+    PunishDeterministicAgent,
+    PunishNondeterministicAgent,
+    FlipEveryOther,
+)
+
+# The 25 of the paper, in its library's order; with their opposites they are the battery.
+BATTERY: tuple[Environment, ...] = tuple(Environment(run, in_battery=True) for run in _BATTERY)
+ENVIRONMENTS: dict[str, Environment] = {
+    environment.name: environment
+    for environment in (*BATTERY, *(Environment(run) for run in _OUTSIDE))
+}
+
+_OPPOSITE = re.compile(r"opposite\(\s*(.*?)\s*\)")
+_NAME = re.compile(r"(\w+)\s*(?:\(\s*(.*?)\s*\))?")
+_OPTION = re.compile(r"(\w+)\s*=\s*(\w+)")
+
+
+def opposite(name: str) -> str:
+    """The name of the opposite of an environment."""
+    return f"opposite({name})"
+
+
+def find(spelled: str) -> tuple[Environment, bool]:
+    """The environment of a name, and whether its opposite is meant.
+
+    Raises:
+        InvalidParameterError: there is none, or it has not those options.
+
+    >>> environment, is_opposite = find("opposite(TemptingButton(coding=paper))")
+    >>> environment.name, environment.base, is_opposite
+    ('TemptingButton(coding=paper)', 'TemptingButton', True)
+    """
+    around = _OPPOSITE.fullmatch(spelled.strip())
+    inner = _NAME.fullmatch(around[1] if around else spelled.strip())
+    if inner is None or inner[1] not in ENVIRONMENTS:
+        close = get_close_matches(inner[1] if inner else spelled, ENVIRONMENTS, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise InvalidParameterError(
+            f"there is no environment {spelled!r}{hint or ';'} `goalmeter reflect --list` names all"
+        )
+    environment = ENVIRONMENTS[inner[1]]
+    options = _options(inner[2], spelled) if inner[2] else ()
+    if options:  # another reading is not the one of the battery
+        environment = Environment(environment.run, options=options)
+    return environment, around is not None
+
+
+def _options(listed: str, spelled: str) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for part in listed.split(","):
+        pair = _OPTION.fullmatch(part.strip())
+        if pair is None:
+            raise InvalidParameterError(
+                f"environment {spelled!r}: {part.strip()!r} is no option, expected name=value,"
+                " such as coding=paper"
+            )
+        pairs.append((pair[1], pair[2]))
+    return tuple(pairs)

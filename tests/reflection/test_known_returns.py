@@ -1,0 +1,122 @@
+"""The specifications at the heads of the files: their headings, and the returns they state."""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+
+import pytest
+from reflection.simple_agents import BLIND, KNOWN
+from reflection.test_environments import interact
+
+from goalmeter.reflection.environments import BATTERY, ENVIRONMENTS, Environment, find
+
+HEADINGS = [
+    "Idea",
+    "Actions",
+    "Observations",
+    "What is simulated",
+    "Reward",
+    "Source",
+    "Differences from the paper",
+    "Known returns",
+]
+LENGTH = 64
+STATED = re.compile(r"(opposite, )?([a-z][a-z0-9 -]*): (.+)")
+
+
+def known_returns(environment: Environment) -> list[tuple[bool, str, str]]:
+    """(whether in the opposite, agent, formula) of each line under the last heading."""
+    lines = environment.doc.partition("Known returns:\n")[2].splitlines()
+    stated = [STATED.fullmatch(line.strip()) for line in lines]
+    assert all(stated), f"{environment.name}: {lines}"
+    return [(bool(line[1]), line[2], line[3]) for line in stated if line]
+
+
+def totals(environment: Environment, reading: str, name: str, seed: int) -> tuple[list[int], list]:
+    """Of 1, 2, ... percepts: the sums of the rewards; and the percepts."""
+    agent = KNOWN[name].steps
+    x, _ = interact(environment, reading, agent, agent, seed, LENGTH)
+    return list(accumulate(reward for reward, _ in x)), x
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+def test_the_specification_has_its_headings(environment: Environment) -> None:
+    doc = environment.doc
+    assert re.findall(r"^(\S.*):$", doc, re.MULTILINE) == HEADINGS
+    assert doc.startswith(f"{environment.name}: {environment.idea}\n\nIdea:\n")
+    assert re.search(rf"^Actions:\n    {environment.n_actions}\b", doc, re.MULTILINE)
+    assert re.search(rf"^Observations:\n    {environment.n_observations}\b", doc, re.MULTILINE)
+    assert all(f'`{option}="' in doc or f"{option}=" in doc for option in environment.run.options)
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+def test_known_returns(environment: Environment) -> None:
+    stated = known_returns(environment)
+    assert {(False, "constant 0"), (False, "constant 1")} <= {line[:2] for line in stated}
+    for seed in range(2):
+        for is_opposite, name, formula in stated:
+            reading = "literal" if is_opposite else "itself"
+            reached, x = totals(environment, reading, name, seed)
+            for n in range(1, LENGTH + 1):
+
+                def seen(o: int, n: int = n, x: list = x) -> int:
+                    return sum(observation == o for _, observation in x[: n - 1])
+
+                expected = eval(formula, {"n": n, "seen": seen, "min": min})
+                assert reached[n - 1] == expected, f"{name} in {environment.name}, n = {n}"
+
+
+@pytest.mark.parametrize("reading", ["literal", "unnegated"])
+@pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+def test_agents_that_notice_no_reward_get_minus_the_total_in_the_opposite(
+    environment: Environment, reading: str
+) -> None:
+    for name in BLIND:
+        if (environment.name, reading, name) == ("IgnoreRewards2", "literal", "alternate"):
+            continue  # alternate counts turns, and the rewards decide how many the copy remembers
+        there, _ = totals(environment, "itself", name, 5)
+        reached, _ = totals(environment, reading, name, 5)
+        assert reached == [-total for total in there]
+
+
+def test_a_constant_agent_measures_exactly_zero() -> None:
+    # 25 environments and their opposites in the same rooms. The paper's -0.0003 comes of rooms that
+    # are others in the opposite.
+    for name in ("constant 0", "constant 1"):
+        reached = [
+            totals(environment, reading, name, 0)[0][-1]
+            for environment in BATTERY
+            for reading in ("itself", "literal")
+        ]
+        assert sum(reached) == 0
+
+
+def test_the_papers_coding_turns_the_score_of_a_constant_round() -> None:
+    # Example 5: never pushing gains 1 - 2/4 a turn on average, always pushing loses it. Action 0
+    # never pushes in the code's numbering and always pushes in the paper's.
+    for coding, sign in (("code", 1), ("paper", -1)):
+        environment, _ = find(f"TemptingButton(coding={coding})")
+        reached, x = totals(environment, "itself", "constant 0", 0)
+        buttons = sum(o == (1 if coding == "code" else 0) for _, o in x[:-1])
+        assert reached[-1] == sign * ((LENGTH - 1) - 2 * buttons)
+
+
+def test_the_papers_nutrition() -> None:
+    # A parent that never feeds, and a win-stay baby: it laughs at first, and as long as it is
+    # pleased, that is while 100 - 3 k >= 50, k <= 16; in the paper while 100 - 2 k >= 50, k <= 25.
+    parent, baby = KNOWN["constant 1"].steps, KNOWN["win-stay"].steps
+    for nutrition, pleased in (("code", 16), ("paper", 25)):
+        environment, _ = find(f"CryingBaby(nutrition={nutrition})")
+        x, _ = interact(environment, "itself", parent, baby, 0, 60)
+        heard = [observation for _, observation in x[1:]]
+        assert heard[: pleased + 1] == [0] * pleased + [1]
+
+
+def test_the_papers_recursion() -> None:
+    # The baby alternates; with a percept before the first turn it begins with a laugh unheard.
+    parent, baby = KNOWN["constant 0"].steps, KNOWN["alternate"].steps
+    for recursion, first in (("code", 0), ("paper", 1)):
+        environment, _ = find(f"CryingBaby(recursion={recursion})")
+        x, _ = interact(environment, "itself", parent, baby, 0, 6)
+        assert [observation for _, observation in x] == [0, *((first + k) % 2 for k in range(5))]
