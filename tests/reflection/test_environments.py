@@ -38,6 +38,7 @@ from goalmeter.reflection.environments import (
 from goalmeter.reflection.environments.crying_baby import CryingBaby
 from goalmeter.reflection.environments.incentivize_learning_rate import IncentivizeLearningRate
 from goalmeter.reflection.environments.runtime import lines_of_thought, patience
+from goalmeter.reflection.environments.tempting_button_variation import TemptingButtonVariation
 from goalmeter.reflection.protocol import Agent, Source
 
 STEPS = 64
@@ -383,6 +384,8 @@ def test_readings_that_are_none() -> None:
         CryingBaby(source, Random(0), 1, recursion="late")
     with pytest.raises(InvalidParameterError, match="rate is 'two', expected 'one' or 'half'"):
         IncentivizeLearningRate(source, Random(0), 1, rate="two")
+    with pytest.raises(InvalidParameterError, match="TemptingButtonVariation: coding is 'red', ex"):
+        TemptingButtonVariation(source, Random(0), 1, coding="red")
 
 
 def test_a_reading_of_the_opposite_that_is_none() -> None:

@@ -94,12 +94,12 @@ def random_policies(table: OutcomeTable, n: int, rng: np.random.Generator) -> Po
 
 
 def near_measured(table: OutcomeTable, measured: Policies) -> Policies:
-    """Starts [C, A, 3] on the way from the measured policy to the uniform one.
+    """Starts [C, A, 4] on the way from the measured policy to the uniform one.
 
     Where several sets of policies are equally good (agents that must agree, on whatever), the one
     that predicts the measured policy best is the one that is looked for.
     """
-    shares = np.array([0.02, 0.3, 0.9])
+    shares = np.array([0.02, 0.2, 0.6, 0.95])
     return [
         (1 - shares) * p[..., None] + shares / a
         for p, a in zip(measured, table.actions, strict=True)

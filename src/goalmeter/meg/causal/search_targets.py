@@ -32,7 +32,7 @@ from goalmeter.meg.causal.outcomes import OutcomeTable, Policies
 from goalmeter.meg.causal.population import Tried, apart, evolved, tried
 from goalmeter.meg.causal.search import PREFERENCE, Search, unaffected
 from goalmeter.meg.causal.starts import starting_weights
-from goalmeter.meg.causal.stationary import Linearised
+from goalmeter.meg.causal.stationary import MAX_UNKNOWNS, Linearised
 from goalmeter.meg.causal.supported import maximisers
 from goalmeter.meg.causal.utilities import Class, class_of
 
@@ -49,6 +49,8 @@ _SAME = 1e-3
 _OFTEN = 2
 # A gradient below this is none.
 _FLAT = 1e-6
+_REFRESHED = 4
+_GAIN = 1e-9
 _SETTLED = 1e-11
 _DOUBLINGS = 30
 # The logs of policies that a unit of weight moves by less stay as they are.
@@ -152,7 +154,29 @@ def _best(
         verdict = check(utilities, trial, restarts, rng)
         if verdict.kind != "beaten":
             sure.append((trial, verdict))
-    return max(sure, key=lambda pair: pair[0].found.evidence)
+    best = max(sure, key=lambda pair: pair[0].found.evidence)
+    return _refreshed(utilities, best, restarts, rng)
+
+
+def _refreshed(
+    utilities: Class, best: tuple[Trial, Verdict], restarts: int, rng: np.random.Generator
+) -> tuple[Trial, Verdict]:
+    """An equally good maximiser for the same utility that predicts better, if one is found."""
+    for _ in range(_REFRESHED):
+        trial, verdict = best
+        if verdict.kind != "supported":
+            break
+        task, b = utilities.task(trial.y)
+        starts = stacked([near_measured(task.table, task.measured), trial.found.policies])
+        other = maximisers(task, [b], [starts])[0].best[0]
+        if other.evidence <= trial.found.evidence + _GAIN:
+            break
+        end, _ = uphill(utilities, trial_of(utilities, trial.y, other))
+        found = check(utilities, end, restarts, rng)
+        if found.kind == "beaten":
+            break
+        best = end, found
+    return best
 
 
 def _leader(sure: list[tuple[Trial, Verdict]]) -> Candidate:
@@ -197,6 +221,8 @@ def _endless_part(utilities: Class, trial: Trial) -> FloatArray | None:
     It no longer moves what the model says of the measured policy, and yet the evidence needs it.
     """
     task, b = utilities.task(trial.y)
+    if sum(p.size for p in trial.found.policies) > MAX_UNKNOWNS:
+        return None
     try:
         moves = Linearised(task.table, task.value, b, trial.found.policies).moves()
     except np.linalg.LinAlgError:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from goalmeter._types import FloatArray
+from goalmeter.meg.causal.candidates import column, random_policies
 from goalmeter.meg.causal.outcomes import safe_log
 from goalmeter.meg.causal.stationary import Linearised
 from goalmeter.meg.causal.utilities import Class
@@ -16,6 +16,7 @@ _INDICATORS = 12
 # Typical differences in expected utility, in nats.
 _SMALLEST, _LARGEST = 0.2, 40.0
 _SIZES = 8
+_TRIES = 6
 # Shares of the uniform policy that the measured one is mixed with, to have logarithms.
 _MIXED = (0.02, 0.1, 0.3)
 
@@ -40,16 +41,32 @@ def starting_weights(
     directions = [sign * inverse[:, t] for t in states for sign in (1.0, -1.0)]
     directions += [np.asarray(z) for z in rng.standard_normal((n, len(inverse)))]
     sizes = min(max(most // len(directions), 1), _SIZES)
+    gaps = typical_gaps(utilities, rng)
     for direction in directions[: most // sizes]:
+        unit = direction / max(float(np.linalg.norm(gaps @ direction)), 1e-300)
         spread = np.geomspace(_SMALLEST, _LARGEST, sizes + 1)[:-1]
         # Not the same sizes in every direction.
         spread = spread * (_LARGEST / _SMALLEST) ** (rng.random() / sizes)
-        out += [size * _unit(direction) for size in spread]
+        out += [size * unit for size in spread]
     return [y for y in out if np.isfinite(y).all() and np.abs(y).max(initial=0.0) > 0]
 
 
-def _unit(y: Any) -> FloatArray:
-    return np.asarray(y / max(float(np.linalg.norm(y)), 1e-300))
+def typical_gaps(utilities: Class, rng: np.random.Generator) -> FloatArray:
+    """A matrix [K, K] that maps y to a vector as long as G y makes actions differ, typically.
+
+    Root mean square, under random policies, over what the measured policy comes by.
+    """
+    table = utilities.table
+    tries = random_policies(table, _TRIES, rng)
+    weights = [v.sum(axis=1, keepdims=True) for v in utilities.visits]
+    total = np.zeros((table.features.shape[1],) * 2)
+    for i in range(_TRIES):
+        at = Linearised(table, np.zeros(table.n_rows), 0.0, column(tries, i))
+        paid = at.centred(at.paid_features())
+        shares = [(w * p).reshape(-1) for w, p in zip(weights, at.policies, strict=True)]
+        total += (paid * np.concatenate(shares)[:, None]).T @ paid / _TRIES
+    values, vectors = np.linalg.eigh(total)
+    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
 
 
 def fitted_weights(utilities: Class, share: float) -> FloatArray:

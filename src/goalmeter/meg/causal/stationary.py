@@ -13,6 +13,7 @@ K is the number of contexts and actions of all decisions together.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +49,6 @@ class Linearised:
         masses: probability of each context, seen from each action, [C, A] each.
         answers: the logs of the best answers, [K].
         error: what the answers differ by from the policies, in logs, [K].
-        matrix: d(policies - answers) / d(logs of policies), [K, K].
         pull: d(answers) / db, [K].
     """
 
@@ -77,8 +77,12 @@ class Linearised:
         answers = [x - np.log(np.exp(x).sum(axis=1, keepdims=True)) for x in answers]
         self.answers = _flat(answers)
         self.error = self.answers - _flat(self.logs)
-        self.matrix = np.eye(self.error.size) - self.centred(self._cross())
         self.pull = self.centred(_flat(paid)[:, None])[:, 0]
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """d(policies - answers) / d(logs of policies), [K, K]."""
+        return np.asarray(np.eye(self.error.size) - self.centred(self._cross()))
 
     def _cross(self) -> FloatArray:
         """d(answers, before they are normalised) / d(logs of policies), [K, K]."""
