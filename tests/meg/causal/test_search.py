@@ -182,6 +182,33 @@ def test_a_local_maximum_does_not_count() -> None:
     assert searched(diagrams.two_peaks(0.0)).value == pytest.approx(2 * LOG2, abs=1e-12)
 
 
+def test_among_many_equal_optima_the_one_that_predicts_best() -> None:
+    """A team that matches in each of 8 weathers by itself, where all see the weather: 2^8 sets of
+    policies are equally good, r = 1/2 + x or 1/2 - x in each weather, and the best counts."""
+    rng = np.random.default_rng(1)
+    weight = rng.dirichlet(np.ones(8))
+    p, q = rng.uniform(size=(2, 8))
+    network = CausalBayesianNetwork(
+        {"W": range(8), "D0": [0, 1], "D1": [0, 1], "X": [0, 1]},
+        {"D0": ["W"], "D1": ["W"], "X": ["D0", "D1"]},
+        {
+            "W": weight,
+            "D0": np.stack([p, 1 - p], axis=1),
+            "D1": np.stack([q, 1 - q], axis=1),
+            "X": lambda a, b: int(a == b),
+        },
+    )
+
+    def evidence(x: float, second: Array) -> float:
+        sums = p + second
+        each = [sums * np.log(2 * r) + (2 - sums) * np.log(2 * (1 - r)) for r in (0.5 + x, 0.5 - x)]
+        return float(weight @ np.maximum(*each))
+
+    # Either they match, or they never do.
+    best = max(evidence(x, second) for x in np.linspace(0, 0.49, 9801) for second in (q, 1 - q))
+    assert known(network).value == pytest.approx(best, abs=1e-7)
+
+
 def test_the_smelling_mouse() -> None:
     """Figure 2: the cheese is reached if both moves follow the smell, so per side E[U] = p q, and
     p = q = 0.8 is the maximum entropy policy at 0.64: b p = log(p / (1 - p))."""

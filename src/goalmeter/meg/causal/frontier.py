@@ -12,13 +12,14 @@ from goalmeter.meg.causal.candidates import (
     Candidate,
     Task,
     best_of,
+    column,
     near_measured,
     random_policies,
     stacked,
 )
 from goalmeter.meg.causal.curve import Curve, Family, Node
 from goalmeter.meg.causal.held import ENTROPY_TIE, exact, greatest_entropies
-from goalmeter.meg.causal.supported import followed, maximisers, objectives, slack
+from goalmeter.meg.causal.supported import followed, leaning, maximisers, objectives, slack
 
 # Values of the rationality per unit of 1 / (largest difference that a decision makes). In games
 # with round numbers branches meet at round numbers, where nothing converges: those are avoided.
@@ -44,8 +45,9 @@ class Supported(Family):
     ) -> list[list[Candidate]]:
         """The maximisers at each b."""
         starts = []
-        for given in warm:
-            parts = [c.policies for c in given]
+        lean = leaning(self.task, at)
+        for i, given in enumerate(warm):
+            parts = [column(lean, i), *(c.policies for c in given)]
             parts.append(near_measured(self.task.table, self.task.measured))
             if fresh:
                 parts.append(random_policies(self.task.table, fresh, self.rng))

@@ -33,7 +33,7 @@ from goalmeter.meg.causal.population import Tried, apart, evolved, tried
 from goalmeter.meg.causal.search import PREFERENCE, Search, unaffected
 from goalmeter.meg.causal.starts import starting_weights
 from goalmeter.meg.causal.stationary import MAX_UNKNOWNS, Linearised
-from goalmeter.meg.causal.supported import maximisers
+from goalmeter.meg.causal.supported import leaning, maximisers
 from goalmeter.meg.causal.utilities import Class, class_of
 
 # Random starts for each utility at first; numbers in one pass over all of them, and utilities at
@@ -167,7 +167,8 @@ def _refreshed(
         if verdict.kind != "supported":
             break
         task, b = utilities.task(trial.y)
-        starts = stacked([near_measured(task.table, task.measured), trial.found.policies])
+        near = [near_measured(task.table, task.measured), leaning(task, [b])]
+        starts = stacked([*near, trial.found.policies])
         other = maximisers(task, [b], [starts])[0].best[0]
         if other.evidence <= trial.found.evidence + _GAIN:
             break
