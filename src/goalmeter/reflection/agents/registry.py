@@ -88,6 +88,7 @@ def later(module: str, function: str) -> MakeAgent:
     return make
 
 
+_HERE = "goalmeter.reflection.agents"
 _ENTRIES = {
     "random": Entry(RandomAgent, "every action equally likely"),
     "constant": Entry(lambda seed: ConstantAgent(), "always action 0; constant(K) for action K"),
@@ -96,6 +97,16 @@ _ENTRIES = {
         lambda seed: NaiveLearner(seed, true_average=True), "naive with the average of the text"
     ),
     "q-learner": Entry(QLearner, "tabular Q-learning over observations"),
+    "a2c": Entry(later(f"{_HERE}.stable_baselines", "a2c"), "A2C of Stable-Baselines3"),
+    "dqn": Entry(later(f"{_HERE}.stable_baselines", "dqn"), "DQN of Stable-Baselines3"),
+    "ppo": Entry(later(f"{_HERE}.stable_baselines", "ppo"), "PPO of Stable-Baselines3"),
+    "ppo-as-published": Entry(
+        later(f"{_HERE}.stable_baselines", "ppo_as_published"),
+        "PPO with the authors' wrong log-probabilities",
+    ),
+    "recurrent-dqn": Entry(
+        later(f"{_HERE}.recurrent_dqn", "RecurrentDQN"), "DQN with a recurrent network"
+    ),
 }
 
 
