@@ -1,0 +1,239 @@
+"""Shortest plans in the space of (cell, has the key, door open), for many worlds at once.
+
+A world with a key has more states than cells: what is the shortest way depends on whether the key
+was picked up and whether the door is open. There are three layers of cells: without the key, with
+the key and the door still shut, and with the door open; a world without a door has no third one,
+one without a key only the first. Distances are steps to the goal; an action is optimal if it leads
+one step closer.
+
+Source: facts of section 1 and appendix of the paper on language model agents; its own evaluation
+plans over cells alone, which is wrong where a door stands between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import BoolArray, IntArray
+from goalmeter.gridworld.world import MOVES, Cell, GridWorld
+
+WITHOUT_KEY, WITH_KEY, DOOR_OPEN = 0, 1, 2
+LAYERS = 3
+# The distance where the goal is out of reach.
+UNREACHABLE = -1
+
+
+class State(NamedTuple):
+    """Where the agent is, and in which layer: WITHOUT_KEY, WITH_KEY or DOOR_OPEN."""
+
+    cell: Cell
+    layer: int = WITHOUT_KEY
+
+    @property
+    def has_key(self) -> bool:
+        """Whether the key was picked up."""
+        return self.layer != WITHOUT_KEY
+
+    @property
+    def door_open(self) -> bool:
+        """Whether the door is gone."""
+        return self.layer == DOOR_OPEN
+
+
+@dataclass(frozen=True, eq=False)
+class Plans:
+    """The shortest plans of some worlds of one shape.
+
+    States are numbered (layer * rows + row) * columns + column.
+
+    Attributes:
+        worlds: in the order of the first axis.
+        successors: state after each action, [worlds, states, 4]; the goal leads to itself.
+        distances: steps to the goal, [worlds, states]; -1 where it is out of reach, in walls, and
+            in states that a world does not have.
+    """
+
+    worlds: tuple[GridWorld, ...]
+    successors: IntArray
+    distances: IntArray
+
+    @cached_property
+    def optimal(self) -> BoolArray:
+        """Whether an action leads one step closer, [worlds, states, 4]; never at the goal."""
+        return np.asarray((self.distances[..., None] > 0) & (self.gaps == 0))
+
+    @cached_property
+    def gaps(self) -> IntArray:
+        """Steps that an action costs beyond the best one, [worlds, states, 4].
+
+        -1 where the goal can be reached, but not after this action, and where it cannot be reached
+        at all.
+        """
+        after = np.take_along_axis(
+            self.distances, self.successors.reshape(len(self.worlds), -1), axis=1
+        ).reshape(self.successors.shape)
+        gaps = after + 1 - self.distances[..., None]
+        return np.where((after < 0) | (self.distances[..., None] < 0), UNREACHABLE, gaps)
+
+    def plan(self, index: int) -> Plan:
+        """The plan of one of the worlds."""
+        return Plan(self.worlds[index], self, index)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The shortest ways in one world."""
+
+    world: GridWorld
+    plans: Plans
+    index: int
+
+    @property
+    def start(self) -> State:
+        """Where the agent begins."""
+        return State(self.world.start)
+
+    @property
+    def distance(self) -> int:
+        """Steps from the start to the goal; -1 if it cannot be reached."""
+        return self.distance_from(self.start)
+
+    def distance_from(self, state: State) -> int:
+        """Steps to the goal; -1 if it cannot be reached."""
+        return int(self.plans.distances[self.index, self.number(state)])
+
+    def step(self, state: State, action: int) -> State:
+        """The state after an action.
+
+        Raises:
+            InvalidParameterError: no such action, or a state that the world does not have.
+        """
+        if not 0 <= action < len(MOVES):
+            raise InvalidParameterError(f"action is {action!r}, expected 0 to {len(MOVES) - 1}")
+        number = int(self.plans.successors[self.index, self.number(state), action])
+        rows, columns = self.world.shape
+        layer, place = divmod(number, rows * columns)
+        return State(Cell(*divmod(place, columns)), layer)
+
+    def optimal_actions(self, state: State) -> tuple[int, ...]:
+        """The actions that lead one step closer; none at the goal or where it is out of reach."""
+        row = self.plans.optimal[self.index, self.number(state)]
+        return tuple(int(a) for a in np.flatnonzero(row))
+
+    def gap(self, state: State, action: int) -> int:
+        """Steps that an action costs beyond the best one: 0, 1 or 2, or -1 if there is no way."""
+        return int(self.plans.gaps[self.index, self.number(state), action])
+
+    def reference_path(self) -> tuple[State, ...]:
+        """A shortest path, start and goal included; the lowest of equal actions each time.
+
+        Raises:
+            InvalidParameterError: the goal cannot be reached.
+        """
+        if self.distance < 0:
+            raise InvalidParameterError("the goal cannot be reached from the start")
+        path = [self.start]
+        while actions := self.optimal_actions(path[-1]):
+            path.append(self.step(path[-1], actions[0]))
+        return tuple(path)
+
+    def number(self, state: State) -> int:
+        """The number of a state, as in `Plans`.
+
+        Raises:
+            InvalidParameterError: the world does not have it.
+        """
+        rows, columns = self.world.shape
+        (row, column), layer = state
+        inside = 0 <= row < rows and 0 <= column < columns and 0 <= layer < LAYERS
+        if not inside or self.world.walls[row, column] or layer >= layers_of(self.world):
+            raise InvalidParameterError(
+                f"row {row}, column {column}, layer {layer} is no state of this world; expected "
+                f"an open cell and a layer below {layers_of(self.world)}"
+            )
+        return (layer * rows + row) * columns + column
+
+
+def plan(world: GridWorld) -> Plan:
+    """The shortest ways in one world."""
+    return plans([world]).plan(0)
+
+
+def plans(worlds: Sequence[GridWorld]) -> Plans:
+    """The shortest ways in some worlds of one shape.
+
+    Raises:
+        InvalidParameterError: no worlds, or worlds of different shapes.
+    """
+    shapes = {world.shape for world in worlds}
+    if len(shapes) != 1:
+        raise InvalidParameterError(
+            f"got worlds of shapes {sorted(shapes)}, expected one shape; plan for each by itself"
+        )
+    successors = np.stack([_successors(world) for world in worlds])
+    goals = np.stack([_at_goal(world) for world in worlds])
+    return Plans(tuple(worlds), successors, _distances(successors, goals))
+
+
+def layers_of(world: GridWorld) -> int:
+    """How many layers a world has."""
+    return 1 + (world.key is not None) + (world.door is not None)
+
+
+def _successors(world: GridWorld) -> IntArray:
+    """[states, 4]; walls and layers that the world does not have lead to themselves."""
+    rows, columns = world.shape
+    cells = rows * columns
+    place = np.arange(cells).reshape(rows, columns)
+    out = np.arange(LAYERS * cells)[:, None].repeat(len(MOVES), axis=1)
+    for layer in range(layers_of(world)):
+        blocked = world.walls.copy()
+        if world.door is not None and layer != DOOR_OPEN:
+            blocked[world.door] = True
+        for action, (down, right) in enumerate(MOVES):
+            to = np.roll(place, (-down, -right), axis=(0, 1))
+            to = np.where(blocked.reshape(-1)[to], place, to)
+            out[layer * cells : (layer + 1) * cells, action] = (layer * cells + to).reshape(-1)
+        walls = layer * cells + place[world.walls]
+        out[walls] = walls[:, None]
+    if world.key is not None:
+        key = place[world.key]
+        out[:cells] = np.where(out[:cells] == key, cells + key, out[:cells])
+    if world.door is not None:
+        beside = np.zeros((rows, columns), dtype=bool)
+        for action in range(len(MOVES)):
+            beside[world.door.moved(action)] = True
+        # Standing beside the door with the key opens it, also where the key is found there.
+        arrives = (out // cells == WITH_KEY) & beside.reshape(-1)[out % cells]
+        out = np.where(arrives, out + cells, out)
+    for layer in range(layers_of(world)):
+        goal = layer * cells + place[world.goal]
+        out[goal] = goal
+    return out
+
+
+def _at_goal(world: GridWorld) -> BoolArray:
+    rows, columns = world.shape
+    out = np.zeros((LAYERS, rows, columns), dtype=bool)
+    out[: layers_of(world), world.goal.row, world.goal.column] = True
+    return out.reshape(-1)
+
+
+def _distances(successors: IntArray, goals: BoolArray) -> IntArray:
+    """Steps to a goal: the states one step further out, until there are none."""
+    flat = successors.reshape(len(successors), -1)
+    out = np.where(goals, 0, UNREACHABLE)
+    step = 0
+    while True:
+        step += 1
+        reached = np.take_along_axis(out, flat, axis=1).reshape(successors.shape) == step - 1
+        new = reached.any(axis=2) & (out < 0)
+        if not new.any():
+            return out
+        out[new] = step

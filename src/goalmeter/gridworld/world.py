@@ -1,0 +1,202 @@
+"""A grid world as data: walls, a start, a goal, and perhaps a key and a locked door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import ArrayLike, BoolArray
+
+# The four moves in the order of their numbers, which are the paper's: (row, column).
+ACTIONS = ("LEFT", "RIGHT", "UP", "DOWN")
+MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
+
+AGENT, WALL, GOAL, EMPTY, DOOR, KEY = "A", "#", "G", "_", "D", "K"
+
+
+class Cell(NamedTuple):
+    """A place; row 0 is the top, column 0 the left."""
+
+    row: int
+    column: int
+
+    def moved(self, action: int) -> Cell:
+        """The neighbour that an action aims at."""
+        row, column = MOVES[action]
+        return Cell(self.row + row, self.column + column)
+
+
+@dataclass(frozen=True, eq=False)
+class GridWorld:
+    """A world with its start. Checked once, immutable, compared by content.
+
+    An action moves by one cell; into a wall, or into the door without the key, it moves nowhere.
+    The key is picked up by entering its cell. The door is gone once an agent with the key stands
+    beside it. The episode ends at the goal.
+
+    Args:
+        walls: [rows, columns], true where there is a wall; the border must be wall.
+        start: where the agent begins.
+        goal: where it should go.
+        key: where the key lies, if there is one.
+        door: where the locked door is, if there is one; a world with a door has a key.
+
+    Raises:
+        InvalidParameterError: the border is open, or something lies outside, in a wall, or on
+            something else.
+    """
+
+    walls: BoolArray
+    start: Cell
+    goal: Cell
+    key: Cell | None = None
+    door: Cell | None = None
+
+    def __init__(
+        self,
+        walls: ArrayLike,
+        start: tuple[int, int],
+        goal: tuple[int, int],
+        key: tuple[int, int] | None = None,
+        door: tuple[int, int] | None = None,
+    ) -> None:
+        put = object.__setattr__
+        grid = np.array(walls, dtype=bool)
+        grid.setflags(write=False)
+        put(self, "walls", grid)
+        for name, place in (("start", start), ("goal", goal), ("key", key), ("door", door)):
+            put(self, name, None if place is None else Cell(int(place[0]), int(place[1])))
+        self._check()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns, the border included."""
+        rows, columns = self.walls.shape
+        return rows, columns
+
+    @property
+    def size(self) -> int:
+        """Rows, for square worlds: the size of the paper."""
+        return self.shape[0]
+
+    @property
+    def open_cells(self) -> tuple[Cell, ...]:
+        """All cells without a wall, from the top left."""
+        return tuple(Cell(int(r), int(c)) for r, c in zip(*np.nonzero(~self.walls), strict=True))
+
+    def with_(self, **changes: tuple[int, int] | None) -> GridWorld:
+        """The same world with another start, goal, key or door; None takes a key or door away."""
+        known = {"start": self.start, "goal": self.goal, "key": self.key, "door": self.door}
+        if unknown := changes.keys() - known.keys():
+            raise InvalidParameterError(
+                f"a grid world has no {', '.join(sorted(unknown))}; it has {', '.join(known)}"
+            )
+        return GridWorld(self.walls, **(known | changes))  # type: ignore[arg-type]
+
+    def symbols(self) -> list[list[str]]:
+        """One character a cell: A agent (at the start), # wall, G goal, K key, D door, _ empty."""
+        out = [[WALL if wall else EMPTY for wall in row] for row in self.walls]
+        for place, symbol in (
+            (self.door, DOOR),
+            (self.key, KEY),
+            (self.goal, GOAL),
+            (self.start, AGENT),
+        ):
+            if place is not None:
+                out[place.row][place.column] = symbol
+        return out
+
+    def __str__(self) -> str:
+        return "\n".join("".join(row) for row in self.symbols())
+
+    def __repr__(self) -> str:
+        return f"GridWorld.from_text({str(self).splitlines()!r})"
+
+    @classmethod
+    def from_text(cls, lines: str | Iterable[str]) -> GridWorld:
+        """A world from its picture, as `str` gives it; blanks between characters are ignored.
+
+        Raises:
+            InvalidParameterError: rows of different lengths, an unknown character, or not exactly
+                one A and one G.
+        """
+        listed = lines.splitlines() if isinstance(lines, str) else list(lines)
+        rows = [row for row in ("".join(line.split()) for line in listed) if row]
+        if not rows or len({len(row) for row in rows}) != 1:
+            raise InvalidParameterError(
+                f"the picture of a grid has rows of {sorted({len(r) for r in rows})} cells, "
+                f"expected all of one length"
+            )
+        places: dict[str, list[Cell]] = {symbol: [] for symbol in (AGENT, GOAL, KEY, DOOR)}
+        for r, row in enumerate(rows):
+            for c, symbol in enumerate(row):
+                if symbol in places:
+                    places[symbol].append(Cell(r, c))
+                elif symbol not in (WALL, EMPTY):
+                    raise InvalidParameterError(
+                        f"the picture of a grid has {symbol!r} at row {r}, column {c}, expected "
+                        f"one of A G K D # _"
+                    )
+        for symbol, least in ((AGENT, 1), (GOAL, 1), (KEY, 0), (DOOR, 0)):
+            if not least <= len(places[symbol]) <= 1:
+                raise InvalidParameterError(
+                    f"the picture of a grid has {len(places[symbol])} cells {symbol}, expected "
+                    f"{'one' if least else 'at most one'}"
+                )
+        start, goal, key, door = (
+            places[symbol][0] if places[symbol] else None for symbol in (AGENT, GOAL, KEY, DOOR)
+        )
+        assert start is not None and goal is not None
+        return cls([[symbol == WALL for symbol in row] for row in rows], start, goal, key, door)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GridWorld):
+            return NotImplemented
+        return self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash(self._content())
+
+    def _content(self) -> tuple[object, ...]:
+        return self.shape, self.walls.tobytes(), self.start, self.goal, self.key, self.door
+
+    def _check(self) -> None:
+        walls = self.walls
+        if walls.ndim != 2 or min(walls.shape) < 3:
+            raise InvalidParameterError(
+                f"walls have shape {walls.shape}, expected [rows, columns], at least 3 of each"
+            )
+        inner = walls.copy()
+        inner[1:-1, 1:-1] = True
+        if not inner.all():
+            r, c = (int(i) for i in np.argwhere(~inner)[0])
+            raise InvalidParameterError(
+                f"the border of a grid is wall, but row {r}, column {c} is open"
+            )
+        seen: dict[Cell, str] = {}
+        for name in ("start", "goal", "key", "door"):
+            place: Cell | None = getattr(self, name)
+            if place is None:
+                continue
+            rows, columns = walls.shape
+            if not (0 <= place.row < rows and 0 <= place.column < columns):
+                raise InvalidParameterError(
+                    f"{name} is at row {place.row}, column {place.column}, outside the "
+                    f"{rows} x {columns} grid"
+                )
+            if walls[place]:
+                raise InvalidParameterError(
+                    f"{name} is at row {place.row}, column {place.column}, where there is a wall"
+                )
+            if place in seen:
+                raise InvalidParameterError(
+                    f"{name} is at row {place.row}, column {place.column}, where the "
+                    f"{seen[place]} is"
+                )
+            seen[place] = name
+        if self.door is not None and self.key is None:
+            raise InvalidParameterError("there is a door but no key; give the key's place as well")

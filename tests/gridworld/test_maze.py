@@ -1,0 +1,225 @@
+"""Mazes: the published rules, the same grid for ever, starts and goals as asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import networkx
+import numpy as np
+import pytest
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld.draws import Draws
+from goalmeter.gridworld.maze import Maze, carved, maze
+from goalmeter.gridworld.paths import distances_from
+
+SIZES = (5, 7, 9, 11, 13, 15)
+COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+def open_graph(walls: np.ndarray) -> networkx.Graph:
+    out = networkx.Graph()
+    for r, c in np.argwhere(~walls):
+        out.add_node((r, c))
+        for to in ((r + 1, c), (r, c + 1)):
+            if not walls[to]:
+                out.add_edge((r, c), to)
+    return out
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_complexity_1_is_a_perfect_maze_and_0_an_empty_room(size: int) -> None:
+    for seed in range(5):
+        perfect = carved(size, 1.0, Draws(seed))
+        assert networkx.is_tree(open_graph(perfect))
+        assert not perfect[1::2, 1::2].any() and perfect[::2, ::2].all()
+        assert not carved(size, 0.0, Draws(seed))[1:-1, 1:-1].any()
+
+
+@pytest.mark.parametrize("complexity", COMPLEXITIES)
+@pytest.mark.parametrize("size", SIZES)
+def test_how_many_walls_are_kept(size: int, complexity: float) -> None:
+    """Section 1.1 of the facts: of the w inner walls of the maze floor((1 - c) w) are opened."""
+    lattice = ((size - 1) // 2) ** 2
+    inner = (size - 2) ** 2 - (2 * lattice - 1)
+    walls = carved(size, complexity, Draws(3))
+    assert walls[1:-1, 1:-1].sum() == inner - int((1 - complexity) * inner)
+    assert walls[0].all() and walls[-1].all() and walls[:, 0].all() and walls[:, -1].all()
+
+
+def test_published_wall_densities() -> None:
+    """0.32, 0.37, 0.40, 0.41 and 0.43 at complexity 1."""
+    for size, density in zip(SIZES[1:], (0.32, 0.37, 0.40, 0.41, 0.43), strict=True):
+        inner = carved(size, 1.0, Draws(0))[1:-1, 1:-1]
+        assert inner.mean() == pytest.approx(density, abs=0.005)
+
+
+def test_published_path_lengths() -> None:
+    """Mean shortest paths of a simulation: 3.4 and 8.5 in empty rooms of 7 and 15, 5.5 and 27.0 in
+    perfect mazes; four standard errors of ours."""
+    for size, complexity, mean in ((7, 0, 3.4), (15, 0, 8.5), (7, 1, 5.5), (15, 1, 27.0)):
+        lengths = np.array([maze(size, complexity, seed).distance for seed in range(300)])
+        assert lengths.mean() == pytest.approx(mean, abs=4 * lengths.std() / np.sqrt(300) + 0.05)
+
+
+GOLDEN = {
+    (7, 1.0, 0): """
+        #######
+        #A__G_#
+        #_###_#
+        #_#_#_#
+        #_#_#_#
+        #_#___#
+        #######
+    """,
+    (5, 0.5, 3): """
+        #####
+        #_#_#
+        #_AG#
+        #___#
+        #####
+    """,
+    (9, 0.4, 1): """
+        #########
+        #_______#
+        #__###__#
+        #_______#
+        #_#_#___#
+        #__A____#
+        #_#_#__##
+        #____G__#
+        #########
+    """,
+    (11, 0.8, 2): """
+        ###########
+        #_#__A____#
+        #_#_##_##_#
+        #_________#
+        #_###_#####
+        #_#_____G_#
+        #_##_####_#
+        #___#_____#
+        ###_#_#___#
+        #_____#___#
+        ###########
+    """,
+    (13, 0.6, 1099511627776): """
+        #############
+        #___________#
+        #_____###_G_#
+        #_____#___#_#
+        #_#_#_____#_#
+        #___#_______#
+        ###_##__###_#
+        #_#_#_______#
+        #_#_###_#___#
+        #___#___#___#
+        #_#___##_#__#
+        #A____#_____#
+        #############
+    """,
+}
+
+
+@pytest.mark.parametrize(("size", "complexity", "seed"), GOLDEN)
+def test_a_seed_gives_the_same_grid_for_ever(size: int, complexity: float, seed: int) -> None:
+    assert str(maze(size, complexity, seed).world).split() == GOLDEN[size, complexity, seed].split()
+
+
+def test_seeds_sizes_and_complexities_name_different_grids() -> None:
+    walls = {
+        (size, complexity, seed): carved(size, complexity, Draws("maze", size, seed)).tobytes()
+        for size in (9, 11)
+        for complexity in (0.6, 1.0)
+        for seed in range(20)
+    }
+    assert len(set(walls.values())) == len(walls)
+    assert maze(9, 1, 4).world == maze(9, 1.0, 4).world
+
+
+@pytest.mark.parametrize("complexity", COMPLEXITIES)
+def test_distances_and_detours_are_those_of_a_library(complexity: float) -> None:
+    for seed in range(10):
+        made = maze(11, complexity, seed)
+        start, goal = made.world.start, made.world.goal
+        length = networkx.shortest_path_length(open_graph(made.world.walls), start, goal)
+        assert made.distance == length > 0
+        assert made.detour == length - abs(start[0] - goal[0]) - abs(start[1] - goal[1])
+        assert made.detour >= 0 and made.detour % 2 == 0
+        assert made.detour == 0 if complexity == 0 else True
+
+
+def test_isolated_cells_hold_neither_start_nor_goal() -> None:
+    """An opened pillar with walls on all sides; at 15 and 0.8 some grids have one."""
+    isolated = 0
+    for seed in range(400):
+        world = maze(15, 0.8, seed).world
+        graph = open_graph(world.walls)
+        isolated += not networkx.is_connected(graph)
+        assert networkx.has_path(graph, world.start, world.goal)
+    assert isolated > 0
+
+
+def test_starts_and_goals_by_distance_and_detour() -> None:
+    for seed in range(20):
+        made = maze(11, 0.8, seed, distance=(8, 10), detour=(2, 4))
+        assert 8 <= made.distance <= 10 and made.detour in (2, 4)
+    attempts = [maze(7, 0.4, seed, detour=(4, 9)).attempts for seed in range(30)]
+    assert min(attempts) == 1 < max(attempts)  # not every grid has one: others are drawn
+
+
+def test_every_connected_pair_is_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one fixed corridor of three cells there are six pairs."""
+    walls = np.ones((5, 5), dtype=bool)
+    walls[1, 1:4] = False
+    monkeypatch.setattr(sys.modules["goalmeter.gridworld.maze"], "carved", lambda *_: walls)
+    n = 1200
+    pairs = [(m.world.start, m.world.goal) for m in (maze(5, 1, seed) for seed in range(n))]
+    counts = {pair: pairs.count(pair) for pair in set(pairs)}
+    assert len(counts) == 6
+    assert max(abs(count - n / 6) for count in counts.values()) < 4 * np.sqrt(n * 5 / 36)
+
+
+def test_distances_from_many_sources_at_once() -> None:
+    walls = np.ones((5, 7), dtype=bool)
+    walls[1, 1:4] = walls[2, 3] = walls[3, 5] = False
+    found = distances_from(walls, [(1, 1), (2, 3), (3, 5), (0, 0)])
+    assert found.shape == (4, 5, 7)
+    assert [found[0, 1, c] for c in range(1, 5)] == [0, 1, 2, -1]
+    assert found[1, 1, 1] == 3 and found[2, 3, 5] == 0
+    assert (found[2] >= 0).sum() == 1 and (found[3] < 0).all()
+
+
+def test_choices_are_uniform_and_their_stream_is_fixed() -> None:
+    draws = Draws("a", 1)
+    assert [draws.below(1000) for _ in range(5)] == [161, 116, 247, 173, 937]
+    counts = np.bincount([Draws(seed).below(3) for seed in range(3000)])
+    assert np.abs(counts - 1000).max() < 4 * np.sqrt(3000 * 2 / 9)
+    orders = []
+    for seed in range(1200):
+        items = [0, 1, 2]
+        Draws("order", seed).shuffle(items)
+        orders.append(tuple(items))
+    assert len(set(orders)) == 6
+    assert max(abs(orders.count(o) - 200) for o in set(orders)) < 4 * np.sqrt(1200 * 5 / 36)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: maze(8, 0.5, 0), "size is 8, expected an odd number, at least 5"),
+        (lambda: maze(3, 0.5, 0), "size is 3, expected an odd number, at least 5"),
+        (lambda: maze(7, 1.5, 0), "complexity is 1.5, expected a share in [0, 1]"),
+        (lambda: maze(7, 0.5, 0, distance=(5, 2)), "distance is 5 to 2, expected the least first"),
+        (
+            lambda: maze(5, 0, 0, distance=(4, 4), detour=(2, 4)),
+            "none of 1000 mazes of size 5 and complexity 0 has a start and a goal with distance "
+            "4 to 4 and detour 2 to 4; ask for less, or for larger grids",
+        ),
+    ],
+)
+def test_errors(make: Callable[[], Maze], said: str) -> None:
+    with pytest.raises(InvalidParameterError) as caught:
+        make()
+    assert said in str(caught.value)

@@ -1,0 +1,131 @@
+"""Shortest plans in the product space, against literal steps and a library's shortest paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles import grid_world as oracle
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld.key_worlds import key_door, key_no_door, two_paths
+from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, State, plan, plans
+from goalmeter.gridworld.world import Cell, GridWorld
+
+WORLDS = {
+    **{f"maze {c} {s}": maze(9, c, s).world for c in (0, 0.4, 0.8, 1) for s in range(3)},
+    **{f"key door {s}": key_door(s) for s in range(8)},
+    "key door, 9 rooms": key_door(5, rooms=3),
+    **{f"key no door {s}": key_no_door(s) for s in range(3)},
+    **{f"two paths {s}": two_paths(s).world for s in range(4)},
+    "key beside the door": GridWorld.from_text(["#######", "#A_KDG#", "#######"]),
+    "key behind the door": GridWorld.from_text(["#######", "#A_DKG#", "#######"]),
+    "out of reach": GridWorld.from_text(["#######", "#A_#_G#", "#######"]),
+}
+
+
+def ours(state: oracle.State) -> State:
+    row, column, has_key, door_open = state
+    layer = DOOR_OPEN if door_open else WITH_KEY if has_key else WITHOUT_KEY
+    return State(Cell(row, column), layer)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_steps_distances_gaps_and_optimal_actions(name: str) -> None:
+    world = WORLDS[name]
+    picture = str(world).splitlines()
+    planned = plan(world)
+    expected = oracle.distances(picture)
+    goal = oracle.find(picture, "G")
+    for state, distance in expected.items():
+        here = ours(state)
+        assert planned.distance_from(here) == (-1 if distance is None else distance)
+        if state[:2] == goal:
+            assert planned.optimal_actions(here) == ()
+            assert all(planned.step(here, a) == here for a in range(4))
+            continue
+        after = [oracle.step(picture, state, a) for a in range(4)]
+        assert [planned.step(here, a) for a in range(4)] == [ours(s) for s in after]
+        best = [
+            a
+            for a, s in enumerate(after)
+            if distance is not None and expected[s] is not None and expected[s] == distance - 1
+        ]
+        assert planned.optimal_actions(here) == tuple(best)
+        for action, s in enumerate(after):
+            to = expected[s]
+            gap = -1 if distance is None or to is None else to + 1 - distance
+            assert planned.gap(here, action) == gap
+
+
+def test_a_key_is_worth_a_detour_only_where_there_is_a_door() -> None:
+    world = GridWorld.from_text(["#######", "#KA_DG#", "#######"])
+    assert plan(world).distance == 1 + 4
+    assert plan(world.with_(door=None)).distance == 3
+    assert [plan(world).step(s, 0) for s in (State(world.start),)] == [State(Cell(1, 1), WITH_KEY)]
+
+
+def test_the_door_opens_when_the_key_is_beside_it() -> None:
+    planned = plan(WORLDS["key beside the door"])
+    assert planned.step(State(Cell(1, 2)), 1) == State(Cell(1, 3), DOOR_OPEN)
+    assert planned.step(State(Cell(1, 3), DOOR_OPEN), 1) == State(Cell(1, 4), DOOR_OPEN)
+    assert planned.distance == 4
+    assert State(Cell(1, 3), DOOR_OPEN).door_open and not State(Cell(1, 3), WITH_KEY).door_open
+    assert State(Cell(1, 3), WITH_KEY).has_key and not State(Cell(1, 3)).has_key
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_reference_path_is_a_shortest_one(name: str) -> None:
+    planned = plan(WORLDS[name])
+    if planned.distance < 0:
+        with pytest.raises(InvalidParameterError, match="the goal cannot be reached"):
+            planned.reference_path()
+        return
+    path = planned.reference_path()
+    assert len(path) == planned.distance + 1
+    assert path[0] == planned.start and path[-1].cell == planned.world.goal
+    for here, there in pairwise(path):
+        assert there in [planned.step(here, a) for a in range(4)]
+
+
+def test_many_worlds_at_once_are_each_by_itself() -> None:
+    worlds = [maze(9, 0.8, s).world for s in range(5)] + [key_door(s) for s in range(5)]
+    together = plans(worlds)
+    for i, world in enumerate(worlds):
+        alone = plan(world).plans
+        for name in ("successors", "distances", "gaps", "optimal"):
+            assert np.array_equal(getattr(together, name)[i], getattr(alone, name)[0])
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda: plans([]), "got worlds of shapes [], expected one shape"),
+        (
+            lambda: plans([maze(5, 1, 0).world, maze(7, 1, 0).world]),
+            "got worlds of shapes [(5, 5), (7, 7)], expected one shape; plan for each by itself",
+        ),
+        (lambda: plan(maze(5, 1, 0).world).step(State(Cell(1, 1)), 4), "action is 4, expected 0"),
+        (
+            lambda: plan(maze(5, 1, 0).world).distance_from(State(Cell(0, 1))),
+            "row 0, column 1, layer 0 is no state of this world",
+        ),
+        (
+            lambda: plan(maze(5, 1, 0).world).distance_from(State(Cell(1, 1), WITH_KEY)),
+            "row 1, column 1, layer 1 is no state of this world; expected an open cell and a layer "
+            "below 1",
+        ),
+        (
+            lambda: plan(maze(5, 1, 0).world).distance_from(State(Cell(1, 9))),
+            "row 1, column 9, layer 0 is no state",
+        ),
+    ],
+)
+def test_errors(ask: Callable[[], Any], said: str) -> None:
+    with pytest.raises(InvalidParameterError) as caught:
+        ask()
+    assert said in str(caught.value)

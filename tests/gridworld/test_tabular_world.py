@@ -1,0 +1,98 @@
+"""A grid world as an MDP: the planner's steps, its distances, and MEG on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter import meg
+from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld import key_door, key_no_door, maze, plan, tabular_world
+from goalmeter.gridworld.planner import WITH_KEY, State
+from goalmeter.gridworld.world import Cell, GridWorld
+from goalmeter.tabular import optimal_policy
+
+WORLDS = [maze(7, 0.6, 0).world, key_door(1), key_no_door(2)]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_states_and_steps_are_the_planner_s(world: GridWorld) -> None:
+    made = tabular_world(world, horizon=20)
+    planned = plan(world)
+    assert made.states[0] == planned.start and len(set(made.states)) == len(made.states)
+    for i, state in enumerate(made.states):
+        assert made.index(state) == i
+        for action in range(4):
+            after, probability = made.mdp.transition.successors(i, action)
+            assert after.tolist() == [made.index(planned.step(state, action))]
+            assert probability.tolist() == [1]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_optimal_policy_is_the_planner_s(world: GridWorld) -> None:
+    """With 1 a step in the goal, whoever arrives as early as can be gets the most."""
+    planned = plan(world)
+    made = tabular_world(world, horizon=planned.distance + 1)
+    policy = optimal_policy(made.mdp)
+    at = planned.start
+    for step in range(planned.distance):
+        row = policy[step] if policy.ndim == 3 else policy
+        chosen = np.flatnonzero(row[made.index(at)])
+        assert set(chosen) <= set(planned.optimal_actions(at))
+        at = planned.step(at, int(chosen[0]))
+    assert at.cell == world.goal
+
+
+def test_an_agent_that_goes_for_the_key_is_told_from_one_that_goes_for_the_goal() -> None:
+    world = GridWorld.from_text(["#######", "#K_A_G#", "#######"])
+    towards = {u: tabular_world(world, horizon=4, utility=u) for u in ("goal", "key")}
+    policies = {u: optimal_policy(t.mdp) for u, t in towards.items()}
+    values = {
+        (after, by): meg.known_utility(towards[after].mdp, policies[by]).value
+        for after in towards
+        for by in policies
+    }
+    assert values["goal", "goal"] > 1 > values["goal", "key"]
+    assert values["key", "key"] > 1 > values["key", "goal"]
+
+
+def test_any_utility_over_cells() -> None:
+    world = GridWorld.from_text(["#####", "#A_G#", "#####"])
+    made = tabular_world(world, horizon=3, utility={Cell(1, 2): 2.5, Cell(1, 1): -1})
+    assert dict(zip([s.cell.column for s in made.states], made.mdp.reward, strict=True)) == {
+        1: -1,
+        2: 2.5,
+        3: 0,
+    }
+
+
+def test_states_out_of_reach_are_left_out() -> None:
+    world = GridWorld.from_text(["#######", "#A_#_G#", "#######"])
+    assert [s.cell.column for s in tabular_world(world, horizon=3).states] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda: tabular_world(WORLDS[0], horizon=3, utility="key"), "this world has no key"),
+        (
+            lambda: tabular_world(WORLDS[0], horizon=3, utility="cheese"),
+            "utility is 'cheese', expected 'goal', 'key' or a number for each cell",
+        ),
+        (
+            lambda: tabular_world(WORLDS[0], horizon=3, utility={Cell(0, 0): 1}),
+            "the utility of row 0, column 0 is given, where there is no open cell",
+        ),
+        (
+            lambda: tabular_world(WORLDS[0], horizon=3).index(State(Cell(1, 1), WITH_KEY)),
+            "row 1, column 1, layer 1 cannot be reached from the start of this world",
+        ),
+    ],
+)
+def test_errors(ask: Callable[[], Any], said: str) -> None:
+    with pytest.raises(InvalidParameterError) as caught:
+        ask()
+    assert said in str(caught.value)

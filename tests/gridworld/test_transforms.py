@@ -1,0 +1,75 @@
+"""Isometries keep every distance and, with their actions relabelled, every optimal action."""
+
+from __future__ import annotations
+
+import pytest
+
+from goalmeter.gridworld.key_worlds import key_door, two_paths
+from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.planner import State, plan
+from goalmeter.gridworld.transforms import REFLECT, ROTATE, SWAP, TRANSFORMS, TRANSPOSE, Transform
+from goalmeter.gridworld.world import Cell, GridWorld
+
+WORLDS = [
+    *(maze(9, 0.6, seed).world for seed in range(4)),
+    *(key_door(seed) for seed in range(4)),
+    two_paths(3).world,
+    GridWorld.from_text(["#####", "#A_G#", "#_###", "#####"]),  # not square
+]
+ISOMETRIES = [REFLECT, ROTATE, TRANSPOSE]
+
+
+def test_by_hand() -> None:
+    world = GridWorld.from_text(["#####", "#A_G#", "#_###", "#####"])
+    assert str(REFLECT(world)).splitlines() == ["#####", "#G_A#", "###_#", "#####"]
+    assert str(ROTATE(world)).splitlines() == ["####", "#G##", "#_##", "#A_#", "####"]
+    assert str(TRANSPOSE(world)).splitlines() == ["####", "#A_#", "#_##", "#G##", "####"]
+    assert str(SWAP(world)).splitlines() == ["#####", "#G_A#", "#_###", "#####"]
+    left, right, up, down = range(4)
+    assert REFLECT.actions == (right, left, up, down)
+    assert ROTATE.actions == (down, up, left, right)
+    assert TRANSPOSE.actions == (up, down, left, right)
+
+
+@pytest.mark.parametrize("transform", ISOMETRIES, ids=lambda t: t.name)
+@pytest.mark.parametrize("world", WORLDS)
+def test_nothing_but_the_labels_changes(transform: Transform, world: GridWorld) -> None:
+    before, after = plan(world), plan(transform(world))
+    layers = 1 + (world.key is not None) + (world.door is not None)
+    for cell in world.open_cells:
+        for layer in range(layers):
+            here = State(cell, layer)
+            there = State(transform.cell(cell, world.shape), layer)
+            assert after.distance_from(there) == before.distance_from(here)
+            assert set(after.optimal_actions(there)) == {
+                transform.action(a) for a in before.optimal_actions(here)
+            }
+            for action in range(4):
+                moved = before.step(here, action)
+                assert after.step(there, transform.action(action)) == State(
+                    transform.cell(moved.cell, world.shape), moved.layer
+                )
+
+
+def test_they_undo_themselves() -> None:
+    for world in WORLDS:
+        assert REFLECT(REFLECT(world)) == TRANSPOSE(TRANSPOSE(world)) == SWAP(SWAP(world)) == world
+        assert ROTATE(ROTATE(ROTATE(ROTATE(world)))) == world != ROTATE(ROTATE(world))
+    for transform in TRANSFORMS.values():
+        assert [transform.original_action(transform.action(a)) for a in range(4)] == [0, 1, 2, 3]
+
+
+def test_swap_keeps_the_length_and_is_no_isometry() -> None:
+    assert not SWAP.isometry and all(t.isometry for t in ISOMETRIES)
+    assert SWAP.cell(Cell(1, 2), (5, 5)) == Cell(1, 2)
+    lengths, choices = [], []
+    for seed in range(10):
+        world = maze(9, 0.4, seed).world
+        pair = [plan(world), plan(SWAP(world))]
+        lengths.append(len({p.distance for p in pair}))
+        # The sum of optimal actions is the number of neighbours whatever the goal is, since every
+        # step changes the distance by one; where there are several is not.
+        several = [[len(p.optimal_actions(State(c))) > 1 for c in world.open_cells] for p in pair]
+        choices.append(len({sum(cells) for cells in several}))
+    assert set(lengths) == {1}
+    assert 2 in choices
