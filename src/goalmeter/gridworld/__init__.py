@@ -1,5 +1,6 @@
 """Grid worlds: mazes, keys and doors, transforms, plans, text; each one also a finite MDP."""
 
+from goalmeter.gridworld.gymnasium_ids import register as _register
 from goalmeter.gridworld.key_worlds import TwoPaths as TwoPaths
 from goalmeter.gridworld.key_worlds import key_door as key_door
 from goalmeter.gridworld.key_worlds import key_no_door as key_no_door
@@ -19,3 +20,6 @@ from goalmeter.gridworld.transforms import Transform as Transform
 from goalmeter.gridworld.world import ACTIONS as ACTIONS
 from goalmeter.gridworld.world import Cell as Cell
 from goalmeter.gridworld.world import GridWorld as GridWorld
+
+# So that `gymnasium.make("goalmeter/KeyDoor-v0")` works; Gymnasium itself is not imported for it.
+_register()

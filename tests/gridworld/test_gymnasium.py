@@ -1,0 +1,469 @@
+"""Grid worlds in Gymnasium: its checkers, the planner's steps, tables, and MiniGrid's pictures."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles import grid_world as oracle
+
+from goalmeter._errors import InvalidParameterError, MissingExtraError
+from goalmeter.gridworld import gymnasium_ids
+from goalmeter.gridworld.key_worlds import key_door, key_no_door, two_paths
+from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.planner import plan
+from goalmeter.gridworld.tabular_world import tabular_world
+from goalmeter.gridworld.world import Cell, GridWorld
+from goalmeter.tabular import TabularMDP, expected_return, optimal_policy
+
+gymnasium = pytest.importorskip("gymnasium")
+pytest.importorskip("minigrid")
+gymnasium_ids.register()
+
+CORRIDOR = ["########", "#AK_D_G#", "########"]
+OPTIONS: dict[str, dict[str, Any]] = {
+    "GridWorld": {"world": CORRIDOR},
+    "Maze": {"size": 7},
+    "KeyDoor": {},
+    "KeyNoDoor": {},
+    "TwoPathKey": {},
+}
+GREEN, GREY, YELLOW, RED, BLACK = (
+    (0, 255, 0),
+    (100, 100, 100),
+    (255, 255, 0),
+    (255, 0, 0),
+    (0, 0, 0),
+)
+
+
+@pytest.fixture(autouse=True)
+def screen_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+
+
+def made(name: str, **options: Any) -> Any:
+    return gymnasium.make(f"goalmeter/{name}-v0", **OPTIONS[name] | options)
+
+
+def walk(env: Any, seed: int, steps: int) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Random actions and what came of them, until the episode is over."""
+    draw = np.random.default_rng(seed)
+    for action in draw.integers(4, size=steps):
+        out = env.step(action)
+        yield int(action), out
+        if out[2] or out[3]:
+            return
+
+
+# --- Registration ---------------------------------------------------------------------------------
+MAKE = "print(gymnasium.make('goalmeter/KeyDoor-v0', seed=0).unwrapped.world)"
+IDS = "import sys; from goalmeter.gridworld import gymnasium_ids as ids"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f"import gymnasium; {IDS}; ids.register(); ids.register(); {MAKE}",
+        # To ask whether it is there imports nothing, and does not use the registration up.
+        f"{IDS}; ids.register(); ids.register(); from importlib.util import find_spec;"
+        f"assert find_spec('gymnasium') and 'gymnasium' not in sys.modules;"
+        f"import gymnasium; {MAKE};"
+        f"assert not any(type(f).__module__ == ids.__name__ for f in sys.meta_path)",
+        "import gymnasium; "
+        + MAKE.replace("'goal", "'goalmeter.gridworld.gymnasium_worlds:goal", 1),
+    ],
+    ids=["after", "before", "module in the id"],
+)
+def test_ids_are_known_in_a_fresh_interpreter(program: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(key_door(0))
+
+
+def test_every_id_names_a_class_and_has_its_test() -> None:
+    assert {f"goalmeter/{name}-v0" for name in OPTIONS} == set(gymnasium_ids.IDS)
+    for name, class_ in gymnasium_ids.IDS.items():
+        env = made(name.removeprefix("goalmeter/").removesuffix("-v0"))
+        assert type(env.unwrapped).__name__ == class_
+
+
+def test_a_finder_that_finds_no_gymnasium_leaves_the_import_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    finder = gymnasium_ids._OnImport()
+    monkeypatch.setattr(sys, "meta_path", [finder])
+    assert finder.find_spec("gymnasium", None) is None
+    assert finder.find_spec("numpy", None) is None
+
+
+# --- The checkers ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("observation", ["grid", "state"])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_gymnasium_s_checker_is_content(name: str, observation: str) -> None:
+    from gymnasium.utils.env_checker import check_env
+
+    seed = {"seed": 5} if observation == "state" and name != "GridWorld" else {}
+    check_env(made(name, observation=observation, tile_size=4, **seed).unwrapped)
+
+
+def test_stable_baselines_checker_is_content_with_states() -> None:
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    checker.check_env(made("KeyDoor", seed=1, observation="state"))
+
+
+def test_many_at_once_and_copies() -> None:
+    envs = gymnasium.make_vec("goalmeter/KeyDoor-v0", num_envs=2, vectorization_mode="sync")
+    images, infos = envs.reset(seed=[4, 5])
+    assert images["image"].shape == (2, 9, 9, 3)
+    assert infos["distance"].tolist() == [plan(key_door(s)).distance for s in (4, 5)]
+    env = made("KeyDoor").unwrapped
+    env.reset(seed=2)
+    other = copy.deepcopy(env)
+    assert env.step(1)[4] == other.step(1)[4] and env.reset()[1] == other.reset()[1]
+
+
+# --- Steps, observations, rewards -----------------------------------------------------------------
+WORLDS = {
+    **{f"maze {c} {s}": maze(7, c, s).world for c in (0, 0.8) for s in range(2)},
+    **{f"key door {s}": key_door(s) for s in range(4)},
+    "key door, 9 rooms": key_door(5, rooms=3),
+    "key no door": key_no_door(3),
+    "two paths": two_paths(1).world,
+    "corridor": GridWorld.from_text(CORRIDOR),
+    "wide": GridWorld.from_text(["#########", "#_K_D__G#", "#A#######", "#########"]),
+    "out of reach": GridWorld.from_text(["#######", "#A_#_G#", "#######"]),
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_walks_are_those_of_the_rules_and_of_the_planner(name: str) -> None:
+    world = WORLDS[name]
+    drawn = str(world).splitlines()
+    planned, table = plan(world), tabular_world(world, horizon=1)
+    env = made("GridWorld", world=world, reward="sparse")
+    states = made("GridWorld", world=drawn, observation="state")
+    assert env.unwrapped.max_steps == 4 * world.walls.size
+    assert states.observation_space.n == len(table.states)
+    assert states.unwrapped.states == table.states
+    for seed in range(3):
+        literal = (*world.start, False, False)
+        seen, _ = env.reset()
+        index, _ = states.reset()
+        assert index == 0 and not (seen["has_key"] or seen["door_open"])
+        for action, (seen, reward, terminated, _, info) in walk(env, seed, 200):
+            literal = oracle.step(drawn, literal, action)
+            at = env.unwrapped.state
+            assert (*seen["position"], seen["has_key"], seen["door_open"]) == literal
+            assert (*at.cell, at.has_key, at.door_open) == literal
+            assert terminated == (at.cell == world.goal) == (reward == 1.0)
+            assert info == {
+                "state": table.index(at),
+                "optimal_actions": planned.optimal_actions(at),
+                "distance": planned.distance_from(at),
+            }
+            number, *_, other = states.step(action)
+            assert number == info["state"] and other == info
+
+
+def test_the_image_is_that_of_minigrid_s_own_wrapper() -> None:
+    from minigrid.core.grid import Grid
+    from minigrid.core.mission import MissionSpace
+    from minigrid.core.world_object import Door, Goal, Key, Wall
+    from minigrid.minigrid_env import MiniGridEnv
+    from minigrid.wrappers import FullyObsWrapper
+
+    class Literal(MiniGridEnv):  # type: ignore[misc]
+        def _gen_grid(self, width: int, height: int) -> None:
+            self.grid = Grid(width, height)
+            self.agent_dir = 0
+            for y, row in enumerate(picture):
+                for x, symbol in enumerate(row):
+                    if symbol == "A":
+                        self.agent_pos = (x, y)
+                    elif symbol == "D":
+                        self.put_obj(Door("yellow", is_locked=True), x, y)
+                    elif symbol != "_":
+                        self.put_obj({"#": Wall, "G": Goal, "K": Keys}[symbol](), x, y)
+
+    def Keys() -> Key:
+        return Key("yellow")
+
+    for world in WORLDS.values():
+        picture = str(world).splitlines()
+        space = MissionSpace(lambda: "get to the goal")
+        theirs = FullyObsWrapper(Literal(space, width=world.shape[1], height=world.shape[0]))
+        env = made("GridWorld", world=world)
+        assert (env.reset()[0]["image"] == theirs.reset()[0]["image"]).all()
+        assert env.observation_space["image"] == theirs.observation_space["image"]
+
+
+@pytest.mark.parametrize("name", ["key door 0", "key no door", "corridor", "maze 0.8 0"])
+def test_the_image_tells_states_apart_and_shows_what_is_left(name: str) -> None:
+    from minigrid.core.grid import Grid
+
+    world = WORLDS[name]
+    env = made("GridWorld", world=world).unwrapped
+    numbers: dict[bytes, int] = {}
+    for seed in range(8):
+        env.reset()
+        for _, (seen, _, _, _, info) in walk(env, seed, 300):
+            all_of_it = b"".join(np.asarray(part).tobytes() for part in seen.values())
+            assert numbers.setdefault(all_of_it, info["state"]) == info["state"]
+            grid, _ = Grid.decode(seen["image"])
+            state = env.state
+            for place, gone in ((world.key, state.has_key), (world.door, state.door_open)):
+                if place is not None and place != state.cell:
+                    assert (grid.get(place.column, place.row) is None) == gone
+            if state.cell != world.goal:
+                assert grid.get(world.goal.column, world.goal.row).type == "goal"
+    assert len(numbers) == len(set(numbers.values())) > len(env.states) / 2
+
+
+def test_observations_are_the_user_s_own() -> None:
+    env = made("KeyDoor", seed=0)
+    first, _ = env.reset()
+    kept = first["image"].copy()
+    first["image"][:] = 0
+    assert (env.reset()[0]["image"] == kept).all()
+
+
+@pytest.mark.parametrize(
+    ("reward", "expected"),
+    [("minigrid", [0, 0, 0, 0, 1 - 0.9 * 5 / 9]), ("sparse", [0, 0, 0, 0, 1]), ("step", [-1] * 5)],
+)
+def test_rewards(reward: str, expected: list[float]) -> None:
+    env = made("GridWorld", world=CORRIDOR, reward=reward, max_steps=9)
+    env.reset()
+    got = [env.step(1) for _ in range(5)]
+    assert [out[1] for out in got] == pytest.approx(expected, abs=1e-12)
+    assert [out[2:4] for out in got] == [(False, False)] * 4 + [(True, False)]
+
+
+def test_an_episode_is_truncated_at_its_last_step_unless_it_arrives_then() -> None:
+    env = made("GridWorld", world=CORRIDOR, max_steps=5)
+    env.reset()
+    assert [env.step(a)[2:4] for a in (0, 1, 2, 1, 1)] == [(False, False)] * 4 + [(False, True)]
+    for after in (env, made("GridWorld").unwrapped):
+        with pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):
+            after.step(0)
+    env.reset()
+    assert [env.step(1)[2:4] for _ in range(5)][-1] == (True, False)
+
+
+# --- Which grid -----------------------------------------------------------------------------------
+def test_a_seed_names_the_grid() -> None:
+    wishes = {"size": 9, "complexity": 0.4, "detour": (2, 9)}
+    literal: dict[str, Any] = {
+        "Maze": (wishes, lambda s: maze(9, 0.4, s, detour=(2, 9)).world),
+        "KeyDoor": ({"rooms": 3}, lambda s: key_door(s, rooms=3)),
+        "KeyNoDoor": ({}, key_no_door),
+        "TwoPathKey": ({"key": False}, lambda s: two_paths(s).control),
+    }
+    for name, (options, world) in literal.items():
+        fixed = made(name, seed=3, **options).unwrapped
+        drawn = made(name, **options).unwrapped
+        fixed.reset(seed=8)
+        drawn.reset(seed=3)
+        assert fixed.world == drawn.world == world(3)
+
+
+def test_each_reset_draws_another_grid_that_the_first_seed_determines() -> None:
+    env = made("KeyDoor").unwrapped
+    rounds = []
+    for _ in range(2):
+        env.reset(seed=6)
+        worlds = [env.world]
+        for _ in range(3):
+            env.reset()
+            worlds.append(env.world)
+        rounds.append(worlds)
+    assert rounds[0] == rounds[1] and len(set(rounds[0])) == 4
+
+
+# --- Tables ---------------------------------------------------------------------------------------
+TABLES = {
+    "Maze": ({"size": 9, "seed": 2}, maze(9, 0.8, 2).world),
+    "KeyDoor": ({"seed": 4}, key_door(4)),
+    "KeyNoDoor": ({"seed": 1}, key_no_door(1)),
+    "TwoPathKey": ({"seed": 0}, two_paths(0).world),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_table_s_optimal_values_are_those_of_tabular_world(name: str) -> None:
+    """Ours pays 1 at each step in the goal, the environment 1 at it or -1 before it."""
+    options, world = TABLES[name]
+    table = tabular_world(world, horizon=40)
+    ids = f"goalmeter/{name}-v0"
+    steps = TabularMDP.from_gymnasium(
+        ids, horizon=40, observation="state", reward="step", **options
+    )
+    assert steps.n_states == len(table.states)
+    assert (steps.transition.to_dense() == table.mdp.transition.to_dense()).all()
+    forever = {"horizon": None, "discount": 0.9}
+    once = TabularMDP.from_gymnasium(
+        ids, horizon=1, observation="state", reward="sparse", **options
+    )
+    policies = [
+        optimal_policy(m)
+        for m in (table.mdp, steps, table.mdp.replace(**forever), once.replace(**forever))
+    ]
+    for start in range(0, len(table.states), 7):
+        if table.states[start].cell == world.goal:
+            continue
+        tabular, environment, endless, discounted = (
+            expected_return(mdp.replace(initial=start, **changes), policy).mean
+            for mdp, changes, policy in zip(
+                (table.mdp, steps, table.mdp, once),
+                ({}, {}, forever, forever),
+                policies,
+                strict=True,
+            )
+        )
+        distance = plan(world).distance_from(table.states[start])
+        assert tabular == pytest.approx(40 - distance, abs=1e-9)
+        assert environment == pytest.approx(tabular - 40, abs=1e-9)
+        # From the goal on 1 + 0.9 + ..., where the environment has paid 1 on the way in.
+        assert endless == pytest.approx(discounted * 0.9 / (1 - 0.9), abs=1e-9)
+
+
+def test_the_table_is_what_steps_do() -> None:
+    env = made("KeyDoor", seed=0, observation="state", reward="step").unwrapped
+    assert env.initial_state_distrib.tolist() == [1.0] + [0.0] * (len(env.states) - 1)
+    for seed in range(5):
+        at, _ = env.reset()
+        for action, (after, reward, terminated, _, _) in walk(env, seed, 300):
+            assert env.P[at][action] == [(1.0, after, reward, terminated)]
+            at = after
+    goals = [i for i, state in enumerate(env.states) if state.cell == env.world.goal]
+    assert goals and all(env.P[i][a] == [(1.0, i, 0.0, True)] for i in goals for a in range(4))
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"observation": "pixels"}, "observation is 'pixels', expected one of 'grid', 'state'"),
+        ({"reward": "dense"}, "reward is 'dense', expected one of 'minigrid', 'sparse', 'step'"),
+        ({"observation": "state"}, "other states; give seed= to fix it"),
+        ({"max_steps": 0}, "max_steps is 0, expected at least 1"),
+        ({"tile_size": 0}, "tile_size is 0, expected at least 1"),
+        ({"rooms": 1}, "rooms is 1"),
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        made("KeyDoor", **options)
+
+
+def test_a_mode_that_is_not_there() -> None:
+    from goalmeter.gridworld.gymnasium_worlds import KeyDoorEnv
+
+    with pytest.raises(InvalidParameterError, match="render_mode is 'ansi', expected one of None"):
+        KeyDoorEnv(render_mode="ansi")
+    env = made("KeyDoor")
+    env.reset()
+    with pytest.warns(UserWarning, match="give render_mode="):
+        assert env.unwrapped.render() is None
+
+
+def test_an_action_that_is_not_there() -> None:
+    env = made("KeyDoor", disable_env_checker=True)
+    env.reset(seed=0)
+    for action in (4, -1):
+        with pytest.raises(InvalidParameterError, match=f"action is {action}, expected 0 to 3"):
+            env.step(action)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reward": "step"}, "no one table of transitions; give seed="),
+        ({"seed": 0}, "'minigrid' depends on how many steps.*reward='sparse' or reward='step'"),
+    ],
+)
+def test_what_has_no_table_says_why(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        TabularMDP.from_gymnasium("goalmeter/KeyDoor-v0", horizon=9, **options)
+    if "seed" not in options:
+        with pytest.raises(InvalidParameterError, match=message):
+            _ = made("KeyDoor").unwrapped.initial_state_distrib
+
+
+def test_without_minigrid_states_still_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "minigrid.core.grid", None)
+    made("KeyDoor", seed=0, observation="state").reset()
+    with pytest.raises(MissingExtraError, match=r"pip install 'goalmeter\[worlds\]'"):
+        made("KeyDoor", seed=0).reset()
+
+
+# --- Pictures -------------------------------------------------------------------------------------
+TILE = 16
+
+
+def tile(image: Any, cell: Cell) -> Any:
+    return image[cell.row * TILE : (cell.row + 1) * TILE, cell.column * TILE :][:, :TILE]
+
+
+def colours(image: Any, cell: Cell) -> set[tuple[int, ...]]:
+    return {tuple(int(c) for c in pixel) for pixel in tile(image, cell).reshape(-1, 3)}
+
+
+def test_pictures_show_minigrid_s_tiles() -> None:
+    world = GridWorld.from_text(CORRIDOR)
+    env = made("GridWorld", world=world, render_mode="rgb_array", tile_size=TILE)
+    assert world.key is not None and world.door is not None
+    env.reset()
+    image = env.render()
+    assert image.shape == (3 * TILE, 8 * TILE, 3) and image.dtype == np.uint8
+    assert (image[:TILE] == GREY).all() and (tile(image, world.goal) == GREEN).mean() > 0.99
+    assert RED in colours(image, world.start) and YELLOW not in colours(image, world.start)
+    assert YELLOW in colours(image, world.key) and YELLOW in colours(image, world.door)
+    env.step(1)
+    after = env.render()
+    assert RED not in colours(after, world.start) and RED in colours(after, world.key)
+    assert YELLOW not in colours(after, world.key)  # taken
+    assert YELLOW in colours(after, world.door)
+    env.step(1)
+    opened = env.render()
+    empty = tile(opened, world.start)
+    assert (tile(opened, world.door) == empty).all() and (empty[1:, 1:] == BLACK).all()
+    for _ in range(3):
+        env.step(1)
+    assert {RED, GREEN} <= colours(env.render(), world.goal)
+
+
+@pytest.mark.parametrize("action", range(4), ids="LRUD")
+def test_the_triangle_points_where_the_agent_tried_to_go(action: int) -> None:
+    env = made("GridWorld", world=CORRIDOR, render_mode="rgb_array", tile_size=TILE)
+    env.reset()
+    env.step(action)
+    red = (tile(env.render(), env.unwrapped.state.cell) == RED).all(axis=2)
+    half = TILE // 2
+    halves = red[:, :half], red[:, half:], red[:half], red[half:]
+    # It is narrow where it points.
+    assert np.argmin([part.sum() for part in halves]) == action
+
+
+def test_a_window_shows_the_picture() -> None:
+    import pygame
+
+    pictures = made("KeyDoor", seed=0, render_mode="rgb_array", tile_size=4)
+    env = made("KeyDoor", seed=0, render_mode="human", tile_size=4)
+    for one in (pictures, env):
+        one.reset()
+        one.step(1)
+    shown = pygame.surfarray.array3d(pygame.display.get_surface()).transpose(1, 0, 2)
+    assert (shown == pictures.render()).all()
+    assert env.render() is None
+    env.close()
+    assert not pygame.display.get_init()
+    env.close()
