@@ -1,15 +1,25 @@
 from __future__ import annotations
 
+import json
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.reflection.adapters import FunctionAgent
-from goalmeter.reflection.environments.registry import BATTERY
-from goalmeter.reflection.measure import compare, measure
+from goalmeter.reflection.agents import ConstantAgent, agent
+from goalmeter.reflection.environments.record import Environment
+from goalmeter.reflection.environments.registry import BATTERY, find
+from goalmeter.reflection.measure import Reflection, compare, load, measure
 from goalmeter.reflection.protocol import History
+from goalmeter.runs import RunStore
+
+SRC = Path(__file__).resolve().parents[2] / "src"
 
 
 def test_the_measure_is_the_average_over_environments_and_opposites() -> None:
@@ -62,13 +72,276 @@ def test_trials_that_fail_are_counted_and_named() -> None:
 
     found = measure(FunctionAgent(bad), steps=5, seeds=1, environments=BATTERY[:2])
     assert len(found.failures) == 4
-    assert "4 trials ended early, the first in BackwardConsciousness: illegal action" in str(found)
+    assert (
+        "4 trials ended early (4 illegal action), the first in BackwardConsciousness, seed 0: "
+        "illegal action, action 9, expected 0 to 1"
+    ) in str(found)
+    assert found.outcomes == found.to_json()["outcomes"] == {"illegal action": 4}
     assert found.to_json()["failures"] == 4
     assert np.isnan(found.stderr)
 
 
-def test_what_is_refused() -> None:
-    with pytest.raises(InvalidParameterError, match="got 0 seeds and 25 environments"):
+def test_the_spread_is_over_seeds() -> None:
+    found = measure("naive", steps=40, seeds=3, environments=["TemptingButton"])
+    totals = [t.total_reward for t in found.trials if t.opposite]
+    assert found.spread()["TemptingButton", True] == pytest.approx(np.std(totals, ddof=1) / 40)
+    assert math.isnan(measure("naive", 5, 1).spread()["DejaVu", False])
+    assert found.seeds == (0, 1, 2)
+
+
+def test_environments_by_name_stand_for_themselves_and_their_opposites() -> None:
+    names = ["DejaVu", "opposite(DejaVu)", "opposite(TemptingButton(coding=paper))"]
+    found = measure("naive", 9, 1, environments=names)
+    assert list(found.by_environment()) == [
+        ("DejaVu", False),
+        ("DejaVu", True),
+        ("TemptingButton(coding=paper)", True),
+    ]
+    assert found.measure == pytest.approx(sum(t.total_reward for t in found.trials) / 27)
+
+
+def test_a_comparison_in_words_and_as_json() -> None:
+    found = compare(measure("naive", 60, 3), measure("rc(naive)", 60, 3))
+    data = json.loads(json.dumps(found.to_json()))
+    assert data["agents"] == ["naive", "rc(naive)"] and len(data["environments"]) == 50
+    assert data["difference"] == found.difference and data["interval"] == list(found.interval)
+    up = sum(one["difference"] > 0 for one in data["environments"])
+    down = sum(one["difference"] < 0 for one in data["environments"])
+    assert str(found).startswith(f"rc(naive) less naive: {found.difference:+.6f} ± ")
+    assert f"of 50 environments, opposites counted, it gains in {up} and loses in {down}" in str(
+        found
+    )
+    first = max(data["environments"], key=lambda one: abs(one["difference"]))
+    assert f"most in {'opposite(' * first['opposite']}{first['name']}" in str(found)
+    same = compare(measure("constant", 9, 2), measure("constant", 9, 2))
+    assert "most in" not in str(same) and "gains in 0 and loses in 0" in str(same)
+
+
+# --- Workers and stores ---------------------------------------------------------------------------
+
+USER = """
+import os, random, sys, time
+
+def steady(history, n_actions, n_observations):
+    return sum(action for action in history.actions) % 2
+
+def drawing(history, n_actions, n_observations):
+    return random.randrange(n_actions)
+
+def difficult(history, n_actions, n_observations):
+    print("to standard output")
+    if n_observations == 8:
+        return 9
+    if n_observations == 6:
+        raise RuntimeError("no idea")
+    if n_actions == 10:
+        time.sleep(60)
+    if n_observations == 3:
+        os._exit(3)
+    return 0
+"""
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    (tmp_path / "user.py").write_text(USER)
+    return str(tmp_path / "user.py")
+
+
+def same(one: Reflection, other: Reflection) -> bool:
+    return (
+        one.trials == other.trials
+        and one.by_seed.tolist() == other.by_seed.tolist()
+        and one.interval == other.interval
+        and json.dumps(one.to_json()) == json.dumps(other.to_json())  # NaN is not itself
+    )
+
+
+def test_the_numbers_do_not_depend_on_workers_or_stores(tmp_path: Path) -> None:
+    here = measure("rc(naive)", 40, 2)
+    assert same(here, measure("rc(naive)", 40, 2, workers=1, timeout=60.0))
+    assert same(here, measure("rc(naive)", 40, 2, workers=3))
+    assert same(here, measure("rc(naive)", 40, 2, out=tmp_path / "here"))
+    assert same(here, measure("rc(naive)", 40, 2, out=tmp_path / "there", workers=2))
+    for folder in ("here", "there"):
+        assert same(here, load(tmp_path / folder))
+        assert same(here, measure("rc(naive)", 40, 2, out=tmp_path / folder))
+
+
+def test_lines_of_thought_are_the_same_in_any_process(user: str) -> None:
+    environments = ["PunishSlowAgent", "opposite(PunishFastAgent)"]
+    for name in ("naive", "rc(q-learner)"):
+        here = measure(name, 12, 2, environments=environments)
+        assert same(here, measure(name, 12, 2, environments=environments, workers=2))
+    function = agent(f"{user}:steady")
+    here = measure(function, 12, 2, environments=environments)
+    there = measure(f"{user}:steady", 12, 2, environments=environments, workers=2)
+    assert here.trials == there.trials
+    assert {trial.total_reward for trial in here.trials} != {0}
+
+
+def test_users_agents_draw_the_same_whatever_was_played_before(user: str) -> None:
+    names = ["TemptingButton", "IgnoreRewards", "DejaVu"]
+    found = [measure(f"{user}:drawing", 30, 3, environments=names, workers=w) for w in (1, 3)]
+    assert same(*found)
+    assert len({trial.total_reward for trial in found[0].trials}) > 3
+
+
+def test_bad_agents_are_outcomes_and_stop_nothing_else(
+    user: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    names = ["AfterImages", "SelfRecognition", "opposite(IncentivizeZero)", "CensoredObservation"]
+    found = measure(
+        f"{user}:difficult",
+        20,
+        1,
+        environments=[*names, "IgnoreRewards"],
+        timeout=1.5,
+        workers=2,
+        out=tmp_path / "run",
+    )
+    assert [trial.outcome for trial in found.trials] == [
+        *["illegal action"] * 2,
+        *["exception"] * 2,
+        "timeout",
+        *["crash"] * 2,
+        *["ok"] * 2,
+    ]
+    assert found.trials[2].detail == "RuntimeError: no idea (user.py, line 15)"
+    timeout, crash = found.trials[4:6]
+    assert (timeout.detail, timeout.played) == ("no answer within 1.5 s", None)
+    assert crash.detail == "the process ended with exit status 3"
+    assert timeout.total_reward == crash.total_reward == 0
+    assert found.measure == 0
+    assert found.outcomes == {
+        "ok": 2,
+        "crash": 2,
+        "exception": 2,
+        "illegal action": 2,
+        "timeout": 1,
+    }
+    assert same(found, load(tmp_path / "run"))
+    assert capfd.readouterr().out == ""
+
+
+def test_a_run_grows_by_seeds_and_is_read_only_when_whole(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    said: list[str] = []
+    names = ["IgnoreRewards", "opposite(DejaVu)"]
+    measure("naive", 30, 2, environments=names, out=run)
+    lines = (run / "trials.jsonl").read_text().splitlines(keepends=True)
+    more = measure("naive", 30, 4, environments=names, out=run, progress=said.append)
+    assert said[0] == "naive: 6 of 12 trials were there already"
+    assert said[-1] == "naive: 12 of 12 trials"
+    assert (run / "trials.jsonl").read_text().startswith("".join(lines))
+    assert same(more, measure("naive", 30, 4, environments=names)) and same(more, load(run))
+    assert same(
+        measure("naive", 30, [3, 1], environments=names, out=run),
+        measure("naive", 30, [3, 1], environments=names),
+    )
+    (run / "trials.jsonl").write_text("".join(lines))
+    with pytest.raises(InvalidFileError) as refused:
+        load(run)
+    assert str(refused.value) == (
+        f"{run} lacks 6 of 12 trials; play them with: goalmeter reflect naive --environment "
+        f"IgnoreRewards --environment 'opposite(DejaVu)' --steps 30 --seeds 4 --out {run}"
+    )
+    measure("naive", 30, [9], environments=names, out=run)
+    with pytest.raises(InvalidFileError, match=r"measure\('naive', 30, \[0, 1, 2, 3, 9\], out="):
+        load(run)
+
+
+def test_another_measurement_is_refused_and_says_what_differs(user: str, tmp_path: Path) -> None:
+    run, names = tmp_path / "run", ["IgnoreRewards"]
+    measure(f"{user}:steady", 9, 1, environments=names, out=run)
+    Path(user).write_text(USER.replace("% 2", "% 3"))
+    with pytest.raises(InvalidParameterError, match=r"content of .*user.py \(sha256\) is "):
+        measure(f"{user}:steady", 9, 1, environments=names, out=run)
+    with pytest.raises(InvalidParameterError, match="steps is 9 there, and 10 here; opposite_read"):
+        measure(
+            f"{user}:steady",
+            10,
+            1,
+            environments=names,
+            out=run,
+            opposite_reading="unnegated",
+        )
+
+
+def test_an_agent_that_is_not_there_leaves_the_folder_for_another(tmp_path: Path) -> None:
+    for workers in (1, 2):
+        with pytest.raises(InvalidParameterError, match="there is no agent 'naif'; did you mean"):
+            measure("naif", 9, 1, out=tmp_path / "run", workers=workers)
+    assert measure("naive", 9, 1, out=tmp_path / "run").agent == "naive"
+
+
+def test_files_that_cannot_be_loaded_end_the_measurement(user: str) -> None:
+    for text, message in (
+        ("import time\ntime.sleep(60)\n", "cannot be made: timeout, no answer within 1 s; a file"),
+        ("import os\nos._exit(4)\n", "cannot be made: crash, the process ended with exit status 4"),
+        ("1 / 0\n", "user.py fails when it is run, in line 1: ZeroDivisionError"),
+        ("agent = 3\n", "agent is 3, expected a function"),
+    ):
+        Path(user).write_text(text)
+        with pytest.raises(InvalidFileError, match=message):
+            measure(f"{user}:agent", 9, 1, timeout=1.0)
+
+
+def test_an_agent_without_a_name_is_played_here_only(tmp_path: Path) -> None:
+    for options in ({"workers": 2}, {"timeout": 3.0}, {"out": tmp_path / "run"}):
+        (name,) = options
+        with pytest.raises(InvalidParameterError) as refused:
+            measure(ConstantAgent(), 9, 1, **options)  # type: ignore[arg-type]
+        assert f"ConstantAgent(action=0) is an object, and {name} cannot be had" in str(refused)
+        assert "write it to a file, and name it as FILE.py:NAME" in str(refused)
+    assert not (tmp_path / "run").exists()
+    own = Environment(type("Own", (find("DejaVu")[0].run,), {}))
+    assert measure("naive", 9, 1, environments=[own]).trials[0].environment == "Own"
+    with pytest.raises(InvalidParameterError, match="the environment Own is an object"):
+        measure("naive", 9, 1, environments=[own], workers=2)
+
+
+def test_agents_that_bring_torch_are_known() -> None:
+    # They are played in processes of one thread; a scripted one is quicker played here.
+    program = (
+        "import sys; from goalmeter.reflection import agent; from goalmeter.reflection.agents "
+        "import agent_names; from goalmeter.reflection.plan import HEAVY\n"
+        "for name in agent_names():\n"
+        "    if name not in HEAVY:\n"
+        "        mind = agent(name).begin(2, 2); mind.perceive(0, 0); mind.act()\n"
+        "print('torch' in sys.modules, HEAVY <= set(agent_names()))"
+    )
+    environment = os.environ | {"PYTHONPATH": str(SRC)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["False", "True"], done.stderr
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    other_run = tmp_path / "other"
+    with RunStore(other_run, {"kind": "other"}):
+        pass
+    with pytest.raises(
+        InvalidParameterError, match="got 0 seeds and 50 environments with opposites"
+    ):
         measure("constant", 10, [])
+    with pytest.raises(InvalidParameterError, match="seed 3 is given twice"):
+        measure("constant", 10, [3, 1, 3])
+    with pytest.raises(InvalidParameterError, match="seed -1 is below 0"):
+        measure("constant", 10, [0, -1])
+    with pytest.raises(InvalidParameterError, match="steps is 0, expected at least 1"):
+        measure("constant", 0)
+    with pytest.raises(InvalidParameterError, match="workers is 0, expected at least 1"):
+        measure("constant", 10, 1, workers=0)
+    with pytest.raises(InvalidParameterError, match=r"timeout is 0\.0, expected a number of sec"):
+        measure("constant", 10, 1, timeout=0.0)
+    with pytest.raises(
+        InvalidParameterError, match="opposite_reading is 'x', expected 'literal' o"
+    ):
+        measure("constant", 10, 1, opposite_reading="x")
+    with pytest.raises(InvalidFileError, match=r"is a run of 'other', expected 'reflection'"):
+        load(other_run)
     with pytest.raises(InvalidParameterError, match="measured on different trials"):
         compare(measure("constant", 10, 1), measure("constant", 11, 1))

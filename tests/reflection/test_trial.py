@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter.reflection import named_trial
 from goalmeter.reflection.adapters import FunctionAgent
-from goalmeter.reflection.agents import ConstantAgent
+from goalmeter.reflection.agents import ConstantAgent, NaiveLearner
 from goalmeter.reflection.environments.registry import BATTERY, find
 from goalmeter.reflection.protocol import History
 from goalmeter.reflection.trial import Trial, run_trial
@@ -12,10 +19,16 @@ from goalmeter.reflection.trial import Trial, run_trial
 IGNORE_REWARDS, _ = find("IgnoreRewards")
 
 
+@pytest.fixture
+def user_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of users that are loaded leave nothing behind in this process."""
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+
+
 def test_the_first_percept_counts_as_a_step() -> None:
     # A deterministic agent that ignores rewards agrees with its copy at each of n - 1 actions.
     trial = run_trial(ConstantAgent(), IGNORE_REWARDS, steps=10, seed=0)
-    assert trial == Trial("IgnoreRewards", False, 0, 10, 9)
+    assert trial == Trial("IgnoreRewards", False, 0, 10, 9, played=10)
     opposite = run_trial(ConstantAgent(), IGNORE_REWARDS, opposite=True, steps=10, seed=0)
     assert opposite.total_reward == -9
 
@@ -37,7 +50,7 @@ def test_an_illegal_action_ends_its_trial_and_says_so() -> None:
     trial = run_trial(FunctionAgent(bad), IGNORE_REWARDS, steps=10, seed=0)
     assert trial.outcome == "illegal action"
     assert trial.detail == "action 7, expected 0 to 1"
-    assert trial.total_reward == 3
+    assert (trial.total_reward, trial.played) == (3, 4)
 
 
 def test_an_exception_ends_its_trial_and_says_so() -> None:
@@ -45,7 +58,132 @@ def test_an_exception_ends_its_trial_and_says_so() -> None:
         raise RuntimeError("out of ideas")
 
     trial = run_trial(FunctionAgent(broken), IGNORE_REWARDS, steps=10, seed=0)
-    assert (trial.outcome, trial.detail) == ("exception", "RuntimeError: out of ideas")
+    line = broken.__code__.co_firstlineno + 1
+    assert trial.outcome == "exception"
+    assert trial.detail == f"RuntimeError: out of ideas (test_trial.py, line {line})"
+    assert (trial.total_reward, trial.played) == (0, 1)
+
+
+def test_an_agent_that_leaves_does_not_take_the_program_with_it() -> None:
+    def leaving(history: History, n_actions: int, n_observations: int) -> int:
+        raise SystemExit(3)
+
+    trial = run_trial(FunctionAgent(leaving), IGNORE_REWARDS, steps=10, seed=0)
+    assert trial.detail.startswith("SystemExit: 3 (test_trial.py, line ")
+
+
+def test_an_error_that_cannot_be_printed_is_told_of() -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise ValueError("not this either")
+
+    def failing(history: History, n_actions: int, n_observations: int) -> int:
+        raise Odd
+
+    trial = run_trial(FunctionAgent(failing), IGNORE_REWARDS, steps=10, seed=0)
+    assert trial.detail.startswith("Odd: (it cannot be printed) (test_trial.py")
+
+
+class Answers:
+    """An agent, and its own mind, that gives the answer it was made with; forks go on saying 0."""
+
+    options: frozenset[str] = frozenset()
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.taken: list[Any] = []
+
+    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Any:
+        return self
+
+    def perceive(self, reward: float, observation: int) -> None:
+        pass
+
+    def act(self) -> Any:
+        return self.answer
+
+    def take(self, action: int) -> None:
+        self.taken.append(action)
+
+    def fork(self) -> Any:
+        return Answers(0)
+
+
+def test_integers_of_any_kind_are_actions_and_become_pythons() -> None:
+    for answer in (np.int64(1), np.uint8(1), True, 1):
+        agent = Answers(answer)
+        trial = run_trial(agent, IGNORE_REWARDS, steps=3, seed=0)
+        assert (trial.outcome, trial.total_reward) == ("ok", 2)
+        assert [type(action) for action in agent.taken[::2]] == [int, int]
+
+
+@pytest.mark.parametrize("answer", [0.5, 1.0, None, "1", [0], -1, 2, 10**40])
+def test_what_is_no_action(answer: Any) -> None:
+    trial = run_trial(Answers(answer), IGNORE_REWARDS, steps=3, seed=0)
+    assert (trial.outcome, trial.total_reward, trial.played) == ("illegal action", 0, 1)
+    assert trial.detail.startswith("action ") and trial.detail.endswith(", expected 0 to 1")
+    assert len(trial.detail) < 80
+
+
+def test_a_trial_goes_through_json_as_it_is() -> None:
+    for trial in (
+        run_trial(ConstantAgent(5), IGNORE_REWARDS, steps=3, seed=0),
+        Trial("A", True, 7, 9, 0.1 + 0.2, played=9),
+    ):
+        assert Trial.from_json(json.loads(json.dumps(trial.to_json()))) == trial
+    for bad in ({"name": "A"}, {"name": "A", "x": 1}, {}, 3):
+        with pytest.raises(InvalidFileError, match="is no trial of a reflection run"):
+            Trial.from_json(bad)
+
+
+# --- By name --------------------------------------------------------------------------------------
+
+USER = """
+import random
+import numpy as np
+
+class Drawing:
+    options = frozenset()
+    def __init__(self, seed):
+        if seed == 3:
+            raise RuntimeError("not three")
+        self.first = random.randrange(10**6)
+    def begin(self, n_actions, n_observations, **options):
+        return self
+    def perceive(self, reward, observation): pass
+    def take(self, action): pass
+    def fork(self): return self
+    def act(self):
+        return int(np.random.random() < 0.5) if self.first % 2 else random.randrange(2)
+"""
+
+
+def named(agent: str, seed: int = 0, environment: str = "TemptingButton") -> Trial:
+    return Trial.from_json(named_trial.play(agent, environment, False, 30, seed, "literal"))
+
+
+def test_a_named_trial_is_the_same_trial() -> None:
+    place, _ = find("TemptingButton")
+    here = run_trial(NaiveLearner(4), place, steps=30, seed=4)
+    assert named("naive", 4) == here
+
+
+def test_users_draws_are_seeded_by_the_trial(tmp_path: Path, user_code: None) -> None:
+    (tmp_path / "drawing.py").write_text(USER)
+    agent = f"{tmp_path}/drawing.py:Drawing"
+    first = [named(agent, seed) for seed in (0, 1, 2)]
+    again = [named(agent, seed) for seed in (2, 1, 0)]
+    assert first == again[::-1]
+    assert len({trial.total_reward for trial in first}) > 1
+
+
+def test_an_agent_that_cannot_be_made_for_a_seed_is_an_outcome(
+    tmp_path: Path, user_code: None
+) -> None:
+    (tmp_path / "drawing.py").write_text(USER)
+    trial = named(f"{tmp_path}/drawing.py:Drawing", 3)
+    assert (trial.outcome, trial.played, trial.total_reward) == ("exception", 0, 0)
+    assert "not three" in trial.detail
 
 
 def test_a_trial_has_a_step() -> None:

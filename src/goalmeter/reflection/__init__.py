@@ -4,6 +4,7 @@ from goalmeter.reflection.agents.registry import agent as agent
 from goalmeter.reflection.measure import Comparison as Comparison
 from goalmeter.reflection.measure import Reflection as Reflection
 from goalmeter.reflection.measure import compare as compare
+from goalmeter.reflection.measure import load as load
 from goalmeter.reflection.measure import measure as measure
 from goalmeter.reflection.protocol import History as History
 from goalmeter.reflection.protocol import Percept as Percept

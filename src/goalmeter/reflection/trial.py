@@ -5,18 +5,23 @@ Whatever an agent does wrong is an outcome of its trial and stops nothing else.
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
+from operator import index
 from random import Random
-from typing import Any
+from typing import Any, SupportsIndex
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter.reflection.agents.registry import agent as named_agent
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.protocol import Agent
+from goalmeter.runs.jobs import CRASH as CRASH
+from goalmeter.runs.jobs import FAILED as FAILED
+from goalmeter.runs.jobs import OK as OK
+from goalmeter.runs.jobs import TIMEOUT as TIMEOUT
+from goalmeter.runs.jobs import said
 
-OK = "ok"
 BAD_ACTION = "illegal action"
-FAILED = "exception"
+OUTCOMES = (OK, BAD_ACTION, FAILED, TIMEOUT, CRASH)
 
 
 @dataclass(frozen=True)
@@ -28,9 +33,12 @@ class Trial:
         opposite: whether it was the opposite.
         seed: of the environment's draws and the agent's.
         steps: percepts that were asked for, the first included.
-        total_reward: sum of the rewards of the percepts that there were.
-        outcome: "ok", or what ended the trial early.
+        total_reward: sum of the rewards of the percepts that there were; 0 after "timeout" and
+            "crash", of which nothing else is known.
+        outcome: "ok", or what ended the trial early: "illegal action", "exception", "timeout",
+            "crash".
         detail: the error of a trial that was ended, in a line.
+        played: percepts that there were; None where it is not known.
     """
 
     environment: str
@@ -40,6 +48,7 @@ class Trial:
     total_reward: float
     outcome: str = OK
     detail: str = ""
+    played: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values, under the names of the design."""
@@ -51,7 +60,21 @@ class Trial:
             "total_reward": self.total_reward,
             "outcome": self.outcome,
             "detail": self.detail,
+            "played": self.played,
         }
+
+    @classmethod
+    def from_json(cls, value: Any) -> Trial:
+        """The trial that `to_json` was of.
+
+        Raises:
+            InvalidFileError: it was of no trial.
+        """
+        try:
+            fields = dict(value)
+            return cls(environment=fields.pop("name"), **fields)
+        except (TypeError, ValueError, KeyError) as cause:
+            raise InvalidFileError(f"{value!r} is no trial of a reflection run") from cause
 
 
 def run_trial(
@@ -83,6 +106,7 @@ def run_trial(
         raise InvalidParameterError(f"steps is {steps}, expected at least 1")
     draws = Random(f"{environment.base}:{seed}")
     total: float = 0
+    played = 0
     outcome, detail = OK, ""
     try:
         run = environment.start(agent, draws, opposite=opposite, opposite_reading=opposite_reading)
@@ -90,23 +114,31 @@ def run_trial(
         n_actions = environment.n_actions
         perceive, act, take, react = mind.perceive, mind.act, mind.take, run.react
         reward, observation = run.begin()
-        total = reward
+        total, played = reward, 1
         perceive(reward, observation)
-        for _ in range(steps - 1):
-            action = act()
-            if not 0 <= action < n_actions:
+        for played in range(1, steps):  # noqa: B007  # it is read where the loop is left
+            answer = act()
+            action = answer if type(answer) is int else _whole(answer)
+            if action is None or not 0 <= action < n_actions:
                 outcome = BAD_ACTION
-                detail = f"action {action!r}, expected 0 to {n_actions - 1}"
+                detail = f"action {reprlib.repr(answer)}, expected 0 to {n_actions - 1}"
                 break
             take(action)
             reward, observation = react(action)
             total += reward
             perceive(reward, observation)
-    except Exception as error:
-        outcome, detail = FAILED, f"{type(error).__name__}: {error}"
-    return Trial(environment.name, opposite, seed, steps, total, outcome, detail)
+        else:
+            played = steps
+    except (Exception, SystemExit) as error:
+        outcome, detail = FAILED, said(error)
+    if type(total) is not int:
+        total = float(total)
+    return Trial(environment.name, opposite, seed, steps, total, outcome, detail, played)
 
 
-def agent_of(given: Agent | str, seed: int) -> Agent:
-    """An agent from its name and a seed; an agent is itself."""
-    return named_agent(given, seed) if isinstance(given, str) else given
+def _whole(action: SupportsIndex) -> int | None:
+    """An integer of another kind, such as NumPy's, as Python's; None for what is none."""
+    try:
+        return index(action)
+    except TypeError:
+        return None

@@ -10,6 +10,7 @@ from random import Random
 from goalmeter._errors import InvalidParameterError
 from goalmeter.reflection.environments.base import Run, check_option
 from goalmeter.reflection.environments.opposite import READINGS, UNNEGATED, Unnegated
+from goalmeter.reflection.environments.user_file import Checked
 from goalmeter.reflection.protocol import Agent, Source
 
 
@@ -21,6 +22,7 @@ class Environment:
         run: the class of its runs; `Environment(MyRun)` is the environment of a user's class.
         in_battery: whether it is one of the paper's 25.
         options: what is not as in `run.options` by default: pairs of a name and a value.
+        spelled: FILE.py:NAME of a class that is from a user's file.
 
     Raises:
         InvalidParameterError: the class cannot be run, or has no such options.
@@ -29,9 +31,10 @@ class Environment:
     run: type[Run]
     in_battery: bool = False
     options: tuple[tuple[str, str], ...] = ()
+    spelled: str = ""
 
     def __post_init__(self) -> None:
-        _check_run(self.run)
+        _check_run(self.run, self.spelled)
         for option, value in self.options:
             check_option(self.run, option, value)
 
@@ -44,7 +47,8 @@ class Environment:
     def name(self) -> str:
         """As in tables and on the command line."""
         listed = ", ".join(f"{option}={value}" for option, value in self.options)
-        return f"{self.base}({listed})" if listed else self.base
+        bare = self.spelled or self.base
+        return f"{bare}({listed})" if listed else bare
 
     @property
     def n_actions(self) -> int:
@@ -96,14 +100,16 @@ class Environment:
                 f" {' or '.join(map(repr, READINGS))}"
             )
         source = Source(agent, self.n_actions, self.n_observations)
-        options = dict(self.options)
-        if opposite and opposite_reading == UNNEGATED:
-            return Unnegated(source, draws, self.run(source, draws, 1, **options))
-        return self.run(source, draws, -1 if opposite else 1, **options)
+        unnegated = opposite and opposite_reading == UNNEGATED
+        sign = -1 if opposite and not unnegated else 1
+        run = self.run(source, draws, sign, **dict(self.options))
+        if self.spelled:
+            run = Checked(source, draws, run, self.n_observations)
+        return Unnegated(source, draws, run) if unnegated else run
 
 
-def _check_run(run: type[Run]) -> None:
-    where = getattr(run, "__name__", repr(run))
+def _check_run(run: type[Run], spelled: str) -> None:
+    where = spelled or getattr(run, "__name__", repr(run))
     if not (isinstance(run, type) and issubclass(run, Run)):
         raise InvalidParameterError(
             f"environment {where}: expected a class derived from"

@@ -2,7 +2,8 @@
 
 A name is that of the class of runs; options follow in brackets, and `opposite(...)` stands around
 it all: IgnoreRewards, opposite(IgnoreRewards), TemptingButton(coding=paper),
-opposite(CryingBaby(nutrition=paper, recursion=paper)).
+opposite(CryingBaby(nutrition=paper, recursion=paper)). A class of runs in a user's own file is
+FILE.py:NAME, and can stand wherever a name can.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ from goalmeter.reflection.environments.shifted_rewards import ShiftedRewards
 from goalmeter.reflection.environments.tempting_button import TemptingButton
 from goalmeter.reflection.environments.tempting_button_variation import TemptingButtonVariation
 from goalmeter.reflection.environments.third_action_forbidden import ThirdActionForbidden
+from goalmeter.reflection.environments.user_file import from_file
+from goalmeter.reflection.user_code import split_name
 
 _BATTERY: tuple[type[Run], ...] = (
     BackwardConsciousness,
@@ -91,7 +94,7 @@ ENVIRONMENTS: dict[str, Environment] = {
 }
 
 _OPPOSITE = re.compile(r"opposite\(\s*(.*?)\s*\)")
-_NAME = re.compile(r"(\w+)\s*(?:\(\s*(.*?)\s*\))?")
+_NAME = re.compile(r"((?:.+\.py:)?\w+)\s*(?:\(\s*(.*?)\s*\))?")
 _OPTION = re.compile(r"(\w+)\s*=\s*(\w+)")
 
 
@@ -105,6 +108,7 @@ def find(spelled: str) -> tuple[Environment, bool]:
 
     Raises:
         InvalidParameterError: there is none, or it has not those options.
+        InvalidFileError: a user's file is missing, fails, or has no such environment.
 
     >>> environment, is_opposite = find("opposite(TemptingButton(coding=paper))")
     >>> environment.name, environment.base, is_opposite
@@ -112,17 +116,26 @@ def find(spelled: str) -> tuple[Environment, bool]:
     """
     around = _OPPOSITE.fullmatch(spelled.strip())
     inner = _NAME.fullmatch(around[1] if around else spelled.strip())
+    of_file = split_name(inner[1]) if inner else None
+    if inner is not None and of_file is not None:
+        options = _options(inner[2], spelled) if inner[2] else ()
+        run = from_file(*of_file)
+        return Environment(run, options=options, spelled=inner[1]), around is not None
     if inner is None or inner[1] not in ENVIRONMENTS:
-        close = get_close_matches(inner[1] if inner else spelled, ENVIRONMENTS, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise InvalidParameterError(
-            f"there is no environment {spelled!r}{hint or ';'} `goalmeter reflect --list` names all"
-        )
+        raise InvalidParameterError(_unknown(spelled, inner[1] if inner else spelled))
     environment = ENVIRONMENTS[inner[1]]
     options = _options(inner[2], spelled) if inner[2] else ()
     if options:  # another reading is not the one of the battery
         environment = Environment(environment.run, options=options)
     return environment, around is not None
+
+
+def _unknown(spelled: str, name: str) -> str:
+    if name.endswith(".py"):
+        return f"{name} is a file; say which of its environments: {name}:NAME"
+    close = get_close_matches(name, ENVIRONMENTS, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return f"there is no environment {spelled!r}{hint or ';'} `goalmeter reflect --list` names all"
 
 
 def _options(listed: str, spelled: str) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,88 @@
+"""A trial by names: plain JSON in and out, so that it can be played in any process."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from goalmeter.reflection.agents.registry import agent as named_agent
+from goalmeter.reflection.environments.record import Environment
+from goalmeter.reflection.environments.registry import find
+from goalmeter.reflection.protocol import Agent
+from goalmeter.reflection.trial import FAILED, Trial, run_trial
+from goalmeter.reflection.user_code import split_name
+from goalmeter.runs.jobs import said
+
+T = TypeVar("T")
+
+
+def play(
+    agent: str, environment: str, opposite: bool, steps: int, seed: int, opposite_reading: str
+) -> dict[str, Any]:
+    """Play the trial of these names; `Trial.to_json` of what came of it.
+
+    An agent is made for this trial alone. Where a user's file is involved, what it may draw from
+    (`random`, NumPy's and torch's global generators) is seeded by the trial first, so that the
+    trial is the same whatever was played in this process before. So call it in a worker only.
+
+    Raises:
+        GoalmeterError: the names stand for nothing.
+    """
+
+    def start() -> tuple[Agent, Environment]:
+        return named_agent(agent, seed), find(environment)[0]
+
+    user = is_user_code(agent) or is_user_code(environment)
+    try:
+        player, place = _seeded(start, seed) if user else start()
+    except (Exception, SystemExit) as error:
+        return Trial(environment, opposite, seed, steps, 0, FAILED, said(error), 0).to_json()
+    trial = run_trial(
+        player,
+        place,
+        opposite=opposite,
+        steps=steps,
+        seed=seed,
+        opposite_reading=opposite_reading,
+    )
+    return trial.to_json()
+
+
+def check(agent: str, environments: Sequence[str], seed: int) -> None:
+    """Make the agent once and look the environments up, for the error if that fails.
+
+    Raises:
+        GoalmeterError: a name stands for nothing, or a user's file does not give it.
+        MissingExtraError: the agent needs a package that is not installed.
+    """
+    named_agent(agent, seed)
+    for environment in environments:
+        find(environment)
+
+
+def is_user_code(name: str) -> bool:
+    """Whether an agent's or environment's name, whatever stands around it, is of a file."""
+    return split_name(name) is not None
+
+
+def _seeded(make: Callable[[], T], seed: int) -> T:
+    """What `make` makes, with all global generators seeded before, also those that it imports."""
+    had_torch = _seed_generators(seed)
+    made = make()
+    if not had_torch and _seed_generators(seed):
+        made = make()
+    return made
+
+
+def _seed_generators(seed: int) -> bool:
+    """Whether torch's was among them."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002  # the one that a user's file may draw from
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed)
+    return torch is not None

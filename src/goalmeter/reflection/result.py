@@ -1,0 +1,166 @@
+"""What was measured of one agent: the average over environments, opposites and seeds.
+
+measure(T, n) = 1 / (50 n) * sum over 25 environments and their opposites of the total reward after
+n steps. Seeds are repetitions; their spread gives the standard error.
+
+Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section 5.
+The published table divides the standard deviation over seeds by their number, not by its root;
+`published_stderr` does so too, for comparison only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.reflection.trial import OK, Trial
+from goalmeter.statistics import percentile_interval, resample_weights
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """The self-reflection of one agent.
+
+    Attributes:
+        agent: its name.
+        steps: percepts of each trial.
+        trials: every trial, seed by seed; those that ended early count with the reward that they
+            had, which is 0 for "timeout" and "crash".
+        by_seed: the measure of each seed, [seeds], reward per step.
+        confidence: nominal coverage of `interval`.
+        interval: bootstrap interval over seeds; of no width for one seed.
+    """
+
+    agent: str
+    steps: int
+    trials: tuple[Trial, ...]
+    by_seed: FloatArray
+    confidence: float
+    interval: tuple[float, float]
+
+    @property
+    def measure(self) -> float:
+        """The average over seeds, reward per step: from -1 to 1."""
+        return float(self.by_seed.mean())
+
+    @property
+    def stderr(self) -> float:
+        """Standard deviation over seeds divided by the root of their number; NaN for one."""
+        n = len(self.by_seed)
+        return float(self.by_seed.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+
+    @property
+    def published_stderr(self) -> float:
+        """What the published table calls StdErr: the deviation divided by the number of seeds."""
+        n = len(self.by_seed)
+        return float(self.by_seed.std(ddof=1) / n) if n > 1 else float("nan")
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seed of each entry of `by_seed`."""
+        return tuple(dict.fromkeys(trial.seed for trial in self.trials))
+
+    @property
+    def failures(self) -> tuple[Trial, ...]:
+        """Trials that ended early."""
+        return tuple(trial for trial in self.trials if trial.outcome != OK)
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many trials had each outcome, "ok" first, those that none had left out."""
+        counts = Counter(trial.outcome for trial in self.trials)
+        return {outcome: counts[outcome] for outcome in sorted(counts, key=lambda o: (o != OK, o))}
+
+    def by_environment(self) -> dict[tuple[str, bool], float]:
+        """(name, opposite) -> average reward per step over seeds."""
+        return {key: float(np.mean(totals)) / self.steps for key, totals in self._totals().items()}
+
+    def spread(self) -> dict[tuple[str, bool], float]:
+        """(name, opposite) -> standard deviation over seeds of reward per step; NaN for one."""
+        return {
+            key: float(np.std(totals, ddof=1)) / self.steps if len(totals) > 1 else float("nan")
+            for key, totals in self._totals().items()
+        }
+
+    def _totals(self) -> dict[tuple[str, bool], list[float]]:
+        totals: dict[tuple[str, bool], list[float]] = {}
+        for trial in self.trials:
+            totals.setdefault((trial.environment, trial.opposite), []).append(trial.total_reward)
+        return totals
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "agent": self.agent,
+            "steps": self.steps,
+            "seeds": len(self.by_seed),
+            "measure": self.measure,
+            "stderr": self.stderr,
+            "published_stderr": self.published_stderr,
+            "interval": list(self.interval),
+            "confidence": self.confidence,
+            "by_seed": self.by_seed.tolist(),
+            "failures": len(self.failures),
+            "outcomes": self.outcomes,
+            "environments": [trial.to_json() for trial in self.trials],
+        }
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        lines = [
+            f"self-reflection of {self.agent}: {self.measure:+.6f} ± {self.stderr:.6f} "
+            f"reward per step, {self.confidence:.0%} interval [{low:+.6f}, {high:+.6f}]",
+            f"  {len(self.trials)} trials of {self.steps} steps, {len(self.by_seed)} seeds",
+        ]
+        if said := failures_in_words(self):
+            lines.append(f"  {said}")
+        return "\n".join(lines)
+
+
+def failures_in_words(result: Reflection) -> str:
+    """How many trials ended early, why, and the first of them; "" if none did."""
+    if not result.failures:
+        return ""
+    counts = ", ".join(f"{n} {outcome}" for outcome, n in result.outcomes.items() if outcome != OK)
+    first = result.failures[0]
+    where = f"opposite({first.environment})" if first.opposite else first.environment
+    detail = f", {first.detail}" if first.detail else ""
+    n = len(result.failures)
+    return (
+        f"{n} trial{'s' * (n > 1)} ended early ({counts}), the first in {where}, seed "
+        f"{first.seed}: {first.outcome}{detail}"
+    )
+
+
+def reflection_of(
+    agent: str, steps: int, trials: Sequence[Trial], *, runs: int, confidence: float
+) -> Reflection:
+    """The measure of finished trials.
+
+    Args:
+        agent: its name.
+        steps: percepts of each trial.
+        trials: of one seed after the other, `runs` of each, in the same order for each.
+        runs: trials of a seed.
+        confidence: nominal coverage of the interval.
+    """
+    by_seed = np.array(
+        [
+            sum(trial.total_reward for trial in trials[start : start + runs]) / (runs * steps)
+            for start in range(0, len(trials), runs)
+        ]
+    )
+    interval = interval_of(by_seed, confidence)
+    return Reflection(agent, steps, tuple(trials), by_seed, confidence, interval)
+
+
+def interval_of(by_seed: FloatArray, confidence: float) -> tuple[float, float]:
+    """Bootstrap over seeds; the resamples are the same every time."""
+    n = len(by_seed)
+    draws = resample_weights(n, 2000, np.random.default_rng(0))
+    return percentile_interval(draws @ by_seed, 0.0, n, confidence)

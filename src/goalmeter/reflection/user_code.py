@@ -1,0 +1,90 @@
+"""Code from a user's own file, loaded by its path and a name: FILE.py:NAME."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import traceback
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from zlib import crc32
+
+from goalmeter._errors import InvalidFileError
+
+_SPELLED = re.compile(r"(.+\.py):(.*)", re.DOTALL)
+
+
+def split_name(spelled: str) -> tuple[str, str] | None:
+    """The file and the name in it, or None for a name that is of no file.
+
+    >>> split_name("agents/mine.py:agent")
+    ('agents/mine.py', 'agent')
+    """
+    found = _SPELLED.fullmatch(spelled.strip())
+    return (found[1], found[2]) if found else None
+
+
+def load(path: str | Path, name: str, *, kind: str) -> Any:
+    """What a Python file calls by a name. The file is run anew, and may import its neighbours.
+
+    Args:
+        path: of the file.
+        name: in it.
+        kind: what it should be, for the errors: "agent".
+
+    Raises:
+        InvalidFileError: there is no such file, it fails, or has no such name.
+    """
+    path = Path(path)
+    module = _run(path, kind)
+    found = getattr(module, name, None)
+    if found is None:
+        own = [key for key, value in vars(module).items() if key[0] != "_" and callable(value)]
+        nearest = get_close_matches(name, own, n=1)
+        raise InvalidFileError(
+            f"{path} has no {kind} {name!r}"
+            + (f"; did you mean {path}:{nearest[0]}?" if nearest else "; define it there")
+        )
+    return found
+
+
+def _run(path: Path, kind: str) -> ModuleType:
+    if not path.is_file():
+        article = "an" if kind[0] in "aeiou" else "a"
+        raise InvalidFileError(
+            f"there is no file {path}; the path of {article} {kind} is FILE.py:NAME"
+        )
+    where = path.resolve()
+    spec = importlib.util.spec_from_file_location(
+        f"goalmeter_user_{where.stem}_{crc32(str(where).encode()):08x}", where
+    )
+    if spec is None or spec.loader is None:
+        raise InvalidFileError(f"{path} is no Python file; expected a name that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    # At the end, so that a neighbour called random.py does not hide Python's own. It stays there
+    # for imports that stand inside functions.
+    if str(where.parent) not in sys.path:
+        sys.path.append(str(where.parent))
+    sys.modules[spec.name] = module  # dataclasses look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as cause:
+        sys.modules.pop(spec.name, None)
+        raise InvalidFileError(
+            f"{path} fails when it is run{_line(cause, where)}: {type(cause).__name__}: {cause}; "
+            f"mend it, or try: python {path}"
+        ) from cause
+    return module
+
+
+def _line(cause: BaseException, where: Path) -> str:
+    """Where in the file it failed, if it got that far."""
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(cause.__traceback__)
+        if frame.filename == str(where)
+    ]
+    return f", in line {lines[-1]}" if lines else ""

@@ -1,0 +1,199 @@
+"""A run: a folder that holds what was asked for and every trial that is finished.
+
+    run.json        what the run is, as JSON; it decides whether a run may be continued
+    trials.jsonl    a line of JSON for each finished trial: {"key": ..., "value": ...}
+
+A line is written in one piece as soon as its trial is finished, so a process that is killed loses
+the trials that it was playing and no other; its last line may be torn, and is then dropped. The
+disk is told to keep the lines about once a second, so a machine that fails loses that second.
+Keys say which trial a line is of; one that comes twice counts once, the first time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._files import write_text
+from goalmeter.runs.reading import FORMAT, RUN, TRIALS, read_about, read_trials
+
+_SYNC_EVERY = 1.0  # seconds
+
+
+class RunStore:
+    """A run that is being filled, from entering the context to leaving it.
+
+    A folder that is not there is made; one that holds the same run is continued, and one that holds
+    a run without a single trial is taken over. Only one process can fill a run at a time (where the
+    system has no locks, nothing watches over that).
+
+    Args:
+        folder: of the run.
+        what: what the run is, as JSON values; `what["kind"]` names the sort of run.
+        grows: keys of `what` with lists that may have become longer: the run then is of what both
+            lists have, and keeps all its trials.
+        made_by: recorded when the run is made, and not compared.
+
+    Attributes:
+        values: key -> value of every finished trial.
+
+    Raises:
+        InvalidFileError: the folder holds something else, or cannot be written.
+        InvalidParameterError: it holds another run, or another process fills it.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        what: Mapping[str, Any],
+        *,
+        grows: Collection[str] = (),
+        made_by: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.folder = Path(folder)
+        self.values: dict[str, Any] = {}
+        self._what: dict[str, Any] = json.loads(json.dumps(dict(what)))  # as it will be read
+        self._grows = grows
+        self._made_by = dict(made_by or {})
+        self._file = -1
+        self._synced = 0.0
+
+    def __enter__(self) -> RunStore:
+        _refuse_foreign(self.folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.folder / TRIALS, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as cause:
+            raise _unwritable(self.folder, cause) from cause
+        try:
+            _lock(self._file, self.folder)
+            self.values, whole = read_trials(self.folder / TRIALS)
+            self._agree()
+            os.ftruncate(self._file, whole)  # what is torn off is played again
+        except BaseException:
+            os.close(self._file)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with suppress(OSError):
+            os.fsync(self._file)
+        os.close(self._file)  # and with it the lock
+
+    def add(self, key: str, value: Any) -> None:
+        """Keep a finished trial; one that is there already stays as it is.
+
+        Raises:
+            InvalidFileError: the disk is full, or the like; all earlier trials are kept.
+        """
+        if key in self.values:
+            return
+        line = json.dumps({"key": key, "value": value}, ensure_ascii=False) + "\n"
+        size = os.fstat(self._file).st_size
+        try:
+            rest = line.encode()
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+            if time.monotonic() - self._synced > _SYNC_EVERY:
+                os.fsync(self._file)
+                self._synced = time.monotonic()
+        except OSError as cause:
+            with suppress(OSError):
+                os.ftruncate(self._file, size)
+            raise _unwritable(self.folder, cause) from cause
+        self.values[key] = json.loads(line)["value"]
+
+    def _agree(self) -> None:
+        """Write what the run is, or see that it is the same; without trials it is anything."""
+        path = self.folder / RUN
+        made_by = self._made_by
+        about = read_about(path) if path.exists() else None
+        if about is not None and self.values:
+            there, made_by = about["what"], about.get("made_by", {})
+            here = self._what | {
+                key: _joined(there[key], self._what[key])
+                for key in self._grows
+                if key in there and key in self._what
+            }
+            keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
+            if differ := [key for key in keys if key not in self._grows]:
+                raise InvalidParameterError(_another(self.folder, there, here, differ))
+            self._what = here
+        about_now = {"format": FORMAT, "what": self._what, "made_by": made_by}
+        if about_now != about:
+            write_text(path, json.dumps(about_now, ensure_ascii=False, indent=1) + "\n")
+
+
+def _joined(there: list[Any], here: list[Any]) -> list[Any]:
+    return [*there, *(item for item in here if item not in there)]
+
+
+def _another(
+    folder: Path, there: Mapping[str, Any], here: Mapping[str, Any], differ: list[str]
+) -> str:
+    said = "; ".join(
+        f"{key} is {_short(there.get(key))} there, and {_short(here.get(key))} here"
+        for key in differ
+    )
+    return f"{folder} holds another run: {said}; choose another folder (--out), or ask for the same"
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "not given"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """What a run may be made in: nothing, an empty folder, or a run, finished or just begun."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidFileError(f"{folder} is a file; choose another folder for the run (--out)")
+    if not folder.exists() or (folder / RUN).exists():
+        return
+    begun = folder / TRIALS
+    others = [
+        path.name
+        for path in sorted(folder.iterdir())
+        if not (path == begun and path.stat().st_size == 0) and not path.name.startswith(f".{RUN}.")
+    ]
+    if others:
+        raise InvalidFileError(
+            f"{folder} holds {others[0]!r} and no {RUN}, so it is no run; choose a new or empty "
+            f"folder (--out)"
+        )
+
+
+def _lock(file: int, folder: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # not a system of the Unix family
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InvalidParameterError(
+            f"another process fills {folder}; wait for it or end it, or choose another folder "
+            f"(--out)"
+        ) from None
+    except OSError:  # a file system without locks
+        return
+
+
+def _unwritable(folder: Path, cause: OSError) -> InvalidFileError:
+    return InvalidFileError(
+        f"{folder} cannot be written: {cause.strerror or cause}; what was finished is kept, make "
+        f"room or choose another folder (--out)"
+    )

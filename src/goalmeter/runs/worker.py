@@ -1,0 +1,65 @@
+"""A worker process: reads jobs, a line of JSON each, and answers each with a line.
+
+The code that it runs may be anybody's. What that prints goes to standard error, and what it reads
+is empty: the pipes of the protocol are moved out of its way. A thread waits for jobs, so that a
+worker whose parent has gone ends at once, whatever it is doing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import NoReturn
+
+from goalmeter.runs.jobs import FAILED, Job, JobResult, call, said
+
+READY = "ready"
+
+
+def main() -> NoReturn:
+    """Serve until the other end of standard input is closed."""
+    asked, answers = os.dup(0), os.dup(1)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    os.dup2(2, 1)
+    jobs: SimpleQueue[str] = SimpleQueue()
+    _send(answers, json.dumps(READY))
+    Thread(target=_listen, args=(asked, jobs), daemon=True).start()
+    while True:
+        _send(answers, json.dumps(_answer(jobs.get())))
+
+
+def _answer(line: str) -> dict[str, object]:
+    try:
+        result = call(Job(**json.loads(line)))
+    except BaseException as error:  # the user's code may raise KeyboardInterrupt, too
+        result = JobResult(FAILED, detail=said(error), error=type(error).__name__)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # the user's code may have closed it
+            stream.flush()
+    return result.to_json()
+
+
+def _listen(asked: int, jobs: SimpleQueue[str]) -> None:
+    with os.fdopen(asked, encoding="utf-8") as lines:
+        for line in lines:
+            jobs.put(line)
+    os._exit(0)
+
+
+def _send(answers: int, line: str) -> None:
+    rest = f"{line}\n".encode()
+    try:
+        while rest:
+            rest = rest[os.write(answers, rest) :]
+    except OSError:  # nobody is there to hear it
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
