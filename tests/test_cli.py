@@ -59,10 +59,15 @@ def test_version_and_help(run: Run) -> None:
         ["meg", "mdp", "--help"],
         ["meg", "causal", "--help"],
         ["demo", "--help"],
+        ["reflect", "--help"],
+        ["report", "--help"],
+        ["replicate", "--help"],
     ):
         done = run(*arguments)
         assert done.status == 0 and "Usage" in done.out and done.err == ""
-    assert all(name in run("--help").out for name in ("meg", "demo", "replicate"))
+    assert all(
+        name in run("--help").out for name in ("meg", "demo", "reflect", "report", "replicate")
+    )
 
 
 def test_json_is_one_object_and_nothing_else(run: Run, files: Path) -> None:
@@ -228,6 +233,90 @@ def test_bad_causal_input_is_one_line_on_standard_error(
     assert len(errors) == 1 and message in errors[0]
 
 
+# --- reflect and report ---------------------------------------------------------------------------
+AGENT = """
+def agent(history, n_actions, n_observations):
+    print("{}")
+    return len(history.actions) % n_actions
+
+def bad(history, n_actions, n_observations):
+    raise ValueError("\\x1b[31m[red]")
+"""
+SHORT = ["--environment", "IgnoreRewards", "--steps", "9", "--seeds", "2"]
+
+
+@pytest.fixture
+def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(AGENT)
+    return tmp_path
+
+
+def test_reflect_gives_json_as_designed_and_nothing_else(
+    agents: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    done = start("reflect", "mine.py:agent", *SHORT, "--json", "--seed", "3", capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(b"\n") == 1
+    result = json.loads(done.stdout)
+    assert (result["agent"], result["steps"], result["seeds"]) == ("mine.py:agent", 9, 2)
+    # Whoever ignores everything agrees with a copy that does: 8 rewards in 9 percepts.
+    assert result["measure"] == result["stderr"] == 0
+    assert [
+        (one["name"], one["opposite"], one["seed"], one["total_reward"])
+        for one in result["environments"]
+    ] == [("IgnoreRewards", way, seed, -8 if way else 8) for seed in (3, 4) for way in (0, 1)]
+    assert b"4 of 4 trials" in done.stderr and b"{}" in done.stderr
+
+
+def test_reflect_for_people_and_its_list(run: Run, agents: Path) -> None:
+    done = run("reflect", "rc(naive)", *SHORT, "--against", "naive", "--out", "run")
+    assert done.status == 0, done.err
+    for words in ("IgnoreRewards", "95% interval", "baseline: random", "less naive, paired"):
+        assert words in done.out
+    assert "4 of 4 trials" in done.err
+    done = run("reflect", "--list")
+    assert done.status == 0 and done.err == ""
+    for words in ("BackwardConsciousness", "FlipEveryOther", "opposite(NAME)", "rc(NAME)", "ppo"):
+        assert words in done.out
+    assert len(json.loads(run("reflect", "--list", "--json").out)["environments"]) == 30
+    done = run("report", "run", "run.against", "--out", "page.html")
+    assert done.status == 0, done.err
+    assert done.out.splitlines()[-1] == str((agents / "page.html").resolve())
+
+
+def test_trials_that_fail_do_not_change_the_status_and_cannot_steer(run: Run, agents: Path) -> None:
+    done = run("reflect", "mine.py:bad", *SHORT, "--workers", "1")
+    assert done.status == 0, done.err
+    assert "4 (4 exception)" in done.out and "\x1b" not in done.out + done.err
+    assert "\\x1b[31m[red]" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reflect"], "AGENT is missing: name one, such as rc(naive)"),
+        (["reflect", "naif"], "there is no agent 'naif'; did you mean 'naive'?"),
+        (["reflect", "mine.py"], "mine.py is a file; say which of its agents: mine.py:NAME"),
+        (["reflect", "none.py:agent"], "there is no file none.py"),
+        (["reflect", "mine.py:agnt"], "mine.py has no agent 'agnt'; did you mean mine.py:agent?"),
+        (["reflect", "naive", "--environment", "x"], "there is no environment 'x'"),
+        (["reflect", "naive", "--environment", "mine.py:agent"], "expected a class derived from"),
+        (["reflect", "naive", "--out", "."], ". holds 'mine.py' and no run.json"),
+        (["reflect", "naive", "--opposite-reading", "x"], "expected 'literal' or 'unnegated'"),
+        (["report", "."], ". is no run: it has no run.json"),
+        (["replicate", "meg-cliffworld", "--agents", "all"], "meg-cliffworld has no option --agen"),
+    ],
+)
+def test_what_reflect_and_report_refuse(
+    run: Run, agents: Path, arguments: list[str], message: str
+) -> None:
+    done = run(*arguments, "--json")
+    assert done.status == 2 and done.out == "" and "Traceback" not in done.err
+    (error,) = [line for line in done.err.splitlines() if line.startswith("goalmeter: ")]
+    assert message in error
+
+
 def test_names_of_a_file_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> None:
     network = gm.CausalBayesianNetwork(
         {"D": ["a", HOSTILE], HOSTILE: ["a", "b"]},
@@ -243,7 +332,14 @@ def test_names_of_a_file_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> 
 
 
 def test_wrong_usage_is_status_2(run: Run) -> None:
-    wrong = (["meg", "mdp"], ["meg", "causal", "m.bif"], ["nothing"], ["demo", "--seed", "-1"])
+    wrong = (
+        ["meg", "mdp"],
+        ["meg", "causal", "m.bif"],
+        ["nothing"],
+        ["demo", "--seed", "-1"],
+        ["reflect", "naive", "--steps", "0"],
+        ["report"],
+    )
     for arguments in wrong:
         done = run(*arguments)
         assert done.status == 2 and done.out == "" and "Traceback" not in done.err

@@ -38,6 +38,9 @@ app.add_typer(meg, name="meg")
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes that work at once; default one a core.")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -171,19 +174,122 @@ def demo(
 
 
 @app.command()
+def reflect(
+    agent: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="AGENT", help="A name, such as rc(naive), or your own: FILE.py:NAME."
+        ),
+    ] = None,
+    environment: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Play this and its opposite, or opposite(NAME) alone; FILE.py:NAME for your own; "
+            "repeat for more. Default: the paper's battery.",
+        ),
+    ] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Percepts of each trial.")] = 500,
+    seeds: Annotated[int, typer.Option(min=1, help="How many times each is played.")] = 10,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Folder to keep the trials in, or to continue from."),
+    ] = None,
+    workers: Workers = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Seconds for a trial, 0 for no limit; default 60 for your own code."
+        ),
+    ] = None,
+    opposite_reading: Annotated[
+        str, typer.Option(metavar="literal|unnegated", help="What an opposite is.")
+    ] = "literal",
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="AGENT", help="Compare with this agent on the same trials."),
+    ] = None,
+    list_all: Annotated[
+        bool, typer.Option("--list", help="Show the environments and agents that have names.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    json: Json = False,
+) -> None:
+    """Self-reflection of an agent: how it does in environments that simulate it."""
+    if list_all:
+        from goalmeter.experiments.reflect_list import catalogue
+
+        show(catalogue(), as_json=json)
+        return
+    from goalmeter.experiments.reflect import reflect as run
+
+    try:
+        outcome = run(
+            agent,
+            environments=environment or (),
+            steps=steps,
+            seeds=seeds,
+            seed=seed,
+            out=out,
+            workers=workers,
+            timeout=timeout,
+            opposite_reading=opposite_reading,
+            against=against,
+            progress=tell,
+        )
+    except KeyboardInterrupt:
+        if out is not None:
+            tell(f"goalmeter: {out} keeps what is finished; the same command continues it")
+        raise
+    show(outcome, as_json=json)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of finished runs.")],
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    seed: Annotated[int, typer.Option(min=0, help="Not used: nothing here is random.")] = 0,
+    json: Json = False,
+) -> None:
+    """One page about finished runs; ends with its path."""
+    from goalmeter.experiments.report_runs import report_runs
+
+    show(report_runs(runs, out, progress=tell), as_json=json)
+
+
+@app.command()
 def replicate(
-    name: Annotated[str, typer.Argument(help="Which: meg-cliffworld.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Which: meg-cliffworld, reflection-table-1, tempting-button."
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(help="Folder; default runs/NAME.")] = None,
-    seeds: Annotated[int, typer.Option(min=0, help="Neural runs for each policy.")] = 5,
+    seeds: Annotated[
+        int | None, typer.Option(min=0, help="How many; default as the experiment has it.")
+    ] = None,
+    workers: Workers = None,
+    agents: Annotated[
+        str | None,
+        typer.Option(metavar="scripted|neural|all", help="Rows of reflection-table-1."),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Length of the trials, where it can be chosen.")
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """A published table, ours beside theirs; ends with the path of report.html."""
     from goalmeter.experiments import replication
+    from goalmeter.runs import cores
 
-    run = replication(name)
+    given = {"agents": agents, "steps": steps}
+    own = {option: value for option, value in given.items() if value is not None}
+    run = replication(name, own)
     folder = Path("runs") / name if out is None else out
-    show(run(folder, seeds=seeds, seed=seed, progress=tell), as_json=json)
+    outcome = run(folder, seeds=seeds, seed=seed, workers=workers or cores(), progress=tell, **own)
+    show(outcome, as_json=json)
 
 
 def show(outcome: Outcome, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from goalmeter.experiments import frozen_lake, logged
-from goalmeter.experiments.demo import _lake, demo
+from goalmeter.experiments.demo import REFLECTING, _lake, demo
 from goalmeter.experiments.outcome import Outcome, json_text
 
 
@@ -31,10 +31,14 @@ def test_the_page_has_all_its_parts(outcome: Outcome) -> None:
         "A causal model: the mouse and the cheese",
         "Which variables is it about?",
         "A true goal and a spurious one",
+        "Self-reflection",
+        "In which environments?",
+        "With and without reality check",
+        "Every agent in every environment",
         "What each number means",
     ):
         assert f">{title}</h2>" in page, title
-    assert page.count("<figure") == 18
+    assert page.count("<figure") == 21
     assert "nan" not in page.lower().replace("governance", "")
 
 
@@ -63,6 +67,20 @@ def test_intervals_hold_the_exact_value(outcome: Outcome) -> None:
         low, high = row["interval"]
         assert low <= row["exact"] <= high, row["agent"]
         assert row["n"] == logged.N
+
+
+def test_the_reality_check_raises_the_learners_and_not_the_others(outcome: Outcome) -> None:
+    found = {row["agent"]: row for row in outcome.json["reflection"]}
+    assert list(found) == list(REFLECTING)
+    for learner in ("naive", "q-learner"):
+        assert found[f"rc({learner})"]["measure"] > found[learner]["measure"] + 0.2
+    assert found["constant"]["measure"] == found["rc(constant)"]["measure"] == 0
+    for row in found.values():
+        averages = [e["reward_per_step"] for e in row["environments"]]
+        assert len(averages) == 50 and sum(averages) / 50 == pytest.approx(row["measure"])
+        assert row["failures"] == 0
+    thesis = "The reality check raises the measure of naive (+"
+    assert outcome.report is not None and thesis in outcome.report.read_text(encoding="utf-8")
 
 
 def test_results_are_beside_the_report(outcome: Outcome) -> None:

@@ -31,9 +31,26 @@ def test_no_cheap_row_is_stale(kind: str) -> None:
 
 
 def test_every_row_says_what_it_needs_to() -> None:
+    # Where in the paper the numbers of an experiment are.
+    places = {"meg-cliffworld": "Appendix D.1", "reflection-table-1": "Table 1"}
     for row in ROWS:
-        assert "Appendix D.1" in row.source and row.command.startswith("goalmeter replicate ")
-        assert len(row.remark) > 10 and 0 < row.tolerance <= 0.01 * max(row.ours, 0.01)
+        experiment = row.id.partition("/")[0]
+        assert places.get(experiment, "") in row.source and len(row.source) > 20
+        assert row.command.startswith(f"goalmeter replicate {experiment}")
+        assert len(row.remark) > 10 and row.tolerance > 0
+        if row.relation != "estimate":
+            assert row.tolerance <= 0.01 * max(abs(row.ours), 0.01)
+
+
+def test_estimates_are_compared_by_their_standard_errors() -> None:
+    row = next(row for row in ROWS if row.relation == "estimate")
+    one = replace(row, published="+0.10 ± 0.01", published_error=0.03, ours=0.2, error=0.04)
+    assert one.z == pytest.approx(2.0) and one.verdict == "differs"  # 0.1 / 0.05
+    assert replace(one, ours=0.19).verdict == "agrees"
+    assert replace(one, ours=0.0).z == pytest.approx(-2.0)
+    # A misprint is not what ours is compared with.
+    assert replace(one, corrected=0.2).verdict == "agrees"
+    assert replace(one, ours=float("nan"), seeds=0).verdict == "not run"
 
 
 def test_a_verdict_compares_to_the_printed_digits() -> None:
@@ -47,8 +64,8 @@ def test_a_verdict_compares_to_the_printed_digits() -> None:
 
 
 def test_the_remarks_on_the_published_numbers_are_true() -> None:
-    known = {row.id.rpartition("/")[2]: row for row in ROWS if "/known/" in row.id}
-    unknown = {row.id.rpartition("/")[2]: row for row in ROWS if "/unknown/" in row.id}
+    known = {row.id.rpartition("/")[2]: row for row in ROWS if "cliffworld/known/" in row.id}
+    unknown = {row.id.rpartition("/")[2]: row for row in ROWS if "cliffworld/unknown/" in row.id}
     # "The exact one divided by ten": rounded or cut off to the printed digits.
     for key, row in known.items():
         if key.startswith("eps"):
@@ -78,6 +95,7 @@ def test_a_stale_row_is_named() -> None:
         ({"published": "about 3"}, "published is 'about 3', expected a number as printed"),
         ({"relation": "near"}, "relation is 'near', expected one of"),
         ({"cost": "free"}, "cost is 'free', expected one of"),
+        ({"relation": "estimate"}, "an estimate needs published_error above 0 and seeds above 1"),
     ],
 )
 def test_a_row_that_makes_no_sense_is_refused(change: dict[str, str], message: str) -> None:

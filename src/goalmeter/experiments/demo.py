@@ -7,19 +7,38 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError
-from goalmeter.experiments import frozen_lake, ledger, logged, mouse, mouse_page
+from goalmeter.experiments import (
+    frozen_lake,
+    ledger,
+    logged,
+    mouse,
+    mouse_page,
+    reflection_page,
+)
 from goalmeter.experiments.formats import nats, percent
 from goalmeter.experiments.meg_cliffworld import compute, page
 from goalmeter.experiments.meg_cliffworld.tables import policy_row
 from goalmeter.experiments.outcome import Outcome, json_text, provenance
+from goalmeter.reflection import Reflection
+from goalmeter.reflection import measure as self_reflection
 from goalmeter.report import Section, require_report_extra, write_report, write_text
 
 TITLE = "How goal-directed are these agents?"
 LEDE = (
     "Policies of known quality in small worlds, measured by maximum entropy "
     "goal-directedness (MEG): towards their reward, and towards whatever goal would explain them "
-    "best. Each number comes with its bound or interval, and with the ends of its scale."
+    "best. Then agents in environments that simulate them: self-reflection. Each number comes "
+    "with its bound or interval, and with the ends of its scale."
 )
+
+# Agents whose self-reflection is measured, each beside its reality check; few steps and seeds, so
+# that it takes seconds.
+REFLECTING = tuple(
+    name
+    for agent in ("random", "constant", "naive", "q-learner")
+    for name in (agent, f"rc({agent})")
+)
+REFLECTION_STEPS, REFLECTION_SEEDS = 150, 5
 
 
 def demo(
@@ -31,7 +50,8 @@ def demo(
 
     Args:
         out: folder to write to.
-        seed: of the sampled trajectories; everything else is exact.
+        seed: of the sampled trajectories, and the first of the reflection trials; everything else
+            is exact.
         progress: told what is being done.
 
     Raises:
@@ -49,6 +69,11 @@ def demo(
     logs = logged.measure(seed)
     tell("causal models")
     mice = mouse.measure()
+    reflections = []
+    for name in REFLECTING:
+        tell(f"self-reflection, {name}")
+        run = range(seed, seed + REFLECTION_SEEDS)
+        reflections.append(self_reflection(name, REFLECTION_STEPS, run))
     tell("report")
     published = ledger.load("meg-cliffworld/")
     sections = [
@@ -62,6 +87,7 @@ def demo(
         logged.section(logs),
         *mouse_page.sections(mice),
     ]
+    reflecting = reflection_page.sections(reflections)
     result: dict[str, Any] = {
         "cliff_world": {
             "epsilon": [policy_row(m).to_json() for m in noisy],
@@ -70,23 +96,27 @@ def demo(
         "frozen_lake": None if lake is None else [row.to_json() for row in lake.rows],
         "logged": [row.to_json() for row in logs],
         "mouse": mice.to_json(),
+        "reflection": [_reflection(measured) for measured in reflections],
     }
     report = write_report(
         Path(out) / "report.html",
         TITLE,
-        sections,
+        [*sections, *reflecting],
         lede=LEDE,
         findings=[
             *page.findings(by_length, noisy),
             *_findings(lake, logs),
             *mouse_page.findings(mice),
+            *reflection_page.findings(reflections),
         ],
-        glossary=page.GLOSSARY | mouse_page.GLOSSARY,
+        glossary=page.GLOSSARY | mouse_page.GLOSSARY | reflection_page.GLOSSARY,
         provenance=provenance(f"goalmeter demo --seed {seed}"),
     ).resolve()
     results = write_text(Path(out) / "results.json", json_text(result) + "\n").resolve()
     result |= {"report": str(report), "results": str(results)}
-    tables = tuple(table for section in sections for table in section.tables)
+    # A terminal has no room for every agent in every environment; the page has.
+    shown = [table for section in sections for table in section.tables]
+    tables = (*shown, *reflection_page.short_tables(reflections))
     return Outcome(tables=tables, json=result, report=report)
 
 
@@ -97,6 +127,16 @@ def _lake() -> tuple[frozen_lake.FrozenLake | None, Section]:
         title = "A Gymnasium environment: not measured"
         return None, Section(title=title, text=(f"{error}.",))
     return lake, frozen_lake.section(lake)
+
+
+def _reflection(measured: Reflection) -> dict[str, Any]:
+    """The measurement without its trials, of which there are hundreds."""
+    found = measured.to_json()
+    found["environments"] = [
+        {"name": name, "opposite": opposite, "reward_per_step": reward}
+        for (name, opposite), reward in measured.by_environment().items()
+    ]
+    return found
 
 
 def _findings(lake: frozen_lake.FrozenLake | None, logs: list[logged.Logged]) -> list[str]:

@@ -7,6 +7,7 @@ value is further from `ours` than `tolerance` is stale, and the tests fail until
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Iterable
@@ -16,9 +17,12 @@ from itertools import groupby
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 
-_PRINTED = re.compile(r"(?P<value>-?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
-RELATIONS = ("equal", "lower bound")
+_PRINTED = re.compile(r"(?P<value>[+-]?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
+RELATIONS = ("equal", "lower bound", "estimate")
 COSTS = ("cheap", "slow")
+# Two estimates agree where their difference is at most so many of its standard errors; 1 row in 20
+# of estimates of the same number differs.
+AGREES = 1.96
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +36,18 @@ class Number:
         published: as printed, such as "34.3 ± 2.6".
         source: paper, appendix and table.
         relation: "equal" if ours should be the same number, "lower bound" if theirs bounds
-            ours from below.
-        ours: what `command` gave when the row was last checked.
+            ours from below, "estimate" if both are averages over runs, with standard errors.
+        ours: what `command` gave when the row was last checked; NaN for an estimate not run yet.
         tolerance: how far a recomputation may be from `ours`.
         command: gives ours.
         cost: "cheap" (recomputed by every test run) or "slow".
         remark: the difference, named.
+        error: of an estimate: the standard error of ours.
+        seeds: of an estimate: the runs behind ours.
+        published_error: of an estimate: the standard error of the published number, which its
+            printed spread may not be.
+        corrected: the number that the authors' own data give, where the printed one is a mistake;
+            ours is compared with it.
     """
 
     id: str
@@ -51,6 +61,10 @@ class Number:
     command: str
     cost: str
     remark: str
+    error: float = 0.0
+    seeds: int = 0
+    published_error: float = 0.0
+    corrected: float | None = None
 
     def __post_init__(self) -> None:
         if not _PRINTED.fullmatch(self.published):
@@ -64,6 +78,12 @@ class Number:
         ):
             if value not in known:
                 raise InvalidFileError(f"{self.id}: {name} is {value!r}, expected one of {known}")
+        whole = self.published_error > 0 and (self.seeds > 1 or math.isnan(self.ours))
+        if self.relation == "estimate" and not whole:
+            raise InvalidFileError(
+                f"{self.id}: an estimate needs published_error above 0 and seeds above 1, or "
+                f"ours nan; got {self.published_error:g}, {self.seeds} and {self.ours:g}"
+            )
 
     @property
     def published_value(self) -> float:
@@ -76,8 +96,22 @@ class Number:
         return float(self._printed["spread"] or 0.0)
 
     @property
+    def theirs(self) -> float:
+        """What ours is compared with: the published number, or the corrected one."""
+        return self.published_value if self.corrected is None else self.corrected
+
+    @property
+    def z(self) -> float:
+        """Of an estimate: ours less theirs, in standard errors of that; NaN where not run."""
+        return (self.ours - self.theirs) / math.hypot(self.error, self.published_error)
+
+    @property
     def verdict(self) -> str:
         """How ours and theirs compare, in two or three words."""
+        if self.relation == "estimate":
+            if math.isnan(self.ours):
+                return "not run"
+            return "agrees" if abs(self.z) <= AGREES else "differs"
         rounding = 0.5 * 10.0 ** -len(self._printed["digits"] or "")
         slack = max(self.published_spread, rounding) * (1 + 1e-9)
         excess = self.published_value - self.ours
@@ -116,8 +150,12 @@ def recompute(rows: Iterable[Number]) -> dict[str, float]:
         InvalidParameterError: a row that no experiment knows, or that is not cheap.
     """
     from goalmeter.experiments.meg_cliffworld import compute as meg_cliffworld
+    from goalmeter.experiments.reflection_table_1 import compute as reflection_table_1
 
-    experiments = {"meg-cliffworld": meg_cliffworld.recompute}
+    experiments = {
+        "meg-cliffworld": meg_cliffworld.recompute,
+        "reflection-table-1": reflection_table_1.recompute,
+    }
     out = {}
     for experiment, group in groupby(rows, key=lambda row: row.id.partition("/")[0]):
         members = list(group)
@@ -152,28 +190,55 @@ def markdown(rows: Iterable[Number]) -> str:
         "Cheap rows are recomputed by every run of the tests, slow ones by hand. "
         "*Same* means that the published number is ours to the digits or within the spread it "
         "was printed with; *bound holds* that the published number, a lower bound, is not "
-        "above ours.",
+        "above ours; *agrees* that two estimates differ by at most "
+        f"{AGREES:g} standard errors of their difference, which is z.",
     ]
 
-    def head(row: Number) -> tuple[str, str, str, str]:
-        return row.quantity, row.source, row.command, row.cost
+    def head(row: Number) -> tuple[str, str, str, bool]:
+        return row.quantity, row.source, row.command, row.relation == "estimate"
 
-    for (quantity, source, command, cost), group in groupby(rows, key=head):
+    for (quantity, source, command, estimate), group in groupby(rows, key=head):
         lines += [
             "",
             f"## {quantity[0].upper()}{quantity[1:]}",
             "",
-            f"Source: {source}. Command: `{command}` ({cost}).",
+            f"Source: {source}. Command: `{command}`.",
             "",
-            "| setting | published | ours | tolerance | verdict | remark |",
-            "|---|---:|---:|---:|---|---|",
-        ]
-        lines += [
-            f"| {row.setting} | {row.published} | {row.ours:g} | {row.tolerance:g} "
-            f"| {row.verdict} | {row.remark} |"
-            for row in group
+            *(_estimates if estimate else _numbers)(group),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _numbers(rows: Iterable[Number]) -> list[str]:
+    return [
+        "| setting | published | ours | tolerance | cost | verdict | remark |",
+        "|---|---:|---:|---:|---|---|---|",
+        *(
+            f"| {row.setting} | {row.published} | {row.ours:g} | {row.tolerance:g} "
+            f"| {row.cost} | {row.verdict} | {row.remark} |"
+            for row in rows
+        ),
+    ]
+
+
+def _estimates(rows: Iterable[Number]) -> list[str]:
+    lines = [
+        "| setting | published, as printed | standard error | ours | standard error | seeds "
+        "| tolerance | cost | verdict | remark |",
+        "|---|---:|---:|---:|---:|---:|---:|---|---|---|",
+    ]
+    for row in rows:
+        ran = not math.isnan(row.ours)
+        ours = f"{row.ours:+.6f} | {row.error:.6f} | {row.seeds}" if ran else "– | – | –"
+        printed = row.published
+        if row.corrected is not None:
+            printed += f" (their data: {row.corrected:+.6f})"
+        verdict = f"{row.verdict}, z = {row.z:+.2f}" if ran else row.verdict
+        lines.append(
+            f"| {row.setting} | {printed} | {row.published_error:.6f} | {ours} "
+            f"| {row.tolerance:g} | {row.cost} | {verdict} | {row.remark} |"
+        )
+    return lines
 
 
 if __name__ == "__main__":

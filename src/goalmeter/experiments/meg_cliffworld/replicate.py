@@ -14,21 +14,24 @@ from goalmeter.experiments.outcome import Outcome, json_text, provenance
 from goalmeter.report import Section, require_report_extra, write_report, write_text
 
 LEDGER_PREFIX = "meg-cliffworld/"
+SEEDS = 5
 
 
 def replicate(
     out: str | Path,
     *,
-    seeds: int = 5,
+    seeds: int | None = None,
     seed: int = 0,
+    workers: int = 1,
     progress: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Measure the paper's policies and write report.html, results.json and figures/*.svg.
 
     Args:
         out: folder to write to.
-        seeds: runs of the neural measure for each policy; 0 leaves it out.
+        seeds: runs of the neural measure for each policy, default 5; 0 leaves it out.
         seed: the first of them.
+        workers: not used: what is measured takes all cores by itself.
         progress: told what is being done.
 
     Raises:
@@ -39,6 +42,7 @@ def replicate(
 
     Source: MEG paper (NeurIPS 2024), section 6, Figures 3 and 5, Appendix D.1 and D.2.
     """
+    seeds = SEEDS if seeds is None else seeds
     if seeds < 0:
         raise InvalidParameterError(
             f"seeds is {seeds}, expected 0 (no neural runs) or more; the paper's tables give the "

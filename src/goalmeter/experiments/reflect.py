@@ -1,0 +1,130 @@
+"""`goalmeter reflect`: an agent's name in, its self-reflection out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.experiments.outcome import Outcome
+from goalmeter.experiments.reflect_tables import environments_table, summary_table
+from goalmeter.reflection import Comparison, Reflection, compare, measure
+from goalmeter.reflection.environments import BATTERY
+from goalmeter.reflection.named_trial import is_user_code
+from goalmeter.reflection.plan import HEAVY, bare
+from goalmeter.runs import cores
+
+# Agents that are played beside the one that is asked about, where that takes about a second.
+BASELINES = ("random", "constant")
+BASELINE_STEPS, BASELINE_PERCEPTS = 1000, 250_000
+# Seconds for a trial of a user's code, unless --timeout says otherwise.
+TIMEOUT = 60.0
+# Fewer percepts than this are played before more processes have started.
+WORTH_WORKERS = 500_000
+
+
+def reflect(
+    agent: str | None,
+    *,
+    environments: Sequence[str] = (),
+    steps: int = 500,
+    seeds: int = 10,
+    seed: int = 0,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    timeout: float | None = None,
+    opposite_reading: str = "literal",
+    against: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Outcome:
+    """The self-reflection of an agent, beside agents that reflect on nothing.
+
+    Args:
+        agent: its name.
+        environments: names; default the battery.
+        steps: percepts of each trial.
+        seeds: how many.
+        seed: the first of them.
+        out: run folder; the agent it is compared with is kept in another, named `out`.against.
+        workers: processes; default one a core where that is faster.
+        timeout: seconds for a trial, 0 for as long as it takes; default 60 for users' code.
+        opposite_reading: "literal" or "unnegated".
+        against: name of an agent to compare with, on the same trials.
+        progress: told how many trials are finished.
+
+    Raises:
+        GoalmeterError: options that cannot be used; the message says how to mend it.
+        MissingExtraError: an agent needs a package that is not installed.
+    """
+    if agent is None:
+        raise InvalidParameterError(
+            "AGENT is missing: name one, such as rc(naive) or my_agent.py:agent; --list shows "
+            "all agents and environments"
+        )
+    if seeds < 1:
+        raise InvalidParameterError(f"seeds is {seeds}, expected at least 1")
+    played = list(environments) or [environment.name for environment in BATTERY]
+    chosen = range(seed, seed + seeds)
+
+    def played_by(
+        name: str, folder: Path | None, over: Sequence[int] = chosen, *, silent: bool = False
+    ) -> Reflection:
+        users = any(map(is_user_code, [name, *played]))
+        limit = timeout if timeout is not None else (TIMEOUT if users else 0.0)
+        percepts = 2 * len(played) * len(over) * steps
+        light = percepts < WORTH_WORKERS and not users and bare(name) not in HEAVY
+        return measure(
+            name,
+            steps,
+            over,
+            environments=played,
+            opposite_reading=opposite_reading,
+            workers=workers if workers is not None else (1 if light else cores()),
+            timeout=None if limit == 0 else limit,
+            out=folder,
+            progress=None if silent else progress,
+        )
+
+    folder = None if out is None else Path(out)
+    result = played_by(agent, folder)
+    other = comparison = None
+    if against is not None:
+        beside = None if folder is None else folder.with_name(f"{folder.name}.against")
+        other = played_by(against, beside)
+        comparison = compare(other, result)
+    names = [name for name in BASELINES if name not in (agent, against)]
+    over = chosen[: BASELINE_PERCEPTS // (2 * len(played) * steps)]
+    baselines = {}
+    if over and steps <= BASELINE_STEPS:
+        if progress is not None and names:
+            progress(f"baselines: {', '.join(names)}")
+        baselines = {name: played_by(name, None, over, silent=True) for name in names}
+    return Outcome(
+        tables=(
+            environments_table(result, other),
+            summary_table(result, other, comparison, baselines),
+        ),
+        json=_json(result, other, comparison, baselines, folder),
+    )
+
+
+def _json(
+    result: Reflection,
+    other: Reflection | None,
+    comparison: Comparison | None,
+    baselines: dict[str, Reflection],
+    folder: Path | None,
+) -> dict[str, Any]:
+    short = ("seeds", "measure", "stderr", "interval", "failures", "outcomes")
+    found = result.to_json()
+    found["baselines"] = {
+        name: {key: value for key, value in baseline.to_json().items() if key in short}
+        for name, baseline in baselines.items()
+    }
+    if other is not None and comparison is not None:
+        found["against"] = other.to_json()
+        found["comparison"] = comparison.to_json()
+    if folder is not None:
+        found["run"] = str(folder.resolve())
+    return found

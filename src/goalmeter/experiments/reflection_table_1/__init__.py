@@ -1,0 +1,1 @@
+"""Table 1 of "Extending Environments To Measure Self-Reflection In Reinforcement Learning"."""

@@ -1,0 +1,126 @@
+"""What the reality check changes in Table 1: ours beside theirs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from goalmeter.experiments.ledger import AGREES
+from goalmeter.experiments.reflection_pairs import LOWERS, RAISES, SAME, UNTOLD, verdict
+from goalmeter.experiments.reflection_table_1.compute import (
+    PUBLISHED_NAMES,
+    STEPS,
+    Row,
+    as_published,
+)
+from goalmeter.experiments.reflection_tables import signed_plus
+from goalmeter.reflection import compare
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its standard error and an interval."""
+
+    value: float
+    error: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What the reality check changes: ours, and theirs from the published numbers.
+
+    `paired` says whether ours is of pairs of runs; where they were not run now it is the
+    difference of two numbers of the ledger, as theirs is.
+    """
+
+    agent: str
+    steps: int
+    ours: Estimate
+    theirs: Estimate
+    paired: bool
+
+
+def effects(rows: Sequence[Row]) -> list[Effect]:
+    """What the reality check changes, for each agent and length that both have numbers for."""
+    by_key = {(row.agent, row.steps): row for row in rows}
+    out = []
+    for steps in STEPS:
+        for agent in PUBLISHED_NAMES:
+            inner, checked = by_key.get((agent, steps)), by_key.get((f"rc({agent})", steps))
+            if inner is None or checked is None or not (known(inner) and known(checked)):
+                continue
+            one, other = inner.number, checked.number
+            theirs = around(
+                other.theirs - one.theirs, math.hypot(one.published_error, other.published_error)
+            )
+            ours = _paired(inner, checked)
+            out.append(
+                Effect(
+                    agent,
+                    steps,
+                    ours or around(other.ours - one.ours, math.hypot(one.error, other.error)),
+                    theirs,
+                    ours is not None,
+                )
+            )
+    return out
+
+
+def thesis(found: Sequence[Effect]) -> str:
+    """For which agents the reality check raises or lowers the measure, and whether theirs agree."""
+    parts = []
+    for said, text in (
+        (RAISES, "raises the measure of"),
+        (LOWERS, "lowers that of"),
+        (UNTOLD, "has no effect that could be told on"),
+        (SAME, "changes nothing about"),
+    ):
+        members = [effect for effect in found if verdict(effect.ours.interval) == said]
+        in_order = sorted(members, key=lambda effect: list(PUBLISHED_NAMES).index(effect.agent))
+        names = [
+            f"{PUBLISHED_NAMES[agent]} ({', '.join(_beside(effect) for effect in own)})"
+            for agent, own in groupby(in_order, key=lambda effect: effect.agent)
+        ]
+        if names or said == LOWERS:
+            parts.append(f"{text} {', '.join(names) or 'none'}")
+    alike = sum(_side(effect.ours) == _side(effect.theirs) for effect in found)
+    return (
+        f"The reality check {'; '.join(parts)}. The published numbers, in square brackets, say "
+        f"the same in {alike} of {len(found)} comparisons."
+    )
+
+
+def known(row: Row) -> bool:
+    """Whether there is a number of ours, from this run or the ledger."""
+    return not math.isnan(row.number.ours)
+
+
+def around(value: float, error: float) -> Estimate:
+    """An estimate with an interval of 1.96 standard errors to either side."""
+    return Estimate(value, error, (value - AGREES * error, value + AGREES * error))
+
+
+def _beside(effect: Effect) -> str:
+    ours, theirs = (signed_plus(e.value, 3) for e in (effect.ours, effect.theirs))
+    return f"{ours} [{theirs}] at {effect.steps} steps"
+
+
+def _side(estimate: Estimate) -> int:
+    """On which side of 0 the interval lies; 0 if it has 0 inside."""
+    low, high = estimate.interval
+    return (low > 0) - (high < 0)
+
+
+def _paired(inner: Row, checked: Row) -> Estimate | None:
+    """Ours from runs of now, paired by environment and seed; None if there are none."""
+    if inner.result is None or checked.result is None:
+        return None
+    if len(inner.result.by_seed) < 2:
+        return None
+    # In the paper's reading of the reality check, which keeps the learning rate to itself.
+    published = replace(checked.result, by_seed=as_published(checked.result))
+    found = compare(inner.result, published)
+    return Estimate(found.difference, found.stderr, found.interval)

@@ -1,0 +1,207 @@
+"""Table 1 as a report shows it: ours beside theirs, and the thesis tested on both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from goalmeter.experiments.ledger import AGREES
+from goalmeter.experiments.reflection_pairs import UNTOLD, verdict
+from goalmeter.experiments.reflection_table_1 import pictures
+from goalmeter.experiments.reflection_table_1.compute import (
+    PUBLISHED_NAMES,
+    STEPS,
+    Row,
+    as_published,
+)
+from goalmeter.experiments.reflection_table_1.effects import Effect, effects, known, thesis
+from goalmeter.experiments.reflection_tables import interval, positive, signed_plus
+from goalmeter.report import Column, Section, Table
+
+
+def sections(rows: Sequence[Row]) -> list[Section]:
+    """Both halves of the table and the thesis."""
+    found = effects(rows)
+    return [
+        Section(
+            title="Table 1, ours beside theirs",
+            text=(
+                "The published table has a “StdErr” that is the standard deviation over 10 seeds "
+                "divided by 10, not by √10, and cut off to four digits. The standard errors here "
+                "are from the authors' data, divided by √10, so they are 3.16 times as large. z is "
+                "our number less theirs, in standard errors of that difference.",
+                "ConstantAgent is exactly 0 here, because an environment and its opposite have the "
+                "same rooms, and what a blind agent gains in one it loses in the other; the "
+                "authors' library drew new rooms, so theirs is 0 up to luck.",
+            ),
+            tables=tuple(table_1(rows, steps) for steps in STEPS),
+            figures=(pictures.comparison_chart(rows),),
+            points=_points(rows),
+        ),
+        Section(
+            title="The thesis, tested on both",
+            text=(
+                "The paper conjectures that the reality check raises the self-reflection of an "
+                "agent that is intelligent but reflects little. The published numbers and ours "
+                "can be asked: raises or lowers is said where the 95% interval leaves out 0.",
+            ),
+            tables=(effects_table(found),),
+            figures=(pictures.effects_chart(found),) if found else (),
+        ),
+    ]
+
+
+def findings(rows: Sequence[Row]) -> list[str]:
+    """The page in a few sentences, from the numbers."""
+    lines = []
+    for what, neural in (("scripted", False), ("neural", True)):
+        numbers = [row.number for row in rows if known(row) and _neural(row) == neural]
+        if not numbers:
+            continue
+        agree = sum(number.verdict == "agrees" for number in numbers)
+        most = max(numbers, key=lambda number: abs(number.z))
+        lines.append(
+            f"{agree} of the {len(numbers)} numbers of {what} agents agree with the published ones "
+            f"within {AGREES:g} standard errors of the difference; the largest |z| is "
+            f"{abs(most.z):.2f}."
+        )
+    found = effects(rows)
+    if found:
+        lines.append(thesis(found))
+    return lines
+
+
+def table_1(rows: Sequence[Row], steps: int) -> Table:
+    """One column of Table 1."""
+    cells = []
+    for row in rows:
+        if row.steps != steps:
+            continue
+        number, ran = row.number, known(row)
+        printed = number.published.replace("-", "−")
+        if number.corrected is not None:
+            printed += " †"
+        cells.append(
+            (
+                number.setting,
+                printed,
+                positive(number.published_error, 4),
+                signed_plus(number.ours, 4),
+                positive(number.error, 4) if ran else "–",
+                str(number.seeds) if ran else "–",
+                signed_plus(number.z, 2),
+                number.verdict,
+                "this run" if row.result is not None else "ledger" if ran else "–",
+            )
+        )
+    return Table(
+        caption=f"{steps} steps",
+        columns=(
+            Column("agent", numeric=False),
+            Column("as printed", group="published"),
+            Column("standard error", group="published"),
+            Column("measure", group="ours"),
+            Column("standard error", group="ours"),
+            Column("seeds", group="ours"),
+            "z",
+            Column("verdict", numeric=False),
+            Column("ours from", numeric=False),
+        ),
+        rows=tuple(cells),
+        meaning="Self-reflection, reward per step, averaged over 25 environments and their "
+        f"opposites. Agrees: |z| is at most {AGREES:g}.",
+        notes=_table_notes(rows, steps),
+    )
+
+
+def effects_table(found: Sequence[Effect]) -> Table:
+    """The thesis, for each agent and length."""
+    return Table(
+        caption="What the reality check changes",
+        columns=(
+            Column("agent", numeric=False),
+            "steps",
+            *(
+                Column(title, group=group)
+                for group in ("published", "ours")
+                for title in ("difference", "95% interval", "the reality check")
+            ),
+        ),
+        rows=tuple(
+            (
+                PUBLISHED_NAMES[effect.agent] + ("" if effect.paired else " *"),
+                str(effect.steps),
+                *(
+                    text
+                    for estimate in (effect.theirs, effect.ours)
+                    for text in (
+                        signed_plus(estimate.value, 4),
+                        interval(estimate.interval, 2),
+                        verdict(estimate.interval),
+                    )
+                ),
+            )
+            for effect in found
+        ),
+        meaning="The measure of the reality check less that of the agent, reward per step.",
+        notes=(
+            "Ours is paired by environment and seed, with a bootstrap interval. Theirs is the "
+            f"difference of two published numbers, with {AGREES:g} standard errors to either side; "
+            "* ours too, from the ledger.",
+            f"{UNTOLD.capitalize()}: the interval has 0 inside.",
+        ),
+    )
+
+
+def _neural(row: Row) -> bool:
+    return "neural" in row.published.quantity
+
+
+def _table_notes(rows: Sequence[Row], steps: int) -> tuple[str, ...]:
+    own = [row for row in rows if row.steps == steps]
+    notes = []
+    data = {
+        row.agent: signed_plus(row.published.corrected, 6)
+        for row in own
+        if row.published.corrected is not None
+    }
+    if data:
+        notes.append(
+            "† A mistake in print: the number of RC(PPO) stands in the row of PPO, and an older "
+            f"one in that of RC(PPO). Their data say {data['ppo']} and {data['rc(ppo)']}, and with "
+            "these ours are compared."
+        )
+    if any(row.result is None for row in own):
+        commands = sorted({row.published.command for row in own if row.result is None})
+        notes.append(
+            "Ours from the ledger: as they were when the ledger was last made; – where they were "
+            f"not. To run them: {' or '.join(commands)}."
+        )
+    return tuple(notes)
+
+
+def _points(rows: Sequence[Row]) -> tuple[str, ...]:
+    numbers = [row.number for row in rows if known(row) and not _neural(row)]
+    points = []
+    if numbers:
+        squares = sum(number.z**2 for number in numbers)
+        chance = 1 - 0.95 ** len(numbers)
+        points.append(
+            f"{len(numbers)} comparisons of scripted agents: if every pair of numbers estimated "
+            f"the same, some |z| above {AGREES:g} would come up in about {chance:.0%} of such "
+            f"tables, and Σ z² would be about {len(numbers)}; here it is {squares:.1f}."
+        )
+    points.append(
+        "RandomAgent is at about −0.02, not at 0 as the paper's argument has it, in both tables: "
+        "the opposite of IgnoreRewards2 pays −1 at every step to any agent that is a function of "
+        "its history, which is −0.02 of the measure."
+    )
+    for row in rows:
+        if row.result is not None and _neural(row):
+            shift = float((row.result.by_seed - as_published(row.result)).mean())
+            if abs(shift) > 5e-5:
+                points.append(
+                    f"{row.published.setting}, {row.steps} steps: IncentivizeLearningRate and its "
+                    f"opposite, to which our reality check hands the learning rate on, would add "
+                    f"{signed_plus(shift, 4)}; the authors' does not, so they are left out here."
+                )
+    return tuple(points)

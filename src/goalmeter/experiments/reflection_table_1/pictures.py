@@ -1,0 +1,73 @@
+"""Table 1 and the thesis in pictures: ours beside theirs, a panel for each length of trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from goalmeter.experiments.reflection_table_1.compute import PUBLISHED_NAMES, STEPS, Row
+from goalmeter.experiments.reflection_table_1.effects import Effect, Estimate, around, known
+from goalmeter.report import Figure
+from goalmeter.report.dots import DotPanel, Dots, dot_chart
+from goalmeter.report.figures import VERMILION
+
+_NOTHING = Estimate(math.nan, math.nan, (math.nan, math.nan))
+
+
+def comparison_chart(rows: Sequence[Row]) -> Figure:
+    """Both columns of Table 1, with intervals of two standard errors."""
+    shown = [name for name in PUBLISHED_NAMES if any(known(r) for r in rows if r.agent == name)]
+    panels = []
+    for steps in STEPS:
+        by_agent = {row.agent: row.number for row in rows if row.steps == steps}
+        numbers = [by_agent[name] for name in shown]
+        ours = [around(number.ours, number.error) for number in numbers]
+        theirs = [around(number.theirs, number.published_error) for number in numbers]
+        panels.append(_panel(steps, "self-reflection, reward per step", ours, theirs))
+    return Figure(
+        svg=dot_chart("table-1", [PUBLISHED_NAMES[name] for name in shown], panels),
+        alt="Dot chart of Table 1, ours and theirs for each agent; the tables have every number.",
+        caption="Ours and theirs, each with 1.96 standard errors to either side.",
+        wide=True,
+    )
+
+
+def effects_chart(found: Sequence[Effect]) -> Figure:
+    """The thesis as a picture."""
+    panels, names = [], list(dict.fromkeys(effect.agent for effect in found))
+    for steps in sorted({effect.steps for effect in found}):
+        by_agent = {effect.agent: effect for effect in found if effect.steps == steps}
+        ours = [by_agent[name].ours if name in by_agent else _NOTHING for name in names]
+        theirs = [by_agent[name].theirs if name in by_agent else _NOTHING for name in names]
+        panels.append(_panel(steps, "what the reality check changes", ours, theirs))
+    return Figure(
+        svg=dot_chart("thesis", [PUBLISHED_NAMES[name] for name in names], panels),
+        alt="Dot chart of what the reality check changes, ours and theirs; the table has every "
+        "number.",
+        caption="Right of 0: the reality check raises the measure. 95% intervals.",
+        wide=True,
+    )
+
+
+def _panel(
+    steps: int, x_label: str, ours: Sequence[Estimate], theirs: Sequence[Estimate]
+) -> DotPanel:
+    return DotPanel(
+        title=f"{steps} steps",
+        x_label=x_label,
+        series=(
+            Dots(
+                label="ours",
+                values=[estimate.value for estimate in ours],
+                intervals=[estimate.interval for estimate in ours],
+            ),
+            Dots(
+                label="published (their data)",
+                values=[estimate.value for estimate in theirs],
+                intervals=[estimate.interval for estimate in theirs],
+                colour=VERMILION,
+                marker="s",
+                hollow=True,
+            ),
+        ),
+    )

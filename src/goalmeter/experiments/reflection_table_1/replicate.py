@@ -1,0 +1,135 @@
+"""`goalmeter replicate reflection-table-1`: Table 1 on self-reflection, ours beside theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError, require
+from goalmeter.experiments import reflection_page
+from goalmeter.experiments.ledger import Number
+from goalmeter.experiments.outcome import Outcome, json_text, provenance
+from goalmeter.experiments.reflection_pairs import verdict
+from goalmeter.experiments.reflection_table_1 import compute, page
+from goalmeter.experiments.reflection_table_1.compute import COMMAND, NEURAL, STEPS, Row
+from goalmeter.experiments.reflection_table_1.effects import effects
+from goalmeter.report import require_report_extra, write_report, write_text
+
+
+def replicate(
+    out: str | Path,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[str], None] | None = None,
+    agents: str = "scripted",
+    steps: int | None = None,
+) -> Outcome:
+    """Measure agents of Table 1 and write report.html, results.json and figures/*.svg.
+
+    The runs are kept in `out`/runs, one an agent and length; what is there already is not run
+    again, and a run that was interrupted goes on.
+
+    Args:
+        out: folder to write to.
+        seeds: runs of each agent; None for 10, but 2 of neural agents for 1000 steps.
+        seed: the first of them.
+        workers: processes; the numbers do not depend on it.
+        progress: told what is being done.
+        agents: which to run now: "scripted", "neural", "all", or names with commas between them;
+            the others are shown as the ledger has them.
+        steps: run only trials of this length, 500 or 1000; None for both.
+
+    Raises:
+        InvalidParameterError: fewer than 2 seeds, an agent or a length that Table 1 does not have.
+        MissingExtraError: matplotlib or jinja2 is not installed, or Stable-Baselines3 for a neural
+            agent.
+        InvalidFileError: the folder cannot be written to.
+    """
+    names = compute.chosen(agents)
+    if seeds is not None and seeds < 2:
+        raise InvalidParameterError(f"seeds is {seeds}, expected at least 2, for a standard error")
+    if steps is not None and steps not in STEPS:
+        raise InvalidParameterError(
+            f"steps is {steps}, expected {' or '.join(map(str, STEPS))}, the lengths of Table 1"
+        )
+    require_report_extra()
+    if set(names) & set(NEURAL):
+        require("stable_baselines3", extra="sb3", feature="Measuring the neural agents")
+    rows = compute.table(
+        names,
+        Path(out),
+        lengths=STEPS if steps is None else (steps,),
+        seeds=seeds,
+        seed=seed,
+        workers=workers,
+        progress=progress,
+    )
+    ran = [row.result for row in rows if row.result is not None]
+    shown = [result for result in ran if result.steps == min(r.steps for r in ran)]
+    sections = [*page.sections(rows), *reflection_page.sections(shown)]
+    result = _json(rows)
+    options = "" if seeds is None else f" --seeds {seeds}"
+    report = write_report(
+        Path(out) / "report.html",
+        "Self-reflection of agents: Table 1, reproduced",
+        sections,
+        lede="Table 1 of Extending Environments To Measure Self-Reflection In Reinforcement "
+        "Learning, recomputed: agents and their reality checks in 25 environments that simulate "
+        f"them and their opposites. What follows the table is of {shown[0].steps} steps.",
+        findings=page.findings(rows),
+        glossary=reflection_page.GLOSSARY,
+        provenance=provenance(f"{COMMAND} --agents {agents}{options} --seed {seed}"),
+    )
+    for figure in (f for section in sections for f in section.figures):
+        write_text(Path(out) / "figures" / f"{figure.name}.svg", figure.svg + "\n")
+    results = write_text(Path(out) / "results.json", json_text(result) + "\n")
+    result |= {"report": str(report.resolve()), "results": str(results.resolve())}
+    tables = tuple(table for section in sections[:2] for table in section.tables)
+    return Outcome(tables=tables, json=result, report=report.resolve())
+
+
+def _json(rows: list[Row]) -> dict[str, Any]:
+    return {
+        "replication": "reflection-table-1",
+        "rows": [_row(row, row.number) for row in rows],
+        "reality_check": [
+            {
+                "agent": effect.agent,
+                "steps": effect.steps,
+                "paired": effect.paired,
+                **{
+                    whose: {
+                        "difference": estimate.value,
+                        "stderr": estimate.error,
+                        "interval": list(estimate.interval),
+                        "verdict": verdict(estimate.interval),
+                    }
+                    for whose, estimate in (("ours", effect.ours), ("published", effect.theirs))
+                },
+            }
+            for effect in effects(rows)
+        ],
+    }
+
+
+def _row(row: Row, number: Number) -> dict[str, Any]:
+    found = row.result
+    measured = found is not None
+    return {
+        "agent": row.agent,
+        "steps": row.steps,
+        "printed": number.published,
+        "published": number.theirs,
+        "published_stderr": number.published_error,
+        "ours": number.ours,
+        "stderr": number.error,
+        "seeds": number.seeds,
+        "z": number.z,
+        "verdict": number.verdict,
+        "run_now": measured,
+        "measure": found.measure if found is not None else None,
+        "ended_early": len(found.failures) if found is not None else None,
+    }

@@ -1,0 +1,169 @@
+"""Tables of a report on self-reflection: agents, reality checks, environments."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from goalmeter.experiments.formats import signed
+from goalmeter.experiments.reflection_pairs import Pair, labels
+from goalmeter.reflection import Reflection
+from goalmeter.reflection.trial import OK
+from goalmeter.report import Column, Table
+
+_SHOWN = 3  # environments named where a reality check gains and loses
+
+
+def agents_table(results: Sequence[Reflection]) -> Table:
+    """The measure of each agent with its errors, and the trials that ended early."""
+    return Table(
+        caption="Self-reflection of each agent",
+        columns=(
+            Column("agent", numeric=False),
+            "measure",
+            "standard error",
+            _interval_head(result.confidence for result in results),
+            "the paper's “StdErr”",
+            "steps",
+            "seeds",
+            "trials",
+            "ended early",
+        ),
+        rows=tuple(
+            (
+                label,
+                signed_plus(result.measure, 4),
+                positive(result.stderr, 4),
+                interval(result.interval, len(result.by_seed)),
+                positive(result.published_stderr, 4),
+                str(result.steps),
+                str(len(result.by_seed)),
+                str(len(result.trials)),
+                early(result),
+            )
+            for label, result in zip(labels(results), results, strict=True)
+        ),
+        meaning="Average reward per step over all environments and their opposites, from −1 to 1. "
+        "An agent that acts blindly gets about 0.",
+        notes=(
+            "Standard error and interval are over seeds: the standard deviation divided by the "
+            "root of their number, and a bootstrap. The published table divides by the number "
+            "itself, so its “StdErr” is too small; it is here for comparison only.",
+            "A trial that ended early counts with the reward that it had.",
+        ),
+    )
+
+
+def pairs_table(pairs: Sequence[Pair]) -> Table:
+    """What the reality check does to the measure of each agent."""
+    level = _interval_head(pair.comparison.confidence for pair in pairs)
+    return Table(
+        caption="Does the reality check raise the measure?",
+        columns=(
+            Column("agent", numeric=False),
+            Column("alone", group="measure"),
+            Column("checked", group="measure"),
+            Column("difference", group="paired"),
+            Column("standard error", group="paired"),
+            Column(level, group="paired"),
+            Column("the reality check", numeric=False),
+        ),
+        rows=tuple(
+            (
+                pair.label,
+                signed_plus(pair.inner.measure, 4),
+                signed_plus(pair.checked.measure, 4),
+                signed_plus(pair.comparison.difference, 4),
+                positive(pair.comparison.stderr, 4),
+                interval(pair.comparison.interval, pair.seeds),
+                pair.verdict,
+            )
+            for pair in pairs
+        ),
+        meaning="The measure of the agent's reality check less that of the agent, in pairs of the "
+        "same environment and seed: raises or lowers where the interval leaves out 0.",
+    )
+
+
+def gains_table(pairs: Sequence[Pair]) -> Table:
+    """In which environments each reality check gains and loses."""
+    columns = [Column("agent", numeric=False)]
+    for side in ("gains", "loses"):
+        columns += [Column("in", group=side), Column("most in", numeric=False, group=side)]
+    rows = []
+    for pair in pairs:
+        differences = {name: float(v.mean()) for name, v in pair.by_environment().items()}
+        cells = [pair.label]
+        for names in pair.told():
+            most = [f"{name} {signed_plus(differences[name], 2)}" for name in names[:_SHOWN]]
+            cells += [
+                f"{len(names)} of {len(differences)}" if pair.seeds > 1 else "–",
+                ", ".join(most) or "–",
+            ]
+        rows.append(tuple(cells))
+    return Table(
+        caption="In which environments?",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        meaning="Environments where the reality check has more or less reward per step than the "
+        "agent, averaged over the environment and its opposite, and a 95% t interval leaves out 0. "
+        "Of those that it does not change, 1 in 20 is named by luck.",
+    )
+
+
+def environments_table(results: Sequence[Reflection]) -> Table:
+    """Reward per step in each environment and its opposite, for each agent."""
+    averages = [result.by_environment() for result in results]
+    failed = [
+        Counter((trial.environment, trial.opposite) for trial in result.failures)
+        for result in results
+    ]
+    keys = list(dict.fromkeys(key for average in averages for key in average))
+    rows = []
+    for key in sorted(keys, key=lambda k: k[1]):
+        cells = []
+        for result, average, ended in zip(results, averages, failed, strict=True):
+            text = signed_plus(average[key], 3) if key in average else "–"
+            if ended[key]:
+                text += f" ({ended[key]} of {len(result.by_seed)} ended early)"
+            cells.append(text)
+        name, opposite = key
+        rows.append((f"opposite({name})" if opposite else name, *cells))
+    return Table(
+        caption="Reward per step, by environment",
+        columns=(Column("environment", numeric=False), *labels(results)),
+        rows=tuple(rows),
+        meaning="The average over seeds; the measure is the average of a column.",
+    )
+
+
+def early(result: Reflection) -> str:
+    """How many trials ended early, and how."""
+    if not result.failures:
+        return "0"
+    how = ", ".join(f"{n} {outcome}" for outcome, n in result.outcomes.items() if outcome != OK)
+    return f"{len(result.failures)} ({how})"
+
+
+def signed_plus(value: float, digits: int) -> str:
+    """A number with its sign; one that rounds to 0 has none, NaN is a dash."""
+    if math.isnan(value):
+        return "–"
+    text = f"{value:+.{digits}f}"
+    return text[1:] if float(text) == 0 else text.replace("-", "−")
+
+
+def positive(value: float, digits: int) -> str:
+    """A number that is never negative; NaN is a dash."""
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def interval(ends: tuple[float, float], n: int, digits: int = 3) -> str:
+    """Both ends; a dash for one seed, which has no interval."""
+    return f"{signed(ends[0], digits)} to {signed(ends[1], digits)}" if n > 1 else "–"
+
+
+def _interval_head(confidences: Iterable[float]) -> str:
+    different = set(confidences)
+    return f"{different.pop():.0%} interval" if len(different) == 1 else "interval"

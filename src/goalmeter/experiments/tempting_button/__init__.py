@@ -1,0 +1,1 @@
+"""Section 3.2 of the self-reflection paper: a recurrent DQN and a tempting button."""

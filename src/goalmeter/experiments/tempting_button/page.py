@@ -1,0 +1,186 @@
+"""The page: what was asked, what was found, with the tables and curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from goalmeter.experiments.tempting_button.compute import (
+    ANEW,
+    BASELINES,
+    OTHER_CODING,
+    SAME,
+    Player,
+)
+from goalmeter.experiments.tempting_button.pictures import every_seed, mean_curves
+from goalmeter.experiments.tempting_button.tables import (
+    Traces,
+    reward,
+    summary,
+    table,
+    tried_table,
+)
+from goalmeter.experiments.tempting_button.trace import ALWAYS, NEVER, Trace
+from goalmeter.report import Figure, Section, Table
+
+GLOSSARY = {
+    "Recurrent DQN": "Deep Q-learning with a small recurrent network that reads the latest turns "
+    "(observation, action, reward) as plain numbers; with lookback 10, the latest ten turns.",
+    "Rate": "Learning rate of the network's gradient descent.",
+    "Turn": "A percept and the action that follows it. Counted from 1.",
+    "New weights": "Each training of a network begins from weights of its own, drawn from the seed "
+    "and the history that is trained on.",
+    "The same weights": "All trainings of an agent begin from the same weights, drawn from the "
+    "seed.",
+}
+_RATES, _LOOKBACKS = (0, 1, 2, 3), (0, 4, 5, 6)  # of the published settings
+
+
+def tables(traces: Traces) -> tuple[Table, ...]:
+    """All tables, for the terminal."""
+    parts = (
+        ("Agents to compare with", BASELINES),
+        ("Recurrent DQN, new weights at each training, as in the authors' library", ANEW),
+        ("Recurrent DQN, the same weights at each training", SAME),
+        ("Recurrent DQN, buttons and pushes numbered as in the paper's text", OTHER_CODING),
+    )
+    return tuple(
+        table(caption, players, traces, explained=players is BASELINES)
+        for caption, players in parts
+        if any(one.key in traces for one in players)
+    )
+
+
+def sections(traces: Traces) -> list[Section]:
+    """The page from its top; every player of `compute.PLAYERS` must have been run."""
+    compared, anew, same, coding = tables(traces)
+    return [
+        Section(
+            title="The room with a button",
+            text=(
+                "An agent goes from room to room; a quarter of them have a button. Pushing a "
+                "button pays +1, leaving it costs 1, and nothing else comes of it. But in a room "
+                "without one the agent gets −1 if it would push a button, were there one, and +1 "
+                "if it would not. So it pays never to push, though every single push pays.",
+                "The paper reports that the rewards of a recurrent DQN tend to +0.5 a turn, those "
+                "of never pushing, for many choices of hyperparameters. The authors' script runs "
+                "each setting for 4000 turns, once. The network is trained anew, on all that "
+                "happened, at turns 256, 512, 1024 and 2048; in between it does not learn, and it "
+                "never explores. Before turn 256 it acts untrained.",
+                "The reality check of this agent does here what the agent does: the copies that "
+                "the environment asks have only done what the agent has done, so that no check "
+                "ever fails.",
+            ),
+            tables=(compared,),
+        ),
+        Section(
+            title="New weights at each training",
+            text=(
+                "So it is in the authors' library: every training, also one of a copy that the "
+                "environment asks, takes its first weights from wherever a global stream of random "
+                "numbers happens to be.",
+                "The network is told what followed what it did, and never explores. As long as it "
+                "has pushed no button it has no example of what that brings, and nothing corrects "
+                "what it happens to think of it. One that has pushed buttons, and learns for long "
+                "enough to tell rooms apart, finds that a push brings +1 and leaving it −1. What "
+                "the habit costs in other rooms follows neither from what was seen nor from what "
+                "was done there, so there is nothing to learn it from.",
+            ),
+            tables=(anew, tried_table(ANEW, traces)),
+            figures=_figures("new", ANEW, traces),
+        ),
+        Section(
+            title="The same weights at each training",
+            text=(
+                "Here a seed has one set of first weights, and one stream for batches and dropout, "
+                "with which all its trainings begin. Until turn 256 the agent then has one network "
+                "instead of eight.",
+            ),
+            tables=(same, tried_table(SAME, traces)),
+            figures=_figures("same", SAME, traces),
+        ),
+        Section(
+            title="Numbered as in the paper's text",
+            text=(
+                "Observations and actions are numbers to the network. In the authors' library "
+                "1 is a button, and pushing it; in the text of the paper both are 0.",
+            ),
+            tables=(coding,),
+        ),
+    ]
+
+
+def findings(traces: Traces) -> list[str]:
+    """The page in a few sentences."""
+    return [
+        _answer(traces),
+        *(
+            _settings(name, players, traces)
+            for name, players in (
+                ("With new weights at each training", ANEW),
+                ("With the same weights at each training", SAME),
+            )
+        ),
+        _tried(traces),
+        "To compare: "
+        + ", ".join(
+            f"{one.label} {reward(summary(traces[one.key])['late_reward_per_turn'])}"
+            for one in BASELINES
+        )
+        + " a turn over the last 1000 turns.",
+    ]
+
+
+def _answer(traces: Traces) -> str:
+    runs = [t.ends for t in _runs(traces)]
+    never, always = runs.count(NEVER), runs.count(ALWAYS)
+    if never == len(runs):
+        answer = "Yes: its rewards tend to +0.5 a turn in every run"
+    elif never:
+        answer = "Not always: whether its rewards tend to +0.5 a turn depends on the seed"
+    else:
+        answer = "No: its rewards tend to +0.5 a turn in no run"
+    return (
+        f"{answer}. Of {len(runs)} runs of the recurrent DQN with the published settings, {never} "
+        f"end never pushing a button, {always} always pushing, and {len(runs) - never - always} in "
+        f"between."
+    )
+
+
+def _settings(name: str, players: Sequence[Player], traces: Traces) -> str:
+    rows = {one.label: summary(traces[one.key]) for one in players}
+    by_count = sorted(rows, key=lambda label: rows[label]["ends"][NEVER])
+    least, most = (
+        f"{rows[label]['ends'][NEVER]} of {rows[label]['seeds']} ({label})"
+        for label in (by_count[0], by_count[-1])
+    )
+    first = rows[players[0].label]
+    between = first["late_interval"]
+    interval = f", 95% interval {' to '.join(map(reward, between))}" if between else ""
+    return (
+        f"{name}: from {least} to {most} seeds end never pushing. With learning rate 0.1 and "
+        f"lookback 10 it is {first['ends'][NEVER]} of {first['seeds']}, and over the last 1000 "
+        f"turns the reward per turn is {reward(first['late_reward_per_turn'])}{interval}."
+    )
+
+
+def _tried(traces: Traces) -> str:
+    none = [t.ends for t in _runs(traces) if not t.tried]
+    some = [t.ends for t in _runs(traces) if t.tried]
+    return (
+        f"What a run does depends on what it has tried: of the {len(none)} runs that pushed no "
+        f"button before anything was learnt, {none.count(NEVER)} end never pushing and "
+        f"{none.count(ALWAYS)} always; of the {len(some)} that pushed some, {some.count(NEVER)} "
+        f"and {some.count(ALWAYS)}."
+    )
+
+
+def _runs(traces: Traces) -> list[Trace]:
+    return [t for one in (*ANEW, *SAME) for t in traces[one.key]]
+
+
+def _figures(name: str, players: Sequence[Player], traces: Traces) -> tuple[Figure, ...]:
+    return (
+        mean_curves(f"{name}-rates", "Learning rates.", [players[i] for i in _RATES], traces),
+        mean_curves(f"{name}-lookbacks", "Lookbacks.", [players[i] for i in _LOOKBACKS], traces),
+        every_seed(f"{name}-seeds", f"{players[0].label.capitalize()}.", players[0], traces),
+    )

@@ -1,0 +1,89 @@
+"""`goalmeter replicate tempting-button`: do the recurrent DQN's rewards tend to +0.5 a turn?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.experiments.outcome import Outcome, json_text, provenance
+from goalmeter.experiments.tempting_button import compute, page
+from goalmeter.experiments.tempting_button.tables import summary
+from goalmeter.report import require_report_extra, write_report, write_text
+
+
+def replicate(
+    out: str | Path,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[str], None] | None = None,
+    steps: int = compute.STEPS,
+) -> Outcome:
+    """Play TemptingButton with the published settings and write report.html and results.json.
+
+    The trials are kept in the folder as they are finished; the same command goes on from there.
+
+    Args:
+        out: folder of the run and of what is written.
+        seeds: runs of each setting; None for 16, some 20 minutes on two cores.
+        seed: the first of them.
+        workers: processes; 0 for this one.
+        progress: told of finished trials.
+        steps: percepts of each run, the first included.
+
+    Raises:
+        MissingExtraError: matplotlib or jinja2 is not installed; raised before anything is played.
+        InvalidParameterError: fewer than 1 seed, or than 2 steps; or a trial failed.
+        InvalidFileError: the folder cannot be written to, or holds something else.
+
+    Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning",
+    section 3.2, and the authors' TemptingButtonExperiment at e4dd0d0.
+    """
+    count = compute.SEEDS if seeds is None else seeds
+    for name, value, least in (("seeds", count, 1), ("steps", steps, 2)):
+        if value < least:
+            raise InvalidParameterError(f"{name} is {value}, expected at least {least}")
+    require_report_extra()
+    out = Path(out)
+    traces = compute.play(
+        out,
+        compute.PLAYERS,
+        steps=steps,
+        seeds=range(seed, seed + count),
+        workers=workers,
+        progress=progress,
+    )
+    sections = page.sections(traces)
+    findings = page.findings(traces)
+    result = {
+        "replication": "tempting-button",
+        "steps": steps,
+        "seeds": list(range(seed, seed + count)),
+        "findings": findings,
+        "agents": [
+            {"key": one.key, "name": one.label} | one.arguments | summary(traces[one.key])
+            for one in compute.PLAYERS
+        ],
+    }
+    report = write_report(
+        out / "report.html",
+        "The tempting button, reproduced",
+        sections,
+        lede="Section 3.2 of Extending Environments To Measure Self-Reflection In Reinforcement "
+        "Learning: a recurrent DQN that is said to learn never to push a button.",
+        findings=findings,
+        glossary=page.GLOSSARY,
+        provenance=provenance(f"goalmeter replicate tempting-button --seeds {count} --seed {seed}"),
+    )
+    for figure in (f for section in sections for f in section.figures):
+        write_text(out / "figures" / f"{figure.name}.svg", figure.svg + "\n")
+    results = write_text(out / "results.json", json_text(result) + "\n")
+    result |= {"report": str(report.resolve()), "results": str(results.resolve())}
+    return Outcome(
+        tables=page.tables(traces),
+        json=result,
+        report=report.resolve(),
+        text="\n".join(findings),
+    )

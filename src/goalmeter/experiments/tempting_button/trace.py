@@ -1,0 +1,89 @@
+"""What happened in a run of TemptingButton, and what it says of the agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalmeter._types import BoolArray, FloatArray
+from goalmeter.statistics import percentile_interval, resample_weights
+
+LATE = 1000  # rooms at the end of a run
+EARLY = 255  # rooms before the recurrent DQN has learnt anything
+NEVER, MIXED, ALWAYS = "never", "sometimes", "always"
+# A share of pushes up to this far from 0 or 1 counts as never or always.
+_SLIP = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One run, room by room.
+
+    Attributes:
+        rewards: of all percepts, the first included, [steps].
+        button: whether the room has a button, [steps - 1]; the last percept leads to no action.
+        pushes: whether the agent did as if to push, [steps - 1].
+    """
+
+    rewards: FloatArray
+    button: BoolArray
+    pushes: BoolArray
+
+    @classmethod
+    def of(cls, rewards: str, observations: str, actions: str, *, coding: str) -> Trace:
+        """A trace from the strings of `compute.trial`."""
+        button = push = "1" if coding == "code" else "0"
+        return cls(
+            np.array(["-0+".index(reward) - 1.0 for reward in rewards]),
+            np.array([observation == button for observation in observations[:-1]], dtype=bool),
+            np.array([action == push for action in actions], dtype=bool),
+        )
+
+    @property
+    def answers(self) -> BoolArray:
+        """Whether it pushed the button or, where there was none, would have, [steps - 1]."""
+        return np.where(self.button, self.pushes, self.rewards[1:] < 0)
+
+    @property
+    def per_turn(self) -> float:
+        """Reward per turn over the whole run, counted as published: the first percept too."""
+        return float(self.rewards.mean())
+
+    @property
+    def late(self) -> float:
+        """Reward per turn in the last rooms."""
+        return float(self.rewards[1:][-LATE:].mean())
+
+    @property
+    def tried(self) -> int:
+        """How many buttons it pushed before anything was learnt."""
+        return int((self.button & self.pushes)[:EARLY].sum())
+
+    @property
+    def ends(self) -> str:
+        """What it would do with buttons in the last rooms: "never", "sometimes", "always" push."""
+        share = float(self.answers[-LATE:].mean())
+        if share <= _SLIP:
+            return NEVER
+        return ALWAYS if share >= 1 - _SLIP else MIXED
+
+    def late_pushes(self, *, button: bool) -> float:
+        """Share of the last rooms with, or without, a button in which it did as if to push."""
+        rooms = self.button[-LATE:] == button
+        return float(self.pushes[-LATE:][rooms].mean()) if rooms.any() else float("nan")
+
+    def recent(self, window: int) -> FloatArray:
+        """Reward per turn over the `window` latest rooms, from the first full window on."""
+        total = np.cumsum(np.concatenate([[0.0], self.rewards[1:]]))
+        return np.asarray((total[window:] - total[:-window]) / window)
+
+
+def mean_interval(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean over runs [runs, ...] and the ends of its 95% bootstrap interval."""
+    n = len(values)
+    flat = values.reshape(n, -1)
+    means = resample_weights(n, 2000, np.random.default_rng(0)) @ flat
+    ends = [percentile_interval(column, 0.0, n, 0.95) for column in means.T]
+    low, high = np.array(ends).T.reshape(2, *values.shape[1:])
+    return values.mean(axis=0), low, high

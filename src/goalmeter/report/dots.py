@@ -1,0 +1,115 @@
+"""Dot charts: one line a name, estimates with their intervals beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from goalmeter.report.figures import BLUE, MUTED, RULE, canvas, to_svg
+from goalmeter.report.heat_map import short
+
+_LINE = 0.3  # inches
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dots:
+    """One estimate a line, with an interval; NaN where there is none.
+
+    Attributes:
+        label: in the legend.
+        values: [lines].
+        intervals: (low, high), [lines].
+        hollow: numbers of others beside ours.
+    """
+
+    label: str
+    values: Sequence[float]
+    intervals: Sequence[tuple[float, float]]
+    colour: str = BLUE
+    marker: str = "o"
+    hollow: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DotPanel:
+    """A panel of a dot chart.
+
+    Attributes:
+        x_label: what is shown, with its unit.
+        series: on the same line if `joined`, by a stroke from the first to the last; else below
+            each other.
+        title: above it.
+        joined: see `series`.
+    """
+
+    x_label: str
+    series: tuple[Dots, ...]
+    title: str = ""
+    joined: bool = False
+
+
+def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> str:
+    """Panels beside each other that share their lines, as SVG; 0 is marked in each.
+
+    Args:
+        name: unique on the page.
+        lines: a name for each line, from the top.
+        panels: from the left.
+    """
+    most = max(1 if panel.joined else len(panel.series) for panel in panels)
+    width = 1.6 + 4.3 * len(panels)
+    height = 1.35 + (_LINE + 0.08 * (most - 1)) * len(lines)
+    with canvas(width, height) as figure:
+        grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        for axes, panel in zip(grid, panels, strict=True):
+            _draw(axes, panel, len(lines))
+        grid[0].set_yticks(range(len(lines)), [short(line) for line in lines], fontsize=8.5)
+        for tick in grid[0].get_yticklabels():
+            tick.set_parse_math(False)
+        grid[0].set_ylim(len(lines) - 0.4, -0.6)
+        entries: dict[str, Any] = {}
+        for axes in grid:
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                entries.setdefault(label, handle)
+        figure.legend(
+            entries.values(), entries.keys(), loc="outside lower center", ncols=min(len(entries), 4)
+        )
+        return to_svg(figure, name)
+
+
+def _draw(axes: Any, panel: DotPanel, n: int) -> None:
+    axes.axvline(0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
+    axes.hlines(np.arange(n), 0, 1, transform=axes.get_yaxis_transform(), color=RULE, linewidth=0.5)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    count = len(panel.series)
+    if panel.joined:
+        for line in range(n):
+            ends = [one.values[line] for one in panel.series]
+            axes.plot(ends, [line] * count, color=RULE, linewidth=4, solid_capstyle="round")
+    for number, one in enumerate(panel.series):
+        values = np.asarray(one.values, dtype=np.float64)
+        low, high = np.asarray(one.intervals, dtype=np.float64).T
+        shift = 0.0 if panel.joined else 0.26 * (number - (count - 1) / 2)
+        axes.errorbar(
+            values,
+            np.arange(n) + shift,
+            xerr=np.array([values - low, high - values]).clip(min=0),
+            label=one.label,
+            color=one.colour,
+            marker=one.marker,
+            markersize=5.5,
+            linestyle="none",
+            markerfacecolor="white" if one.hollow else one.colour,
+            markeredgewidth=1.3,
+            elinewidth=1.2,
+            capsize=2.5,
+            zorder=3,
+        )
+    axes.set_xlabel(panel.x_label)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{round(value, 9):g}".replace("-", "−"))
+    if panel.title:
+        axes.set_title(panel.title, fontweight="bold", fontsize=9)

@@ -1,0 +1,172 @@
+"""Heat maps: rows by columns of signed numbers, in panels that share their names and colours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.report.figures import INK, MUTED, RULE, canvas, to_svg
+from goalmeter.report.grids import PALETTES
+from goalmeter.report.terminal import printable
+
+_WIDTH, _CELL, _HEIGHT = 10.2, 0.36, 0.245  # inches: of the page, and of a cell at most
+_LONGEST = 30  # characters of a name that are shown
+_GAP = 0.35  # between the cells and the column of means, in cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One panel.
+
+    Attributes:
+        title: above it.
+        values: [rows, columns]; NaN where there is no number.
+        hatched: (row, column) of cells to hatch.
+    """
+
+    title: str
+    values: ArrayLike
+    hatched: frozenset[tuple[int, int]] = frozenset()
+
+
+def heat_map(
+    name: str,
+    panels: Sequence[Panel],
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    label: str,
+    limit: float,
+) -> str:
+    """Panels of one colour scale below each other as SVG, each cell with its number.
+
+    The scale is pale at 0 and runs both ways to `limit`; a last column has the mean of each row.
+
+    Args:
+        name: unique on the page.
+        panels: from the top.
+        rows: a name for each row.
+        columns: a name for each column, shown once, above the first panel.
+        label: of the colour scale, with its unit.
+        limit: the end of the scale; what lies beyond has the colour of the end.
+
+    Raises:
+        InvalidParameterError: a panel of another shape.
+    """
+    arrays = [np.asarray(panel.values, dtype=np.float64) for panel in panels]
+    for panel, array in zip(panels, arrays, strict=True):
+        if array.shape != (len(rows), len(columns)):
+            raise InvalidParameterError(
+                f"panel {panel.title!r} has shape {array.shape}, expected "
+                f"({len(rows)}, {len(columns)}): a value for each row and column"
+            )
+    names = max(map(len, map(short, rows)), default=0) * 0.075
+    width = min(_WIDTH, max(5.0, names + 1.0 + _CELL * (len(columns) + 2)))
+    height = 2.3 + len(panels) * (0.3 + _HEIGHT * len(rows))
+    with canvas(width, height) as figure:
+        grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+        for axes, panel, array in zip(grid, panels, arrays, strict=True):
+            mesh = _cells(axes, array, limit, panel.hatched)
+            # In the column of the rows' names: the first panel has the columns' names above it.
+            axes.annotate(
+                panel.title,
+                (0, 1),
+                xycoords="axes fraction",
+                xytext=(-4, 4),
+                textcoords="offset points",
+                ha="right",
+                size=8,
+                weight="bold",
+                parse_math=False,
+            )
+            _ticks(axes, rows, columns, named=axes is grid[0])
+        bar = figure.colorbar(
+            mesh, ax=list(grid), orientation="horizontal", aspect=45, shrink=0.5, pad=0.02
+        )
+        bar.set_label(label)
+        bar.outline.set_linewidth(0.5)
+        bar.ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "−"))
+        # Narrower, and nobody could read it: a small window scrolls instead.
+        return to_svg(figure, name).replace('style="', f'style="min-width: {60 * width:.0f}px; ', 1)
+
+
+def short(name: str) -> str:
+    """A name with no control characters, its middle left out where it is long."""
+    name = printable(name).replace("\n", " ")
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[: _LONGEST // 2 - 1]}…{name[-_LONGEST // 2 :]}"
+
+
+def _cells(axes: Any, array: FloatArray, limit: float, hatched: frozenset[tuple[int, int]]) -> Any:
+    """Draw the cells and the column of means; returns what the colour bar is of."""
+    from matplotlib.patches import Rectangle
+
+    n_rows, n_columns = array.shape
+    style = {"cmap": PALETTES["signed"], "vmin": -limit, "vmax": limit}
+    edges = {"edgecolor": "white", "linewidth": 0.6}
+    heights = np.arange(n_rows + 1)
+    mesh = axes.pcolormesh(np.arange(n_columns + 1), heights, array, **style, **edges)
+    means = _row_means(array)
+    at = n_columns + _GAP
+    axes.pcolormesh([at, at + 1.3], heights, means[:, None], **style, **edges)
+    placed = [(column + 0.5, array[:, column]) for column in range(n_columns)]
+    for x, values in [*placed, (at + 0.65, means)]:
+        for row, value in enumerate(values):
+            if np.isnan(value):
+                continue
+            red, green, blue, _ = mesh.to_rgba(value)
+            dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45
+            colour = "white" if dark else INK
+            text = _number(value)
+            number = axes.text(x, row + 0.53, text, size=6, color=colour, ha="center", va="center")
+            number.set_in_layout(False)  # it lies inside its cell; measuring it takes long
+    for row, column in sorted(hatched):
+        axes.add_patch(
+            Rectangle((column, row), 1, 1, fill=False, hatch="///", edgecolor=MUTED, linewidth=0)
+        )
+    axes.set_xlim(0, at + 1.3)
+    axes.set_ylim(n_rows, 0)
+    return mesh
+
+
+def _ticks(axes: Any, rows: Sequence[str], columns: Sequence[str], *, named: bool) -> None:
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    axes.set_yticks(np.arange(len(rows)) + 0.5, [short(name) for name in rows], fontsize=8)
+    places = [*(np.arange(len(columns)) + 0.5), len(columns) + _GAP + 0.65]
+    if named:
+        axes.xaxis.tick_top()
+        style: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
+        labels = [*map(short, columns), "mean of the row"]
+        axes.set_xticks(places, labels, fontsize=8, **style)
+        axes.tick_params(axis="x", length=2, color=RULE)
+    else:
+        axes.set_xticks([])
+    for tick in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        tick.set_parse_math(False)
+
+
+def _row_means(array: FloatArray) -> FloatArray:
+    """The mean of the numbers that each row has; NaN for none."""
+    there = ~np.isnan(array)
+    count = there.sum(axis=1)
+    sums = np.where(there, array, 0.0).sum(axis=1)
+    means = np.full(len(sums), np.nan)
+    np.divide(sums, count, out=means, where=count > 0)
+    return means
+
+
+def _number(value: float) -> str:
+    """Two decimals without what can be left out: .97, −.5, 0, 1."""
+    text = f"{value:.2f}"
+    if float(text) == 0:
+        return "0"
+    if float(text) == round(float(text)):
+        text = f"{value:.0f}"
+    return text.replace("0.", ".", 1).replace("-", "−")

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+from goalmeter.report.curves import STROKES, Curve, curve_chart
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def draw(**changes: object) -> str:
+    curves = [
+        Curve(label="ours", x=[1, 2, 3], y=[-1, 0.5, 1], low=[-1, 0, 1], high=[0, 1, 1]),
+        Curve(label="", x=[1, 2, 3], y=[0, 0, 0], thin=True),
+    ]
+    given = {"x_label": "turn", "y_label": "reward", "levels": [(0.5, "most")]} | changes
+    return curve_chart("c", curves, **given)  # type: ignore[arg-type]
+
+
+def texts(svg: str) -> list[str]:
+    return ["".join(t.itertext()).strip() for t in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+def test_axes_curves_and_levels_are_named_and_nothing_else() -> None:
+    said = texts(draw())
+    assert {"turn", "reward", "ours", "most"} <= set(said)
+    assert not any("nolegend" in one or one == "" for one in said)
+
+
+def test_what_is_below_zero_is_inside_the_picture() -> None:
+    """The ticks go down to the lowest value, with a true minus."""
+    assert "−1.00" in texts(draw(size=(4.6, 6.0)))
+
+
+def test_a_band_is_drawn_where_both_its_edges_are_given() -> None:
+    def bands(**edges: list[float]) -> int:
+        curve = Curve(label="ours", x=[1, 2], y=[0, 1], **edges)  # type: ignore[arg-type]
+        return curve_chart("c", [curve], x_label="x", y_label="y").count("PolyCollection")
+
+    assert bands(low=[0, 1], high=[1, 2]) == 1
+    assert bands() == bands(low=[0, 1]) == 0
+
+
+def test_levels_can_be_left_out_and_the_bytes_are_the_same_each_time() -> None:
+    assert "most" not in texts(draw(levels=()))
+    assert draw() == draw()
+
+
+def test_strokes_are_told_apart_without_colour() -> None:
+    assert len({stroke for _, stroke in STROKES}) == len(STROKES) == len(dict(STROKES))
