@@ -189,7 +189,7 @@ def reflect(
             "repeat for more. Default: the paper's battery.",
         ),
     ] = None,
-    steps: Annotated[int, typer.Option(min=1, help="Percepts of each trial.")] = 500,
+    steps: Annotated[int, typer.Option(min=1, help="Length of each trial, in percepts.")] = 500,
     seeds: Annotated[int, typer.Option(min=1, help="How many times each is played.")] = 10,
     out: Annotated[
         Path | None,
@@ -205,6 +205,9 @@ def reflect(
     opposite_reading: Annotated[
         str, typer.Option(metavar="literal|unnegated", help="What an opposite is.")
     ] = "literal",
+    step_counting: Annotated[
+        str, typer.Option(metavar="percepts|actions", help="What a step is.")
+    ] = "percepts",
     against: Annotated[
         str | None,
         typer.Option(metavar="AGENT", help="Compare with this agent on the same trials."),
@@ -234,6 +237,7 @@ def reflect(
             workers=workers,
             timeout=timeout,
             opposite_reading=opposite_reading,
+            step_counting=step_counting,
             against=against,
             progress=tell,
         )

@@ -116,9 +116,10 @@ def test_the_q_learner_assumes_a_learning_rate() -> None:
     """0.1 * 2 + 0.1 * (-1 - 0.2) = 0.08 > 0 keeps action 0; with rate 1 the last reward counts."""
     history = history_of([0, 2, 0, -1, 0], [0, 1, 0, 1], [0, 1, 0, 1, 0])
     sure = QLearner(exploitation=1, discount=0)
-    assert sure.options == {"learning_rate"}
+    assert sure.options == {"learning_rate", "learning_rate_scale"}
     assert tell(sure.begin(2, 2), history).act() == 0
     assert tell(sure.begin(2, 2, learning_rate=1), history).act() == 1
+    assert tell(sure.begin(2, 2, learning_rate_scale=10), history).act() == 1
 
 
 @pytest.mark.parametrize("exploration", [0.15, 0.0, 1.0])
@@ -176,6 +177,10 @@ def test_the_q_learner_with_other_parameters(
     rate = parameters.pop("learning_rate")
     asked = as_function(QLearner(1, **parameters), learning_rate=rate)
     assert asked(history, n_actions, 3) == expected
+    half = QLearner(1, learning_rate=2 * rate, **parameters)
+    assert as_function(half, learning_rate_scale=0.5)(history, n_actions, 3) == expected
+    both = as_function(QLearner(1, **parameters), learning_rate=2 * rate, learning_rate_scale=0.5)
+    assert both(history, n_actions, 3) == expected
 
 
 @given(history=histories(3, 2), exploration=st.floats(0, 1), true_average=st.booleans())
@@ -318,7 +323,8 @@ def test_settings_that_an_agent_does_not_know_are_refused() -> None:
             one.begin(2, 1, learning_rate=1)
     with pytest.raises(
         InvalidParameterError,
-        match=r"QLearner\(.*\) cannot assume temper='bad': it knows learning_rate; ask",
+        match=r"QLearner\(.*\) cannot assume temper='bad': it knows learning_rate, "
+        r"learning_rate_scale; ask",
     ):
         QLearner().begin(2, 1, temper="bad", learning_rate=1)
 

@@ -159,6 +159,55 @@ def test_a_learning_rate_is_assumed_by_those_who_can() -> None:
         assert [reward for reward, _ in x] == [0, -1, -1, -1, -1]
 
 
+# --- Copies that do what is not legal ---
+
+
+class Unruly:
+    """Plays 0, and 2 once it was paid 1 right after its first action; so its copies may play 2."""
+
+    options: frozenset[str] = frozenset()
+
+    def __init__(self, turn: int = 0, is_unruly: bool = False) -> None:
+        self.turn = turn
+        self.is_unruly = is_unruly
+
+    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Unruly:
+        return Unruly()
+
+    def perceive(self, reward: float, observation: int) -> None:
+        self.turn += 1
+        self.is_unruly = self.is_unruly or (self.turn == 2 and reward == 1)
+
+    def act(self) -> int:
+        return 2 if self.is_unruly else 0
+
+    def take(self, action: int) -> None:
+        pass
+
+    def fork(self) -> Unruly:
+        return Unruly(self.turn, self.is_unruly)
+
+
+@pytest.mark.parametrize("name", ["CryingBaby", "CryingBaby2", "AdversarialSequencePredictor"])
+def test_an_illegal_action_of_a_copy_is_shown_to_no_agent(name: str) -> None:
+    # The babies are fed and the parents hear a laugh, so at their second percept they play 2. The
+    # evader sees the opposite of the agent's rewards: in the opposite, where those are -1, it does.
+    run = ENVIRONMENTS[name].start(Unruly(), Random(0), opposite=name.startswith("Adversarial"))
+    run.begin()
+    assert run.react(0)[1] == 0
+    with pytest.raises(
+        InvalidParameterError,
+        match=f"a copy of the agent in {name} did 2, which the agent was to see; expected 0 to 1",
+    ):
+        run.react(0)
+
+
+def test_elsewhere_an_illegal_action_of_a_copy_is_just_another_action() -> None:
+    run = ENVIRONMENTS["IgnoreActions"].start(Unruly(), Random(0))
+    run.begin()
+    assert [run.react(0)[0] for _ in range(3)] == [1, -1, -1]
+
+
 # --- Runtime --------------------------------------------------------------------------------------
 
 

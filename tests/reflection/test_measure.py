@@ -345,3 +345,22 @@ def test_what_is_refused(tmp_path: Path) -> None:
         load(other_run)
     with pytest.raises(InvalidParameterError, match="measured on different trials"):
         compare(measure("constant", 10, 1), measure("constant", 11, 1))
+
+
+def test_readings_are_kept_said_and_not_mixed(tmp_path: Path) -> None:
+    given = {"opposite_reading": "unnegated", "step_counting": "actions"}
+    plain = measure("naive", 20, 2)
+    other = measure("naive", 20, 2, out=tmp_path / "run", **given)
+    assert plain.readings == {} and other.readings == given
+    assert other.to_json()["readings"] == given
+    said = "not as published: opposite_reading unnegated, step_counting actions"
+    assert said in str(other) and "not as published" not in str(plain)
+    assert load(tmp_path / "run").readings == given
+    assert load(tmp_path / "run").by_seed.tolist() == other.by_seed.tolist()
+    with pytest.raises(InvalidParameterError, match="steps and readings for a paired comparison"):
+        compare(plain, other)
+    said = 'opposite_reading is "unnegated" there, and "literal" here; step_counting is "actions"'
+    with pytest.raises(InvalidParameterError, match=said):
+        measure("naive", 20, 2, out=tmp_path / "run")
+    with pytest.raises(InvalidParameterError, match="step_counting is 'x', expected 'percepts'"):
+        measure("naive", 20, 2, step_counting="x")

@@ -16,7 +16,7 @@ from reflection.histories import answers, histories, many, prefixes, some, tell
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.reflection.adapters import FunctionAgent, as_function
-from goalmeter.reflection.agents import NaiveLearner, QLearner, RealityCheck
+from goalmeter.reflection.agents import ConstantAgent, NaiveLearner, QLearner, RealityCheck
 from goalmeter.reflection.protocol import Agent, History, Mind, Percept
 
 COUNTS = (3, 2)  # actions and observations
@@ -238,6 +238,66 @@ def test_a_frozen_mind_keeps_nothing_of_its_inner_mind() -> None:
     assert full > 100_000
     assert frozen < 5_000
     assert later < 5_000
+
+
+# --- Settled minds ---
+
+
+@pytest.mark.parametrize("inner", [NaiveLearner(2), RealityCheck(NaiveLearner(2))])
+def test_a_mind_is_settled_once_it_is_frozen(inner: Agent) -> None:
+    mind = RealityCheck(inner).begin(2, 1)
+    first = tell(inner.begin(2, 1), History((Percept(0, 0),), ())).act()
+    for _ in range(3):
+        mind.perceive(-1, 0)
+        assert not mind.settled and not mind.fork().settled
+        mind.take(mind.act())
+    mind.perceive(0, 0)
+    mind.take(1 - mind.act())
+    # Also before the next percept, where a replay leaves it.
+    assert mind.settled and mind.fork().settled
+    assert mind.act() == mind.fork().act() == first
+
+
+def test_whoever_never_changes_is_its_own_reality_check() -> None:
+    mind = RealityCheck(RealityCheck(ConstantAgent(1))).begin(2, 1)
+    assert mind.settled and mind.act() == 1
+    assert type(mind) is type(ConstantAgent(1).begin(2, 1))
+
+
+def test_an_inner_mind_that_settles_on_the_way_does_not_settle_its_check() -> None:
+    """It plays 1, and from an action 0 on 0; its check freezes at 1 where it is not obeyed."""
+    mind = RealityCheck(Fickle()).begin(2, 1)
+    mind.perceive(0, 0)
+    mind.take(1)
+    mind.perceive(5, 0)
+    assert (mind.act(), mind.settled) == (0, False)
+    mind.take(1)
+    mind.perceive(0, 0)
+    assert (mind.act(), mind.settled) == (1, True)
+
+
+class Fickle:
+    """Plays 1, and 0 for good after a reward of 5."""
+
+    options: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self.settled = False
+
+    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Fickle:
+        return Fickle()
+
+    def perceive(self, reward: float, observation: int) -> None:
+        self.settled = self.settled or reward == 5
+
+    def act(self) -> int:
+        return 0 if self.settled else 1
+
+    def take(self, action: int) -> None:
+        pass
+
+    def fork(self) -> Fickle:
+        raise NotImplementedError
 
 
 # --- Settings -------------------------------------------------------------------------------------

@@ -189,3 +189,23 @@ def test_an_agent_that_cannot_be_made_for_a_seed_is_an_outcome(
 def test_a_trial_has_a_step() -> None:
     with pytest.raises(InvalidParameterError, match="steps is 0, expected at least 1"):
         run_trial(ConstantAgent(), IGNORE_REWARDS, steps=0, seed=0)
+
+
+def test_steps_counted_in_actions() -> None:
+    """The authors' later library counts n actions and the rewards that they bring, not the first
+    percept's. CryingBaby's first percept has the reward 1, and so has each one after it where the
+    baby is an agent that always does 0: it laughs, whatever happens."""
+    baby, _ = find("CryingBaby")
+    fed = ConstantAgent()
+    by_percepts = run_trial(fed, baby, steps=5, seed=0)
+    by_actions = run_trial(fed, baby, steps=5, seed=0, step_counting="actions")
+    assert (by_percepts.total_reward, by_percepts.played) == (1 + 4, 5)
+    assert (by_actions.total_reward, by_actions.played) == (5, 6)
+    ceiling, _ = find("IgnoreRewards")
+    for n in (1, 2, 7):
+        counted = run_trial(fed, ceiling, steps=n, seed=0, step_counting="actions")
+        assert counted.total_reward == n
+        assert run_trial(fed, ceiling, steps=n, seed=0).total_reward == n - 1
+    with pytest.raises(InvalidParameterError) as caught:
+        run_trial(fed, baby, steps=5, seed=0, step_counting="turns")
+    assert str(caught.value) == "step_counting is 'turns', expected 'percepts' or 'actions'"

@@ -35,6 +35,7 @@ def reflect(
     workers: int | None = None,
     timeout: float | None = None,
     opposite_reading: str = "literal",
+    step_counting: str = "percepts",
     against: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Outcome:
@@ -50,6 +51,7 @@ def reflect(
         workers: processes; default one a core where that is faster.
         timeout: seconds for a trial, 0 for as long as it takes; default 60 for users' code.
         opposite_reading: "literal" or "unnegated".
+        step_counting: "percepts" or "actions".
         against: name of an agent to compare with, on the same trials.
         progress: told how many trials are finished.
 
@@ -80,6 +82,7 @@ def reflect(
             over,
             environments=played,
             opposite_reading=opposite_reading,
+            step_counting=step_counting,
             workers=workers if workers is not None else (1 if light else cores()),
             timeout=None if limit == 0 else limit,
             out=folder,

@@ -77,6 +77,9 @@ def summary_table(
         "Standard error and interval are over seeds. The paper's “StdErr” divides the standard "
         "deviation by their number instead of its root; it is for comparison only."
     ]
+    if result.readings:
+        listed = ", ".join(f"{name} {value}" for name, value in result.readings.items())
+        notes.append(f"Not as published: {listed}.")
     if baselines and len(first := next(iter(baselines.values())).seeds) < len(result.seeds):
         notes.append(f"The baselines were played with {len(first)} of the seeds.")
     for one in (result, other):

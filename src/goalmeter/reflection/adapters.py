@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from inspect import Parameter, signature
+from operator import index
+from typing import Any, SupportsIndex
 
+from goalmeter._errors import InvalidParameterError
+from goalmeter.reflection.agents._options import refuse_unknown
 from goalmeter.reflection.protocol import Agent, History, Mind, Percept
 
 # A user's agent: (history, n_actions, n_observations) -> action.
@@ -16,15 +22,29 @@ class FunctionAgent:
 
     Every question hands the function the whole history, so a run of n steps costs at least
     O(n^2); an agent that learns step by step is faster as a mind of its own.
+
+    Keyword-only parameters of the function are settings that environments may ask it to assume:
+    with `def agent(history, n_actions, n_observations, *, learning_rate=0.1)` it can be asked what
+    it would do if it learnt at another rate.
+
+    Args:
+        function: of (history, n_actions, n_observations), gives an integer: an `int`, or anything
+            that Python can index a list with, such as NumPy's integers.
     """
 
-    def __init__(self, function: HistoryFunction) -> None:
+    def __init__(self, function: Callable[..., SupportsIndex]) -> None:
         self.function = function
-        self.options: frozenset[str] = frozenset()
+        self.options: frozenset[str] = _keywords(function)
+
+    def __repr__(self) -> str:
+        return f"FunctionAgent({_name(self.function)})"
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         """A mind that remembers the history for the function."""
-        return _FunctionMind(self.function, n_actions, n_observations, [], [])
+        if options:
+            refuse_unknown(self, options, self.options)
+        function = partial(self.function, **options) if options else self.function
+        return _FunctionMind(function, n_actions, n_observations, [], [])
 
 
 class _FunctionMind:
@@ -32,7 +52,7 @@ class _FunctionMind:
 
     def __init__(
         self,
-        function: HistoryFunction,
+        function: Callable[..., SupportsIndex],
         n_actions: int,
         n_observations: int,
         percepts: list[Percept],
@@ -50,22 +70,52 @@ class _FunctionMind:
         self._known = None
 
     def act(self) -> int:
-        if self._known is None:
+        known = self._known
+        if known is None:
             history = History(tuple(self._percepts), tuple(self._actions))
-            self._known = self._function(history, self._n_actions, self._n_observations)
-        return self._known
+            answer = self._function(history, self._n_actions, self._n_observations)
+            # Only that it is an integer: whether it is legal is said by whoever asked.
+            try:
+                self._known = known = index(answer)
+            except TypeError:
+                raise self._no_action(answer) from None
+        return known
 
     def take(self, action: int) -> None:
         self._actions.append(action)
 
     def fork(self) -> _FunctionMind:
-        return _FunctionMind(
+        other = _FunctionMind(
             self._function,
             self._n_actions,
             self._n_observations,
             self._percepts.copy(),
             self._actions.copy(),
         )
+        other._known = self._known
+        return other
+
+    def _no_action(self, answer: object) -> InvalidParameterError:
+        n = len(self._percepts)
+        return InvalidParameterError(
+            f"{_name(self._function)} returned {reprlib.repr(answer)} "
+            f"({type(answer).__name__}) at a history of {n} percept{'s' * (n > 1)}, "
+            f"expected an integer in 0 .. {self._n_actions - 1}"
+        )
+
+
+def _keywords(function: Callable[..., Any]) -> frozenset[str]:
+    """The keyword-only parameters; of builtins that have no signature, none."""
+    try:
+        parameters = signature(function).parameters.values()
+    except ValueError:
+        return frozenset()
+    return frozenset(p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    function = function.func if isinstance(function, partial) else function
+    return getattr(function, "__name__", None) or reprlib.repr(function)
 
 
 def as_function(agent: Agent, **options: Any) -> HistoryFunction:

@@ -8,6 +8,7 @@ from typing import Any
 
 from goalmeter.reflection.environments.opposite import READINGS
 from goalmeter.reflection.environments.registry import BATTERY, opposite
+from goalmeter.reflection.trial import COUNTINGS
 
 
 def command(what: dict[str, Any], folder: str | Path) -> str:
@@ -23,7 +24,12 @@ def command(what: dict[str, Any], folder: str | Path) -> str:
     goalmeter reflect 'rc(naive)' --environment IgnoreRewards --steps 9 --seeds 2 --seed 3 --out run
     """
     agent, seeds, names = what["agent"], what["seeds"], what["environments"]
-    first, reading = seeds[0], what.get("opposite_reading", READINGS[0])
+    first = seeds[0]
+    readings = {
+        option: what[option]
+        for option in ("opposite_reading", "step_counting")
+        if what.get(option, READINGS[0]) not in (READINGS[0], COUNTINGS[0])
+    }
     given = [name for name in names if not (name[:9] == "opposite(" and name[9:-1] in names)]
     if names == [way for e in BATTERY for way in (e.name, opposite(e.name))]:
         given = []
@@ -31,7 +37,7 @@ def command(what: dict[str, Any], folder: str | Path) -> str:
         return (
             f"goalmeter.reflection.measure({agent!r}, {what['steps']}, {seeds}, out={str(folder)!r}"
             + (f", environments={given}" if given else "")
-            + (f", opposite_reading={reading!r}" if reading != READINGS[0] else "")
+            + "".join(f", {option}={value!r}" for option, value in readings.items())
             + ")"
         )
     words = ["goalmeter", "reflect", agent]
@@ -39,5 +45,6 @@ def command(what: dict[str, Any], folder: str | Path) -> str:
         words += ["--environment", name]
     words += ["--steps", what["steps"], "--seeds", len(seeds)]
     words += ["--seed", first] if first else []
-    words += ["--opposite-reading", reading] if reading != READINGS[0] else []
+    for option, value in readings.items():
+        words += [f"--{option.replace('_', '-')}", value]
     return shlex.join(map(str, [*words, "--out", folder]))

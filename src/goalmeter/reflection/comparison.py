@@ -79,10 +79,10 @@ def compare(first: Reflection, second: Reflection) -> Comparison:
         [(t.environment, t.opposite, t.seed, t.steps) for t in result.trials]
         for result in (first, second)
     )
-    if plan != other:
+    if plan != other or first.readings != second.readings:
         raise InvalidParameterError(
             f"{first.agent} and {second.agent} were measured on different trials, expected the "
-            f"same environments, seeds and steps for a paired comparison"
+            f"same environments, seeds, steps and readings for a paired comparison"
         )
     difference = second.by_seed - first.by_seed
     n = len(difference)

@@ -11,7 +11,7 @@ from goalmeter.reflection.comparison import Comparison as Comparison
 from goalmeter.reflection.comparison import compare as compare
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import BATTERY
-from goalmeter.reflection.plan import KIND, key, plan_of
+from goalmeter.reflection.plan import DEFAULTS, KIND, OPTIONS, key, plan_of
 from goalmeter.reflection.playing import Progress, play_all
 from goalmeter.reflection.protocol import Agent
 from goalmeter.reflection.result import Reflection as Reflection
@@ -28,6 +28,7 @@ def measure(
     environments: Iterable[Environment | str] = BATTERY,
     confidence: float = 0.95,
     opposite_reading: str = "literal",
+    step_counting: str = "percepts",
     workers: int = 1,
     timeout: float | None = None,
     out: str | Path | None = None,
@@ -42,12 +43,14 @@ def measure(
         agent: an agent, or its name as on the command line: "rc(naive)", "my_agent.py:agent". One
             given by name is made anew, and seeded, for each trial; one given as an object is as it
             is, and only the environments differ.
-        steps: percepts of each trial, the first included.
+        steps: percepts of each trial, the first included; or see `step_counting`.
         seeds: how many repetitions, or the seed of each.
         environments: what to play, each with its opposite; default the paper's battery. A name may
             be "opposite(IgnoreRewards)", for that alone, or "my_world.py:MyWorld".
         confidence: nominal coverage of the interval.
         opposite_reading: "literal" or "unnegated"; see `Environment.start`.
+        step_counting: "percepts", or "actions" to count actions and the rewards that they bring;
+            see `run_trial`.
         workers: processes that play at once. With one, scripted agents are played in this process.
         timeout: seconds that a trial may take before it is ended, which is then its outcome.
         out: folder that keeps every finished trial. If it holds some of this measurement, also with
@@ -64,9 +67,16 @@ def measure(
         >>> measure("constant", steps=50, seeds=2).measure
         0.0
     """
-    plan = plan_of(agent, steps, seeds, environments, opposite_reading)
+    plan = plan_of(agent, steps, seeds, environments, opposite_reading, step_counting)
     trials = play_all(plan, workers=workers, timeout=timeout, out=out, progress=progress)
-    return reflection_of(plan.agent_name, steps, trials, runs=len(plan.runs), confidence=confidence)
+    return reflection_of(
+        plan.agent_name,
+        steps,
+        trials,
+        runs=len(plan.runs),
+        confidence=confidence,
+        readings=plan.readings,
+    )
 
 
 def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
@@ -97,4 +107,11 @@ def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
             f"{command(what, folder)}"
         )
     trials = [Trial.from_json(run.values[k]) for k in keys]
-    return reflection_of(agent, steps, trials, runs=runs, confidence=confidence)
+    return reflection_of(
+        agent,
+        steps,
+        trials,
+        runs=runs,
+        confidence=confidence,
+        readings={k: what[k] for k in OPTIONS if k in what and what[k] not in DEFAULTS},
+    )

@@ -13,7 +13,7 @@ from goalmeter.reflection.agents.registry import agent as named_agent
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import find
 from goalmeter.reflection.protocol import Agent
-from goalmeter.reflection.trial import FAILED, Trial, run_trial
+from goalmeter.reflection.trial import COUNTINGS, FAILED, Trial, run_trial
 from goalmeter.reflection.user_code import split_name
 from goalmeter.runs.jobs import said
 
@@ -21,7 +21,13 @@ T = TypeVar("T")
 
 
 def play(
-    agent: str, environment: str, opposite: bool, steps: int, seed: int, opposite_reading: str
+    agent: str,
+    environment: str,
+    opposite: bool,
+    steps: int,
+    seed: int,
+    opposite_reading: str,
+    step_counting: str = COUNTINGS[0],
 ) -> dict[str, Any]:
     """Play the trial of these names; `Trial.to_json` of what came of it.
 
@@ -48,6 +54,7 @@ def play(
         steps=steps,
         seed=seed,
         opposite_reading=opposite_reading,
+        step_counting=step_counting,
     )
     return trial.to_json()
 

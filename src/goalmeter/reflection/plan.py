@@ -18,9 +18,13 @@ from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import ENVIRONMENTS, find, opposite
 from goalmeter.reflection.named_trial import is_user_code
 from goalmeter.reflection.protocol import Agent
+from goalmeter.reflection.trial import COUNTINGS, check_counting
 from goalmeter.reflection.user_code import split_name
 
 KIND = "reflection"
+# Ways to read the rules, and what is published.
+OPTIONS = ("opposite_reading", "step_counting")
+DEFAULTS = (READINGS[0], COUNTINGS[0])
 # Agents that bring torch. They are played in processes of one thread: with more, the last bits of
 # their sums, and so their choices, may differ.
 HEAVY = frozenset({"a2c", "dqn", "ppo", "ppo-as-published", "recurrent-dqn"})
@@ -50,6 +54,7 @@ class Plan:
         steps: percepts of each trial.
         seeds: all different.
         opposite_reading: see `Environment.start`.
+        step_counting: see `run_trial`.
 
     Raises:
         InvalidParameterError: no runs, no seeds, one of them twice, fewer than 1 step, or no such
@@ -61,6 +66,7 @@ class Plan:
     steps: int
     seeds: tuple[int, ...]
     opposite_reading: str = READINGS[0]
+    step_counting: str = COUNTINGS[0]
 
     def __post_init__(self) -> None:
         if not self.seeds or not self.runs:
@@ -79,6 +85,7 @@ class Plan:
                 f"opposite_reading is {self.opposite_reading!r}, expected"
                 f" {' or '.join(map(repr, READINGS))}"
             )
+        check_counting(self.step_counting)
 
     @property
     def agent_name(self) -> str:
@@ -93,6 +100,12 @@ class Plan:
             for seed in self.seeds
             for environment, is_opposite in self.runs
         ]
+
+    @property
+    def readings(self) -> dict[str, str]:
+        """What is not read as published: the name of the option, and its value."""
+        given = {name: getattr(self, name) for name in OPTIONS}
+        return {name: value for name, value in given.items() if value not in DEFAULTS}
 
     def object_in_it(self) -> str:
         """What of it has no name by which another process could find it, in words; "" if all has.
@@ -117,16 +130,20 @@ class Plan:
 
     def what(self) -> dict[str, Any]:
         """What tells this measurement from others, as JSON values; of names only."""
-        return {
-            "kind": KIND,
-            "agent": self.agent_name,
-            "steps": self.steps,
-            "seeds": list(self.seeds),
-            "environments": [
-                spelled(environment, is_opposite) for environment, is_opposite in self.runs
-            ],
-            "opposite_reading": self.opposite_reading,
-        } | {f"content of {path} (sha256)": _digest(path) for path in self._files()}
+        return (
+            {
+                "kind": KIND,
+                "agent": self.agent_name,
+                "steps": self.steps,
+                "seeds": list(self.seeds),
+                "environments": [
+                    spelled(environment, is_opposite) for environment, is_opposite in self.runs
+                ],
+                "opposite_reading": self.opposite_reading,
+            }
+            | self.readings
+            | {f"content of {path} (sha256)": _digest(path) for path in self._files()}
+        )
 
     def _files(self) -> list[str]:
         names = [bare(self.agent_name), *(environment.spelled for environment, _ in self.runs)]
@@ -140,6 +157,7 @@ def plan_of(
     seeds: int | Sequence[int],
     environments: Iterable[Environment | str],
     opposite_reading: str,
+    step_counting: str,
 ) -> Plan:
     """The plan of what `measure` is asked for.
 
@@ -156,7 +174,7 @@ def plan_of(
             runs.setdefault((environment.name, way), (environment, way))
     chosen = range(seeds) if isinstance(seeds, int) else seeds
     agent = agent.strip() if isinstance(agent, str) else agent
-    return Plan(agent, tuple(runs.values()), steps, tuple(chosen), opposite_reading)
+    return Plan(agent, tuple(runs.values()), steps, tuple(chosen), opposite_reading, step_counting)
 
 
 def key(name: str, seed: int) -> str:
@@ -178,6 +196,7 @@ def trial_arguments(plan: Plan, case: Case) -> dict[str, Any]:
         "steps": plan.steps,
         "seed": case.seed,
         "opposite_reading": plan.opposite_reading,
+        "step_counting": plan.step_counting,
     }
 
 

@@ -89,6 +89,7 @@ def _here(plan: Plan, cases: list[Case]) -> Generator[tuple[Case, Trial]]:
                 steps=plan.steps,
                 seed=case.seed,
                 opposite_reading=plan.opposite_reading,
+                step_counting=plan.step_counting,
             ),
         )
 

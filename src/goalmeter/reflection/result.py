@@ -11,8 +11,8 @@ The published table divides the standard deviation over seeds by their number, n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class Reflection:
         by_seed: the measure of each seed, [seeds], reward per step.
         confidence: nominal coverage of `interval`.
         interval: bootstrap interval over seeds; of no width for one seed.
+        readings: of the rules that are not the published ones: option -> value.
     """
 
     agent: str
@@ -42,6 +43,7 @@ class Reflection:
     by_seed: FloatArray
     confidence: float
     interval: tuple[float, float]
+    readings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def measure(self) -> float:
@@ -107,6 +109,7 @@ class Reflection:
             "by_seed": self.by_seed.tolist(),
             "failures": len(self.failures),
             "outcomes": self.outcomes,
+            "readings": dict(self.readings),
             "environments": [trial.to_json() for trial in self.trials],
         }
 
@@ -117,6 +120,9 @@ class Reflection:
             f"reward per step, {self.confidence:.0%} interval [{low:+.6f}, {high:+.6f}]",
             f"  {len(self.trials)} trials of {self.steps} steps, {len(self.by_seed)} seeds",
         ]
+        if self.readings:
+            listed = ", ".join(f"{name} {value}" for name, value in self.readings.items())
+            lines.append(f"  not as published: {listed}")
         if said := failures_in_words(self):
             lines.append(f"  {said}")
         return "\n".join(lines)
@@ -138,7 +144,13 @@ def failures_in_words(result: Reflection) -> str:
 
 
 def reflection_of(
-    agent: str, steps: int, trials: Sequence[Trial], *, runs: int, confidence: float
+    agent: str,
+    steps: int,
+    trials: Sequence[Trial],
+    *,
+    runs: int,
+    confidence: float,
+    readings: Mapping[str, str] | None = None,
 ) -> Reflection:
     """The measure of finished trials.
 
@@ -148,6 +160,7 @@ def reflection_of(
         trials: of one seed after the other, `runs` of each, in the same order for each.
         runs: trials of a seed.
         confidence: nominal coverage of the interval.
+        readings: of the rules that are not the published ones.
     """
     by_seed = np.array(
         [
@@ -156,7 +169,9 @@ def reflection_of(
         ]
     )
     interval = interval_of(by_seed, confidence)
-    return Reflection(agent, steps, tuple(trials), by_seed, confidence, interval)
+    return Reflection(
+        agent, steps, tuple(trials), by_seed, confidence, interval, dict(readings or {})
+    )
 
 
 def interval_of(by_seed: FloatArray, confidence: float) -> tuple[float, float]:

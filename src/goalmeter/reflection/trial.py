@@ -21,6 +21,8 @@ from goalmeter.runs.jobs import TIMEOUT as TIMEOUT
 from goalmeter.runs.jobs import said
 
 BAD_ACTION = "illegal action"
+# What a step is: a percept, the first included, or an action with the reward that it brings.
+COUNTINGS = ("percepts", "actions")
 OUTCOMES = (OK, BAD_ACTION, FAILED, TIMEOUT, CRASH)
 
 
@@ -32,7 +34,7 @@ class Trial:
         environment: its name.
         opposite: whether it was the opposite.
         seed: of the environment's draws and the agent's.
-        steps: percepts that were asked for, the first included.
+        steps: percepts that were asked for, the first included; or actions, see `run_trial`.
         total_reward: sum of the rewards of the percepts that there were; 0 after "timeout" and
             "crash", of which nothing else is known.
         outcome: "ok", or what ended the trial early: "illegal action", "exception", "timeout",
@@ -85,6 +87,7 @@ def run_trial(
     steps: int,
     seed: int,
     opposite_reading: str = "literal",
+    step_counting: str = COUNTINGS[0],
 ) -> Trial:
     """Play an environment.
 
@@ -95,15 +98,18 @@ def run_trial(
         agent: begins the mind that plays, and the copies that the environment asks.
         environment: what is played.
         opposite: whether to play its opposite.
-        steps: number of percepts, at least 1.
+        steps: number of percepts, or of actions, at least 1.
         seed: of the environment's draws; the agent has its own.
         opposite_reading: see `Environment.start`.
+        step_counting: "percepts" is as above. "actions": n actions and the rewards that they bring,
+            as the authors' later library counts; the first percept's reward does not count.
 
     Raises:
-        InvalidParameterError: fewer than 1 step.
+        InvalidParameterError: fewer than 1 step, or another way of counting.
     """
     if steps < 1:
         raise InvalidParameterError(f"steps is {steps}, expected at least 1")
+    by_action = check_counting(step_counting) == COUNTINGS[1]
     draws = Random(f"{environment.base}:{seed}")
     total: float = 0
     played = 0
@@ -114,9 +120,9 @@ def run_trial(
         n_actions = environment.n_actions
         perceive, act, take, react = mind.perceive, mind.act, mind.take, run.react
         reward, observation = run.begin()
-        total, played = reward, 1
+        total, played = 0 if by_action else reward, 1
         perceive(reward, observation)
-        for played in range(1, steps):  # noqa: B007  # it is read where the loop is left
+        for played in range(1, steps + by_action):  # noqa: B007  # it is read where the loop is left
             answer = act()
             action = answer if type(answer) is int else _whole(answer)
             if action is None or not 0 <= action < n_actions:
@@ -128,12 +134,25 @@ def run_trial(
             total += reward
             perceive(reward, observation)
         else:
-            played = steps
+            played = steps + by_action
     except (Exception, SystemExit) as error:
         outcome, detail = FAILED, said(error)
     if type(total) is not int:
         total = float(total)
     return Trial(environment.name, opposite, seed, steps, total, outcome, detail, played)
+
+
+def check_counting(step_counting: str) -> str:
+    """A way of counting steps, checked.
+
+    Raises:
+        InvalidParameterError: there is no such way.
+    """
+    if step_counting not in COUNTINGS:
+        raise InvalidParameterError(
+            f"step_counting is {step_counting!r}, expected {' or '.join(map(repr, COUNTINGS))}"
+        )
+    return step_counting
 
 
 def _whole(action: SupportsIndex) -> int | None:

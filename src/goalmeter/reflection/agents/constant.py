@@ -42,6 +42,8 @@ class ConstantAgent:
 class _ConstantMind:
     __slots__ = ("_action",)
 
+    settled = True  # from the start: see `environments.base.replay`
+
     def __init__(self, action: int) -> None:
         self._action = action
 

@@ -26,7 +26,8 @@ class QLearner:
     draws are functions of (seed, history), not of the number of steps. An action of the history
     that is not legal here teaches nothing.
 
-    It can be asked to assume another `learning_rate`.
+    It can be asked to assume another `learning_rate`, and another `learning_rate_scale`: that many
+    times the rate it has.
 
     Args:
         seed: of its draws.
@@ -44,7 +45,7 @@ class QLearner:
     learning_rate: float = 0.1
     discount: float = 0.9
     exploitation: float = 0.9
-    options: ClassVar[frozenset[str]] = frozenset({"learning_rate"})
+    options: ClassVar[frozenset[str]] = frozenset({"learning_rate", "learning_rate_scale"})
 
     def __post_init__(self) -> None:
         if not 0 <= self.exploitation <= 1:
@@ -53,13 +54,14 @@ class QLearner:
             )
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history; `learning_rate` may be given."""
+        """A mind at the empty history, with the settings that it is asked to assume."""
         if options:
             refuse_unknown(self, options, self.options)
         mind = _QMind()
         mind._state = hash_start(self.seed, n_actions, n_observations)
         mind._n_actions = n_actions
-        mind._learning_rate = options.get("learning_rate", self.learning_rate)
+        rate = options.get("learning_rate", self.learning_rate)
+        mind._learning_rate = rate * options.get("learning_rate_scale", 1)
         mind._discount = self.discount
         mind._exploitation = self.exploitation
         mind._observation = 0

@@ -40,16 +40,19 @@ class RealityCheck:
         """A mind at the empty history; takes the settings that the inner agent takes."""
         if options:
             refuse_unknown(self, options, self.options)
-        return _CheckedMind(self.inner.begin(n_actions, n_observations, **options), None, None)
+        inner = self.inner.begin(n_actions, n_observations, **options)
+        # Whoever does the same at every history is its own reality check.
+        return inner if getattr(inner, "settled", False) else _CheckedMind(inner, None, None)
 
 
 class _CheckedMind:
-    __slots__ = ("_first", "_inner", "_known")
+    __slots__ = ("_first", "_inner", "_known", "settled")
 
     def __init__(self, inner: Mind | None, first: int | None, known: int | None) -> None:
         self._inner = inner  # None: frozen
         self._first = first  # pi(x_1), once an action was taken
         self._known = known  # what it does here, if it was asked or is frozen
+        self.settled = inner is None  # see `environments.base.replay`
 
     def perceive(self, reward: float, observation: int) -> None:
         inner = self._inner
@@ -78,6 +81,7 @@ class _CheckedMind:
         else:
             self._inner = None
             self._known = self._first
+            self.settled = True
 
     def fork(self) -> _CheckedMind:
         inner = self._inner

@@ -33,7 +33,7 @@ Known returns:
 
 from __future__ import annotations
 
-from goalmeter.reflection.environments.base import Run
+from goalmeter.reflection.environments.base import Run, unshowable
 from goalmeter.reflection.protocol import Mind
 
 UNKNOWN = 0
@@ -66,6 +66,8 @@ class AdversarialSequencePredictor(Run):
             unknowing.perceive(-reward, UNKNOWN)
             theirs = unknowing.act()
             evader.perceive(-reward, action)
+        if not 0 <= theirs < 2:
+            raise unshowable(self, theirs)
         evader.take(observation)
         self.percept = (self.sign if theirs == action else -self.sign), theirs
         return self.percept

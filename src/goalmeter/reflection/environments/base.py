@@ -111,6 +111,17 @@ def replay(mind: Mind, percepts: Iterable[tuple[float, int]], actions: Iterable[
     perceive(*next(turns))
 
 
+def unshowable(run: Run, action: int) -> InvalidParameterError:
+    """What is wrong where a copy's illegal action would be the agent's next observation.
+
+    Elsewhere such an action is just not what the agent did, as the rules have it.
+    """
+    return InvalidParameterError(
+        f"a copy of the agent in {type(run).__name__} did {action!r}, which the agent was to see; "
+        f"expected 0 to {run.n_observations - 1}: give a legal action at every history"
+    )
+
+
 def check_option(run: type[Run], option: str, value: str) -> str:
     """An option of an environment and its value, checked; the value.
 

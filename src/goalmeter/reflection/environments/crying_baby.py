@@ -35,7 +35,7 @@ from __future__ import annotations
 from random import Random
 from types import MappingProxyType
 
-from goalmeter.reflection.environments.base import Run, check_option
+from goalmeter.reflection.environments.base import Run, check_option, unshowable
 from goalmeter.reflection.protocol import Mind, Source
 
 FEED, LAUGH, NOT_FED = 0, 0, 1
@@ -80,5 +80,7 @@ class CryingBaby(Run):
         self.nutrition += self.fed if action == FEED else self.hungry
         baby.perceive(1 if 50 <= self.nutrition <= 200 else -1, action)
         theirs = baby.act()
+        if not 0 <= theirs < 2:
+            raise unshowable(self, theirs)
         baby.take(theirs)
         return (self.sign if theirs == LAUGH else -self.sign), theirs

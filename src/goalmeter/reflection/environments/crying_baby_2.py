@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from random import Random
 
-from goalmeter.reflection.environments.base import Run
+from goalmeter.reflection.environments.base import Run, unshowable
 from goalmeter.reflection.protocol import Mind, Source
 
 LAUGH, FEED, NOT_FED = 0, 0, 1
@@ -56,6 +56,8 @@ class CryingBaby2(Run):
         parent = self.parent
         parent.perceive(1 if action == LAUGH else -1, action)
         theirs = parent.act()
+        if not 0 <= theirs < 2:
+            raise unshowable(self, theirs)
         parent.take(theirs)
         self.nutrition += 22 if theirs == FEED else -3
         return (self.sign if 50 <= self.nutrition <= 200 else -self.sign), theirs
