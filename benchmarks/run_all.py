@@ -32,15 +32,18 @@ SCRIPTS = (
     "causal_vs_pgmpy",
     "causal_chain",
     "sensitivity_table",
+    "reflection_agreement",
+    "reflection_vs_library",
+    "reflection_workers",
 )
 DOCS = harness.HERE.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
 
 Every table is the output of one script in `benchmarks/`, which says in its docstring what it
-claims and how it is measured; the docstrings are repeated here. Ratios are between two things that
-ran in the same process, taking turns; times are medians. Linear algebra has one thread on both
-sides; goalmeter itself uses all cores on worlds of more than 8192 states. Nothing here is tested:
-a test only checks that the scripts run.
+claims and how it is measured; the docstrings are repeated here. Where they say nothing else, ratios
+are between two things that ran in the same process, taking turns, and times are medians. Linear
+algebra has one thread on both sides; goalmeter itself uses all cores on worlds of more than 8192
+states. Nothing here is tested: a test only checks that the scripts run.
 
 `make bench` runs them all, `python benchmarks/run_all.py --write-docs` writes this page from
 `benchmarks/results/*.json`. It is not edited by hand.

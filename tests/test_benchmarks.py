@@ -31,6 +31,16 @@ SCRIPTS = {
     "causal_vs_pgmpy": {"networks", "pgmpy"},
     "causal_chain": {"exponent_last_two", "rows"},
     "sensitivity_table": {"rows"},
+    "reflection_agreement": {"library", "rows"},
+    "reflection_workers": {"agent", "rows", "steps"},
+    "reflection_vs_library": {
+        "environments",
+        "library",
+        "ours",
+        "sizes",
+        "table_1_cpu_seconds",
+        "table_1_seconds",
+    },
 }
 
 

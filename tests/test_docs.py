@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,32 @@ def test_the_first_result_of_the_readme_takes_five_lines() -> None:
     text = (ROOT / "README.md").read_text()
     code = fenced(text[text.index("## A first result") :], "python")[0]
     assert len([line for line in code.splitlines() if line.strip()]) <= 5
+
+
+def test_the_programs_of_the_page_on_reflection_do_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that begin with a file's name are written to it; the others run, in order."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "reflection.md").read_text()
+    printed = io.StringIO()
+    scope: dict[str, Any] = {}
+    blocks = fenced(text, "python")
+    files = {match[1]: block for block in blocks if (match := re.match(r"# (\w+\.py)\n", block))}
+    assert set(files) == {"my_agent.py", "stay.py", "hindsight.py"}
+    for name, program in files.items():
+        Path(name).write_text(program)
+    with contextlib.redirect_stdout(printed):
+        for block in blocks:
+            if block not in files.values():
+                exec(compile(block, "reflection.md", "exec"), scope)
+    assert f"```\n{printed.getvalue()}```" in text
+    agent, environment = files["my_agent.py"], files["hindsight.py"]
+    assert len(agent.splitlines()) == 7 and len(environment.splitlines()) <= 20
+    played = scope["gm"].reflection.measure(
+        "naive", steps=20, seeds=1, environments=["hindsight.py:Hindsight"]
+    )
+    assert played.outcomes == {"ok": 2}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
