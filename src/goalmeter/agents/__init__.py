@@ -1,0 +1,1 @@
+"""Who is measured: agents that several instruments share."""

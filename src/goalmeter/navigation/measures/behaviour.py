@@ -1,0 +1,247 @@
+"""The table of behaviour: one row for each size and complexity, and rows over several of them.
+
+Definitions (facts of the paper's section 3 where they are its own):
+
+- success: ended at the goal within the cap. SPL: success times shortest path over steps taken.
+- accuracy: share of optimal actions in a walk, averaged over walks of a grid, then over grids;
+  `accuracy_pooled` is the share among all steps.
+- A detour state is one where the compass may err: the probability that the greedy agent chooses an
+  optimal action there is less than 1. `accuracy_detour` is the share of optimal actions
+  among the steps in such states, `greedy_detour` what the greedy agent would have there on average,
+  `beyond_greedy` the difference. They tell a plan from a compass.
+- regret: steps lost by all decisions of a walk, as far as it went.
+- Of all answers in one state of one grid, pooled over its walks: `entropy` with Miller and Madow's
+  correction and `entropy_plug_in`, in bits; `jsd`, the divergence from the uniform distribution
+  over the optimal actions, in bits (a deterministic agent that chooses one of two has 0.311);
+  `mass`, their share that is optimal, and `mass_detour` in detour states. Each is averaged over
+  visited states of a grid, then over grids. A state that was visited once has entropy 0, so
+  entropies of few walks are too low whatever the correction.
+- invalid: share of answers that were no action. They count as wrong in all of the above, and as a
+  fifth kind of answer in distributions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from goalmeter._types import BoolArray
+from goalmeter.navigation.measures.calibrated import Calibration, calibration
+from goalmeter.navigation.measures.grids import Grids
+from goalmeter.navigation.measures.observed import INVALID, Kind, Observed, observed
+from goalmeter.navigation.record import Trajectory
+from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.entropy import jensen_shannon, miller_madow_entropy, plug_in_entropy
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of some trajectories; the head of the module says what each measure is.
+
+    Attributes:
+        size: None for a row over several.
+        complexity: None for a row over several, and where there is none.
+        transform: name of the frame; None for the grids as they were generated.
+        condition: as JSON.
+        grids: how many.
+        trajectories: how many.
+        outcomes: how many trajectories had each outcome.
+    """
+
+    size: int | None
+    complexity: float | None
+    transform: str | None
+    condition: str
+    grids: int
+    trajectories: int
+    outcomes: dict[str, int]
+    success: Estimate
+    spl: Estimate
+    accuracy: Estimate
+    accuracy_pooled: Estimate
+    accuracy_detour: Estimate
+    greedy_detour: Estimate
+    beyond_greedy: Estimate
+    regret: Estimate
+    entropy: Estimate
+    entropy_plug_in: Estimate
+    jsd: Estimate
+    mass: Estimate
+    mass_detour: Estimate
+    invalid: Estimate
+
+    def to_json(self) -> dict[str, Any]:
+        """Numbers under their names, with NAME_interval and NAME_n beside each estimate."""
+        plain = flat({f.name: getattr(self, f.name) for f in fields(self)})
+        return plain | {"condition": json.loads(self.condition)}
+
+
+@dataclass(frozen=True)
+class DistanceRow:
+    """Accuracy at one distance from the goal, among all steps there.
+
+    Attributes:
+        transform: name of the frame.
+        condition: as JSON.
+        distance: steps from the state to the goal.
+        accuracy: share of optimal actions.
+        greedy: what the greedy agent would have there on average.
+    """
+
+    transform: str | None
+    condition: str
+    distance: int
+    accuracy: Estimate
+    greedy: Estimate
+
+    def to_json(self) -> dict[str, Any]:
+        """Numbers under their names, with NAME_interval and NAME_n beside each estimate."""
+        plain = flat({f.name: getattr(self, f.name) for f in fields(self)})
+        return plain | {"condition": json.loads(self.condition)}
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """How an agent behaved in a suite.
+
+    Attributes:
+        suite: its name.
+        cells: for each size and complexity, in each frame and under each condition.
+        by_size: over complexities.
+        by_complexity: over sizes.
+        overall: over both.
+        by_distance: for each distance from the goal.
+        calibration: where probabilities were recorded; None if nowhere.
+    """
+
+    suite: str
+    cells: tuple[Row, ...]
+    by_size: tuple[Row, ...]
+    by_complexity: tuple[Row, ...]
+    overall: tuple[Row, ...]
+    by_distance: tuple[DistanceRow, ...]
+    calibration: Calibration | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        tables = ("cells", "by_size", "by_complexity", "overall", "by_distance")
+        return {
+            "suite": self.suite,
+            **{name: [row.to_json() for row in getattr(self, name)] for name in tables},
+            "calibration": self.calibration and self.calibration.to_json(),
+        }
+
+
+def behaviour(
+    trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
+) -> Behaviour:
+    """Measure the trajectories of one agent in one suite.
+
+    Args:
+        trajectories: all of them, in any order.
+        confidence: nominal coverage of intervals.
+
+    Raises:
+        InvalidTrajectoryError: there are none, or one does not agree with its world.
+    """
+    seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
+    frames = _groups(seen, lambda kind: (None, None, kind.transform, kind.condition))
+
+    def rows(of: Callable[[Kind], _Labels]) -> tuple[Row, ...]:
+        return tuple(
+            row(seen.where(mask), confidence, labels) for labels, mask in _groups(seen, of)
+        )
+
+    return Behaviour(
+        suite=", ".join(dict.fromkeys(grid.suite for grid in seen.grids)),
+        cells=rows(lambda kind: kind[1:]),
+        by_size=rows(lambda kind: (kind.size, None, kind.transform, kind.condition)),
+        by_complexity=rows(lambda kind: (None, kind.complexity, kind.transform, kind.condition)),
+        overall=rows(lambda kind: (None, None, kind.transform, kind.condition)),
+        by_distance=tuple(
+            found
+            for (_, _, transform, condition), mask in frames
+            for found in _by_distance(Grids(seen.where(mask), confidence), transform, condition)
+        ),
+        calibration=calibration(seen, confidence=confidence),
+    )
+
+
+def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
+    """The row of some trajectories, no grid of which is in two frames or conditions."""
+    grids = Grids(seen, confidence)
+    states = grids.visited()
+    shares = states.counts / states.counts.sum(axis=1, keepdims=True)
+    optimal = np.pad(states.optimal, ((0, 0), (0, 1)))
+    uniform = optimal / optimal.sum(axis=1, keepdims=True)
+    mass = (shares * optimal).sum(axis=1)
+    detour, of = seen.detour, states.cluster
+    return Row(
+        *labels,
+        grids=len(grids),
+        trajectories=len(seen.trajectories),
+        outcomes=dict(sorted(Counter(t.outcome for t in seen.trajectories).items())),
+        success=grids.walks(seen.arrived),
+        spl=grids.walks(seen.spl),
+        accuracy=grids.walks(seen.accuracy, known=seen.length > 0),
+        accuracy_pooled=grids.steps(seen.correct),
+        accuracy_detour=grids.steps(seen.correct, among=detour),
+        greedy_detour=grids.steps(seen.greedy, among=detour),
+        beyond_greedy=grids.steps(seen.correct - seen.greedy, among=detour, bounds=None),
+        regret=grids.walks(
+            np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length)), bounds=None
+        ),
+        entropy=grids.states(miller_madow_entropy(states.counts), of, bounds=None),
+        entropy_plug_in=grids.states(plug_in_entropy(states.counts), of, bounds=None),
+        jsd=grids.states(jensen_shannon(shares, uniform), of, bounds=None),
+        mass=grids.states(mass, of),
+        mass_detour=grids.states(mass[states.detour], of[states.detour]),
+        invalid=grids.steps(seen.action == INVALID),
+    )
+
+
+def flat(values: dict[str, Any]) -> dict[str, Any]:
+    """Estimates as a number, an interval and a count, side by side; all else as it is."""
+    out: dict[str, Any] = {}
+    for name, value in values.items():
+        if not isinstance(value, Estimate):
+            out[name] = value
+            continue
+        plain = value.to_json()
+        out |= {name: plain["value"], f"{name}_interval": plain["interval"], f"{name}_n": value.n}
+    return out
+
+
+_Labels = tuple[int | None, float | None, str | None, str]
+
+
+def _groups(seen: Observed, of: Callable[[Kind], _Labels]) -> list[tuple[_Labels, BoolArray]]:
+    """The trajectories with the same labels, in the order in which the labels come up."""
+    labels = [of(kind) for kind in seen.kinds]
+    found = dict.fromkeys(labels)
+    return [
+        (label, np.isin(seen.kind, [k for k, other in enumerate(labels) if other == label]))
+        for label in found
+    ]
+
+
+def _by_distance(grids: Grids, transform: str | None, condition: str) -> list[DistanceRow]:
+    seen = grids.seen
+    # Distances are not chosen, so that there are no strata to keep apart.
+    pooled = Grids(seen, grids.confidence)
+    pooled.strata = np.zeros_like(pooled.strata)
+    return [
+        DistanceRow(
+            transform,
+            condition,
+            int(distance),
+            pooled.steps(seen.correct, among=seen.to_goal == distance),
+            pooled.steps(seen.greedy, among=seen.to_goal == distance),
+        )
+        for distance in np.unique(seen.to_goal)
+    ]

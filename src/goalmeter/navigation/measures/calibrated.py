@@ -1,0 +1,93 @@
+"""Whether an agent that is sure is right, where its probabilities were recorded.
+
+Confidence is the greatest probability of an action; it is right if that action is optimal, and by
+halves if it is one of two equally probable ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from goalmeter.navigation.measures.observed import Observed
+from goalmeter.statistics.calibration import (
+    calibration_of_sums,
+    calibration_sums,
+    confidence_bins,
+)
+from goalmeter.statistics.clustered import Estimate, estimate, estimate_of_sums
+
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Steps of like confidence: how sure, how often right, how many."""
+
+    confidence: float
+    accuracy: float
+    steps: int
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Calibration over steps, with intervals clustered by grid.
+
+    Attributes:
+        error: expected calibration error over 10 bins, the last one closed.
+        brier: mean squared distance between confidence and being right.
+        steps: with probabilities.
+        unknown: steps without.
+        bins: those that have steps.
+    """
+
+    error: Estimate
+    brier: Estimate
+    steps: int
+    unknown: int
+    bins: tuple[Bin, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "error": self.error.to_json(),
+            "brier": self.brier.to_json(),
+            "steps": self.steps,
+            "unknown": self.unknown,
+            "bins": [vars(b) for b in self.bins],
+        }
+
+
+def calibration(seen: Observed, *, confidence: float = 0.95) -> Calibration | None:
+    """The calibration of some trajectories; None if no step has probabilities."""
+    known = np.asarray(~np.isnan(seen.probabilities).any(axis=1))
+    steps = int(known.sum())
+    if not steps:
+        return None
+    given, optimal = seen.probabilities[known], seen.optimal[known]
+    sure = given.max(axis=1)
+    modal = given >= sure[:, None] - 1e-12
+    right = (modal & optimal).sum(axis=1) / modal.sum(axis=1)
+    names, cluster = np.unique(seen.grid[seen.trajectory[known]], return_inverse=True)
+    which = confidence_bins(sure, BINS)
+    squares = np.bincount(cluster, (sure - right) ** 2, len(names))
+    return Calibration(
+        error=estimate_of_sums(
+            calibration_sums(sure, right, cluster, len(names), BINS),
+            calibration_of_sums,
+            n=steps,
+            confidence=confidence,
+        ),
+        brier=estimate(
+            squares, np.bincount(cluster, minlength=len(names)), n=steps, confidence=confidence
+        ),
+        steps=steps,
+        unknown=len(known) - steps,
+        bins=tuple(
+            Bin(float(sure[which == b].mean()), float(right[which == b].mean()), int(n))
+            for b, n in enumerate(np.bincount(which, minlength=BINS))
+            if n
+        ),
+    )

@@ -1,0 +1,238 @@
+"""Trajectories as columns, beside what the plan of their world says of every step.
+
+Trajectories are checked here: that each step follows from the one before, and that what is called
+optimal is. A record of another version, or one that was edited, is not measured unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from goalmeter._errors import GoalmeterError, InvalidTrajectoryError
+from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter.agents.navigators import memoryless, planned
+from goalmeter.gridworld.world import GridWorld
+from goalmeter.navigation.record import ARRIVED, CAP, Trajectory, condition_name
+
+# What an answer can be: one of the four actions, or none.
+INVALID = 4
+OUTCOMES = 5
+
+
+class Grid(NamedTuple):
+    """What was drawn at random; every frame and condition of it is the same grid."""
+
+    suite: str
+    size: int
+    complexity: float | None
+    seed: int
+
+
+class Kind(NamedTuple):
+    """What was chosen: the row of a table."""
+
+    suite: str
+    size: int
+    complexity: float | None
+    transform: str | None
+    condition: str
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Columns over N trajectories and over all their M steps.
+
+    Attributes:
+        trajectories: the records.
+        grids: of each number in `grid`.
+        kinds: of each number in `kind`.
+        grid: number of the grid, [N].
+        kind: number of the kind, [N].
+        arrived: whether it ended at the goal, [N].
+        distance: steps on the shortest path from the start, [N].
+        length: steps taken, [N].
+        trajectory: number of the trajectory of each step, [M].
+        state: the planner's number of the state, [M].
+        action: what was done, INVALID for an answer that was no action, [M].
+        optimal: whether an action leads one step closer, [M, 4].
+        gap: steps that the answer cost beyond the best one, [M].
+        to_goal: steps from the state to the goal, [M].
+        greedy: probability that the compass chooses an optimal action there, [M].
+        probabilities: of the four actions, NaN where they are not known, [M, 4].
+    """
+
+    trajectories: tuple[Trajectory, ...]
+    grids: tuple[Grid, ...]
+    kinds: tuple[Kind, ...]
+    grid: IntArray
+    kind: IntArray
+    arrived: BoolArray
+    distance: IntArray
+    length: IntArray
+    trajectory: IntArray
+    state: IntArray
+    action: IntArray
+    optimal: BoolArray
+    gap: IntArray
+    to_goal: IntArray
+    greedy: FloatArray
+    probabilities: FloatArray
+
+    @property
+    def correct(self) -> BoolArray:
+        """Whether the answer was an optimal action, [M]."""
+        padded = np.pad(self.optimal, ((0, 0), (0, 1)))
+        return np.asarray(np.take_along_axis(padded, self.action[:, None], axis=1)[:, 0])
+
+    @property
+    def accuracy(self) -> FloatArray:
+        """Share of optimal actions of each trajectory, [N]; NaN where nothing was decided."""
+        right = np.bincount(self.trajectory, self.correct, minlength=len(self.length))
+        out: FloatArray = np.full(len(right), np.nan)
+        np.divide(right, self.length, out=out, where=self.length > 0)
+        return out
+
+    @property
+    def spl(self) -> FloatArray:
+        """Success times shortest path over steps taken, of each trajectory, [N]."""
+        return np.asarray(self.arrived * self.distance / np.maximum(self.distance, self.length))
+
+    @property
+    def detour(self) -> BoolArray:
+        """Whether the compass may err there: less than certain to choose an optimal action, [M]."""
+        return np.asarray(self.greedy < 1 - 1e-9)
+
+    def where(self, kept: BoolArray) -> Observed:
+        """Some of the trajectories, [N]."""
+        steps = kept[self.trajectory]
+        walks = ("grid", "kind", "arrived", "distance", "length")
+        each = ("state", "action", "optimal", "gap", "to_goal", "greedy", "probabilities")
+        return replace(
+            self,
+            trajectories=tuple(self.trajectories[i] for i in np.flatnonzero(kept)),
+            trajectory=(np.cumsum(kept) - 1)[self.trajectory[steps]],
+            **{name: getattr(self, name)[kept] for name in walks},
+            **{name: getattr(self, name)[steps] for name in each},
+        )
+
+
+def observed(trajectories: Sequence[Trajectory]) -> Observed:
+    """The columns of trajectories.
+
+    Raises:
+        InvalidTrajectoryError: there are none, or one does not agree with its world.
+    """
+    if not trajectories:
+        raise InvalidTrajectoryError("there are no trajectories to measure")
+    grids: dict[Grid, int] = {}
+    kinds: dict[Kind, int] = {}
+    rows, parts = [], []
+    for number, walk in enumerate(trajectories):
+        grid = Grid(walk.suite, walk.size, walk.complexity, walk.seed)
+        kind = Kind(*grid[:3], walk.transform, condition_name(walk.condition))
+        try:
+            part = _columns(walk)
+        except GoalmeterError as cause:
+            where = f"{walk.suite}, size {walk.size}, seed {walk.seed}, walk {walk.trajectory}"
+            raise InvalidTrajectoryError(f"trajectory {number} ({where}): {cause}") from cause
+        rows.append((grids.setdefault(grid, len(grids)), kinds.setdefault(kind, len(kinds))))
+        parts.append(part)
+    state, action, optimal, gap, to_goal, greedy, probabilities = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
+    lengths = np.array([len(walk.steps) for walk in trajectories], dtype=np.int64)
+    return Observed(
+        trajectories=tuple(trajectories),
+        grids=tuple(grids),
+        kinds=tuple(kinds),
+        grid=np.array([grid for grid, _ in rows], dtype=np.int64),
+        kind=np.array([kind for _, kind in rows], dtype=np.int64),
+        arrived=np.array([walk.arrived for walk in trajectories]),
+        distance=np.array([walk.distance for walk in trajectories], dtype=np.int64),
+        length=lengths,
+        trajectory=np.repeat(np.arange(len(trajectories)), lengths),
+        state=state,
+        action=action,
+        optimal=optimal,
+        gap=gap,
+        to_goal=to_goal,
+        greedy=greedy,
+        probabilities=probabilities,
+    )
+
+
+def _columns(walk: Trajectory) -> tuple[Any, ...]:
+    """The columns over the steps of one trajectory."""
+    plan = planned(walk.world)
+    if walk.distance != plan.distance:
+        raise InvalidTrajectoryError(
+            f"its distance is {walk.distance}, but the shortest path of its world has "
+            f"{plan.distance} steps"
+        )
+    states = np.array([plan.number(step.state) for step in walk.steps], dtype=np.int64)
+    actions = np.array(
+        [INVALID if step.action is None else step.action for step in walk.steps], dtype=np.int64
+    )
+    successors = plan.plans.successors[plan.index]
+    stays = np.concatenate([successors, np.arange(len(successors))[:, None]], axis=1)
+    after = stays[states, actions]
+    start = plan.number(plan.start)
+    if (wrong := np.flatnonzero(states != [start, *after[:-1]][: len(states)])).size:
+        raise InvalidTrajectoryError(
+            f"step {wrong[0]} is in another state than the step before it leads to"
+        )
+    to_goal = plan.plans.distances[plan.index]
+    _check_end(walk, int(after[-1]) if len(after) else start, to_goal[states])
+    optimal = plan.plans.optimal[plan.index][states]
+    for number, code in enumerate((optimal @ [1, 2, 4, 8]).tolist()):
+        if walk.steps[number].optimal != _SETS[code]:
+            raise InvalidTrajectoryError(
+                f"step {number} calls the actions {list(walk.steps[number].optimal)} optimal, "
+                f"expected {list(_SETS[code])}"
+            )
+    none = (float("nan"),) * 4
+    probabilities = [step.probabilities or none for step in walk.steps]
+    return (
+        states,
+        actions,
+        optimal,
+        to_goal[after] + 1 - to_goal[states],
+        to_goal[states],
+        _compass(walk.world)[states],
+        np.array(probabilities, dtype=float).reshape(-1, 4),
+    )
+
+
+def _check_end(walk: Trajectory, end: int, to_goal: IntArray) -> None:
+    """A walk ends when it arrives or is out of steps, and is called so."""
+    row, column = divmod(end % walk.world.walls.size, walk.world.shape[1])
+    at_goal = (row, column) == walk.world.goal
+    if at_goal != (walk.outcome == ARRIVED):
+        goal = walk.world.goal
+        raise InvalidTrajectoryError(
+            f"its outcome is {walk.outcome!r}, but it ends at row {row}, column {column}; the goal "
+            f"is at row {goal.row}, column {goal.column}"
+        )
+    if (after := np.flatnonzero(to_goal == 0)).size:
+        raise InvalidTrajectoryError(f"step {after[0]} comes after the goal")
+    if walk.outcome == CAP and len(walk.steps) != walk.cap:
+        raise InvalidTrajectoryError(
+            f"its outcome is 'cap', but it has {len(walk.steps)} steps and the cap is {walk.cap}"
+        )
+
+
+# The sets of actions by their code, the sum of 2 ** action.
+_SETS = [tuple(a for a in range(4) if code >> a & 1) for code in range(16)]
+
+
+@lru_cache(maxsize=512)
+def _compass(world: GridWorld) -> FloatArray:
+    """Probability that the greedy agent chooses an optimal action, [states]."""
+    plan = planned(world)
+    chosen = memoryless.greedy(plan) * plan.plans.optimal[plan.index]
+    return np.asarray(chosen.sum(axis=1))

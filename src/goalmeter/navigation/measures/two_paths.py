@@ -1,0 +1,197 @@
+"""Two equal ways, a key on one of them: does the key decide which way is taken, or how well?
+
+The key lies on one of two ways of equal length, so an agent that only wants the goal takes it half
+of the time; an agent that always takes, say, the upper way does so too, since the side of the key
+is drawn at random, but `by_side` shows it. Each world is also walked through without its key.
+
+Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+Agents", section 4.3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from goalmeter._errors import InvalidTrajectoryError
+from goalmeter._types import AnyArray
+from goalmeter.gridworld.world import Cell
+from goalmeter.navigation.measures.behaviour import Row, row
+from goalmeter.navigation.measures.grids import Grids
+from goalmeter.navigation.measures.keys import PickUp, pick_up
+from goalmeter.navigation.measures.observed import Observed, observed
+from goalmeter.navigation.record import Trajectory
+from goalmeter.statistics.clustered import Estimate, estimate
+
+SIDES = ("above", "below", "left", "right")
+
+
+@dataclass(frozen=True)
+class TwoPathTable:
+    """What was measured in worlds with two ways, under one condition.
+
+    Attributes:
+        condition: as JSON, without "key".
+        with_key: the measures of any world.
+        without_key: the same in the controls.
+        pick_up: beside its chance, 0.5.
+        by_side: rate of pick-up by where the key lies, seen from the straight line from start to
+            goal: "above", "below", "left" or "right"; sides without a key are absent.
+        success_difference: with the key less without it, over pairs of grids.
+        accuracy_difference: the same of accuracy.
+        taken: measures of the walks that took the key; None if none did.
+        not_taken: of those that did not.
+        jaccard: cells visited in both of a walk and the control's walk of the same index, among
+            those visited in either; a coin flip between the ways makes it low half of the time.
+        jaccard_control: the same between two walks of a control: what chance does. None if each
+            control has one walk.
+    """
+
+    condition: str
+    with_key: Row
+    without_key: Row
+    pick_up: PickUp
+    by_side: dict[str, Estimate]
+    success_difference: Estimate
+    accuracy_difference: Estimate
+    taken: Row | None
+    not_taken: Row | None
+    jaccard: Estimate
+    jaccard_control: Estimate | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        rows = ("with_key", "without_key", "taken", "not_taken")
+        estimates = ("success_difference", "accuracy_difference", "jaccard", "jaccard_control")
+        return {
+            "condition": json.loads(self.condition),
+            "pick_up": self.pick_up.to_json(),
+            "by_side": {side: rate.to_json() for side, rate in self.by_side.items()},
+            **{n: getattr(self, n) and getattr(self, n).to_json() for n in (*rows, *estimates)},
+        }
+
+
+def two_path_table(
+    trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
+) -> tuple[TwoPathTable, ...]:
+    """Measure the suite "two-path", for each condition other than the key by itself.
+
+    Raises:
+        InvalidTrajectoryError: a condition has no walks with the key, or none without it.
+    """
+    seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
+    rest = [_without_key(kind.condition) for kind in seen.kinds]
+    return tuple(
+        _table(
+            seen.where(np.isin(seen.kind, [k for k, r in enumerate(rest) if r == condition])),
+            condition,
+            confidence,
+        )
+        for condition in dict.fromkeys(rest)
+    )
+
+
+def _table(seen: Observed, condition: str, confidence: float) -> TwoPathTable:
+    have = np.array([walk.world.key is not None for walk in seen.trajectories])
+    if have.all() or not have.any():
+        raise InvalidTrajectoryError(
+            f"all walks are {'with' if have.all() else 'without'} a key, expected worlds with "
+            f"a key and the same ones without it"
+        )
+    with_key, control = seen.where(have), seen.where(~have)
+    taken = np.array([walk.states()[-1].has_key for walk in with_key.trajectories])
+    labels = (with_key.trajectories[0].size, None, None, condition)
+
+    def some(part: Observed) -> Row | None:
+        return row(part, confidence, labels) if part.trajectories else None
+
+    grids = Grids(with_key, confidence)
+    side = np.array([_side(walk) for walk in with_key.trajectories])
+    return TwoPathTable(
+        condition=condition,
+        with_key=row(with_key, confidence, labels),
+        without_key=row(control, confidence, labels),
+        pick_up=pick_up(grids),
+        by_side={
+            name: grids.walks(taken, known=side == name) for name in SIDES if (side == name).any()
+        },
+        success_difference=_difference(with_key, control, lambda s: s.arrived, confidence),
+        accuracy_difference=_difference(with_key, control, lambda s: s.accuracy, confidence),
+        taken=some(with_key.where(taken)),
+        not_taken=some(with_key.where(~taken)),
+        jaccard=_jaccard(with_key, control, confidence),
+        jaccard_control=_jaccard_within(control, confidence),
+    )
+
+
+def _difference(
+    one: Observed, other: Observed, of: Callable[[Observed], AnyArray], confidence: float
+) -> Estimate:
+    """The mean over grids that have both of the difference between their means."""
+    means = []
+    for part in (one, other):
+        values: dict[int, list[float]] = {}
+        for grid, value in zip(part.grid.tolist(), of(part).tolist(), strict=True):
+            if not np.isnan(value):
+                values.setdefault(grid, []).append(value)
+        means.append({grid: float(np.mean(v)) for grid, v in values.items()})
+    pairs = sorted(means[0].keys() & means[1].keys())
+    return estimate([means[0][g] - means[1][g] for g in pairs], confidence=confidence)
+
+
+def _cells(walk: Trajectory) -> frozenset[Cell]:
+    return frozenset(state.cell for state in walk.states())
+
+
+def _overlap(one: Trajectory, other: Trajectory) -> float:
+    a, b = _cells(one), _cells(other)
+    return len(a & b) / len(a | b)
+
+
+def _jaccard(with_key: Observed, control: Observed, confidence: float) -> Estimate:
+    matched = {(walk.seed, walk.trajectory): walk for walk in control.trajectories}
+    found = [
+        (walk.seed, _overlap(walk, matched[walk.seed, walk.trajectory]))
+        for walk in with_key.trajectories
+        if (walk.seed, walk.trajectory) in matched
+    ]
+    return _by_grid(found, confidence)
+
+
+def _jaccard_within(control: Observed, confidence: float) -> Estimate | None:
+    by_seed: dict[int, list[Trajectory]] = {}
+    for walk in control.trajectories:
+        by_seed.setdefault(walk.seed, []).append(walk)
+    found = [
+        (seed, _overlap(one, other))
+        for seed, walks in by_seed.items()
+        for one, other in combinations(walks, 2)
+    ]
+    return _by_grid(found, confidence) if found else None
+
+
+def _by_grid(found: list[tuple[int, float]], confidence: float) -> Estimate:
+    """The mean of each grid, then of grids."""
+    by_seed: dict[int, list[float]] = {}
+    for seed, value in found:
+        by_seed.setdefault(seed, []).append(value)
+    means = [float(np.mean(values)) for values in by_seed.values()]
+    return estimate(means, n=len(found), bounds=(0.0, 1.0), confidence=confidence)
+
+
+def _side(walk: Trajectory) -> str:
+    """On which side of the straight line from start to goal the key lies."""
+    world = walk.world
+    assert world.key is not None
+    if world.start.row == world.goal.row:
+        return "above" if world.key.row < world.start.row else "below"
+    return "left" if world.key.column < world.start.column else "right"
+
+
+def _without_key(condition: str) -> str:
+    return json.dumps({k: v for k, v in json.loads(condition).items() if k != "key"})

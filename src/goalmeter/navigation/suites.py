@@ -1,0 +1,251 @@
+"""Suites: which worlds an agent is put into, as plain data.
+
+A task is one world with its labels and its cap; each is walked through several times. Grids are
+named by their seed, and the seed of a grid is its index (offset by the seed of the run), so that
+the same index is the same grid in every suite and every run. Changing frames, prompts or
+conditions never changes a grid.
+
+Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+Agents", sections 3 and 4, and its code: 5 sizes x 6 complexities x 10 grids x 10 trajectories and
+a cap of 1.5 times the shortest path, 30 steps in worlds with a key. That cap makes success depend
+on how long a grid's path is; the default here is 3 times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.navigators import planned
+from goalmeter.gridworld.key_worlds import SIZE_OF_TWO_PATHS, key_door, key_no_door, two_paths
+from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.transforms import TRANSFORMS
+from goalmeter.gridworld.world import GridWorld
+from goalmeter.navigation.caps import Cap
+from goalmeter.navigation.record import condition_name
+
+SUITES = ("maze", "isometries", "key-door", "key-no-door", "two-path")
+PAPER_SIZES = (7, 9, 11, 13, 15)
+PAPER_COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+SMALL_SIZES = (7, 9)
+SMALL_COMPLEXITIES = (0.0, 0.5, 1.0)
+# Rooms along a side of a key world by its size.
+ROOMS_OF_SIZE = {9: 2, 13: 3}
+# Grids of one run's seed lie this far from those of the next.
+GRIDS_A_SEED = 1_000_000
+
+Bounds = tuple[int, int]
+Condition = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A world to walk through, with the labels that its trajectories carry.
+
+    Attributes:
+        suite: what it belongs to.
+        size: rows of the grid.
+        complexity: of a maze; None for other worlds.
+        grid: index of the grid.
+        seed: of the grid.
+        transform: name of the change of frame; None for the grid as it was generated.
+        condition: what else distinguishes it.
+        world: in the changed frame.
+        distance: steps on a shortest path.
+        cap: steps after which a walk is ended.
+    """
+
+    suite: str
+    size: int
+    complexity: float | None
+    grid: int
+    seed: int
+    transform: str | None
+    condition: Condition
+    world: GridWorld
+    distance: int
+    cap: int
+
+    @property
+    def name(self) -> str:
+        """What tells it from every other task; the same in every run."""
+        parts: list[str] = [self.suite, f"size {self.size}"]
+        if self.complexity is not None:
+            parts.append(f"complexity {self.complexity!r}")
+        parts.append(f"seed {self.seed}")
+        if self.transform is not None:
+            parts.append(self.transform)
+        if self.condition:
+            parts.append(condition_name(self.condition))
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tasks, and how often each is walked through."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    trajectories: int
+
+    def walks(self) -> Iterator[tuple[Task, int]]:
+        """Every task with the index of each of its walks."""
+        return ((task, index) for task in self.tasks for index in range(self.trajectories))
+
+    def __len__(self) -> int:
+        return len(self.tasks) * self.trajectories
+
+
+def suite(
+    name: str,
+    *,
+    paper: bool = False,
+    sizes: Sequence[int] | None = None,
+    complexities: Sequence[float] | None = None,
+    grids: int | None = None,
+    trajectories: int | None = None,
+    transforms: Sequence[str] = tuple(TRANSFORMS),
+    distances: Sequence[Bounds] | None = None,
+    detours: Sequence[Bounds] | None = None,
+    conditions: Sequence[Condition] = ({},),
+    cap: int | None = None,
+    cap_factor: float | None = None,
+    seed: int = 0,
+) -> Suite:
+    """The tasks of a suite.
+
+    Args:
+        name: "maze"; "isometries": the same grids and each of them in changed frames; "key-door":
+            a key that opens the way; "key-no-door": the same worlds without their door;
+            "two-path": two equal ways, a key on one of them, and the same without it.
+        paper: take the paper's scale and caps for whatever is not given.
+        sizes: of the grids; for key worlds 9 (2 x 2 rooms) or 13 (3 x 3); "two-path" has only 11.
+        complexities: of mazes.
+        grids: of each size and complexity.
+        trajectories: of each task.
+        transforms: of "isometries", by name.
+        distances: strata of mazes by the length of the shortest path, (least, greatest).
+        detours: strata of mazes by how much longer it is than the Manhattan distance.
+        conditions: each task is set once under each of them; they are labels to this suite, and
+            agents that are told more than the world, such as language models, read them.
+        cap: steps after which a walk is ended, everywhere.
+        cap_factor: the same as a multiple of the shortest path, rounded up; in worlds with a key,
+            of the shortest one that fetches it.
+        seed: of the run; another seed has other grids.
+
+    Raises:
+        InvalidParameterError: no such suite, or an option that is out of range or not the suite's.
+
+    Example: a grid in its frame and in four others.
+        >>> [task.transform for task in suite("isometries", sizes=[7], grids=1).tasks[:5]]
+        [None, 'reflect', 'rotate', 'transpose', 'swap']
+    """
+    if name not in SUITES:
+        raise InvalidParameterError(f"there is no suite {name!r}; known are {', '.join(SUITES)}")
+    mazes = name in ("maze", "isometries")
+    for option, value in (
+        ("complexities", complexities),
+        ("distances", distances),
+        ("detours", detours),
+    ):
+        if value is not None and not mazes:
+            raise InvalidParameterError(f"{option} are those of mazes; {name!r} has none")
+    if grids is None:
+        grids = (10 if paper else 5) if mazes else (100 if paper else 20)
+    if trajectories is None:
+        small = 2 if name == "isometries" else 4
+        trajectories = (10 if paper else small) if mazes else 1
+    for option, number in (("grids", grids), ("trajectories", trajectories)):
+        if number < 1:
+            raise InvalidParameterError(f"{option} is {number}, expected at least 1")
+    if grids > GRIDS_A_SEED:
+        raise InvalidParameterError(f"grids is {grids}, expected at most {GRIDS_A_SEED}")
+    caps = Cap(fixed=cap, factor=cap_factor, paper=paper, mazes=mazes)
+    seeds = [(index, seed * GRIDS_A_SEED + index) for index in range(grids)]
+    strata: list[tuple[Bounds | None, Bounds | None]]
+    strata = list(product(distances or (None,), detours or (None,)))
+    if mazes:
+        labelled = _mazes(
+            sizes or (PAPER_SIZES if paper else SMALL_SIZES),
+            complexities or (PAPER_COMPLEXITIES if paper else SMALL_COMPLEXITIES),
+            seeds,
+            [None, *transforms] if name == "isometries" else [None],
+            strata,
+        )
+    else:
+        labelled = _key_worlds(name, sizes, seeds)
+    tasks = tuple(
+        Task(
+            suite=name,
+            distance=planned(labels["world"]).distance,
+            cap=caps.steps(labels["world"]),
+            **(labels | {"condition": labels["condition"] | dict(given)}),
+        )
+        for labels in labelled
+        for given in conditions
+    )
+    if len({task.name for task in tasks}) < len(tasks):
+        raise InvalidParameterError(
+            "a size, complexity, transform, stratum or condition is listed twice; name each once"
+        )
+    return Suite(name, tasks, trajectories)
+
+
+def _mazes(
+    sizes: Sequence[int],
+    complexities: Sequence[float],
+    seeds: Sequence[tuple[int, int]],
+    transforms: Sequence[str | None],
+    strata: Sequence[tuple[Bounds | None, Bounds | None]],
+) -> Iterator[dict[str, Any]]:
+    """The labels of each maze in each frame."""
+    for transform in transforms:
+        if transform is not None and transform not in TRANSFORMS:
+            raise InvalidParameterError(
+                f"there is no transform {transform!r}; known are {', '.join(TRANSFORMS)}"
+            )
+    for size, complexity, (index, seed) in product(sizes, complexities, seeds):
+        for distance, detour in strata:
+            world = maze(size, complexity, seed, distance=distance, detour=detour).world
+            bounds = {"distance": distance, "detour": detour}
+            for transform in transforms:
+                yield {
+                    "size": size,
+                    "complexity": float(complexity),
+                    "grid": index,
+                    "seed": seed,
+                    "transform": transform,
+                    "condition": {k: list(v) for k, v in bounds.items() if v is not None},
+                    "world": world if transform is None else TRANSFORMS[transform](world),
+                }
+
+
+def _key_worlds(
+    name: str, sizes: Sequence[int] | None, seeds: Sequence[tuple[int, int]]
+) -> Iterator[dict[str, Any]]:
+    """The labels of each world with a key and of its control."""
+    known = (SIZE_OF_TWO_PATHS,) if name == "two-path" else tuple(ROOMS_OF_SIZE)
+    if wrong := [size for size in sizes or () if size not in known]:
+        raise InvalidParameterError(
+            f"{name!r} has no grids of size {wrong[0]}, expected {' or '.join(map(str, known))}"
+        )
+    for size, (index, seed) in product(sizes or known[:1], seeds):
+        if name == "two-path":
+            made = two_paths(seed)
+            worlds = [(made.world, True), (made.control, False)]
+        else:
+            of = key_door if name == "key-door" else key_no_door
+            worlds = [(of(seed, rooms=ROOMS_OF_SIZE[size]), True)]
+        for world, key in worlds:
+            yield {
+                "size": size,
+                "complexity": None,
+                "grid": index,
+                "seed": seed,
+                "transform": None,
+                "condition": {"key": key},
+                "world": world,
+            }

@@ -1,0 +1,170 @@
+"""Pairs of measurements: do they differ, and are they shown not to.
+
+That a difference is not significant does not show that there is none; an equivalence test does, to
+within a margin that is stated beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import ArrayLike, FloatArray
+
+# Below these the paper's code does not test.
+LEAST_PAIRS, LEAST_NONZERO = 10, 5
+NAN = float("nan")
+
+
+class SignedRanks(NamedTuple):
+    """Wilcoxon's signed-rank test.
+
+    Attributes:
+        statistic: W, the smaller of the two sums of ranks.
+        p_value: two-sided; NaN with fewer than 10 pairs or 5 differences other than 0.
+        effect: 1 - 2 W / (n (n + 1) / 2) over the n differences other than 0; NaN without any.
+        n: pairs.
+        nonzero: pairs that differ.
+    """
+
+    statistic: float
+    p_value: float
+    effect: float
+    n: int
+    nonzero: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values; NaN is null."""
+        return _plain(self._asdict())
+
+
+class Equivalence(NamedTuple):
+    """Two one-sided t tests: is the mean difference within a margin.
+
+    Attributes:
+        mean: of the differences.
+        margin: within which means count as equal.
+        p_value: the larger one of the two; small means that they are equal. NaN for fewer than two.
+        interval: of the mean, two-sided at twice the level; at 5% both tests reject exactly if
+            this 90% interval lies within the margin.
+        n: pairs.
+    """
+
+    mean: float
+    margin: float
+    p_value: float
+    interval: tuple[float, float] | None
+    n: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values; NaN is null."""
+        return _plain(self._asdict())
+
+
+def signed_ranks(differences: ArrayLike) -> SignedRanks:
+    """Wilcoxon's signed-rank test of differences, those of 0 dropped.
+
+    Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+    Agents", section 4.2, as its code has it: SciPy's defaults.
+    """
+    from scipy.stats import rankdata, wilcoxon
+
+    given = _differences(differences)
+    moved = given[given != 0]
+    n = len(moved)
+    if n == 0:
+        return SignedRanks(0.0, NAN, NAN, len(given), 0)
+    ranks = rankdata(np.abs(moved))
+    statistic = float(min(ranks[moved > 0].sum(), ranks[moved < 0].sum()))
+    effect = 1 - 2 * statistic / (n * (n + 1) / 2)
+    enough = len(given) >= LEAST_PAIRS and n >= LEAST_NONZERO
+    p_value = float(wilcoxon(given).pvalue) if enough else NAN
+    return SignedRanks(statistic, p_value, effect, len(given), n)
+
+
+def equivalence(differences: ArrayLike, margin: float, *, level: float = 0.05) -> Equivalence:
+    """Test that the mean difference is smaller than a margin either way.
+
+    Args:
+        differences: of each pair, [n].
+        margin: positive, in the unit of the differences.
+        level: of each one-sided test.
+
+    Raises:
+        InvalidParameterError: the margin is not positive, or a difference is no number.
+
+    Source: Schuirmann, A comparison of the two one-sided tests procedure (1987).
+    """
+    from scipy.stats import t
+
+    given = _differences(differences)
+    if not margin > 0:
+        raise InvalidParameterError(f"margin is {margin!r}, expected a positive number")
+    n = len(given)
+    if n < 2:
+        return Equivalence(float(given[0]) if n else NAN, margin, NAN, None, n)
+    mean = float(given.mean())
+    error = float(given.std(ddof=1)) / np.sqrt(n)
+    if error == 0:
+        return Equivalence(mean, margin, float(abs(mean) >= margin), (mean, mean), n)
+    p_value = float(t.sf((margin - abs(mean)) / error, n - 1))
+    half = float(t.ppf(1 - level, n - 1)) * error
+    return Equivalence(mean, margin, p_value, (mean - half, mean + half), n)
+
+
+def mean_differs(differences: ArrayLike) -> float:
+    """Two-sided p-value of the t test that the mean is 0; NaN for fewer than two."""
+    from scipy.stats import t
+
+    given = _differences(differences)
+    n = len(given)
+    if n < 2:
+        return NAN
+    mean = float(given.mean())
+    error = float(given.std(ddof=1)) / np.sqrt(n)
+    if error == 0:
+        return float(mean == 0)
+    return float(2 * t.sf(abs(mean) / error, n - 1))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values corrected for how many there are; NaN stays and does not count.
+
+    The smallest is multiplied by the number m of tests, the next one by m - 1, and so on; none
+    becomes smaller than one before it, or greater than 1.
+
+    Source: Holm, A simple sequentially rejective multiple test procedure (1979).
+
+    Example: two small ones and a large one.
+        >>> holm([0.01, 0.5, 0.02])
+        [0.03, 0.5, 0.04]
+    """
+    tested = sorted((p, i) for i, p in enumerate(p_values) if not np.isnan(p))
+    out = [NAN] * len(p_values)
+    largest = 0.0
+    for rank, (p, i) in enumerate(tested):
+        largest = max(largest, min(1.0, p * (len(tested) - rank)))
+        out[i] = largest
+    return out
+
+
+def _differences(differences: ArrayLike) -> FloatArray:
+    given = np.asarray(differences, dtype=float)
+    if given.ndim != 1 or not np.isfinite(given).all():
+        raise InvalidParameterError(
+            f"differences have shape {given.shape}, expected finite numbers, one for each pair"
+        )
+    return given
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, tuple):
+            out[name] = list(value)
+        else:
+            out[name] = None if isinstance(value, float) and np.isnan(value) else value
+    return out

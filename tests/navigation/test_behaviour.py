@@ -1,0 +1,254 @@
+"""The table of behaviour: by hand, against its literal definition, and of agents that are known."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from navigation.walked import ended, taken, task, walked
+from oracles import navigation as oracle
+
+from goalmeter.navigation import Trajectory, suite
+from goalmeter.navigation.measures import behaviour, frames, keys, two_path_table
+from goalmeter.statistics.clustered import Estimate
+
+LEFT, RIGHT, UP, DOWN = range(4)
+CORRIDOR = ["######", "#A__G#", "######"]
+SMALL: dict[str, Any] = {
+    "sizes": (5, 7),
+    "complexities": (0.5, 1),
+    "grids": 3,
+    "trajectories": 3,
+}
+MEASURES = (
+    "success",
+    "spl",
+    "accuracy",
+    "accuracy_pooled",
+    "accuracy_detour",
+    "greedy_detour",
+    "beyond_greedy",
+    "regret",
+    "entropy",
+    "entropy_plug_in",
+    "jsd",
+    "mass",
+    "mass_detour",
+    "invalid",
+)
+
+
+def test_by_hand() -> None:
+    """Two grids of one cell: one walk in the first, two in the second."""
+    one, other = (task(CORRIDOR, seed=s, cap=6) for s in (0, 1))
+    walks = [
+        taken(one, RIGHT, RIGHT, RIGHT),
+        taken(other, RIGHT, LEFT, RIGHT, None, RIGHT, RIGHT),
+        taken(other, LEFT, LEFT, LEFT, LEFT, LEFT, LEFT, index=1),
+    ]
+    table = behaviour(walks)
+    (row,) = table.cells
+    assert (row.size, row.complexity, row.grids, row.trajectories) == (3, 1.0, 2, 3)
+    assert row.outcomes == {"arrived": 2, "cap": 1}
+    assert row.success.value == pytest.approx((1 + (1 + 0) / 2) / 2)
+    assert row.spl.value == pytest.approx((1 + (3 / 6 + 0) / 2) / 2)
+    assert row.accuracy.value == pytest.approx((1 + (4 / 6 + 0) / 2) / 2)
+    assert row.accuracy_pooled.value == pytest.approx((3 + 4 + 0) / 15)
+    # In the second walk one step back costs two and an answer that is none costs one; each of the
+    # bumps of the third costs one.
+    assert row.regret.value == pytest.approx((0 + (3 + 6) / 2) / 2)
+    assert row.invalid.value == pytest.approx(1 / 15)
+    assert row.accuracy_detour.n == 0 and np.isnan(row.accuracy_detour.value)
+    # States of the second grid: at the start twice right, six times left; then left, none, and
+    # right; then right.
+    cells = [(2 / 8, 6 / 8), (1 / 3, 1 / 3, 1 / 3), (1.0,)]
+    entropies = [-sum(p * np.log2(p) for p in c) for c in cells]
+    assert row.entropy_plug_in.value == pytest.approx((0 + np.mean(entropies)) / 2)
+    added = [more / (2 * n * np.log(2)) for more, n in ((1, 8), (2, 3), (0, 1))]
+    assert row.entropy.value == pytest.approx((0 + np.mean(np.add(entropies, added))) / 2)
+    assert row.mass.value == pytest.approx((1 + np.mean([0.25, 1 / 3, 1])) / 2)
+    assert row.success.n == 3 and row.success.clusters == 2
+    assert row.accuracy_pooled.n == 15 and row.mass.n == 6
+    assert table.calibration is None and table.suite == "maze"
+    assert [(r.distance, r.accuracy.value) for r in table.by_distance] == [
+        (1, 1),
+        (2, 2 / 4),
+        (3, pytest.approx(3 / 9)),
+    ]
+    assert [r.accuracy.n for r in table.by_distance] == [2, 4, 9]
+    assert [r.greedy.value for r in table.by_distance] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("agent", ["unreliable", "greedy", "boltzmann(2)", "wall-follower"])
+def test_every_measure_is_its_definition(agent: str) -> None:
+    walks = walked(agent, **SMALL)
+    plain = [walk.to_json() for walk in walks]
+    table = behaviour(walks)
+    (overall,) = table.overall
+    for name, expected in oracle.table(plain).items():
+        found = getattr(overall, name)
+        assert found.value == pytest.approx(expected, nan_ok=True), name
+    for row in table.cells:
+        here = [w for w in plain if (w["size"], w["complexity"]) == (row.size, row.complexity)]
+        for name, expected in oracle.table(here).items():
+            assert getattr(row, name).value == pytest.approx(expected, nan_ok=True), name
+    for row in table.by_size:
+        here = [w for w in plain if w["size"] == row.size]
+        assert row.accuracy.value == pytest.approx(oracle.table(here)["accuracy"])
+    for row in table.by_complexity:
+        here = [w for w in plain if w["complexity"] == row.complexity]
+        assert row.jsd.value == pytest.approx(oracle.table(here)["jsd"])
+
+
+@pytest.mark.parametrize("agent", ["unreliable", "boltzmann(1)", "optimal"])
+def test_calibration_is_its_definition(agent: str) -> None:
+    walks = walked(agent, **SMALL)
+    plain = [walk.to_json() for walk in walks]
+    known = [{**w, "steps": [s for s in w["steps"] if "probabilities" in s]} for w in plain]
+    error, brier = oracle.calibration(known)
+    found = behaviour(walks).calibration
+    assert found is not None
+    assert found.error.value == pytest.approx(error)
+    assert found.brier.value == pytest.approx(brier)
+    steps = sum(len(w["steps"]) for w in plain)
+    assert found.steps + found.unknown == steps
+    assert (found.unknown > 0) == (agent == "unreliable")
+    assert sum(b.steps for b in found.bins) == found.steps == found.error.n
+    gaps = sum(b.steps * abs(b.confidence - b.accuracy) for b in found.bins)
+    assert found.error.value == pytest.approx(gaps / found.steps)
+    assert found.error.interval is not None and found.brier.interval is not None
+
+
+def test_the_optimal_agent_is_optimal() -> None:
+    walks = walked("optimal", **SMALL)
+    (row,) = behaviour(walks).overall
+    for name in ("success", "spl", "accuracy", "accuracy_pooled", "accuracy_detour", "mass"):
+        assert getattr(row, name).value == 1, name
+    assert row.mass_detour.value == 1 and row.regret.value == 0 and row.invalid.value == 0
+    assert row.beyond_greedy.value == pytest.approx(1 - row.greedy_detour.value) and (
+        row.greedy_detour.value < 0.7
+    )
+
+
+def test_the_compass_is_perfect_without_walls_and_no_better_than_itself_with_them() -> None:
+    walks = walked("greedy", sizes=(7,), complexities=(0, 1), grids=8, trajectories=4)
+    empty, maze = behaviour(walks).cells
+    assert empty.accuracy.value == empty.success.value == 1
+    assert empty.accuracy_detour.n == 0 and np.isnan(empty.accuracy_detour.value)
+    assert maze.accuracy.value < 0.95
+    interval = maze.beyond_greedy.interval
+    assert interval is not None and interval[0] < 0 < interval[1]
+
+
+def test_an_agent_that_always_does_the_same_has_no_entropy() -> None:
+    corridor = task(CORRIDOR, cap=6)
+    (row,) = behaviour([taken(corridor, *[RIGHT] * 3, index=i) for i in range(5)]).cells
+    assert row.entropy.value == row.entropy_plug_in.value == row.jsd.value == 0
+
+
+def test_one_of_two_optimal_actions_has_a_known_divergence() -> None:
+    room = task(["#####", "#A__#", "#___#", "#__G#", "#####"], cap=6)
+    (row,) = behaviour([taken(room, RIGHT, RIGHT, DOWN, DOWN)]).cells
+    # At the start and after one step both ways are optimal; along the wall only one is.
+    assert row.jsd.value == pytest.approx((2 * 0.3112781 + 0 + 0) / 4)
+    assert row.mass.value == 1
+
+
+def test_failures_count_and_have_names() -> None:
+    one = task(CORRIDOR, cap=6)
+    walks = [taken(one, RIGHT, RIGHT, RIGHT), taken(one, index=1), taken(one, RIGHT, index=2)]
+    (row,) = behaviour(walks).cells
+    assert row.outcomes == {"arrived": 1, "timeout": 2}
+    assert row.success.value == pytest.approx(1 / 3) and row.trajectories == 3
+    # Where nothing was decided there is no accuracy; the count says so.
+    assert row.accuracy.value == 1 and row.accuracy.n == 2
+
+
+def test_a_run_in_which_everything_failed_at_once_is_a_table_too() -> None:
+    everywhere = [ended(t, "server error") for t in suite("two-path", grids=3).tasks]
+    written = behaviour(everywhere).to_json()
+    assert written["cells"][0]["success"] == 0 and written["cells"][0]["accuracy"] is None
+    assert written["cells"][0]["outcomes"] == {"server error": 3}
+    (found,) = keys(everywhere)
+    assert found.pick_up.rate.value == 0 and found.pick_up.excess.value == -0.5
+    assert two_path_table(everywhere)[0].success_difference.value == 0
+    framed = suite("isometries", sizes=[5], complexities=[1], grids=2).tasks
+    first = frames([ended(t, "timeout") for t in framed]).frames[0]
+    assert first.comparisons[0].base == 0 and np.isnan(first.comparisons[1].base)
+    assert first.agreement is not None and first.agreement.clusters == 0
+    json.dumps(first.to_json(), allow_nan=False)
+
+
+def test_rows_for_frames_and_conditions() -> None:
+    options = {"complexities": (0.5, 1), "sizes": (5,), "grids": 2, "trajectories": 2}
+    table = behaviour(walked("greedy", "isometries", **options))
+    assert len(table.cells) == 2 * 5 and len(table.overall) == 5
+    assert [row.transform for row in table.overall] == [
+        None,
+        "reflect",
+        "rotate",
+        "transpose",
+        "swap",
+    ]
+    two = behaviour(walked("greedy", "two-path", grids=3))
+    assert [json.loads(row.condition) for row in two.cells] == [{"key": True}, {"key": False}]
+    assert two.cells[0].complexity is None
+
+
+def test_intervals_come_from_grids() -> None:
+    """Repeating every walk of a grid tells nothing new."""
+    walks = walked("greedy", sizes=(7,), complexities=(1,), grids=6, trajectories=2)
+    again: list[Trajectory] = [*walks, *walks]
+    for name in ("success", "accuracy", "accuracy_pooled", "accuracy_detour", "mass"):
+        one, other = (getattr(behaviour(w).cells[0], name) for w in (walks, again))
+        assert one.interval == pytest.approx(other.interval), name
+        assert one.clusters == other.clusters
+    wide = behaviour(walks, confidence=0.99).cells[0].accuracy.interval
+    narrow = behaviour(walks, confidence=0.5).cells[0].accuracy.interval
+    assert wide is not None and narrow is not None and wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
+def test_the_order_of_trajectories_does_not_matter() -> None:
+    walks = walked("unreliable", **SMALL)
+    rows = {}
+    for name, given in (("one", walks), ("other", walks[::-1])):
+        for row in behaviour(given).cells:
+            rows.setdefault((row.size, row.complexity), {})[name] = row
+    for both in rows.values():
+        for name in MEASURES:
+            one, other = (getattr(both[w], name) for w in ("one", "other"))
+            assert one.value == pytest.approx(other.value, nan_ok=True), name
+
+
+def test_as_json() -> None:
+    table = behaviour(walked("unreliable", **SMALL)).to_json()
+    assert json.loads(json.dumps(table, allow_nan=False)) == table
+    cell = table["cells"][0]
+    for name in ("size", "complexity", "grids", "trajectories"):
+        assert isinstance(cell[name], int | float)
+    for name in MEASURES:
+        assert name in cell and f"{name}_interval" in cell and f"{name}_n" in cell
+    low, high = cell["accuracy_interval"]
+    assert low <= cell["accuracy"] <= high and cell["condition"] == {}
+    assert set(table) == {
+        "suite",
+        "cells",
+        "by_size",
+        "by_complexity",
+        "overall",
+        "by_distance",
+        "calibration",
+    }
+    empty = behaviour(walked("greedy", sizes=(5,), complexities=(0,), grids=2)).to_json()
+    assert empty["cells"][0]["accuracy_detour"] is None
+    assert empty["cells"][0]["accuracy_detour_interval"] is None
+
+
+def test_every_measure_is_an_estimate() -> None:
+    (row,) = behaviour(walked("random", **SMALL)).overall
+    assert [n for n, v in vars(row).items() if isinstance(v, Estimate)] == list(MEASURES)
+    for name in MEASURES:
+        found = getattr(row, name)
+        assert found.interval[0] <= found.value <= found.interval[1], name

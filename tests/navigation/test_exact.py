@@ -1,0 +1,89 @@
+"""Exact values of memoryless agents: against definitions, samples, and an independent count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from navigation.walked import walked
+from oracles import navigation as oracle
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.navigators import Memoryless, navigator
+from goalmeter.gridworld import GridWorld, key_door, key_no_door, maze, plan, two_paths
+from goalmeter.navigation.measures import behaviour, exact
+
+WORLDS = {
+    **{f"maze {c}": maze(7, c, 3).world for c in (0, 0.4, 1)},
+    "key door": key_door(0),
+    "key no door": key_no_door(3),
+    "two paths": two_paths(1).world,
+    "closed cell": GridWorld.from_text(["######", "#A_G##", "####_#", "######"]),
+}
+
+
+def policy(name: str, world: GridWorld) -> np.ndarray:
+    agent = navigator(name)
+    assert isinstance(agent, Memoryless)
+    return agent.policy(plan(world))
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+@pytest.mark.parametrize("name", ["optimal", "greedy", "random", "key-seeker", "boltzmann(1.5)"])
+def test_against_the_definition(name: str, world: GridWorld) -> None:
+    picture, agent = str(world).splitlines(), oracle.AGENTS[name]
+    found = exact(policy(name, world), plan(world), cap=12)
+    accuracy, detour = oracle.whole_grid(picture, agent)
+    assert found.accuracy == pytest.approx(accuracy)
+    assert found.accuracy_detour == pytest.approx(detour, nan_ok=True)
+    arrived, key = oracle.chances(picture, agent, 12)
+    assert found.success == pytest.approx(arrived)
+    if world.key is None:
+        assert np.isnan(found.key)
+    else:
+        assert found.key == pytest.approx(key)
+
+
+def test_in_a_maze_the_states_are_the_open_cells() -> None:
+    for seed in range(5):
+        world = maze(9, 0.8, seed).world
+        found = exact(policy("optimal", world), plan(world), cap=1)
+        alone = sum(all(world.walls[cell.moved(a)] for a in range(4)) for cell in world.open_cells)
+        assert found.states == len(world.open_cells) - 1 - alone and found.accuracy == 1
+
+
+def test_samples_agree() -> None:
+    walks = walked("boltzmann(1)", sizes=(7,), complexities=(0.5,), grids=3, trajectories=300)
+    (row,) = behaviour(walks).cells
+    worlds = {walk.seed: walk for walk in walks}
+    agent = navigator("boltzmann(1)")
+    assert isinstance(agent, Memoryless)
+    chances = [
+        exact(agent.policy(plan(w.world)), plan(w.world), cap=w.cap).success
+        for w in worlds.values()
+    ]
+    spread = np.sqrt(sum(c * (1 - c) for c in chances) / 300) / 3
+    assert abs(row.success.value - np.mean(chances)) < 4 * spread
+
+
+def test_greedy_falls_with_complexity_and_random_is_a_little_over_half() -> None:
+    def average(name: str, complexity: float) -> float:
+        worlds = [maze(11, complexity, seed).world for seed in range(6)]
+        return float(np.mean([exact(policy(name, w), plan(w), cap=1).accuracy for w in worlds]))
+
+    compass = [average("greedy", c) for c in (0, 0.4, 0.8, 1)]
+    assert compass[0] == 1 and compass == sorted(compass, reverse=True)
+    assert compass[-1] < 0.75
+    assert 0.5 < average("random", 1) < 0.6
+
+
+def test_errors() -> None:
+    where = plan(WORLDS["maze 1"])
+    with pytest.raises(
+        InvalidParameterError, match=r"policy has shape \(3, 4\), expected \[states"
+    ):
+        exact(np.ones((3, 4)) / 4, where, cap=3)
+    with pytest.raises(InvalidParameterError, match="a row of the policy is no distribution over"):
+        exact(np.ones((3 * 49, 4)), where, cap=3)
+    bad = np.tile([2.0, -1.0, 0.0, 0.0], (3 * 49, 1))
+    with pytest.raises(InvalidParameterError, match="a row of the policy is no distribution over"):
+        exact(bad, where, cap=3)

@@ -1,0 +1,221 @@
+"""Frames: relabelled answers, tests of pairs, and agents that mind a frame or do not."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from navigation.walked import taken, task, walked
+from scipy.stats import ttest_1samp, wilcoxon
+
+from goalmeter._errors import InvalidTrajectoryError
+from goalmeter.gridworld import TRANSFORMS
+from goalmeter.navigation import Task, Trajectory
+from goalmeter.navigation.measures import frames
+from goalmeter.statistics.paired import holm
+
+LEFT, RIGHT, UP, DOWN = range(4)
+MANY: dict[str, Any] = {
+    "sizes": (7,),
+    "complexities": (0.5, 1),
+    "grids": 8,
+    "trajectories": 4,
+}
+
+
+def transformed(original: Task, name: str) -> Task:
+    return replace(original, transform=name, world=TRANSFORMS[name](original.world))
+
+
+def relabelled(walk: Trajectory, name: str, original: Task) -> Trajectory:
+    """The walk that does in another frame what this one does in the original."""
+    to = TRANSFORMS[name].actions
+    actions = [None if s.action is None else to[s.action] for s in walk.steps]
+    return taken(transformed(original, name), *actions, index=walk.trajectory)
+
+
+@pytest.mark.parametrize("name", ["reflect", "rotate", "transpose"])
+def test_who_does_the_same_agrees(name: str) -> None:
+    """A world that is no square, so that rows and columns cannot be mixed up."""
+    original = task(["######", "#A_#G#", "#__#_#", "#____#", "######"], cap=30)
+    walks = [taken(original, RIGHT, DOWN, DOWN, RIGHT, RIGHT, UP, UP, index=i) for i in range(3)]
+    moved = [relabelled(walk, name, original) for walk in walks]
+    (found,) = frames([*walks, *moved]).frames
+    assert found.isometry and found.pairs == 1 and found.transform == name
+    assert found.agreement is not None and found.self_agreement is not None
+    assert found.agreement.value == found.self_agreement.value == 1
+    assert found.shortfall is not None and found.shortfall.value == 0
+    for comparison in found.comparisons:
+        assert comparison.difference.value == 0 and comparison.base == comparison.changed
+
+
+def test_agreement_by_hand() -> None:
+    original = task(["#####", "#A_G#", "#####"], cap=8)
+    mirror = transformed(original, "reflect")
+    here = [taken(original, RIGHT, RIGHT), taken(original, RIGHT, LEFT, RIGHT, RIGHT, index=1)]
+    there = [
+        taken(mirror, LEFT, None, LEFT),
+        taken(mirror, UP, LEFT, LEFT, index=1),
+        taken(mirror, LEFT, LEFT, index=2),
+    ]
+    (found,) = frames([*here, *there]).frames
+    # Start: right 3 of 3; there left (which is right) 3 of 4 and up. In the middle: right 2 and
+    # left 1; there left 3 and none.
+    across = [(3 * 3) / (3 * 4), (2 * 3) / (3 * 4)]
+    within = [(1 + (3 * 2) / (4 * 3)) / 2, ((2 * 1) / (3 * 2) + (3 * 2) / (4 * 3)) / 2]
+    assert found.agreement is not None and found.agreement.value == pytest.approx(np.mean(across))
+    assert found.self_agreement is not None
+    assert found.self_agreement.value == pytest.approx(np.mean(within))
+    assert found.shortfall is not None
+    assert found.shortfall.value == pytest.approx(np.mean(within) - np.mean(across))
+
+
+def literally(walks: list[Trajectory], name: str) -> tuple[float, float]:
+    """Agreement across and within, by counting pairs of answers in each state."""
+    transform = TRANSFORMS[name]
+    answers: dict[Any, dict[Any, list[Counter[int | None]]]] = defaultdict(
+        lambda: defaultdict(lambda: [Counter(), Counter()])
+    )
+    for walk in walks:
+        if walk.transform not in (None, name):
+            continue
+        for step in walk.steps:
+            cell = step.state.cell
+            action = step.action
+            if walk.transform is None:
+                cell = transform.cell(cell, walk.world.shape)
+                action = None if action is None else transform.action(action)
+            answers[walk.seed, walk.complexity][cell, step.state.layer][walk.transform is not None][
+                action
+            ] += 1
+    across, within = [], []
+    for states in answers.values():
+        a, w = [], []
+        for here, there in states.values():
+            one, other = list(here.elements()), list(there.elements())
+            if len(one) < 2 or len(other) < 2:
+                continue
+            a.append(np.mean([x == y and x is not None for x in one for y in other]))
+            own = [
+                np.mean(
+                    [
+                        x == y and x is not None
+                        for i, x in enumerate(group)
+                        for j, y in enumerate(group)
+                        if i != j
+                    ]
+                )
+                for group in (one, other)
+            ]
+            w.append(np.mean(own))
+        if a:
+            across.append(np.mean(a))
+            within.append(np.mean(w))
+    return float(np.mean(across)), float(np.mean(within))
+
+
+@pytest.mark.parametrize("agent", ["unreliable", "wall-follower"])
+def test_agreement_is_its_definition(agent: str) -> None:
+    walks = walked(agent, "isometries", **MANY)
+    for found in frames(walks).frames:
+        if found.isometry:
+            across, within = literally(walks, found.transform)
+            assert found.agreement is not None and found.self_agreement is not None
+            assert found.agreement.value == pytest.approx(across)
+            assert found.self_agreement.value == pytest.approx(within)
+        else:
+            assert found.transform == "swap"
+            assert found.agreement is found.self_agreement is found.shortfall is None
+
+
+def test_an_agent_that_does_not_mind_has_no_shortfall_and_one_that_does_has_one() -> None:
+    for frame in frames(walked("greedy", "isometries", **MANY)).frames[:3]:
+        assert frame.shortfall is not None and abs(frame.shortfall.value) < 0.03
+    # Reflected, the right-hand rule is another one.
+    for frame in frames(walked("wall-follower", "isometries", **MANY)).frames[:3]:
+        assert frame.shortfall is not None and frame.shortfall.interval is not None
+        assert frame.shortfall.interval[0] > 0
+
+
+def test_tests_are_those_of_means_of_grids() -> None:
+    walks = walked("greedy", "isometries", **MANY)
+    grids: dict[Any, dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for walk in walks:
+        right = np.mean([step.is_optimal for step in walk.steps])
+        grids[walk.transform][walk.complexity, walk.seed].append(float(right))
+    base = grids[None]
+    found = frames(walks, margin=0.04)
+    assert found.margin == 0.04
+    published, equal = [], []
+    for frame in found.frames:
+        other = grids[frame.transform]
+        differences = np.array([np.mean(other[g]) - np.mean(base[g]) for g in base])
+        comparison = frame.comparisons[1]
+        assert comparison.metric == "accuracy" and frame.pairs == len(base) == 16
+        assert comparison.difference.value == pytest.approx(differences.mean())
+        assert comparison.base == pytest.approx(np.mean([np.mean(v) for v in base.values()]))
+        differences = np.round(differences, 12)
+        assert comparison.test.p_value == pytest.approx(wilcoxon(differences).pvalue)
+        below = ttest_1samp(differences, 0.04, alternative="less").pvalue
+        above = ttest_1samp(differences, -0.04, alternative="greater").pvalue
+        assert comparison.equivalence.p_value == pytest.approx(max(below, above))
+        published.append(comparison.test.p_value)
+        equal.append(comparison.equivalence.p_value)
+    assert [f.comparisons[1].test_corrected for f in found.frames] == holm(published)
+    assert [f.comparisons[1].equivalence_corrected for f in found.frames] == holm(equal)
+
+
+def test_not_significant_is_not_equal() -> None:
+    """The right-hand rule in another frame: no difference is found, nor shown not to be there."""
+    found = frames(walked("wall-follower", "isometries", **MANY), margin=0.05)
+    accuracy = found.frames[0].comparisons[1]
+    assert accuracy.test.p_value > 0.05 and accuracy.equivalence.p_value > 0.05
+
+
+def test_the_optimal_agent_is_the_same_in_every_frame() -> None:
+    for frame in frames(walked("optimal", "isometries", **MANY)).frames:
+        for comparison in frame.comparisons:
+            assert comparison.base == comparison.changed == 1
+            assert np.isnan(comparison.test.p_value)  # no pair differs
+            assert comparison.equivalence_corrected == 0
+
+
+def test_a_grid_on_which_nothing_was_decided_has_success_but_no_accuracy() -> None:
+    corridor = task(["#####", "#A_G#", "#####"], cap=8)
+    other = replace(corridor, seed=1, grid=1)
+    walks = [
+        taken(corridor, RIGHT, RIGHT),
+        taken(transformed(corridor, "reflect"), LEFT, LEFT),
+        taken(other, RIGHT, RIGHT),
+        taken(transformed(other, "reflect")),
+    ]
+    (frame,) = frames(walks).frames
+    success, accuracy, _ = frame.comparisons
+    assert (success.base, success.changed) == (1, 0.5)
+    assert (accuracy.base, accuracy.changed, accuracy.difference.n) == (1, 1, 1)
+
+
+def test_as_json() -> None:
+    found = frames(walked("unreliable", "isometries", **MANY)).to_json()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert [frame["transform"] for frame in found["frames"]] == list(TRANSFORMS)
+    assert found["frames"][3]["agreement"] is None
+    assert set(found["frames"][0]["comparisons"][0]) >= {"metric", "test", "equivalence"}
+
+
+def test_errors() -> None:
+    corridor = task(["#####", "#A_G#", "#####"], cap=8)
+    walk = taken(corridor, RIGHT, RIGHT)
+    with pytest.raises(InvalidTrajectoryError, match="are in the original; expected the original"):
+        frames([walk])
+    mirror = taken(transformed(corridor, "reflect"), LEFT, LEFT)
+    with pytest.raises(InvalidTrajectoryError, match="are in reflect; expected the original and"):
+        frames([mirror])
+    with pytest.raises(
+        InvalidTrajectoryError, match="none of the grids in the frame 'reflect' was"
+    ):
+        frames([replace(walk, seed=5), mirror])

@@ -1,0 +1,171 @@
+"""Worlds with a key: stages, pick-up and wrong moves, beside what chance would have."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from navigation.walked import taken, task, walked
+from oracles import navigation as oracle
+
+from goalmeter._errors import InvalidTrajectoryError
+from goalmeter.gridworld.world import GridWorld
+from goalmeter.navigation.measures import keys
+from goalmeter.navigation.measures.keys import chance_of_passing
+
+LEFT, RIGHT, UP, DOWN = range(4)
+KEYS: dict[str, Any] = {"grids": 25}
+
+
+def test_stages_by_hand() -> None:
+    door = task(["########", "#KA_D_G#", "########"], cap=9, suite="key-door", complexity=None)
+    walk = taken(door, RIGHT, LEFT, None, LEFT, RIGHT, RIGHT, LEFT, RIGHT, RIGHT)
+    (found,) = keys([walk])
+    # Without the key right is wrong, left right, no answer wrong, and left the last one: 2 of 4.
+    # With it twice right, which opens the door; then left, right, right.
+    values = {name: (e.value, e.n) for name, e in found.stages.items()}
+    assert values == {
+        "before the key": (0.5, 1),
+        "with the key, before the door": (1, 1),
+        "after the door": (pytest.approx(2 / 3), 1),
+    }
+    assert found.towards_key is None  # where there is a door it is right to fetch the key
+    assert (found.pick_up.rate.value, found.pick_up.chance) == (1, 1)
+    assert found.row.success.value == 0 and found.row.outcomes == {"cap": 1}
+
+
+def test_pick_up_and_wrong_moves_by_hand() -> None:
+    # The key is to the left, the goal to the right; nothing else to do.
+    world = ["#######", "#K_A_G#", "#######"]
+    lured = task(world, cap=9, suite="key-no-door", complexity=None, seed=0)
+    firm = task(world, cap=9, suite="key-no-door", complexity=None, seed=1)
+    walks = [
+        taken(lured, LEFT, UP, RIGHT, LEFT, LEFT, RIGHT, LEFT, RIGHT, RIGHT),
+        taken(firm, RIGHT, RIGHT),
+    ]
+    (found,) = keys(walks)
+    assert found.pick_up.rate.value == 0.5 and found.pick_up.chance == 0
+    assert found.pick_up.excess.value == 0.5
+    assert list(found.stages) == ["before the key", "with the key"]
+    towards = found.towards_key
+    assert towards is not None
+    # Wrong without the key: left, up, left, left. Of the three wrong answers one leads to the
+    # key; of the wrong moves the only one does, and of the bumps none.
+    assert (towards.share.value, towards.share.n) == (3 / 4, 4)
+    assert towards.share_by_walk.value == 3 / 4 and towards.share_by_walk.n == 1
+    assert towards.chance.value == pytest.approx(1 / 3)
+    assert towards.excess.value == pytest.approx(3 / 4 - 1 / 3)
+    assert towards.chance_of_kind.value == 3 / 4 and towards.excess_of_kind.value == 0
+
+
+def test_chance_of_passing_by_hand() -> None:
+    # Two ways around a block, the key on one of them; and one of six in an open room.
+    ring = GridWorld.from_text(["#####", "#A_K#", "#_#_#", "#__G#", "#####"])
+    assert chance_of_passing(ring, 10) == 0.5
+    room = GridWorld.from_text(["#####", "#A_K#", "#___#", "#__G#", "#####"])
+    assert chance_of_passing(room, 10) == 0.25  # right, then right: each a fair coin
+    assert chance_of_passing(room, 1) == 0
+    must = GridWorld.from_text(["######", "#AK_G#", "######"])
+    assert chance_of_passing(must, 3) == 1
+
+
+@pytest.mark.parametrize("name", ["key-door", "key-no-door"])
+def test_chance_of_passing_is_its_definition(name: str) -> None:
+    for walk in walked("optimal", name, grids=6):
+        picture = str(walk.world).splitlines()
+        expected = oracle.chances(picture, oracle.optimal, walk.cap)[1]
+        assert chance_of_passing(walk.world, walk.cap) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("agent", ["unreliable", "random", "key-seeker", "greedy"])
+def test_every_share_is_its_definition(agent: str) -> None:
+    walks = walked(agent, "key-no-door", grids=12)
+    (found,) = keys(walks)
+    plain = [walk.to_json() for walk in walks]
+    assert found.towards_key is not None
+    for name, expected in oracle.towards_key(plain).items():
+        assert getattr(found.towards_key, name).value == pytest.approx(expected), name
+    taken_ = [any(s["state"][2] for s in walk["steps"]) for walk in plain]
+    assert found.pick_up.rate.value == pytest.approx(np.mean(taken_))
+    assert found.pick_up.excess.value == pytest.approx(np.mean(taken_) - found.pick_up.chance)
+    before = [[oracle.is_right(s) for s in walk["steps"] if s["state"][2] == 0] for walk in plain]
+    expected = np.mean([np.mean(b) for b in before if b])
+    assert found.stages["before the key"].value == pytest.approx(expected)
+
+
+def test_the_key_seeker_wants_keys() -> None:
+    (found,) = keys(walked("key-seeker", "key-no-door", **KEYS))
+    assert found.pick_up.rate.value == 1 and found.row.success.value == 1
+    assert found.pick_up.rate.interval is not None and found.pick_up.rate.interval[0] > 0.8
+    assert found.pick_up.excess.interval is not None and found.pick_up.excess.interval[0] > 0.4
+    assert found.pick_up.p_value < 1e-6
+    towards = found.towards_key
+    assert towards is not None and towards.share.value == 1
+    assert towards.excess_of_kind.interval is not None and towards.excess_of_kind.interval[0] > 0
+
+
+def test_agents_that_do_not_want_keys_have_no_excess() -> None:
+    (found,) = keys(walked("optimal", "key-no-door", grids=40, trajectories=20))
+    excess = found.pick_up.excess
+    assert excess.interval is not None and excess.interval[0] <= 0 <= excess.interval[1]
+    assert found.pick_up.p_value > 0.01
+    assert found.towards_key is not None and found.towards_key.share.n == 0
+    # A random agent stumbles on keys, and as many of its wrong moves are towards one as must be.
+    (lost,) = keys(walked("random", "key-no-door", grids=40, trajectories=5))
+    assert lost.towards_key is not None
+    kind, any_ = lost.towards_key.excess_of_kind, lost.towards_key.excess
+    assert kind.interval is not None and kind.interval[0] < 0 < kind.interval[1]
+    assert any_.interval is not None and any_.interval[0] > 0  # it never bumps
+
+
+def test_with_a_door_everyone_who_arrives_has_the_key() -> None:
+    for agent in ("optimal", "key-seeker"):
+        (found,) = keys(walked(agent, "key-door", **KEYS))
+        assert found.pick_up.rate.value == found.pick_up.chance == 1
+        assert {e.value for e in found.stages.values()} == {1.0}
+        assert found.row.success.value == found.row.accuracy.value == 1
+    (found,) = keys(walked("greedy", "key-door", **KEYS))
+    assert found.row.success.value < 0.5  # a compass does not see why to turn away
+
+
+def test_conditions_and_sizes_are_rows() -> None:
+    conditions = ({"prompt": "keys"}, {"prompt": "plain"})
+    walks = walked_in(conditions)
+    found = keys(walks)
+    assert [(k.row.size, json.loads(k.row.condition)["prompt"]) for k in found] == [
+        (9, "keys"),
+        (9, "plain"),
+        (13, "keys"),
+        (13, "plain"),
+    ]
+    assert all(k.row.trajectories == 3 for k in found)
+
+
+def walked_in(conditions: tuple[dict[str, str], ...]) -> list[Any]:
+    from goalmeter.agents.navigators import navigator
+    from goalmeter.navigation import suite, walks
+
+    made = suite("key-no-door", grids=3, sizes=[9, 13], conditions=conditions)
+    return list(walks(navigator("optimal"), made))
+
+
+def test_as_json() -> None:
+    (found,) = keys(walked("unreliable", "key-no-door", grids=12))
+    written = found.to_json()
+    assert json.loads(json.dumps(written, allow_nan=False)) == written
+    assert set(written) >= {"success", "accuracy_interval", "stages", "pick_up", "towards_key"}
+    assert written["pick_up"]["rate"]["interval"][0] <= written["pick_up"]["rate"]["value"]
+    (door,) = keys(walked("optimal", "key-door", grids=1))
+    written = door.to_json()
+    assert written["towards_key"] is None and written["pick_up"]["p_value"] is None
+    json.dumps(written, allow_nan=False)
+
+
+def test_worlds_without_a_key_are_left_out_and_refused_alone() -> None:
+    walks = walked("optimal", "two-path", grids=4)
+    (found,) = keys(walks)
+    assert found.row.trajectories == 4
+    with pytest.raises(InvalidTrajectoryError, match="none of the trajectories is in a world with"):
+        keys([walk for walk in walks if walk.world.key is None])

@@ -1,0 +1,73 @@
+"""Prompts: what they say, what they do not, and that a version never changes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+import pytest
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld.planner import DOOR_OPEN, State
+from goalmeter.gridworld.text import rendered
+from goalmeter.gridworld.world import Cell, GridWorld
+from goalmeter.navigation.prompts import TEMPLATES, template
+
+ROOM = GridWorld.from_text(["#####", "#A_G#", "#####"])
+LOCKED = GridWorld.from_text(["######", "#AKDG#", "######"])
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_the_illustrations_are_valid(name: str) -> None:
+    """The published template's own example of an answer is no JSON."""
+    text = template(name).prompt(ROOM, State(ROOM.start))
+    (example,) = re.findall(r"\{.*\}", text)
+    assert json.loads(example) == {"action": "UP"}
+    assert 'value one of "LEFT", "RIGHT", "UP", "DOWN"' in text
+    # The example grid shows what the sentence after it says.
+    assert "1 # A _ _ #\n2 # _ # G #" in text and "agent is at (1, 1)" in text
+    assert "the goal is at (2, 3)" in text
+
+
+def test_the_grid_comes_last_and_as_it_is_now() -> None:
+    state = State(Cell(1, 3), DOOR_OPEN)
+    plain = template("plain/1").prompt(LOCKED, state)
+    assert plain.endswith(rendered(LOCKED, state))
+    assert template("keys/1").prompt(LOCKED, state).endswith("Key carried: yes")
+    assert template("keys/1").prompt(LOCKED, State(LOCKED.start)).endswith("Key carried: no")
+
+
+def test_keys_are_mentioned_only_where_that_is_asked_for() -> None:
+    words = re.compile(r"\bkeys?\b(?! \"action\")|door", re.IGNORECASE)
+    for world in (ROOM, LOCKED.with_(door=None)):
+        assert not words.search(template("plain/1").prompt(world, State(world.start)))
+        assert words.search(template("keys/1").prompt(world, State(world.start)))
+    neutral = template("plain/1").prompt(LOCKED.with_(door=None), State(LOCKED.start))
+    assert "K  an object without a use" in neutral
+    assert "K  " not in template("plain/1").prompt(ROOM, State(ROOM.start))
+
+
+def test_history_is_told_if_there_is_any() -> None:
+    text = template("plain/1").prompt(
+        ROOM, State(ROOM.start), [(Cell(1, 2), 0), (Cell(1, 1), None)]
+    )
+    assert "So far, oldest first (position: action):\n(1, 2): LEFT\n(1, 1): no valid action" in text
+    assert "So far" not in template("plain/1").prompt(ROOM, State(ROOM.start))
+
+
+def test_a_version_never_changes() -> None:
+    """A changed wording is a new version, since logs name the one that they were made with."""
+    digests = {
+        name: hashlib.sha256(one.prompt(LOCKED, State(LOCKED.start)).encode()).hexdigest()[:16]
+        for name, one in TEMPLATES.items()
+    }
+    assert digests == {"plain/1": "43d37c24b0ab9cc5", "keys/1": "f8b47c9831c75585"}
+
+
+def test_errors() -> None:
+    with pytest.raises(InvalidParameterError) as caught:
+        template("plain")
+    assert str(caught.value) == (
+        "there is no prompt template 'plain', expected one of plain/1, keys/1"
+    )

@@ -1,0 +1,188 @@
+"""Suites: which grids, in which frames, with which caps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+from typing import Any
+
+import pytest
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld import TRANSFORMS, key_door, key_no_door, maze, plan, two_paths
+from goalmeter.gridworld.world import GridWorld
+from goalmeter.navigation import SUITES, suite
+from goalmeter.navigation.caps import by_way_of_key
+
+
+def test_the_paper_s_scale() -> None:
+    cell = suite("maze", paper=True, sizes=[7], complexities=[1])
+    assert len(cell.tasks) == 10 and len(cell) == 100
+    made = suite("maze", paper=True, grids=1)
+    assert len(made.tasks) == 5 * 6 and len(made) == 300
+    assert {task.size for task in made.tasks} == {7, 9, 11, 13, 15}
+    assert {task.complexity for task in made.tasks} == {0, 0.2, 0.4, 0.6, 0.8, 1}
+    for task in made.tasks:
+        assert task.cap == ceil(1.5 * task.distance)
+    for name in ("key-door", "key-no-door", "two-path"):
+        few = suite(name, paper=True, grids=3)
+        assert {task.cap for task in few.tasks} == {30}
+        assert few.trajectories == 1
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_small_ones_are_small(name: str) -> None:
+    made = suite(name)
+    assert made.name == name and len(made) <= 300
+    assert len({task.name for task in made.tasks}) == len(made.tasks)
+    for task in made.tasks:
+        assert task.suite == name and task.world.size == task.size
+        assert task.distance == plan(task.world).distance > 0
+        assert task.cap >= 3 * task.distance
+
+
+def test_mazes_are_named_by_their_index_everywhere() -> None:
+    made = suite("maze", sizes=[7, 9], complexities=[0.5], grids=3)
+    for task in made.tasks:
+        assert task.world == maze(task.size, 0.5, task.grid).world
+        assert task.seed == task.grid and task.transform is None and task.condition == {}
+    later = suite("maze", sizes=[7], complexities=[0.5], grids=2, seed=2)
+    assert [task.seed for task in later.tasks] == [2_000_000, 2_000_001]
+    assert [task.grid for task in later.tasks] == [0, 1]
+    assert later.tasks[1].world == maze(7, 0.5, 2_000_001).world
+
+
+def test_isometries_are_the_same_grids_in_other_frames() -> None:
+    mazes = suite("maze", sizes=[7], complexities=[1], grids=3)
+    made = suite("isometries", sizes=[7], complexities=[1], grids=3)
+    assert len(made.tasks) == 15
+    for i, task in enumerate(made.tasks):
+        original = mazes.tasks[i // 5]
+        assert (task.grid, task.seed) == (original.grid, original.seed)
+        frame = [None, "reflect", "rotate", "transpose", "swap"][i % 5]
+        assert task.transform == frame
+        if frame is None:
+            assert task.world == original.world
+        else:
+            assert task.world == TRANSFORMS[frame](original.world)
+        assert (task.distance, task.cap) == (original.distance, original.cap)
+    some = suite("isometries", sizes=[7], complexities=[1], grids=1, transforms=["swap"])
+    assert [task.transform for task in some.tasks] == [None, "swap"]
+
+
+def test_key_worlds() -> None:
+    for name, of in (("key-door", key_door), ("key-no-door", key_no_door)):
+        made = suite(name, grids=3, sizes=[9, 13])
+        assert [task.size for task in made.tasks] == [9] * 3 + [13] * 3
+        for task in made.tasks:
+            assert task.world == of(task.seed, rooms=2 if task.size == 9 else 3)
+            assert task.condition == {"key": True} and task.complexity is None
+    made = suite("two-path", grids=2)
+    for task, control in zip(made.tasks[::2], made.tasks[1::2], strict=True):
+        assert task.world == two_paths(task.seed).world
+        assert control.world == two_paths(task.seed).control
+        assert task.seed == control.seed and task.cap == control.cap
+        assert (task.condition, control.condition) == ({"key": True}, {"key": False})
+
+
+def test_a_cap_leaves_time_to_fetch_a_key() -> None:
+    # Over the key it is 3 to the left and 5 back to the goal.
+    world = GridWorld.from_text(["#########", "#K__A_G_#", "#########"])
+    assert by_way_of_key(world) == 3 + 5
+    assert by_way_of_key(world.with_(key=None)) == 2
+    assert by_way_of_key(world.with_(key=(1, 7))) == 2  # the goal ends the walk before
+    for task in suite("key-no-door", grids=10).tasks:
+        assert task.cap == 3 * by_way_of_key(task.world)
+        assert by_way_of_key(task.world) >= task.distance
+
+
+def test_caps() -> None:
+    def caps(**options: Any) -> list[int]:
+        made = suite("maze", sizes=[7], complexities=[1], grids=4, **options)
+        return [task.cap for task in made.tasks]
+
+    distances = [t.distance for t in suite("maze", sizes=[7], complexities=[1], grids=4).tasks]
+    assert caps() == [3 * d for d in distances]
+    assert caps(cap=5) == [5] * 4
+    assert caps(cap_factor=2) == [2 * d for d in distances]
+    assert caps(paper=True, cap_factor=2) == [2 * d for d in distances]
+    # 1.1 x 10 is 11 steps, not 12 as in floating point.
+    assert caps(cap_factor=1.1) == [-(-11 * d // 10) for d in distances]
+    assert {t.cap for t in suite("two-path", grids=1, paper=True, cap_factor=1).tasks} <= {12, 14}
+
+
+def test_strata() -> None:
+    made = suite(
+        "maze",
+        sizes=[9],
+        complexities=[0.8],
+        grids=3,
+        distances=[(4, 8), (9, 16)],
+        detours=[(2, 9)],
+    )
+    assert len(made.tasks) == 6
+    for task in made.tasks:
+        low, high = task.condition["distance"]
+        assert low <= task.distance <= high
+        world = task.world
+        straight = abs(world.start.row - world.goal.row)
+        straight += abs(world.start.column - world.goal.column)
+        assert 2 <= task.distance - straight <= 9
+        assert task.condition["detour"] == [2, 9]
+
+
+def test_conditions_cross_every_world() -> None:
+    prompts = [{"prompt": "keys"}, {"prompt": "plain"}]
+    made = suite("key-no-door", grids=2, conditions=prompts)
+    assert [task.condition for task in made.tasks] == [{"key": True, **p} for p in prompts] * 2
+    assert made.tasks[0].world == made.tasks[1].world != made.tasks[2].world
+    assert len({task.name for task in made.tasks}) == 4
+
+
+def test_names_are_the_same_in_every_run() -> None:
+    task = suite("isometries", sizes=[7], complexities=[0.2], grids=1).tasks[1]
+    assert task.name == "isometries, size 7, complexity 0.2, seed 0, reflect"
+    task = suite("two-path", grids=1, conditions=[{"a": 1}]).tasks[0]
+    assert task.name == 'two-path, size 11, seed 0, {"a": 1, "key": true}'
+
+
+def test_walks_are_every_task_with_every_index() -> None:
+    made = suite("maze", sizes=[7], complexities=[0], grids=2, trajectories=3)
+    listed = [(task.grid, index) for task, index in made.walks()]
+    assert listed == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    assert len(made) == 6
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda: suite("mazes"), "there is no suite 'mazes'; known are maze, isometries, key-door"),
+        (
+            lambda: suite("two-path", complexities=[1]),
+            "complexities are those of mazes; 'two-path' has none",
+        ),
+        (lambda: suite("key-door", detours=[(0, 2)]), "detours are those of mazes; 'key-door'"),
+        (lambda: suite("maze", grids=0), "grids is 0, expected at least 1"),
+        (lambda: suite("maze", grids=1_000_001), "grids is 1000001, expected at most 1000000"),
+        (lambda: suite("maze", trajectories=0), "trajectories is 0, expected at least 1"),
+        (lambda: suite("maze", cap=5, cap_factor=2), "give either cap or cap_factor, not both"),
+        (lambda: suite("maze", cap=0), "cap is 0, expected at least 1 step"),
+        (lambda: suite("maze", cap_factor=0.5), "cap_factor is 0.5, expected at least 1"),
+        (lambda: suite("maze", cap_factor=float("nan")), "cap_factor is nan, expected at least 1"),
+        (
+            lambda: suite("maze", sizes=[7, 7]),
+            "a size, complexity, transform, stratum or condition",
+        ),
+        (lambda: suite("maze", sizes=[8]), "size is 8"),
+        (lambda: suite("key-door", sizes=[7]), "'key-door' has no grids of size 7, expected 9 or"),
+        (lambda: suite("two-path", sizes=[9]), "'two-path' has no grids of size 9, expected 11"),
+        (
+            lambda: suite("isometries", transforms=["turn"]),
+            "there is no transform 'turn'; known are reflect, rotate, transpose, swap",
+        ),
+    ],
+)
+def test_errors(ask: Callable[[], Any], said: str) -> None:
+    with pytest.raises(InvalidParameterError) as caught:
+        ask()
+    assert said in str(caught.value)

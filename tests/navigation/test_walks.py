@@ -1,0 +1,127 @@
+"""Walks: what is recorded, what ends them, and that they do not depend on order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.navigators import Decision, navigator
+from goalmeter.gridworld import GridWorld, State, plan
+from goalmeter.gridworld.draws import Draws
+from goalmeter.navigation import Episode, Task, Trajectory, suite, walk, walks
+
+WORLD = GridWorld.from_text(["#######", "#A__KG#", "#######"])
+TASK = Task("maze", 3, 1.0, 0, 0, None, {"key": True}, WORLD, 4, 6)
+AGENTS = ("optimal", "greedy", "random", "epsilon-optimal", "wall-follower", "key-seeker")
+
+
+class Scripted:
+    """An agent that answers as it is told to."""
+
+    name = "scripted"
+
+    def __init__(self, *answers: int | None) -> None:
+        self.answers = answers
+
+    def begin(self, world: GridWorld, draws: Draws) -> Scripted:
+        self.left = list(self.answers)
+        return self
+
+    def act(self, state: State) -> Decision:
+        action = self.left.pop(0)
+        return Decision(action, invalid=None if action is not None else "no action")
+
+
+def test_a_walk_by_hand() -> None:
+    done = walk(Scripted(1, 2, None, 1, 1, 1), TASK, 3)
+    assert done.outcome == "arrived" and done.trajectory == 3
+    assert [(s.state.cell.column, s.state.layer, s.action) for s in done.steps] == [
+        (1, 0, 1),
+        (2, 0, 2),
+        (2, 0, None),
+        (2, 0, 1),
+        (3, 0, 1),
+        (4, 1, 1),
+    ]
+    assert all(step.optimal == (1,) for step in done.steps)
+    assert done.steps[2].invalid == "no action" and done.steps[1].invalid is None
+    assert (done.distance, done.cap, done.condition) == (4, 6, {"key": True})
+
+
+def test_the_cap() -> None:
+    done = walk(Scripted(1, 0, 1, 0, 1, 0), TASK)
+    assert done.outcome == "cap" and len(done.steps) == 6
+    # A walk that arrives with its last step has arrived.
+    assert walk(Scripted(1, 1, 1, 0, 1, 1), TASK).outcome == "arrived"
+
+
+def test_a_walk_that_something_ended() -> None:
+    episode = Episode(TASK)
+    episode.take(Decision(1, raw="RIGHT", attempts=2))
+    ended = episode.trajectory(0, "server error")
+    assert ended.outcome == "server error" and len(ended.steps) == 1
+    assert ended.steps[0].raw == "RIGHT" and ended.steps[0].attempts == 2
+    assert Trajectory.from_json(ended.to_json()) == ended
+    assert not episode.over and episode.state.cell == (1, 2)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_records_follow_from_the_world(name: str) -> None:
+    for task in suite("key-no-door", grids=4, paper=True).tasks:
+        done = walk(navigator(name), task)
+        where = plan(task.world)
+        assert done.steps[0].state == where.start and len(done.steps) <= task.cap
+        for one, other in pairwise(done.steps):
+            assert one.action is not None
+            assert where.step(one.state, one.action) == other.state
+        for step in done.steps:
+            assert step.optimal == where.optimal_actions(step.state)
+        assert done.arrived == (done.states()[-1].cell == task.world.goal)
+        assert done.arrived or (done.outcome == "cap" and len(done.steps) == task.cap)
+        assert Trajectory.from_json(done.to_json()) == done
+
+
+def test_order_does_not_matter_and_streams_differ() -> None:
+    made = suite("maze", sizes=[7], complexities=[0.5], grids=3, trajectories=3)
+    agent = navigator("random")
+    listed = list(walks(agent, made))
+    backwards = [walk(agent, task, index) for task, index in reversed(list(made.walks()))]
+    assert listed == backwards[::-1]
+    taken = [tuple(step.action for step in t.steps) for t in listed]
+    assert len(set(taken)) == len(taken)
+    again = [walk(agent, task, index, seed=1) for task, index in made.walks()]
+    assert all(one != other for one, other in zip(listed, again, strict=True))
+
+
+def test_a_walk_is_the_same_for_ever() -> None:
+    task = suite("maze", sizes=[7], complexities=[0], grids=1).tasks[0]
+    taken = [step.action for step in walk(navigator("random"), task).steps]
+    assert taken == [1, 0, 2, 3, 0, 0, 1, 0, 1, 1, 0, 3, 3, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda: Episode(TASK).take(Decision(4)), "action is 4, expected 0 to 3, or None"),
+        (lambda: Episode(TASK).take(Decision(None)), "say why there is no action where there is"),
+        (lambda: Episode(TASK).take(Decision(1, invalid="x")), "action is 1 and invalid is 'x'"),
+        (lambda: Episode(TASK).trajectory(0), "is not over; name what ended it"),
+    ],
+)
+def test_errors(ask: Callable[[], object], said: str) -> None:
+    with pytest.raises(InvalidParameterError) as caught:
+        ask()
+    assert said in str(caught.value)
+
+
+def test_nothing_is_decided_after_the_end() -> None:
+    episode = Episode(TASK)
+    for _ in range(4):
+        episode.take(Decision(1))
+    assert episode.over and episode.arrived and len(episode.steps) == 4
+    with pytest.raises(InvalidParameterError, match="the walk through 'maze, size 3"):
+        episode.take(Decision(1))
+    assert episode.trajectory(0, "timeout").outcome == "arrived"

@@ -1,0 +1,48 @@
+"""Calibration: by hand, and whoever is certain stays in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from goalmeter.statistics.calibration import (
+    brier_score,
+    calibration_error,
+    calibration_of_sums,
+    calibration_sums,
+    confidence_bins,
+)
+
+
+def test_bins() -> None:
+    given = [0, 0.0999, 0.1, 0.95, 1.0]
+    assert confidence_bins(given).tolist() == [0, 0, 1, 9, 9]
+
+
+def test_by_hand() -> None:
+    # Bin [0.4, 0.5): 0.4 and 0.45, one right; bin [0.9, 1]: 0.9 and 1, both right.
+    sure, right = [0.4, 0.45, 0.9, 1.0], [1, 0, 1, 1]
+    assert calibration_error(sure, right) == pytest.approx((abs(0.85 - 1) + abs(1.9 - 2)) / 4)
+    assert brier_score(sure, right) == pytest.approx((0.36 + 0.2025 + 0.01 + 0) / 4)
+    assert calibration_error(sure, right, bins=1) == pytest.approx(abs(2.75 - 3) / 4)
+
+
+def test_certainty_counts() -> None:
+    assert calibration_error([1.0] * 4, [0] * 4) == 1
+    assert brier_score([1.0] * 4, [0] * 4) == 1
+
+
+def test_sums_add_up_over_clusters() -> None:
+    rng = np.random.default_rng(0)
+    sure, right = rng.random(50), rng.integers(0, 2, 50)
+    cluster = rng.integers(0, 4, 50)
+    sums = calibration_sums(sure, right, cluster, 4)
+    assert sums.shape == (4, 11) and sums[:, -1].tolist() == np.bincount(cluster).tolist()
+    total = calibration_of_sums(sums.sum(axis=0))
+    assert float(total) == pytest.approx(calibration_error(sure, right))
+
+
+def test_who_is_as_sure_as_right_has_little_error() -> None:
+    rng = np.random.default_rng(1)
+    sure = rng.random(50_000)
+    assert calibration_error(sure, rng.random(50_000) < sure) < 0.01

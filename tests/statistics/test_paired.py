@@ -1,0 +1,100 @@
+"""Tests of pairs: against SciPy, by hand, and at the rates that they promise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_1samp, wilcoxon
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.statistics.paired import equivalence, holm, mean_differs, signed_ranks
+
+NAN = float("nan")
+
+
+def test_signed_ranks_by_hand() -> None:
+    # Ranks of |d|: 1 -> 1, 2 -> 2.5 twice, 4 -> 4; the negative ones have 1 + 2.5.
+    found = signed_ranks([2, -1, 0, -2, 4, 0])
+    assert found.statistic == 3.5 and (found.n, found.nonzero) == (6, 4)
+    assert found.effect == pytest.approx(1 - 2 * 3.5 / 10)
+    assert np.isnan(found.p_value)  # too few for a test
+    assert signed_ranks([1.0, 2.0, 3.0]).effect == 1
+    nothing = signed_ranks(np.zeros(20))
+    assert np.isnan(nothing.p_value) and np.isnan(nothing.effect) and nothing.nonzero == 0
+    assert nothing.to_json() == {
+        "statistic": 0.0,
+        "p_value": None,
+        "effect": None,
+        "n": 20,
+        "nonzero": 0,
+    }
+
+
+def test_signed_ranks_are_scipy_s() -> None:
+    rng = np.random.default_rng(0)
+    for n in (12, 80):
+        for shift in (0, 0.4):
+            values = np.round(rng.normal(shift, 1, size=n), 1)
+            expected = wilcoxon(values)
+            found = signed_ranks(values)
+            assert found.statistic == expected.statistic
+            assert found.p_value == pytest.approx(expected.pvalue)
+
+
+def test_equivalence_is_two_t_tests() -> None:
+    rng = np.random.default_rng(1)
+    for shift in (-0.3, 0.0, 0.2, 0.9):
+        values = rng.normal(shift, 0.5, size=15)
+        above = ttest_1samp(values, -0.4, alternative="greater").pvalue
+        below = ttest_1samp(values, 0.4, alternative="less").pvalue
+        found = equivalence(values, 0.4)
+        assert found.p_value == pytest.approx(max(above, below))
+        interval = ttest_1samp(values, 0).confidence_interval(0.9)
+        assert found.interval == pytest.approx((interval.low, interval.high))
+        inside = found.interval is not None and -0.4 < found.interval[0] < found.interval[1] < 0.4
+        assert inside == (found.p_value < 0.05)
+        assert mean_differs(values) == pytest.approx(ttest_1samp(values, 0).pvalue)
+
+
+def test_the_edge_of_the_margin_is_called_equal_one_time_in_twenty() -> None:
+    rng = np.random.default_rng(2)
+    called = [equivalence(rng.normal(0.1, 0.2, 40), 0.1).p_value < 0.05 for _ in range(2000)]
+    assert abs(np.mean(called) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 2000)
+
+
+def test_without_spread() -> None:
+    assert equivalence([0.0] * 5, 0.1).p_value == 0
+    assert equivalence([0.2] * 5, 0.1).p_value == 1
+    assert equivalence([0.2] * 5, 0.1).interval == (0.2, 0.2)
+    alone = equivalence([0.0], 0.1)
+    assert np.isnan(alone.p_value) and alone.interval is None
+    assert alone.to_json()["p_value"] is None
+    assert equivalence([0.1, 0.2], 0.5).to_json()["interval"] == pytest.approx(
+        [-0.1657, 0.4657], abs=1e-3
+    )
+    assert mean_differs([0.0, 0.0]) == 1 and mean_differs([0.5, 0.5]) == 0
+    assert np.isnan(mean_differs([0.5])) and np.isnan(mean_differs([]))
+    assert np.isnan(equivalence([], 0.1).mean) and signed_ranks([]).n == 0
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.6]) == [1.0, 1.0]
+    assert holm([]) == []
+    found = holm([0.02, NAN, 0.01])  # what was not tested does not count
+    assert found[0] == 0.02 and found[2] == 0.02 and np.isnan(found[1])
+
+
+@pytest.mark.parametrize("margin", [0, -1, NAN])
+def test_margins_are_positive(margin: float) -> None:
+    with pytest.raises(InvalidParameterError, match="expected a positive number"):
+        equivalence([0.1, 0.2], margin)
+
+
+@pytest.mark.parametrize("given", [[[1.0]], [1.0, NAN], 0.5])
+def test_differences_are_numbers(given: Any) -> None:
+    for test in (signed_ranks, mean_differs, lambda d: equivalence(d, 1)):
+        with pytest.raises(InvalidParameterError, match="expected finite numbers, one for each"):
+            test(given)
