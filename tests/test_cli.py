@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -241,6 +242,9 @@ def agent(history, n_actions, n_observations):
 
 def bad(history, n_actions, n_observations):
     raise ValueError("\\x1b[31m[red]")
+
+def short(history):
+    return 0
 """
 SHORT = ["--environment", "IgnoreRewards", "--steps", "9", "--seeds", "2"]
 
@@ -288,7 +292,8 @@ def test_reflect_for_people_and_its_list(run: Run, agents: Path) -> None:
 def test_trials_that_fail_do_not_change_the_status_and_cannot_steer(run: Run, agents: Path) -> None:
     done = run("reflect", "mine.py:bad", *SHORT, "--workers", "1")
     assert done.status == 0, done.err
-    assert "4 (4 exception)" in done.out and "\x1b" not in done.out + done.err
+    assert done.out.startswith("mine.py:bad: 4 of 4 trials ended early (4 exception); no trial")
+    assert "\x1b" not in done.out + done.err
     assert "\\x1b[31m[red]" in done.out
 
 
@@ -299,6 +304,17 @@ def test_trials_that_fail_do_not_change_the_status_and_cannot_steer(run: Run, ag
         (["reflect", "naif"], "there is no agent 'naif'; did you mean 'naive'?"),
         (["reflect", "mine.py"], "mine.py is a file; say which of its agents: mine.py:NAME"),
         (["reflect", "none.py:agent"], "there is no file none.py"),
+        (["reflect", "rc(naive"], "there is no agent 'rc(naive': a bracket is missing"),
+        (["reflect", "constant(-1)"], "in constant(K), K is a whole number, 0 or more"),
+        (["reflect", "x.txt:agent"], "expected a file that ends in .py, as in my_agent.py:agent"),
+        (["reflect", "mine.py:short"], "mine.py:short: short(history) cannot be called as it"),
+        (["reflect", "rc(mine.py:short)"], "mine.py:short: short(history) cannot"),
+        (["reflect", "naive", "--environment", "opposite(x"], "'opposite(x': a bracket is missing"),
+        (["reflect", "naive", "--environment", "w.txt:W"], "file that ends in .py, as in my_wo"),
+        (
+            ["reflect", "naive", "--environment", "opposite(opposite(DejaVu))"],
+            "the opposite of an opposite is DejaVu itself; name that",
+        ),
         (["reflect", "mine.py:agnt"], "mine.py has no agent 'agnt'; did you mean mine.py:agent?"),
         (["reflect", "naive", "--environment", "x"], "there is no environment 'x'"),
         (["reflect", "naive", "--environment", "mine.py:agent"], "expected a class derived from"),
@@ -315,6 +331,43 @@ def test_what_reflect_and_report_refuse(
     assert done.status == 2 and done.out == "" and "Traceback" not in done.err
     (error,) = [line for line in done.err.splitlines() if line.startswith("goalmeter: ")]
     assert message in error
+
+
+@pytest.mark.parametrize("against", ["naif", "mine.py:short", "mine.py:agnt", "none.py:x"])
+def test_a_second_agent_is_looked_at_before_the_first_is_played(
+    run: Run, agents: Path, against: str
+) -> None:
+    done = run("reflect", "naive", *SHORT, "--against", against, "--out", "run")
+    assert done.status == 2 and done.out == ""
+    assert done.err.startswith("goalmeter: ") and done.err.count("\n") == 1
+    assert not (agents / "run").exists() and not (agents / "run.against").exists()
+
+
+def test_the_folder_of_the_second_agent_is_told(run: Run, agents: Path) -> None:
+    options = ["reflect", "naive", *SHORT, "--against", "random"]
+    result = json.loads(run(*options, "--out", "run", "--json").out)
+    assert result["run"] == str((agents / "run").resolve())
+    assert result["against_run"] == str((agents / "run.against").resolve())
+    assert "against_run" not in json.loads(run(*options, "--json").out)
+    other = run("reflect", "naive", *SHORT, "--against", "constant", "--out", "new", "--steps", "8")
+    assert other.status == 0
+    done = run("reflect", "q-learner", *SHORT, "--against", "naive", "--out", "new")
+    assert done.status == 2 and "new.against holds another run" in done.err
+
+
+def test_an_interrupted_measurement_says_what_is_kept(
+    run: Run, agents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from goalmeter.experiments import reflect
+
+    def stop(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reflect, "measure", stop)
+    done = run("reflect", "naive")
+    assert done.status == 130
+    assert "nothing is kept; with --out RUN the finished trials would have been" in done.err
+    assert "run keeps what is finished" in run("reflect", "naive", "--out", "run").err
 
 
 def test_names_of_a_file_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> None:
@@ -403,6 +456,56 @@ def test_a_closed_pipe_is_no_traceback(files: Path) -> None:
     os.close(write)
     assert done.returncode == cli.PIPE_CLOSED
     assert b"Traceback" not in done.stderr and b"Exception ignored" not in done.stderr
+
+
+def shell(folder: Path, command: str) -> subprocess.CompletedProcess[bytes]:
+    """The command line as a shell starts it, with `goalmeter` for its name."""
+    named = command.replace("goalmeter", f"{shlex.quote(sys.executable)} -m goalmeter", 1)
+    environment = os.environ | {"PYTHONPATH": str(SRC)}
+    return subprocess.run(["sh", "-c", named], cwd=folder, env=environment, capture_output=True)
+
+
+TALKS = """
+def agent(history, n_actions, n_observations):
+    print("x" * 9999)
+    return 0
+"""
+
+
+@pytest.mark.parametrize("broken", [">&-", ">/dev/full"])
+@pytest.mark.parametrize(
+    "command", ["reflect naive --environment DejaVu --steps 9 --seeds 1", "--help", "--version"]
+)
+def test_a_result_that_cannot_be_written_is_an_error(
+    tmp_path: Path, broken: str, command: str
+) -> None:
+    why = "it is closed" if broken == ">&-" else "No space left on device"
+    for options in ("", " --json") if "reflect" in command else ("",):
+        done = shell(tmp_path, f"goalmeter {command}{options} {broken}")
+        assert done.returncode == cli.UNWRITTEN and done.stdout == b""
+        errors = [line for line in done.stderr.decode().splitlines() if "goalmeter: " in line]
+        assert errors == [f"goalmeter: the result cannot be written to standard output: {why}"]
+        assert b"Traceback" not in done.stderr and b"Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("broken", ["2>&-", "2>/dev/full", "2>&- <&-"])
+def test_progress_that_nobody_hears_is_dropped(tmp_path: Path, broken: str) -> None:
+    (tmp_path / "talks.py").write_text(TALKS)
+    for agent in ("naive", "talks.py:agent"):
+        options = f"--environment DejaVu --steps 9 --seeds 1 --out {agent[:5]} --json {broken}"
+        done = shell(tmp_path, f"goalmeter reflect {agent} {options}")
+        assert done.returncode == 0 and done.stderr == b""
+        assert json.loads(done.stdout)["outcomes"] == {"ok": 2}
+        kept = (tmp_path / agent[:5] / "trials.jsonl").read_text().splitlines()
+        assert [set(json.loads(line)) for line in kept] == [{"key", "value"}] * 2
+    for arguments in ("reflect naif", "reflect --steps", "nothing"):
+        done = shell(tmp_path, f"goalmeter {arguments} {broken}")
+        assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"")
+
+
+def test_nothing_can_be_written_at_all(tmp_path: Path) -> None:
+    done = shell(tmp_path, "goalmeter reflect --list --json >&- 2>&-")
+    assert (done.returncode, done.stdout, done.stderr) == (cli.UNWRITTEN, b"", b"")
 
 
 def test_greek_letters_in_any_locale(files: Path) -> None:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from math import isnan, sqrt
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
+from scipy.stats import t, ttest_ind
 
 from goalmeter import GoalmeterError
 from goalmeter.experiments import ledger
@@ -37,20 +41,64 @@ def test_every_row_says_what_it_needs_to() -> None:
         experiment = row.id.partition("/")[0]
         assert places.get(experiment, "") in row.source and len(row.source) > 20
         assert row.command.startswith(f"goalmeter replicate {experiment}")
-        assert len(row.remark) > 10 and row.tolerance > 0
+        assert len(row.remark) > 10
+        assert row.tolerance > 0 if row.ran else isnan(row.tolerance)
         if row.relation != "estimate":
             assert row.tolerance <= 0.01 * max(abs(row.ours), 0.01)
 
 
-def test_estimates_are_compared_by_their_standard_errors() -> None:
-    row = next(row for row in ROWS if row.relation == "estimate")
-    one = replace(row, published="+0.10 ± 0.01", published_error=0.03, ours=0.2, error=0.04)
-    assert one.z == pytest.approx(2.0) and one.verdict == "differs"  # 0.1 / 0.05
-    assert replace(one, ours=0.19).verdict == "agrees"
+ESTIMATE = next(row for row in ROWS if row.relation == "estimate")
+
+
+def test_estimates_are_compared_by_welchs_test() -> None:
+    one = replace(
+        ESTIMATE,
+        published="+0.10 ± 0.01",
+        published_error=0.03,
+        published_seeds=10,
+        ours=0.2,
+        error=0.04,
+        seeds=10,
+    )
+    assert one.z == pytest.approx(2.0)  # 0.1 / 0.05
+    # 0.0025² / ((0.0016² + 0.0009²) / 9) = 16.7 degrees of freedom; t at 97.5% by SciPy's oracle.
+    assert one.limit == pytest.approx(t.ppf(0.975, 0.0025**2 * 9 / (0.0016**2 + 0.0009**2)))
+    assert one.verdict == "agrees"  # and would not, were 1.96 the limit
+    assert replace(one, ours=0.21).verdict == "differs"
     assert replace(one, ours=0.0).z == pytest.approx(-2.0)
     # A misprint is not what ours is compared with.
-    assert replace(one, corrected=0.2).verdict == "agrees"
+    assert replace(one, ours=0.21, corrected=0.2).verdict == "agrees"
     assert replace(one, ours=float("nan"), seeds=0).verdict == "not run"
+
+
+def test_welchs_test_is_scipys() -> None:
+    rng = random.Random(3)
+    for n in (5, 8, 10):
+        ours = [rng.gauss(0.0, 1.0) for _ in range(n)]
+        theirs = [rng.gauss(1.1, 0.4) for _ in range(10)]
+        errors = [stdev(values) / sqrt(len(values)) for values in (ours, theirs)]
+        row = replace(
+            ESTIMATE, corrected=mean(theirs), published_error=errors[1], published_seeds=10
+        )
+        row = replace(row, ours=mean(ours), error=errors[0], seeds=n)
+        oracle = ttest_ind(ours, theirs, equal_var=False)
+        assert row.z == pytest.approx(oracle.statistic)
+        assert row.limit == pytest.approx(t.ppf(0.975, oracle.df))
+        assert row.verdict == ("agrees" if oracle.pvalue >= 0.05 else "differs")
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-9, 0.5])
+def test_few_seeds_give_no_verdict_whatever_their_spread(error: float) -> None:
+    few = replace(ESTIMATE, ours=0.9, error=error, seeds=4)
+    assert few.verdict == "too few seeds" and isnan(few.z) and isnan(few.limit)
+    (line,) = (line for line in ledger.markdown([few]).splitlines() if "RandomAgent" in line)
+    assert "| too few seeds |" in line and "nan" not in line
+
+
+def test_an_exact_number_is_judged_by_the_spread_of_the_other() -> None:
+    exact = replace(ESTIMATE, corrected=0.0, published_error=0.1, ours=0.2, error=0.0, seeds=10)
+    assert exact.limit == pytest.approx(t.ppf(0.975, 9)) and exact.verdict == "agrees"
+    assert replace(exact, ours=0.23).verdict == "differs"
 
 
 def test_a_verdict_compares_to_the_printed_digits() -> None:
@@ -95,7 +143,7 @@ def test_a_stale_row_is_named() -> None:
         ({"published": "about 3"}, "published is 'about 3', expected a number as printed"),
         ({"relation": "near"}, "relation is 'near', expected one of"),
         ({"cost": "free"}, "cost is 'free', expected one of"),
-        ({"relation": "estimate"}, "an estimate needs published_error above 0 and seeds above 1"),
+        ({"relation": "estimate"}, "an estimate needs published_error above 0, published_seeds"),
     ],
 )
 def test_a_row_that_makes_no_sense_is_refused(change: dict[str, str], message: str) -> None:
@@ -109,6 +157,19 @@ def test_only_cheap_rows_of_known_experiments_are_recomputed() -> None:
             ledger.recompute([row])
     with pytest.raises(GoalmeterError, match="SETTING one of k=1"):
         ledger.recompute([replace(ROWS[0], id="meg-cliffworld/known/k=9")])
+
+
+def test_neural_rows_may_move_by_two_standard_errors() -> None:
+    neural = [row for row in ROWS if "neural" in row.quantity]
+    assert len(neural) == 16
+    for row in neural:
+        if row.ran:
+            assert row.tolerance == pytest.approx(2 * row.error, abs=1e-6)
+
+
+def test_what_the_runs_said_stands_after_the_remark() -> None:
+    page = ledger.markdown([replace(ESTIMATE, remark="By hand.", found="By the runs.")])
+    assert page.splitlines()[-1].endswith("| By hand. By the runs. |")
 
 
 def test_the_page_in_docs_is_up_to_date() -> None:

@@ -68,6 +68,29 @@ def test_tables_for_people() -> None:
     assert float(summary["measure"][0].replace("−", "-")) == pytest.approx(found.measure, abs=1e-6)
     assert summary["trials"] == ["9"] and summary["ended early"] == ["0"]
     assert "±" in summary["baseline: random"][0]
+    assert summary["95% interval"] == ["–"]
+    assert "No interval: an interval needs at least 5 seeds." in outcome.tables[1].notes
+
+
+def test_intervals_have_signs_like_the_value() -> None:
+    outcome = reflect("naive", environments=NAMES, steps=40, seeds=5, against="random")
+    summary = rows(outcome, 1)
+    low, high = outcome.json["interval"]
+    assert low > 0 and summary["95% interval"] == [f"+{low:.6f} to +{high:.6f}"]
+    low, high = outcome.json["comparison"]["interval"]
+    assert summary["its 95% interval"] == [f"{low:+.6f} to {high:+.6f}".replace("-", "−")]
+    assert not any("No interval" in note for note in outcome.tables[1].notes)
+
+
+def test_one_seed_has_no_spread_and_no_interval() -> None:
+    outcome = reflect("naive", environments=NAMES, steps=9, seeds=1)
+    summary = rows(outcome, 1)
+    for row in ("standard error", "95% interval", "the paper's “StdErr”"):
+        assert summary[row] == ["–"]
+    assert summary["baseline: random"][0].endswith(" ± –")
+    assert {rows(outcome, 0)["IgnoreRewards"][column] for column in (1, 3)} == {"–"}
+    assert "over 1 seed of 9 steps" in outcome.tables[0].meaning
+    assert outcome.json["stderr"] is outcome.json["interval"] is None
 
 
 def test_a_second_agent_is_compared_on_the_same_trials(tmp_path: Path) -> None:
@@ -87,13 +110,21 @@ def test_a_second_agent_is_compared_on_the_same_trials(tmp_path: Path) -> None:
 def test_trials_that_end_early_are_shown(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("def agent(*_):\n    return 7\n")
     outcome = reflect(f"{tmp_path}/bad.py:agent", environments=NAMES, steps=9, seeds=2, workers=1)
-    assert rows(outcome, 1)["ended early"] == ["6 (6 illegal action)"]
+    assert rows(outcome, 1)["ended early"] == ["6 of 6 trials ended early (6 illegal action)"]
     assert rows(outcome, 0)["IgnoreRewards"][-1] == "4"
     assert (
-        "6 trials ended early (6 illegal action), the first in Ignore"
+        "6 of 6 trials ended early (6 illegal action); the first in Ignore"
         in outcome.tables[1].notes[-1]
     )
     assert outcome.json["outcomes"] == {"illegal action": 6}
+    nothing = "no trial was finished: this number says nothing"
+    assert rows(outcome, 1)["measure"] == [f"0.000000; {nothing}"]
+    assert outcome.text == (
+        f"{tmp_path}/bad.py:agent: 6 of 6 trials ended early (6 illegal action); {nothing}"
+    )
+    other = reflect("naive", environments=NAMES, steps=9, against=f"{tmp_path}/bad.py:agent")
+    assert other.text.startswith(f"{tmp_path}/bad.py:agent: 30 of 30 trials ended early")
+    assert reflect("naive", environments=NAMES, steps=9).text == ""
 
 
 def test_trials_that_took_too_long_are_shown_with_how_to_give_them_longer() -> None:
@@ -103,8 +134,9 @@ def test_trials_that_took_too_long_are_shown_with_how_to_give_them_longer() -> N
     ]
     table = summary_table(reflection_of("slow", 9, trials, runs=2, confidence=0.95), None, None, {})
     assert table.notes[1:] == (
-        "slow: 1 trial ended early (1 timeout), the first in opposite(DejaVu), seed 0: timeout, no "
-        "answer within 1 s.",
+        "No interval: an interval needs at least 5 seeds.",
+        "slow: 1 of 2 trials ended early (1 timeout); the first in opposite(DejaVu), seed 0: "
+        "timeout, no answer within 1 s.",
         "A trial is given more time with --timeout, in a new run (0: no limit).",
     )
 

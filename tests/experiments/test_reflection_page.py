@@ -7,16 +7,11 @@ import numpy as np
 import pytest
 
 from goalmeter.experiments import reflection_page, reflection_tables
-from goalmeter.experiments.reflection_pairs import (
-    LOWERS,
-    RAISES,
-    SAME,
-    UNTOLD,
-    labels,
-    pairs,
-    verdict,
-)
+from goalmeter.experiments import reflection_pictures as pictures
+from goalmeter.experiments.reflection_groups import groups, in_words, labels
+from goalmeter.experiments.reflection_pairs import LOWERS, RAISES, SAME, UNTOLD, pairs, verdict
 from goalmeter.experiments.reflection_tables import signed_plus
+from goalmeter.experiments.welch import TOO_FEW
 from goalmeter.reflection import Reflection, Trial, measure
 from goalmeter.reflection.result import reflection_of
 from goalmeter.report.page import render
@@ -47,9 +42,27 @@ def made(
     return reflection_of(agent, steps, trials, runs=2 * len(rewards), confidence=0.95)
 
 
-# Both gain 1 in A at every seed; the first loses what it gains in its opposite.
-BEFORE = made("x", {"A": [(0, 0), (1, 1), (2, 2)], "B": [(3, 3), (3, 3), (3, 3)]})
-AFTER = made("rc(x)", {"A": [(4, 0), (5, 1), (6, 2)], "B": [(3, 1), (3, 1), (3, 1)]})
+# In A it gains 4 at every seed, in the opposite of B it loses 2.
+BEFORE = made("x", {"A": [(s, s) for s in range(5)], "B": [(3, 3)] * 5})
+AFTER = made("rc(x)", {"A": [(s + 4, s) for s in range(5)], "B": [(3, 1)] * 5})
+
+
+def first(result: Reflection, seeds: int) -> Reflection:
+    """The same of the first seeds only."""
+    trials = [trial for trial in result.trials if trial.seed < seeds]
+    runs = len(trials) // seeds
+    return reflection_of(result.agent, result.steps, trials, runs=runs, confidence=0.95)
+
+
+def broken(agent: str, n: int = 5) -> Reflection:
+    """An agent that fails at once, everywhere."""
+    trials = [
+        Trial(name, way, seed, STEPS, 0, "exception", "ZeroDivisionError: by 0")
+        for seed in range(n)
+        for name in ("A", "B")
+        for way in (False, True)
+    ]
+    return reflection_of(agent, STEPS, trials, runs=4, confidence=0.95)
 
 
 def text_of(results: list[Reflection]) -> str:
@@ -68,10 +81,12 @@ def test_the_table_of_agents_has_both_errors_under_their_names() -> None:
         "95% interval",
         "the paper's “StdErr”",
     ]
-    # By seed (0 + 0 + 3 + 3) / 40, (1 + 1 + 6) / 40, (2 + 2 + 6) / 40: 0.15, 0.20, 0.25.
-    name, value, error, _, published, *counts = (cell.text for cell in table.cells[0])
-    assert (name, value, counts) == ("x", "+0.2000", ["10", "3", "12", "0"])
-    assert error == f"{0.05 / np.sqrt(3):.4f}" and published == f"{0.05 / 3:.4f}"
+    # By seed (2 s + 6) / 40: 0.15, 0.20, 0.25, 0.30, 0.35; their standard deviation is √0.00625.
+    name, value, error, interval, published, *counts = (cell.text for cell in table.cells[0])
+    assert (name, value, counts) == ("x", "+0.2500", ["10", "5", "20", "0"])
+    assert error == f"{np.sqrt(0.00625 / 5):.4f}" and published == f"{np.sqrt(0.00625) / 5:.4f}"
+    low, high = map(float, interval.split(" to "))
+    assert 0.15 <= low < 0.25 < high <= 0.35
 
 
 def test_a_pair_is_compared_by_seed_and_environment() -> None:
@@ -81,15 +96,17 @@ def test_a_pair_is_compared_by_seed_and_environment() -> None:
     assert pair.comparison.difference == pytest.approx(0.05)
     assert pair.verdict == RAISES
     assert pair.told() == (["A"], ["B"])
-    assert pair.by_environment()["A"] == pytest.approx([0.2, 0.2, 0.2])
-    row = [cell.text for cell in reflection_tables.pairs_table([pair]).cells[0]]
-    assert row == ["x", "+0.2000", "+0.2500", "+0.0500", "0.0000", "0.050 to 0.050", "raises"]
-    gains = [cell.text for cell in reflection_tables.gains_table([pair]).cells[0]]
+    assert pair.by_environment()["A"] == pytest.approx([0.2] * 5)
+    (group,) = groups([BEFORE, AFTER])
+    row = [cell.text for cell in reflection_tables.pairs_table([pair], group).cells[0]]
+    assert row == ["x", "+0.2500", "+0.3000", "+0.0500", "0.0000", "0.050 to 0.050", "raises"]
+    gains = [cell.text for cell in reflection_tables.gains_table([pair], group).cells[0]]
     assert gains == ["x", "1 of 2", "A +0.20", "1 of 2", "B −0.10"]
 
 
 def test_what_luck_can_do_is_not_told() -> None:
-    after = made("rc(x)", {"A": [(1, 1), (0, 0), (2, 2)], "B": [(3, 3), (3, 3), (3, 3)]})
+    order = (1, 0, 2, 4, 3)
+    after = made("rc(x)", {"A": [(s, s) for s in order], "B": [(3, 3)] * 5})
     ((pair,), _) = pairs([BEFORE, after])
     assert pair.verdict == UNTOLD and pair.told() == ([], [])
 
@@ -102,13 +119,41 @@ def test_a_reality_check_that_changes_nothing_is_said_to() -> None:
     )
 
 
-def test_one_seed_tells_no_difference() -> None:
-    one = made("x", {"A": [(0, 0)]})
-    ((pair,), _) = pairs([one, made("rc(x)", {"A": [(4, 0)]})])
-    assert pair.comparison.difference == pytest.approx(0.2)
-    assert pair.verdict == UNTOLD and pair.told() == ([], [])
-    page = text_of([one, made("rc(x)", {"A": [(4, 0)]})])
-    assert "nan" not in page.lower()
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_few_seeds_tell_nothing(n: int) -> None:
+    results = [first(BEFORE, n), first(AFTER, n)]
+    ((pair,), _) = pairs(results)
+    assert pair.comparison.difference == pytest.approx(0.05)
+    # Though every seed gains the same.
+    assert pair.verdict == TOO_FEW and pair.told() == ([], [])
+    agents, checks, gains = reflection_page.short_tables(results)
+    assert [row[3].text for row in agents.cells] == ["–", "–"]
+    assert [cell.text for cell in checks.cells[0]][-2:] == ["–", "too few seeds"]
+    assert [cell.text for cell in gains.cells[0]][1:] == ["–"] * 4
+    for table in (agents, checks):
+        assert any("Of fewer than 5 seeds there is no interval" in note for note in table.notes)
+    best, thesis = reflection_page.findings(results)
+    assert f"rc(x) with +{results[1].measure:.3f} ({n} seed" in best
+    assert "too few for an interval" in best
+    assert thesis == (
+        "The reality check lowers that of none; has been tried with too few seeds on x (+0.050)."
+    )
+    page = text_of(results)
+    assert "nan" not in page.lower() and "none of fewer than 5" in page
+
+
+def test_what_has_no_interval_is_drawn_without() -> None:
+    none = (float("nan"), float("nan"))
+    ((pair,), _) = pairs([first(BEFORE, 4), first(AFTER, 4)])
+    bare = replace(
+        pair,
+        inner=replace(pair.inner, interval=none),
+        checked=replace(pair.checked, interval=none),
+        comparison=replace(pair.comparison, interval=none),
+    )
+    figure = pictures.pairs_chart([bare], name="p")
+    assert "nan" not in figure.svg.lower() and "too few seeds" in figure.alt
+    assert len(figure.svg) < len(pictures.pairs_chart(pairs([BEFORE, AFTER])[0], name="p").svg)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +164,7 @@ def test_one_seed_tells_no_difference() -> None:
         ((-0.1, 0.2), UNTOLD),
         ((0.0, 0.2), UNTOLD),
         ((0.0, 0.0), SAME),
+        ((float("nan"), float("nan")), TOO_FEW),
     ],
 )
 def test_a_verdict_is_that_of_the_interval(interval: tuple[float, float], said: str) -> None:
@@ -126,15 +172,21 @@ def test_a_verdict_is_that_of_the_interval(interval: tuple[float, float], said: 
 
 
 def test_agents_that_played_other_trials_are_not_compared_and_it_is_said() -> None:
-    other = made("rc(x)", {"A": [(0, 0)]})
-    found, (note,) = pairs([BEFORE, other])
-    assert found == [] and "x and rc(x) are not compared" in note
-    longer = made("rc(x)", {"A": [(0, 0)] * 3, "B": [(0, 0)] * 3}, steps=20)
-    assert pairs([BEFORE, longer]) == ([], [])
-    page = text_of([BEFORE, other])
-    assert "With and without reality check" in page and "are not compared" in page
-    ids = re.findall(r'\bid="([^"]+)"', page)
-    assert len(ids) == len(set(ids))
+    fewer = first(replace(AFTER, agent="rc(x)"), 3)
+    found, (note,) = pairs([BEFORE, fewer])
+    assert found == []
+    assert note == (
+        "x and rc(x) are not compared: they differ in environments, steps, seeds or readings."
+    )
+    longer = made("rc(x)", {"A": [(0, 0)] * 5, "B": [(0, 0)] * 5}, steps=20)
+    found, (note,) = pairs([BEFORE, longer])
+    assert found == [] and note.startswith("x, 10 steps and rc(x), 20 steps are not compared")
+    # Where there is something to compare with, the others need no words.
+    both = [BEFORE, AFTER, longer, replace(longer, agent="x")]
+    assert len(pairs(both)[0]) == 2 and pairs(both)[1] == []
+    page = text_of([BEFORE, fewer])
+    assert "Reality checks that are not compared" in page
+    assert "With and without reality check" not in page
 
 
 def test_a_reality_check_of_a_reality_check_is_paired_with_it() -> None:
@@ -149,35 +201,140 @@ def test_labels_tell_agents_apart() -> None:
     assert labels([BEFORE, AFTER]) == ["x", "rc(x)"]
     assert labels([BEFORE, BEFORE]) == ["x (1)", "x (2)"]
     assert labels([BEFORE, replace(BEFORE, steps=20)]) == ["x, 10 steps", "x, 20 steps"]
+    other = replace(BEFORE, readings={"opposite_reading": "unnegated"})
+    assert labels([BEFORE, other]) == ["x", "x, opposite reading unnegated"]
     files = [replace(BEFORE, agent=name) for name in ("a/b c/me.py:f", "rc(a/b c/me.py:f)")]
     assert labels(files) == ["me.py:f", "rc(me.py:f)"]
 
 
 def test_trials_that_ended_early_are_hatched_counted_and_named() -> None:
     rewards = {"A": [(0.0, 0.0)] * 3, "B": [(1.0, 1.0)] * 3}
-    broken = made(f"rc({HOSTILE})", rewards, failed="B")
-    agents, environments, *_, last = reflection_page.sections([broken])
+    late = made(f"rc({HOSTILE})", rewards, failed="B")
+    agents, environments, *_, last = reflection_page.sections([late])
     assert agents.tables[0].cells[0][-1].text == "2 (2 timeout)"
-    assert "2 trials ended early (2 timeout), the first in B, seed 0" in agents.points[0]
+    assert "2 of 12 trials ended early (2 timeout); the first in B, seed 0" in agents.points[0]
     # Hatched in both panels: B and its opposite.
     (figure,) = environments.figures
     assert figure.svg.count("<pattern") == 1 and "Hatched" in figure.caption
     cells = {row[0].text: row[1].text for row in last.tables[0].cells}
     assert cells["A"] == "0.000" and cells["opposite(B)"] == "+0.100 (1 of 3 ended early)"
-    page = text_of([broken])
+    page = text_of([late])
     assert "<script>" not in page and "2 of 12 trials ended early" in page
 
 
-def test_agents_of_different_environments_share_a_page() -> None:
-    other = made("y", {"B": [(1.0, -1.0)] * 2, "C": [(0.0, 0.0)] * 2})
-    *_, last = reflection_page.sections([BEFORE, other])
-    rows = [[cell.text for cell in row] for row in last.tables[0].cells]
-    assert rows[:3] == [
-        ["A", "+0.100", "–"],
-        ["B", "+0.300", "+0.100"],
-        ["C", "–", "0.000"],
+def test_what_went_wrong_is_said_first_and_why() -> None:
+    results = [broken("bad"), BEFORE, made("y", {"A": [(9, 9)] * 5, "B": [(0, 0)] * 5}, failed="B")]
+    first_of_all, unranked, ranking = reflection_page.findings(results)
+    said, why, others = first_of_all.partition("bad: 20 of 20 trials ended early (20 exception); ")
+    assert said == "22 of 60 trials ended early; they count with the reward that they had. "
+    assert why and "the first in A, seed 0: exception, ZeroDivisionError: by 0. " in others
+    assert others.endswith(
+        "y: 2 of 20 trials ended early (2 timeout); the first in B, seed 0: timeout, took over 1 s."
+    )
+    assert unranked == "Not ranked, since every trial ended early: bad."
+    # y has (9 + 9) / 40, and x 0.25.
+    assert ranking.startswith("Most self-reflection: y with +0.450 (95% interval")
+    assert "; 2 of 20 trials ended early); least: x with +0.250 (" in ranking
+
+
+def test_many_failures_are_counted_and_not_all_named() -> None:
+    line, _ = reflection_page.findings([broken(name) for name in "abcd"])
+    assert "b: 20 of 20" in line and "c: " not in line
+    assert line.endswith("2 more agents had trials that ended early.")
+
+
+def test_agents_that_finished_nothing_are_neither_ranked_nor_compared() -> None:
+    results = [broken("x"), AFTER]
+    found, (note,) = pairs(results)
+    assert found == []
+    assert note == "x and rc(x) are not compared: every trial of x ended early."
+    *_, ranking = reflection_page.findings(results)
+    assert ranking.startswith("Self-reflection: rc(x) with +0.300 (") and "least" not in ranking
+    assert len(reflection_page.findings([broken("x"), broken("rc(x)")])) == 2
+    (table,) = reflection_page.short_tables([broken("x")])
+    assert table.notes[-1] == "Where every trial ended early, the measure says nothing."
+    assert "Traceback" not in text_of([broken("x"), broken("rc(x)")])
+
+
+def test_what_does_not_compare_stands_apart() -> None:
+    other = made("y", {"B": [(9.0, -9.0)] * 5, "C": [(9.0, 9.0)] * 5})
+    longer = replace(BEFORE, agent="z", steps=20)
+    counted = replace(AFTER, readings={"step_counting": "actions"})
+    results = [BEFORE, other, longer, counted, replace(BEFORE, agent="w")]
+    found = groups(results)
+    assert [[r.agent for r in group.results] for group in found] == [
+        ["x", "w"],
+        ["y"],
+        ["z"],
+        ["rc(x)"],
     ]
-    assert "nan" not in text_of([BEFORE, other]).lower()
+    played = "A with its opposite and B with its opposite"
+    assert [group.title for group in found] == [
+        f"{played}, 10 steps",
+        "B with its opposite and C with its opposite, 10 steps",
+        f"{played}, 20 steps",
+        f"{played}, 10 steps, step counting actions",
+    ]
+    # y has the highest measure of all, and is ranked beside nobody.
+    lines = reflection_page.findings(results)
+    assert len(lines) == 4
+    assert lines[0].startswith(f"{played}, 10 steps: Most self-reflection: x with +0.250")
+    assert lines[1].startswith("B with its opposite and C with its opposite, 10 steps: Self-refl")
+    assert lines[3].startswith(f"{played}, 10 steps, step counting actions: Self-reflection: rc(x)")
+    assert "With and without reality check" not in text_of(results)
+    tables = reflection_page.short_tables(results)
+    assert [len(table.rows) for table in tables] == [2, 1, 1, 1]
+    assert tables[3].caption == f"Self-reflection of each agent ({found[3].title})"
+    assert tables[3].notes[0] == "Not as published: step counting actions."
+    sections = reflection_page.sections(results)
+    assert sections[3].title == f"Self-reflection ({found[1].title})"
+    assert [[cell.text for cell in row] for row in sections[5].tables[0].cells][:2] == [
+        ["B", "+0.900"],
+        ["C", "+0.900"],
+    ]
+    page = text_of(results)
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids)) and "nan" not in page.lower()
+
+
+def test_one_group_as_published_needs_no_words_and_another_reading_does() -> None:
+    assert [group.title for group in groups([BEFORE, AFTER])] == [""]
+    own = replace(BEFORE, readings={"opposite_reading": "unnegated"})
+    title = reflection_page.sections([own])[0].title
+    assert title == "Self-reflection (opposite reading unnegated)"
+    (line,) = reflection_page.findings([own])
+    assert line.startswith("Opposite reading unnegated: Self-reflection: x")
+
+
+def test_headings_say_what_differs_and_no_more() -> None:
+    longer = replace(BEFORE, steps=20)
+    assert [group.title for group in groups([BEFORE, longer])] == ["10 steps", "20 steps"]
+    own = replace(BEFORE, readings={"step_counting": "actions"})
+    assert [group.title for group in groups([BEFORE, own])] == [
+        "as published",
+        "step counting actions",
+    ]
+
+
+def test_groups_that_read_alike_have_numbers() -> None:
+    def of(names: str) -> Reflection:
+        return made("x", {name: [(0, 0)] * 5 for name in names})
+
+    assert [group.title for group in groups([of("ABCD"), of("EFGH")])] == [
+        "4 environments and their opposites, 1",
+        "4 environments and their opposites, 2",
+    ]
+
+
+def test_what_was_played_in_words() -> None:
+    assert in_words(measure("random", 20, 1)) == "the battery of 25 and their opposites, 20 steps"
+    one_way = ["opposite(IgnoreRewards)", "DejaVu"]
+    alone = measure("random", 1, 1, environments=one_way)
+    assert in_words(alone) == "DejaVu with its opposite and opposite(IgnoreRewards), 1 step"
+    many = measure("random", 1, 1, environments=[*one_way, "Repeater", "AfterImages"])
+    assert in_words(many) == "4 environments, 1 of them in one way only, 1 step"
+    (table, *_) = reflection_page.short_tables([alone])
+    assert "blindly" not in table.meaning and "opposites of some only" in table.meaning
 
 
 def test_an_opposite_alone_is_a_page_too() -> None:
@@ -188,8 +345,8 @@ def test_an_opposite_alone_is_a_page_too() -> None:
 
 def test_the_findings_name_the_ends_and_the_thesis() -> None:
     first, second = reflection_page.findings([BEFORE, AFTER])
-    assert first.startswith("Most self-reflection: rc(x) with +0.250 (95% interval 0.")
-    assert "least: x with +0.200" in first
+    assert first.startswith("Most self-reflection: rc(x) with +0.300 (95% interval 0.")
+    assert "least: x with +0.250" in first
     assert second == ("The reality check raises the measure of x (+0.050); lowers that of none.")
 
 

@@ -125,6 +125,55 @@ def test_what_is_no_action(answer: Any) -> None:
     assert len(trial.detail) < 80
 
 
+class Unprintable:
+    def __repr__(self) -> str:
+        raise ValueError("no")
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ("left", "'left' (str)"),
+        (None, "None (NoneType)"),
+        (1.0, "1.0 (float)"),
+        (np.bool_(True), "np.True_ (bool)"),
+        (10**5000, "an integer of 16610 bits"),
+        (-(10**5000), "an integer of 16610 bits"),
+        ([10**5000], "an object of list that cannot be printed (list)"),
+        (Unprintable(), "<Unprintable instance at "),
+    ],
+    ids=["str", "None", "float", "bool", "huge", "less", "list", "object"],
+)
+def test_a_function_and_a_mind_that_answer_alike_end_alike(answer: Any, shown: str) -> None:
+    def agent(history: History, n_actions: int, n_observations: int) -> Any:
+        return answer if len(history.actions) == 2 else 0
+
+    class Late(Answers):
+        def begin(self, n_actions: int, n_observations: int, **options: Any) -> Any:
+            return Late(self.answer)
+
+        def act(self) -> Any:
+            return self.answer if len(self.taken) == 2 else 0
+
+    for one in (FunctionAgent(agent), Late(answer)):
+        trial = run_trial(one, find("TemptingButton")[0], steps=9, seed=0)
+        assert (trial.outcome, trial.played) == ("illegal action", 3)
+        assert shown in trial.detail, trial.detail
+
+
+def test_an_interruption_is_an_exception_where_no_keyboard_reaches() -> None:
+    def tired(history: History, n_actions: int, n_observations: int) -> int:
+        if len(history.actions) == 3:
+            raise KeyboardInterrupt
+        return 0
+
+    trial = run_trial(FunctionAgent(tired), IGNORE_REWARDS, steps=9, seed=0, keyboard=False)
+    assert (trial.outcome, trial.total_reward, trial.played) == ("exception", 3, 4)
+    assert trial.detail.startswith("KeyboardInterrupt (test_trial.py, line ")
+    with pytest.raises(KeyboardInterrupt):
+        run_trial(FunctionAgent(tired), IGNORE_REWARDS, steps=9, seed=0)
+
+
 def test_a_trial_goes_through_json_as_it_is() -> None:
     for trial in (
         run_trial(ConstantAgent(5), IGNORE_REWARDS, steps=3, seed=0),

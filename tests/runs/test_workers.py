@@ -138,13 +138,14 @@ def test_results_are_the_same_here_and_in_any_number_of_processes() -> None:
 def test_nothing_that_users_code_does_harms_the_others(user: Path) -> None:
     names = ["good", "exits", "prints", "segfaults", "reads", "leaves", "interrupts", "fails"]
     done = dict(zip(names, of([trial(f"{user}:{name}") for name in names], workers=2), strict=True))
-    played = {name: done[name].value for name in ("good", "prints", "reads", "leaves", "fails")}
+    ended = ("good", "prints", "reads", "leaves", "interrupts", "fails")
+    played = {name: done[name].value for name in ended}
     assert played["good"]["outcome"] == "ok" and played["good"]["total_reward"] == 3
     assert played["prints"]["outcome"] == "ok" and played["reads"]["outcome"] == "ok"
     assert played["leaves"]["detail"] == "SystemExit: 4 (user.py, line 19)"
     assert played["fails"]["detail"].startswith("ZeroDivisionError: integer division or modulo by")
-    assert done["interrupts"].outcome == "exception"
-    assert done["interrupts"].detail == "KeyboardInterrupt (user.py, line 22)"
+    assert played["interrupts"]["outcome"] == "exception"
+    assert played["interrupts"]["detail"] == "KeyboardInterrupt (user.py, line 22)"
     assert done["exits"] == JobResult("crash", detail="the process ended with exit status 3")
     assert done["segfaults"] == JobResult("crash", detail="the process ended with signal SIGSEGV")
 

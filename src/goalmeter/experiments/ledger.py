@@ -16,13 +16,12 @@ from importlib.resources import files
 from itertools import groupby
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter.experiments.welch import FEWEST, LEVEL, TOO_FEW, reach
 
 _PRINTED = re.compile(r"(?P<value>[+-]?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
 RELATIONS = ("equal", "lower bound", "estimate")
 COSTS = ("cheap", "slow")
-# Two estimates agree where their difference is at most so many of its standard errors; 1 row in 20
-# of estimates of the same number differs.
-AGREES = 1.96
+NOT_RUN, AGREES, DIFFERS = "not run", "agrees", "differs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,16 +37,18 @@ class Number:
         relation: "equal" if ours should be the same number, "lower bound" if theirs bounds
             ours from below, "estimate" if both are averages over runs, with standard errors.
         ours: what `command` gave when the row was last checked; NaN for an estimate not run yet.
-        tolerance: how far a recomputation may be from `ours`.
+        tolerance: how far a recomputation may be from `ours`; NaN where there is none.
         command: gives ours.
         cost: "cheap" (recomputed by every test run) or "slow".
-        remark: the difference, named.
+        remark: the difference, named; by hand.
         error: of an estimate: the standard error of ours.
         seeds: of an estimate: the runs behind ours.
         published_error: of an estimate: the standard error of the published number, which its
             printed spread may not be.
         corrected: the number that the authors' own data give, where the printed one is a mistake;
             ours is compared with it.
+        published_seeds: of an estimate: the runs behind the published number.
+        found: what the runs said of the difference, written with the numbers.
     """
 
     id: str
@@ -65,6 +66,8 @@ class Number:
     seeds: int = 0
     published_error: float = 0.0
     corrected: float | None = None
+    published_seeds: int = 0
+    found: str = ""
 
     def __post_init__(self) -> None:
         if not _PRINTED.fullmatch(self.published):
@@ -78,11 +81,12 @@ class Number:
         ):
             if value not in known:
                 raise InvalidFileError(f"{self.id}: {name} is {value!r}, expected one of {known}")
-        whole = self.published_error > 0 and (self.seeds > 1 or math.isnan(self.ours))
-        if self.relation == "estimate" and not whole:
+        whole = self.published_error > 0 and self.published_seeds > 1
+        if self.relation == "estimate" and not (whole and (self.seeds > 1 or not self.ran)):
             raise InvalidFileError(
-                f"{self.id}: an estimate needs published_error above 0 and seeds above 1, or "
-                f"ours nan; got {self.published_error:g}, {self.seeds} and {self.ours:g}"
+                f"{self.id}: an estimate needs published_error above 0, published_seeds above 1, "
+                f"and seeds above 1 or ours nan; got {self.published_error:g}, "
+                f"{self.published_seeds}, {self.seeds} and {self.ours:g}"
             )
 
     @property
@@ -101,23 +105,40 @@ class Number:
         return self.published_value if self.corrected is None else self.corrected
 
     @property
+    def ran(self) -> bool:
+        """Whether there is a number of ours."""
+        return not math.isnan(self.ours)
+
+    @property
     def z(self) -> float:
-        """Of an estimate: ours less theirs, in standard errors of that; NaN where not run."""
+        """Of an estimate: ours less theirs, in standard errors of that.
+
+        NaN where not run, or from so few seeds that the standard error tells nothing.
+        """
+        if self.seeds < FEWEST:
+            return math.nan
         return (self.ours - self.theirs) / math.hypot(self.error, self.published_error)
+
+    @property
+    def limit(self) -> float:
+        """Of an estimate: |z| above it comes up once in 20 where both estimate the same number."""
+        return reach((self.error, self.published_error), (self.seeds, self.published_seeds))
 
     @property
     def verdict(self) -> str:
         """How ours and theirs compare, in two or three words."""
         if self.relation == "estimate":
-            if math.isnan(self.ours):
-                return "not run"
-            return "agrees" if abs(self.z) <= AGREES else "differs"
+            if not self.ran:
+                return NOT_RUN
+            if self.seeds < FEWEST:
+                return TOO_FEW
+            return AGREES if abs(self.z) <= self.limit else DIFFERS
         rounding = 0.5 * 10.0 ** -len(self._printed["digits"] or "")
         slack = max(self.published_spread, rounding) * (1 + 1e-9)
         excess = self.published_value - self.ours
         if self.relation == "lower bound":
             return "bound holds" if excess <= slack else "bound violated"
-        return "same" if abs(excess) <= slack else "differs"
+        return "same" if abs(excess) <= slack else DIFFERS
 
     @property
     def _printed(self) -> re.Match[str]:
@@ -190,8 +211,9 @@ def markdown(rows: Iterable[Number]) -> str:
         "Cheap rows are recomputed by every run of the tests, slow ones by hand. "
         "*Same* means that the published number is ours to the digits or within the spread it "
         "was printed with; *bound holds* that the published number, a lower bound, is not "
-        "above ours; *agrees* that two estimates differ by at most "
-        f"{AGREES:g} standard errors of their difference, which is z.",
+        "above ours; *agrees* that two estimates differ by no more than what comes up in "
+        f"{LEVEL:.0%} of cases by luck, by Welch's t test; z is the difference in its standard "
+        f"errors. Fewer than {FEWEST} seeds of ours are too few for either.",
     ]
 
     def head(row: Number) -> tuple[str, str, str, bool]:
@@ -228,15 +250,18 @@ def _estimates(rows: Iterable[Number]) -> list[str]:
         "|---|---:|---:|---:|---:|---:|---:|---|---|---|",
     ]
     for row in rows:
-        ran = not math.isnan(row.ours)
-        ours = f"{row.ours:+.6f} | {row.error:.6f} | {row.seeds}" if ran else "– | – | –"
+        ours, tolerance = "– | – | –", "–"
+        if row.ran:
+            ours = f"{row.ours:+.6f} | {row.error:.6f} | {row.seeds}"
+            tolerance = f"{row.tolerance:g}"
         printed = row.published
         if row.corrected is not None:
             printed += f" (their data: {row.corrected:+.6f})"
-        verdict = f"{row.verdict}, z = {row.z:+.2f}" if ran else row.verdict
+        judged = not math.isnan(row.z)
+        verdict = f"{row.verdict}, z = {row.z:+.2f}" if judged else row.verdict
         lines.append(
             f"| {row.setting} | {printed} | {row.published_error:.6f} | {ours} "
-            f"| {row.tolerance:g} | {row.cost} | {verdict} | {row.remark} |"
+            f"| {tolerance} | {row.cost} | {verdict} | {f'{row.remark} {row.found}'.strip()} |"
         )
     return lines
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.experiments.outcome import Outcome
-from goalmeter.experiments.reflect_tables import environments_table, summary_table
+from goalmeter.experiments.reflect_tables import early_text, environments_table, summary_table
 from goalmeter.reflection import Comparison, Reflection, compare, measure
 from goalmeter.reflection.environments import BATTERY
+from goalmeter.reflection.measure import check
 from goalmeter.reflection.named_trial import is_user_code
 from goalmeter.reflection.plan import HEAVY, bare
 from goalmeter.runs import cores
@@ -56,7 +57,8 @@ def reflect(
         progress: told how many trials are finished.
 
     Raises:
-        GoalmeterError: options that cannot be used; the message says how to mend it.
+        GoalmeterError: options that cannot be used; the message says how to mend it. All are looked
+            at before anything is played.
         MissingExtraError: an agent needs a package that is not installed.
     """
     if agent is None:
@@ -69,32 +71,30 @@ def reflect(
     played = list(environments) or [environment.name for environment in BATTERY]
     chosen = range(seed, seed + seeds)
 
-    def played_by(
-        name: str, folder: Path | None, over: Sequence[int] = chosen, *, silent: bool = False
-    ) -> Reflection:
+    def options(name: str, folder: Path | None, over: Sequence[int] = chosen) -> dict[str, Any]:
         users = any(map(is_user_code, [name, *played]))
         limit = timeout if timeout is not None else (TIMEOUT if users else 0.0)
         percepts = 2 * len(played) * len(over) * steps
         light = percepts < WORTH_WORKERS and not users and bare(name) not in HEAVY
-        return measure(
-            name,
-            steps,
-            over,
-            environments=played,
-            opposite_reading=opposite_reading,
-            step_counting=step_counting,
-            workers=workers if workers is not None else (1 if light else cores()),
-            timeout=None if limit == 0 else limit,
-            out=folder,
-            progress=None if silent else progress,
-        )
+        return {
+            "steps": steps,
+            "seeds": over,
+            "environments": played,
+            "opposite_reading": opposite_reading,
+            "step_counting": step_counting,
+            "workers": workers if workers is not None else (1 if light else cores()),
+            "timeout": None if limit == 0 else limit,
+            "out": folder,
+        }
 
     folder = None if out is None else Path(out)
-    result = played_by(agent, folder)
+    beside = None if folder is None else _beside(folder)
+    if against is not None:  # for the error before the first agent is played, which may take long
+        check(against, **options(against, beside))
+    result = measure(agent, **options(agent, folder), progress=progress)
     other = comparison = None
     if against is not None:
-        beside = None if folder is None else folder.with_name(f"{folder.name}.against")
-        other = played_by(against, beside)
+        other = measure(against, **options(against, beside), progress=progress)
         comparison = compare(other, result)
     names = [name for name in BASELINES if name not in (agent, against)]
     over = chosen[: BASELINE_PERCEPTS // (2 * len(played) * steps)]
@@ -102,14 +102,23 @@ def reflect(
     if over and steps <= BASELINE_STEPS:
         if progress is not None and names:
             progress(f"baselines: {', '.join(names)}")
-        baselines = {name: played_by(name, None, over, silent=True) for name in names}
+        baselines = {name: measure(name, **options(name, None, over)) for name in names}
     return Outcome(
+        text=early_text(result, other),
         tables=(
             environments_table(result, other),
             summary_table(result, other, comparison, baselines),
         ),
-        json=_json(result, other, comparison, baselines, folder),
+        json=_json(result, other, comparison, baselines)
+        | ({} if folder is None else {"run": str(folder.resolve())})
+        | ({} if beside is None or other is None else {"against_run": str(beside.resolve())}),
     )
+
+
+def _beside(folder: Path) -> Path:
+    """Where the agent that it is compared with is kept."""
+    named = folder if folder.name not in ("", "..") else folder.resolve()
+    return named.with_name(f"{named.name}.against")
 
 
 def _json(
@@ -117,7 +126,6 @@ def _json(
     other: Reflection | None,
     comparison: Comparison | None,
     baselines: dict[str, Reflection],
-    folder: Path | None,
 ) -> dict[str, Any]:
     short = ("seeds", "measure", "stderr", "interval", "failures", "outcomes")
     found = result.to_json()
@@ -128,6 +136,4 @@ def _json(
     if other is not None and comparison is not None:
         found["against"] = other.to_json()
         found["comparison"] = comparison.to_json()
-    if folder is not None:
-        found["run"] = str(folder.resolve())
     return found

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
-from goalmeter.experiments.reflection_tables import early, interval, positive, signed_plus
+from goalmeter.experiments.reflection_tables import positive, signed_plus
 from goalmeter.reflection import Comparison, Reflection
-from goalmeter.reflection.result import failures_in_words
+from goalmeter.reflection.result import (
+    TOO_FEW,
+    doubt,
+    early_in_words,
+    failures_in_words,
+    seeds_in_words,
+)
 from goalmeter.reflection.trial import TIMEOUT
 from goalmeter.report import Cell, Column, Table
 
@@ -39,7 +46,7 @@ def environments_table(result: Reflection, other: Reflection | None = None) -> T
         caption=f"Reward per step of {result.agent}, by environment",
         columns=tuple(columns),
         rows=tuple(rows),
-        meaning=f"Mean and standard deviation over {_seeds(result)} of {result.steps} "
+        meaning=f"Mean and standard deviation over {seeds_in_words(result)} of {result.steps} "
         f"steps{against}.",
     )
 
@@ -52,12 +59,12 @@ def summary_table(
 ) -> Table:
     """The measure and everything that defends it, as names and numbers."""
     rows: list[tuple[Cell | str, ...]] = [
-        ("measure", signed_plus(result.measure, 6)),
-        ("standard error", positive(result.stderr, 6)),
-        (f"{result.confidence:.0%} interval", interval(result.interval, len(result.seeds), 6)),
-        ("the paper's “StdErr”", positive(result.published_stderr, 6)),
         ("trials", str(len(result.trials))),
-        ("ended early", early(result)),
+        ("ended early", early_in_words(result) or "0"),
+        ("measure", signed_plus(result.measure, 6) + doubt(result)),
+        ("standard error", positive(result.stderr, 6)),
+        (f"{result.confidence:.0%} interval", _interval(result.interval)),
+        ("the paper's “StdErr”", positive(result.published_stderr, 6)),
     ]
     for name, baseline in baselines.items():
         rows.append((f"baseline: {name}", _with_error(baseline)))
@@ -68,15 +75,14 @@ def summary_table(
                 f"less {other.agent}, paired",
                 f"{signed_plus(comparison.difference, 6)} ± {positive(comparison.stderr, 6)}",
             ),
-            (
-                f"its {comparison.confidence:.0%} interval",
-                interval(comparison.interval, len(result.seeds), 6),
-            ),
+            (f"its {comparison.confidence:.0%} interval", _interval(comparison.interval)),
         ]
     notes = [
         "Standard error and interval are over seeds. The paper's “StdErr” divides the standard "
         "deviation by their number instead of its root; it is for comparison only."
     ]
+    if math.isnan(result.interval[0]):
+        notes.append(f"No interval: {TOO_FEW}.")
     if result.readings:
         listed = ", ".join(f"{name} {value}" for name, value in result.readings.items())
         notes.append(f"Not as published: {listed}.")
@@ -97,11 +103,20 @@ def summary_table(
     )
 
 
+def early_text(result: Reflection, other: Reflection | None) -> str:
+    """A line for each agent with trials that ended early, to be read before any number."""
+    both = [one for one in (result, other) if one is not None]
+    return "\n".join(
+        f"{one.agent}: {words}{doubt(one)}" for one in both if (words := early_in_words(one))
+    )
+
+
+def _interval(ends: tuple[float, float]) -> str:
+    """Both ends; a dash where there are too few seeds for any."""
+    low, high = (signed_plus(end, 6) for end in ends)
+    return "–" if math.isnan(ends[0]) else f"{low} to {high}"
+
+
 def _with_error(result: Reflection) -> str:
-    failed = f", {len(result.failures)} ended early" if result.failures else ""
-    return f"{signed_plus(result.measure, 6)} ± {positive(result.stderr, 6)}{failed}"
-
-
-def _seeds(result: Reflection) -> str:
-    n = len(result.seeds)
-    return f"{n} seeds" if n > 1 else "1 seed"
+    early = f", {words}" if (words := early_in_words(result)) else ""
+    return f"{signed_plus(result.measure, 6)} ± {positive(result.stderr, 6)}{early}{doubt(result)}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from goalmeter.experiments import reflection_pictures as pictures
 from goalmeter.experiments import reflection_tables as tables
-from goalmeter.experiments.reflection_pairs import LOWERS, RAISES, SAME, UNTOLD, Pair, labels, pairs
+from goalmeter.experiments.reflection_groups import Group, all_early, groups, labels
+from goalmeter.experiments.reflection_pairs import LOWERS, RAISES, SAME, UNTOLD, Pair, pairs
+from goalmeter.experiments.welch import FEWEST, TOO_FEW
 from goalmeter.reflection import Reflection
-from goalmeter.reflection.result import failures_in_words
+from goalmeter.reflection.result import failures_in_words, seeds_in_words
 from goalmeter.report import Section, Table
 
 GLOSSARY = {
@@ -28,47 +31,82 @@ GLOSSARY = {
 }
 
 _NAMED_FAILURES = 10
+_NAMED_IN_SHORT = 2
 
 
 def sections(results: Sequence[Reflection]) -> list[Section]:
     """What to show of agents that were measured, in the order given.
 
-    An agent X and rc(X) with the same trials are compared. Agents may have been measured in
-    different environments, and for different numbers of steps.
+    Agents stand beside those that played the same environments for the same steps by the same
+    readings; where there are several such groups, each has its own parts, and headings say which.
+    An agent X and rc(X) with the same trials are compared.
     """
-    found, notes = pairs(results)
-    out = [_agents(results), _environments(results)]
-    if found or notes:
-        out.append(_reality_checks(found, notes))
-    out.append(
-        Section(
-            title="Every agent in every environment",
-            tables=(tables.environments_table(results),),
+    out = []
+    for number, group in enumerate(groups(results), start=1):
+        suffix = f"-{number}" if number > 1 else ""
+        found, _ = pairs(group.results)
+        own = [_agents(group), _environments(group, suffix)]
+        own += [_reality_checks(found, group, suffix)] if found else []
+        own.append(
+            Section(
+                title="Every agent in every environment",
+                tables=(tables.environments_table(group),),
+            )
         )
-    )
+        out += [_headed(section, group) for section in own]
+    _, notes = pairs(results)
+    if notes:
+        out.append(Section(title="Reality checks that are not compared", points=tuple(notes)))
     return out
 
 
 def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
     """The tables for a terminal: agents, and reality checks where there are some."""
-    found, _ = pairs(results)
-    checks = (tables.pairs_table(found), tables.gains_table(found)) if found else ()
-    return (tables.agents_table(results), *checks)
+    out: list[Table] = []
+    for group in groups(results):
+        found, _ = pairs(group.results)
+        out.append(tables.agents_table(group))
+        if found:
+            out += [tables.pairs_table(found, group), tables.gains_table(found, group)]
+    return tuple(out)
 
 
 def findings(results: Sequence[Reflection]) -> list[str]:
-    """The page in a few sentences, from the numbers."""
-    named = sorted(zip(labels(results), results, strict=True), key=lambda item: -item[1].measure)
-    lines = [f"Self-reflection: {_measured(*named[0])}."]
-    if len(named) > 1:
-        lines = [f"Most self-reflection: {_measured(*named[0])}; least: {_measured(*named[-1])}."]
-    found, _ = pairs(results)
-    if found:
-        lines.append(thesis(found))
+    """The page in a few sentences, from the numbers; first what went wrong."""
+    lines = ended_early(results)
+    for group in groups(results):
+        start = f"{group.title[0].upper()}{group.title[1:]}: " if group.title else ""
+        named = [
+            (label, result)
+            for label, result in zip(labels(group.results), group.results, strict=True)
+            if not all_early(result)
+        ]
+        named.sort(key=lambda item: -item[1].measure)
+        if len(named) > 1:
+            most, least = _measured(*named[0]), _measured(*named[-1])
+            lines.append(f"{start}Most self-reflection: {most}; least: {least}.")
+        elif named:
+            lines.append(f"{start}Self-reflection: {_measured(*named[0])}.")
+        found, _ = pairs(group.results)
+        if found:
+            lines.append(f"{start}{thesis(found)}")
+    return lines
+
+
+def ended_early(results: Sequence[Reflection]) -> list[str]:
+    """How many trials ended early and why, and what is not ranked for it."""
+    failed = _failures(results, _NAMED_IN_SHORT)
+    if not failed:
+        return []
     ended = sum(len(result.failures) for result in results)
-    if ended:
-        total = sum(len(result.trials) for result in results)
-        lines.append(f"{ended} of {total} trials ended early; they count with what they had.")
+    total = sum(len(result.trials) for result in results)
+    lines = [
+        f"{ended} of {total} trials ended early; they count with the reward that they had. "
+        f"{' '.join(failed)}"
+    ]
+    named = zip(labels(results), results, strict=True)
+    if broken := [label for label, result in named if all_early(result)]:
+        lines.append(f"Not ranked, since every trial ended early: {', '.join(broken)}.")
     return lines
 
 
@@ -79,6 +117,7 @@ def thesis(found: Sequence[Pair]) -> str:
         LOWERS: "lowers that of",
         UNTOLD: "has no effect that could be told on",
         SAME: "changes nothing about",
+        TOO_FEW: "has been tried with too few seeds on",
     }
     parts = []
     for said, text in words.items():
@@ -95,13 +134,20 @@ def thesis(found: Sequence[Pair]) -> str:
 
 
 def _measured(label: str, result: Reflection) -> str:
-    text = f"{label} with {tables.signed_plus(result.measure, 3)}"
-    if len(result.by_seed) > 1:
-        text += f" ({result.confidence:.0%} interval {tables.interval(result.interval, 2)})"
-    return text
+    error = f"{seeds_in_words(result)}, too few for an interval"
+    if len(result.by_seed) >= FEWEST:
+        error = f"{result.confidence:.0%} interval {tables.interval(result.interval)}"
+    if result.failures:
+        error += f"; {len(result.failures)} of {len(result.trials)} trials ended early"
+    return f"{label} with {tables.signed_plus(result.measure, 3)} ({error})"
 
 
-def _agents(results: Sequence[Reflection]) -> Section:
+def _headed(section: Section, group: Group) -> Section:
+    title = f"{section.title} ({group.title})" if group.title else section.title
+    return replace(section, title=title)
+
+
+def _agents(group: Group) -> Section:
     return Section(
         title="Self-reflection",
         text=(
@@ -110,21 +156,19 @@ def _agents(results: Sequence[Reflection]) -> Section:
             "only if what it does agrees with what it would do, so the average reward over a "
             "battery of them, and of their opposites, measures self-reflection.",
         ),
-        tables=(tables.agents_table(results),),
-        points=_failures(results),
+        tables=(tables.agents_table(group),),
+        points=_failures(group.results, _NAMED_FAILURES),
     )
 
 
-def _environments(results: Sequence[Reflection]) -> Section:
+def _environments(group: Group, suffix: str) -> Section:
     return Section(
         title="In which environments?",
-        figures=(pictures.environments_map(results, name="reflection-environments"),),
+        figures=(pictures.environments_map(group, name=f"reflection-environments{suffix}"),),
     )
 
 
-def _reality_checks(found: Sequence[Pair], notes: Sequence[str]) -> Section:
-    if not found:
-        return Section(title="With and without reality check", points=tuple(notes))
+def _reality_checks(found: Sequence[Pair], group: Group, suffix: str) -> Section:
     return Section(
         title="With and without reality check",
         text=(
@@ -133,23 +177,22 @@ def _reality_checks(found: Sequence[Pair], notes: Sequence[str]) -> Section:
             "self-reflection of an agent that is intelligent but reflects little. Both play "
             "the same environments with the same seeds, so the difference is taken in pairs.",
         ),
-        tables=(tables.pairs_table(found), tables.gains_table(found)),
+        tables=(tables.pairs_table(found, group), tables.gains_table(found, group)),
         figures=(
-            pictures.pairs_chart(found, name="reflection-pairs"),
-            pictures.differences_map(found, name="reflection-differences"),
+            pictures.pairs_chart(found, name=f"reflection-pairs{suffix}"),
+            pictures.differences_map(found, name=f"reflection-differences{suffix}"),
         ),
-        points=tuple(notes),
     )
 
 
-def _failures(results: Sequence[Reflection]) -> tuple[str, ...]:
-    """What ended trials early, agent by agent."""
+def _failures(results: Sequence[Reflection], most: int) -> tuple[str, ...]:
+    """What ended trials early, agent by agent, of so many agents at most."""
     lines = [
         f"{label}: {failures_in_words(result)}."
         for label, result in zip(labels(results), results, strict=True)
         if result.failures
     ]
-    if len(lines) > _NAMED_FAILURES:
-        left = len(lines) - _NAMED_FAILURES
-        lines = [*lines[:_NAMED_FAILURES], f"{left} more agents had trials that ended early."]
+    if left := len(lines) - most if len(lines) > most else 0:
+        one = left == 1
+        lines = [*lines[:most], f"{left} more agent{'s' * (not one)} had trials that ended early."]
     return tuple(lines)

@@ -1,9 +1,9 @@
-"""Measured agents as a report shows them: by label, and in pairs with their reality checks."""
+"""Agents in pairs with their reality checks, and what these change."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
+from goalmeter.experiments.reflection_groups import all_early, labels
+from goalmeter.experiments.welch import FEWEST, TOO_FEW, reach
 from goalmeter.reflection import Comparison, Reflection, compare
 
 RAISES, LOWERS, UNTOLD, SAME = "raises", "lowers", "no difference told", "changes nothing"
@@ -33,11 +35,13 @@ class Pair:
 
     @property
     def verdict(self) -> str:
-        """What the reality check does to the measure; one seed tells no difference."""
+        """What the reality check does to the measure."""
+        if self.seeds < FEWEST:
+            return TOO_FEW
         rewards = [[t.total_reward for t in r.trials] for r in (self.inner, self.checked)]
         if rewards[0] == rewards[1]:
             return SAME
-        return verdict(self.comparison.interval) if self.seeds > 1 else UNTOLD
+        return verdict(self.comparison.interval)
 
     def by_environment(self) -> dict[str, FloatArray]:
         """Environment -> difference for each seed, [seeds], averaged over it and its opposite."""
@@ -48,15 +52,13 @@ class Pair:
         """Environments where it gains and where it loses, most first: 95% t intervals without 0.
 
         An environment and its opposite count as one, since what is gained in one alone by acting
-        blindly is lost in the other.
+        blindly is lost in the other. None are told of fewer than 5 seeds.
         """
         differences = self.by_environment()
         n = self.seeds
-        if n < 2:
+        if n < FEWEST:
             return [], []
-        from scipy.stats import t
-
-        width = float(t.ppf(0.975, n - 1)) / np.sqrt(n)
+        width = reach([1.0], [n]) / math.sqrt(n)
         clear = {
             name: float(values.mean())
             for name, values in differences.items()
@@ -69,55 +71,51 @@ class Pair:
 
 
 def verdict(interval: tuple[float, float]) -> str:
-    """What an interval of a difference says."""
+    """What an interval of a difference says; there is none of too few seeds."""
     low, high = interval
+    if math.isnan(low):
+        return TOO_FEW
     if low == high == 0:
         return SAME
     return RAISES if low > 0 else LOWERS if high < 0 else UNTOLD
-
-
-def labels(results: Sequence[Reflection]) -> list[str]:
-    """A name for each: the agent's, with the steps or a number where names alone would not do.
-
-    Of a user's agent the file is named without its folder.
-    """
-    by_steps = len({result.steps for result in results}) > 1
-    agents = [re.sub(r"[^()]*[/\\](?=[^/\\]+\.py:)", "", result.agent) for result in results]
-    names = [
-        f"{agent}, {result.steps} steps" if by_steps else agent
-        for agent, result in zip(agents, results, strict=True)
-    ]
-    total, seen = Counter(names), Counter[str]()
-    out = []
-    for name in names:
-        seen[name] += 1
-        out.append(f"{name} ({seen[name]})" if total[name] > 1 else name)
-    return out
 
 
 def pairs(results: Sequence[Reflection]) -> tuple[list[Pair], list[str]]:
     """Every agent with its reality check, and a sentence for those that cannot be compared.
 
     They are compared where both were measured in the same environments for the same steps and
-    seeds.
+    seeds, by the same readings, and played something to the end.
     """
     named = labels(results)
     out, notes = [], []
     for checked, checked_label in zip(results, named, strict=True):
         inner = inner_name(checked.agent)
-        found = [
-            (result, label)
-            for result, label in zip(results, named, strict=True)
-            if result.agent.strip() == inner and result.steps == checked.steps
-        ]
-        for result, label in found:
-            try:
-                comparison = compare(result, checked)
-            except InvalidParameterError as error:
-                notes.append(f"{label} and {checked_label} are not compared: {error}.")
+        own, own_notes = [], []
+        for result, label in zip(results, named, strict=True):
+            if result.agent.strip() != inner:
                 continue
-            out.append(Pair(result, checked, label, checked_label, comparison))
+            reason, comparison = _compared(result, checked, label, checked_label)
+            if comparison is None:
+                own_notes.append(f"{label} and {checked_label} are not compared: {reason}.")
+            else:
+                own.append(Pair(result, checked, label, checked_label, comparison))
+        # Of an agent that was measured in many ways, one is enough.
+        out += own
+        notes += [] if own else own_notes
     return out, notes
+
+
+def _compared(
+    inner: Reflection, checked: Reflection, label: str, checked_label: str
+) -> tuple[str, Comparison | None]:
+    """The comparison, or why there is none."""
+    for result, name in ((inner, label), (checked, checked_label)):
+        if all_early(result):
+            return f"every trial of {name} ended early", None
+    try:
+        return "", compare(inner, checked)
+    except InvalidParameterError:
+        return "they differ in environments, steps, seeds or readings", None
 
 
 def inner_name(agent: str) -> str | None:

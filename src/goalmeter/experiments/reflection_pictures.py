@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.experiments.reflection_pairs import Pair, labels
+from goalmeter.experiments.reflection_groups import Group, labels
+from goalmeter.experiments.reflection_pairs import Pair
 from goalmeter.experiments.reflection_tables import signed_plus
-from goalmeter.reflection import Reflection
+from goalmeter.experiments.welch import FEWEST
 from goalmeter.report import Figure
 from goalmeter.report.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.figures import INK, VERMILION
@@ -18,8 +19,9 @@ from goalmeter.report.heat_map import Panel, heat_map
 _PANELS = ((False, "environments"), (True, "their opposites"))
 
 
-def environments_map(results: Sequence[Reflection], *, name: str) -> Figure:
+def environments_map(group: Group, *, name: str) -> Figure:
     """Agents by environments: reward per step; trials that ended early are hatched."""
+    results = group.results
     averages = [result.by_environment() for result in results]
     columns = list(dict.fromkeys(key[0] for average in averages for key in average))
     failed = [{(t.environment, t.opposite) for t in result.failures} for result in results]
@@ -95,6 +97,7 @@ def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
             ),
         ),
     ]
+    few = f", none of fewer than {FEWEST}" if any(p.seeds < FEWEST for p in pairs) else ""
     told = "; ".join(
         f"{pair.label}: {signed_plus(pair.inner.measure, 3)}, checked "
         f"{signed_plus(pair.checked.measure, 3)}, {pair.verdict}"
@@ -104,7 +107,7 @@ def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
         svg=dot_chart(name, [pair.label for pair in pairs], panels),
         alt=f"Dot chart of agents and their reality checks. {told}.",
         caption="Each agent with and without its reality check, and the paired difference, with "
-        "bootstrap intervals over seeds. Right of 0: the reality check raises the measure.",
+        f"bootstrap intervals over seeds{few}. Right of 0: the reality check raises the measure.",
         wide=True,
     )
 

@@ -7,18 +7,24 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from goalmeter.experiments.formats import signed
-from goalmeter.experiments.reflection_pairs import Pair, labels
+from goalmeter.experiments.reflection_groups import Group, all_early, labels
+from goalmeter.experiments.reflection_pairs import Pair
+from goalmeter.experiments.welch import FEWEST
 from goalmeter.reflection import Reflection
 from goalmeter.reflection.trial import OK
 from goalmeter.report import Column, Table
 
 _SHOWN = 3  # environments named where a reality check gains and loses
+_NOTHING = "Where every trial ended early, the measure says nothing."
+_FEW = f"Of fewer than {FEWEST} seeds there is no interval, and nothing is concluded."
 
 
-def agents_table(results: Sequence[Reflection]) -> Table:
+def agents_table(group: Group) -> Table:
     """The measure of each agent with its errors, and the trials that ended early."""
+    results = group.results
+    blind = " An agent that acts blindly gets about 0." if group.both_ways else ""
     return Table(
-        caption="Self-reflection of each agent",
+        caption=_of("Self-reflection of each agent", group),
         columns=(
             Column("agent", numeric=False),
             "measure",
@@ -35,7 +41,7 @@ def agents_table(results: Sequence[Reflection]) -> Table:
                 label,
                 signed_plus(result.measure, 4),
                 positive(result.stderr, 4),
-                interval(result.interval, len(result.by_seed)),
+                interval(result.interval),
                 positive(result.published_stderr, 4),
                 str(result.steps),
                 str(len(result.by_seed)),
@@ -44,22 +50,24 @@ def agents_table(results: Sequence[Reflection]) -> Table:
             )
             for label, result in zip(labels(results), results, strict=True)
         ),
-        meaning="Average reward per step over all environments and their opposites, from −1 to 1. "
-        "An agent that acts blindly gets about 0.",
+        meaning=f"Average reward per step over {_played(group)}, from −1 to 1.{blind}",
         notes=(
+            *([f"Not as published: {group.readings}."] if group.readings else []),
             "Standard error and interval are over seeds: the standard deviation divided by the "
             "root of their number, and a bootstrap. The published table divides by the number "
             "itself, so its “StdErr” is too small; it is here for comparison only.",
+            *([_FEW] if _few(results) else []),
             "A trial that ended early counts with the reward that it had.",
+            *([_NOTHING] if any(map(all_early, results)) else []),
         ),
     )
 
 
-def pairs_table(pairs: Sequence[Pair]) -> Table:
+def pairs_table(pairs: Sequence[Pair], group: Group) -> Table:
     """What the reality check does to the measure of each agent."""
     level = _interval_head(pair.comparison.confidence for pair in pairs)
     return Table(
-        caption="Does the reality check raise the measure?",
+        caption=_of("Does the reality check raise the measure?", group),
         columns=(
             Column("agent", numeric=False),
             Column("alone", group="measure"),
@@ -76,17 +84,18 @@ def pairs_table(pairs: Sequence[Pair]) -> Table:
                 signed_plus(pair.checked.measure, 4),
                 signed_plus(pair.comparison.difference, 4),
                 positive(pair.comparison.stderr, 4),
-                interval(pair.comparison.interval, pair.seeds),
+                interval(pair.comparison.interval),
                 pair.verdict,
             )
             for pair in pairs
         ),
         meaning="The measure of the agent's reality check less that of the agent, in pairs of the "
         "same environment and seed: raises or lowers where the interval leaves out 0.",
+        notes=(_FEW,) if _few([pair.inner for pair in pairs]) else (),
     )
 
 
-def gains_table(pairs: Sequence[Pair]) -> Table:
+def gains_table(pairs: Sequence[Pair], group: Group) -> Table:
     """In which environments each reality check gains and loses."""
     columns = [Column("agent", numeric=False)]
     for side in ("gains", "loses"):
@@ -98,12 +107,12 @@ def gains_table(pairs: Sequence[Pair]) -> Table:
         for names in pair.told():
             most = [f"{name} {signed_plus(differences[name], 2)}" for name in names[:_SHOWN]]
             cells += [
-                f"{len(names)} of {len(differences)}" if pair.seeds > 1 else "–",
+                f"{len(names)} of {len(differences)}" if pair.seeds >= FEWEST else "–",
                 ", ".join(most) or "–",
             ]
         rows.append(tuple(cells))
     return Table(
-        caption="In which environments?",
+        caption=_of("In which environments?", group),
         columns=tuple(columns),
         rows=tuple(rows),
         meaning="Environments where the reality check has more or less reward per step than the "
@@ -112,26 +121,26 @@ def gains_table(pairs: Sequence[Pair]) -> Table:
     )
 
 
-def environments_table(results: Sequence[Reflection]) -> Table:
+def environments_table(group: Group) -> Table:
     """Reward per step in each environment and its opposite, for each agent."""
+    results = group.results
     averages = [result.by_environment() for result in results]
     failed = [
         Counter((trial.environment, trial.opposite) for trial in result.failures)
         for result in results
     ]
-    keys = list(dict.fromkeys(key for average in averages for key in average))
     rows = []
-    for key in sorted(keys, key=lambda k: k[1]):
+    for key in sorted(averages[0], key=lambda k: k[1]):
         cells = []
         for result, average, ended in zip(results, averages, failed, strict=True):
-            text = signed_plus(average[key], 3) if key in average else "–"
+            text = signed_plus(average[key], 3)
             if ended[key]:
                 text += f" ({ended[key]} of {len(result.by_seed)} ended early)"
             cells.append(text)
         name, opposite = key
         rows.append((f"opposite({name})" if opposite else name, *cells))
     return Table(
-        caption="Reward per step, by environment",
+        caption=_of("Reward per step, by environment", group),
         columns=(Column("environment", numeric=False), *labels(results)),
         rows=tuple(rows),
         meaning="The average over seeds; the measure is the average of a column.",
@@ -159,11 +168,27 @@ def positive(value: float, digits: int) -> str:
     return "–" if math.isnan(value) else f"{value:.{digits}f}"
 
 
-def interval(ends: tuple[float, float], n: int, digits: int = 3) -> str:
-    """Both ends; a dash for one seed, which has no interval."""
-    return f"{signed(ends[0], digits)} to {signed(ends[1], digits)}" if n > 1 else "–"
+def interval(ends: tuple[float, float], digits: int = 3) -> str:
+    """Both ends; a dash where too few seeds leave no interval."""
+    if math.isnan(ends[0]):
+        return "–"
+    return f"{signed(ends[0], digits)} to {signed(ends[1], digits)}"
 
 
 def _interval_head(confidences: Iterable[float]) -> str:
     different = set(confidences)
     return f"{different.pop():.0%} interval" if len(different) == 1 else "interval"
+
+
+def _few(results: Iterable[Reflection]) -> bool:
+    return any(len(result.by_seed) < FEWEST for result in results)
+
+
+def _of(caption: str, group: Group) -> str:
+    return f"{caption} ({group.title})" if group.title else caption
+
+
+def _played(group: Group) -> str:
+    if group.both_ways:
+        return "all environments and their opposites"
+    return "all that was played, opposites of some only"

@@ -9,6 +9,7 @@ from shlex import join
 from goalmeter._errors import InvalidParameterError
 from goalmeter.experiments import reflection_page
 from goalmeter.experiments.outcome import Outcome, provenance
+from goalmeter.experiments.welch import FEWEST
 from goalmeter.reflection import load
 from goalmeter.report import require_report_extra, write_report
 
@@ -49,7 +50,7 @@ def report_runs(
         "How agents do in environments that simulate them",
         sections,
         lede="The self-reflection of agents: what they earn where the reward depends on what they "
-        "would have done. Each number comes with its interval.",
+        f"would have done. Averages over {FEWEST} seeds and more come with an interval.",
         findings=reflection_page.findings(results),
         glossary=reflection_page.GLOSSARY,
         provenance=provenance(f"goalmeter report {join(map(str, runs))}"),

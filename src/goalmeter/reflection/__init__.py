@@ -1,6 +1,8 @@
 """Self-reflection: how an agent does in environments that simulate it."""
 
-from goalmeter.reflection.agents.registry import agent as agent
+from goalmeter.reflection.agents import FunctionAgent as FunctionAgent
+from goalmeter.reflection.agents import RealityCheck as RealityCheck
+from goalmeter.reflection.agents import agent as agent
 from goalmeter.reflection.measure import Comparison as Comparison
 from goalmeter.reflection.measure import Reflection as Reflection
 from goalmeter.reflection.measure import compare as compare

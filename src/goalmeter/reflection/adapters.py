@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable
 from functools import partial
 from inspect import Parameter, signature
 from operator import index
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, cast
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.reflection.agents._options import refuse_unknown
-from goalmeter.reflection.protocol import Agent, History, Mind, Percept
+from goalmeter.reflection.protocol import Agent, History, Mind, NoActionError, Percept
+from goalmeter.runs.jobs import shown
 
 # A user's agent: (history, n_actions, n_observations) -> action.
 HistoryFunction = Callable[[History, int, int], int]
+FUNCTION = "a function (history, n_actions, n_observations) -> int"
 
 
 class FunctionAgent:
@@ -30,9 +31,15 @@ class FunctionAgent:
     Args:
         function: of (history, n_actions, n_observations), gives an integer: an `int`, or anything
             that Python can index a list with, such as NumPy's integers.
+
+    Raises:
+        InvalidParameterError: it cannot be called with these three.
     """
 
     def __init__(self, function: Callable[..., SupportsIndex]) -> None:
+        if not callable(function):
+            raise InvalidParameterError(f"{shown(function)} cannot be called, expected {FUNCTION}")
+        check_call(function, 3, _name(function), FUNCTION)
         self.function = function
         self.options: frozenset[str] = _keywords(function)
 
@@ -95,10 +102,10 @@ class _FunctionMind:
         other._known = self._known
         return other
 
-    def _no_action(self, answer: object) -> InvalidParameterError:
+    def _no_action(self, answer: object) -> NoActionError:
         n = len(self._percepts)
-        return InvalidParameterError(
-            f"{_name(self._function)} returned {reprlib.repr(answer)} "
+        return NoActionError(
+            f"{_name(self._function)} returned {shown(answer)} "
             f"({type(answer).__name__}) at a history of {n} percept{'s' * (n > 1)}, "
             f"expected an integer in 0 .. {self._n_actions - 1}"
         )
@@ -108,14 +115,61 @@ def _keywords(function: Callable[..., Any]) -> frozenset[str]:
     """The keyword-only parameters; of builtins that have no signature, none."""
     try:
         parameters = signature(function).parameters.values()
-    except ValueError:
+    except (ValueError, TypeError):
         return frozenset()
     return frozenset(p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY)
 
 
 def _name(function: Callable[..., Any]) -> str:
     function = function.func if isinstance(function, partial) else function
-    return getattr(function, "__name__", None) or reprlib.repr(function)
+    return getattr(function, "__name__", None) or shown(function)
+
+
+def check_call(function: Callable[..., Any], arguments: int, name: str, expected: str) -> None:
+    """Refuse what cannot be called with so many arguments; builtins do not say, and pass.
+
+    Raises:
+        InvalidParameterError: it takes others.
+    """
+    try:
+        takes = signature(function)
+    except (ValueError, TypeError):
+        return
+    try:
+        takes.bind(*[None] * arguments)
+    except TypeError as cause:
+        raise InvalidParameterError(
+            f"{name}({', '.join(map(str, takes.parameters))}) cannot be called as it will be: "
+            f"{cause}; expected {expected}"
+        ) from cause
+
+
+def as_agent(given: object, name: str = "the agent") -> Agent:
+    """An agent as it is; of a function of the history, the agent that it makes.
+
+    Args:
+        given: an object with the method `begin`, or a function.
+        name: what it is called in an error.
+
+    Raises:
+        InvalidParameterError: it is neither, or cannot be called as it will be.
+    """
+    begin = getattr(given, "begin", None)
+    if isinstance(given, type) or not (callable(begin) or callable(given)):
+        kind = "a class without the method 'begin'" if isinstance(given, type) else shown(given)
+        raise InvalidParameterError(
+            f"{name} is {kind}, expected {FUNCTION}, an object with the method 'begin', or a class "
+            f"of such objects"
+        )
+    if callable(begin):
+        expected = f"begin(n_actions, n_observations), as {name} is an object"
+        check_call(begin, 2, f"{type(given).__name__}.begin", expected)
+        return cast(Agent, given)
+    assert callable(given)
+    try:
+        return FunctionAgent(given)
+    except InvalidParameterError as cause:
+        raise InvalidParameterError(f"{name}: {cause}") from cause
 
 
 def as_function(agent: Agent, **options: Any) -> HistoryFunction:

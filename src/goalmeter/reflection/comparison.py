@@ -9,7 +9,13 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.reflection.environments.registry import opposite as opposite_name
-from goalmeter.reflection.result import Reflection, interval_of
+from goalmeter.reflection.result import (
+    Reflection,
+    interval_json,
+    interval_of,
+    number,
+    spread_in_words,
+)
 
 
 @dataclass(frozen=True)
@@ -20,7 +26,7 @@ class Comparison:
         agents: their names.
         difference: the second's measure less the first's, reward per step.
         stderr: of the difference, over seeds, paired.
-        interval: bootstrap interval of the difference over seeds.
+        interval: bootstrap interval of the difference over seeds; NaN for fewer than 5.
         by_environment: (name, opposite) -> difference in average reward per step.
         confidence: nominal coverage of `interval`.
     """
@@ -37,8 +43,8 @@ class Comparison:
         return {
             "agents": list(self.agents),
             "difference": self.difference,
-            "stderr": self.stderr,
-            "interval": list(self.interval),
+            "stderr": number(self.stderr),
+            "interval": interval_json(self.interval),
             "confidence": self.confidence,
             "environments": [
                 {"name": name, "opposite": opposite, "difference": difference}
@@ -48,12 +54,11 @@ class Comparison:
 
     def __str__(self) -> str:
         first, second = self.agents
-        low, high = self.interval
         up = sum(difference > 0 for difference in self.by_environment.values())
         down = sum(difference < 0 for difference in self.by_environment.values())
         lines = [
-            f"{second} less {first}: {self.difference:+.6f} ± {self.stderr:.6f} reward per step, "
-            f"{self.confidence:.0%} interval [{low:+.6f}, {high:+.6f}]",
+            f"{second} less {first}: {self.difference:+.6f} "
+            + spread_in_words(self.stderr, self.interval, self.confidence),
             f"  of {len(self.by_environment)} environments, opposites counted, it gains in {up} "
             f"and loses in {down}",
         ]

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from typing import SupportsIndex
 
 from goalmeter._errors import InvalidFileError
+from goalmeter.reflection.arguments import check_confidence, check_timeout, whole
 from goalmeter.reflection.command import command
 from goalmeter.reflection.comparison import Comparison as Comparison
 from goalmeter.reflection.comparison import compare as compare
+from goalmeter.reflection.environments.base import Run
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import BATTERY
-from goalmeter.reflection.plan import DEFAULTS, KIND, OPTIONS, key, plan_of
-from goalmeter.reflection.playing import Progress, play_all
-from goalmeter.reflection.protocol import Agent
+from goalmeter.reflection.plan import DEFAULTS, KIND, OPTIONS, Given, key, plan_of
+from goalmeter.reflection.playing import Progress, check_all, play_all
 from goalmeter.reflection.result import Reflection as Reflection
 from goalmeter.reflection.result import reflection_of
 from goalmeter.reflection.trial import Trial
 from goalmeter.runs import read_run
 
+Place = Environment | type[Run] | str
+
 
 def measure(
-    agent: Agent | str,
-    steps: int = 500,
-    seeds: int | Sequence[int] = 10,
+    agent: Given,
+    steps: SupportsIndex = 500,
+    seeds: SupportsIndex | Iterable[SupportsIndex] = 10,
     *,
-    environments: Iterable[Environment | str] = BATTERY,
+    environments: Place | Iterable[Place] = BATTERY,
     confidence: float = 0.95,
     opposite_reading: str = "literal",
     step_counting: str = "percepts",
@@ -40,26 +44,29 @@ def measure(
     and continued.
 
     Args:
-        agent: an agent, or its name as on the command line: "rc(naive)", "my_agent.py:agent". One
-            given by name is made anew, and seeded, for each trial; one given as an object is as it
-            is, and only the environments differ.
+        agent: its name as on the command line, "rc(naive)" or "my_agent.py:agent"; a function
+            (history, n_actions, n_observations) -> int; an object with the method `begin`; or a
+            class of such objects. One given by name or as a class is made anew, from the seed,
+            for each trial; a function or an object is as it is, and only the environments differ.
         steps: percepts of each trial, the first included; or see `step_counting`.
         seeds: how many repetitions, or the seed of each.
-        environments: what to play, each with its opposite; default the paper's battery. A name may
-            be "opposite(IgnoreRewards)", for that alone, or "my_world.py:MyWorld".
+        environments: one or more to play, each with its opposite; default the paper's battery. A
+            name may be "opposite(IgnoreRewards)", for that alone, or "my_world.py:MyWorld"; a class
+            derived from `Run` is one of your own.
         confidence: nominal coverage of the interval.
         opposite_reading: "literal" or "unnegated"; see `Environment.start`.
         step_counting: "percepts", or "actions" to count actions and the rewards that they bring;
             see `run_trial`.
         workers: processes that play at once. With one, scripted agents are played in this process.
-        timeout: seconds that a trial may take before it is ended, which is then its outcome.
+        timeout: seconds that a trial may take before it is ended, which is then its outcome;
+            default None, no limit.
         out: folder that keeps every finished trial. If it holds some of this measurement, also with
             other seeds, only the others are played.
         progress: told now and then how many trials are finished.
 
     Raises:
-        InvalidParameterError: no seeds, no environments, fewer than 1 step; or workers, timeout or
-            out for what has no name.
+        InvalidParameterError: what is given is no agent, no environments, no seeds, or out of its
+            range; or workers, timeout or out for what has no name.
         InvalidFileError: a user's file has no such agent, or `out` holds something else.
         MissingExtraError: the agent needs a package that is not installed.
 
@@ -67,16 +74,43 @@ def measure(
         >>> measure("constant", steps=50, seeds=2).measure
         0.0
     """
+    workers, timeout = whole(workers, "workers", least=1), check_timeout(timeout)
+    confidence = check_confidence(confidence)
     plan = plan_of(agent, steps, seeds, environments, opposite_reading, step_counting)
     trials = play_all(plan, workers=workers, timeout=timeout, out=out, progress=progress)
     return reflection_of(
         plan.agent_name,
-        steps,
+        plan.steps,
         trials,
         runs=len(plan.runs),
         confidence=confidence,
         readings=plan.readings,
     )
+
+
+def check(
+    agent: Given,
+    steps: SupportsIndex = 500,
+    seeds: SupportsIndex | Iterable[SupportsIndex] = 10,
+    *,
+    environments: Place | Iterable[Place] = BATTERY,
+    opposite_reading: str = "literal",
+    step_counting: str = "percepts",
+    workers: int = 1,
+    timeout: float | None = None,
+    out: str | Path | None = None,
+) -> None:
+    """Raise what `measure` would raise with these before it plays anything.
+
+    A user's file is run once, and a run folder that is not there is made.
+
+    Raises:
+        GoalmeterError: see `measure`.
+        MissingExtraError: the agent needs a package that is not installed.
+    """
+    workers, timeout = whole(workers, "workers", least=1), check_timeout(timeout)
+    plan = plan_of(agent, steps, seeds, environments, opposite_reading, step_counting)
+    check_all(plan, workers=workers, timeout=timeout, out=out)
 
 
 def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
@@ -90,6 +124,7 @@ def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
         InvalidFileError: it holds no reflection run, or not all of its trials; the message says how
             to continue it.
     """
+    confidence = check_confidence(confidence)
     run = read_run(folder)
     what = run.what
     if what.get("kind") != KIND:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from goalmeter.reflection.agents.given import check_mind
 from goalmeter.reflection.agents.registry import agent as named_agent
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import find
@@ -55,6 +56,7 @@ def play(
         seed=seed,
         opposite_reading=opposite_reading,
         step_counting=step_counting,
+        keyboard=False,
     )
     return trial.to_json()
 
@@ -66,7 +68,9 @@ def check(agent: str, environments: Sequence[str], seed: int) -> None:
         GoalmeterError: a name stands for nothing, or a user's file does not give it.
         MissingExtraError: the agent needs a package that is not installed.
     """
-    named_agent(agent, seed)
+    player = named_agent(agent, seed)
+    if is_user_code(agent):
+        check_mind(player, agent)
     for environment in environments:
         find(environment)
 

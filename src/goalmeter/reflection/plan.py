@@ -7,21 +7,28 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter.reflection.adapters import HistoryFunction, as_agent
+from goalmeter.reflection.agents.given import made
+from goalmeter.reflection.agents.registry import agent as named_agent
+from goalmeter.reflection.arguments import runs_of, seeds_of, whole
 from goalmeter.reflection.environments.opposite import READINGS
 from goalmeter.reflection.environments.record import Environment
-from goalmeter.reflection.environments.registry import ENVIRONMENTS, find, opposite
+from goalmeter.reflection.environments.registry import ENVIRONMENTS, opposite
 from goalmeter.reflection.named_trial import is_user_code
 from goalmeter.reflection.protocol import Agent
 from goalmeter.reflection.trial import COUNTINGS, check_counting
-from goalmeter.reflection.user_code import split_name
+from goalmeter.reflection.user_code import canonical, split_name
+from goalmeter.reflection.user_imports import files_of
 
 KIND = "reflection"
+# What can be measured: a name, or what stands for an agent.
+Given = Agent | HistoryFunction | type[Agent] | str
+_CHECKED = re.compile(r"\s*rc\((.+)\)\s*", re.DOTALL)
 # Ways to read the rules, and what is published.
 OPTIONS = ("opposite_reading", "step_counting")
 DEFAULTS = (READINGS[0], COUNTINGS[0])
@@ -49,7 +56,7 @@ class Plan:
     """What is to be measured.
 
     Attributes:
-        agent: it, or its name.
+        agent: it, a class of it that is called with a seed, or its name.
         runs: environments, and whether their opposites are meant.
         steps: percepts of each trial.
         seeds: all different.
@@ -57,11 +64,10 @@ class Plan:
         step_counting: see `run_trial`.
 
     Raises:
-        InvalidParameterError: no runs, no seeds, one of them twice, fewer than 1 step, or no such
-            reading.
+        InvalidParameterError: no such reading.
     """
 
-    agent: Agent | str
+    agent: Agent | type[Agent] | str
     runs: tuple[tuple[Environment, bool], ...]
     steps: int
     seeds: tuple[int, ...]
@@ -69,17 +75,6 @@ class Plan:
     step_counting: str = COUNTINGS[0]
 
     def __post_init__(self) -> None:
-        if not self.seeds or not self.runs:
-            raise InvalidParameterError(
-                f"got {len(self.seeds)} seeds and {len(self.runs)} environments with opposites, "
-                f"expected at least one of each"
-            )
-        if self.steps < 1:
-            raise InvalidParameterError(f"steps is {self.steps}, expected at least 1")
-        if twice := sorted({seed for seed in self.seeds if self.seeds.count(seed) > 1}):
-            raise InvalidParameterError(f"seed {twice[0]} is given twice; give each once")
-        if min(self.seeds) < 0:
-            raise InvalidParameterError(f"seed {min(self.seeds)} is below 0, expected 0 or more")
         if self.opposite_reading not in READINGS:
             raise InvalidParameterError(
                 f"opposite_reading is {self.opposite_reading!r}, expected"
@@ -90,7 +85,26 @@ class Plan:
     @property
     def agent_name(self) -> str:
         """As in tables."""
-        return self.agent if isinstance(self.agent, str) else repr(self.agent)
+        agent = self.agent
+        if isinstance(agent, str):
+            return agent
+        if isinstance(agent, type):
+            return agent.__name__
+        plain = type(agent).__repr__ is object.__repr__  # which gives its place in memory
+        return type(agent).__name__ if plain else repr(agent)
+
+    def made(self, seed: int) -> Agent:
+        """The agent of a trial.
+
+        Raises:
+            GoalmeterError: it cannot be made.
+        """
+        agent = self.agent
+        return named_agent(agent, seed) if isinstance(agent, str) else made(agent, seed, self._what)
+
+    @property
+    def _what(self) -> str:
+        return f"the agent {self.agent_name}"
 
     @property
     def cases(self) -> list[Case]:
@@ -113,7 +127,7 @@ class Plan:
         The words are the subject of a sentence.
         """
         if not isinstance(self.agent, str):
-            return f"the agent {self.agent!r}"
+            return self._what
         for environment, _ in self.runs:
             known = ENVIRONMENTS.get(environment.base)
             if not environment.spelled and (known is None or known.run is not environment.run):
@@ -146,35 +160,44 @@ class Plan:
         )
 
     def _files(self) -> list[str]:
+        """Users' files, and those beside them that they import."""
         names = [bare(self.agent_name), *(environment.spelled for environment, _ in self.runs)]
         found = [split_name(name) for name in names]
-        return sorted({file[0] for file in found if file is not None})
+        return sorted({file for given in found if given for file in files_of(given[0])})
 
 
 def plan_of(
-    agent: Agent | str,
-    steps: int,
-    seeds: int | Sequence[int],
-    environments: Iterable[Environment | str],
+    agent: Given,
+    steps: object,
+    seeds: object,
+    environments: object,
     opposite_reading: str,
     step_counting: str,
 ) -> Plan:
-    """The plan of what `measure` is asked for.
-
-    An environment, or its name, stands for itself and its opposite; the name of an opposite for the
-    opposite alone. What is named twice is played once.
+    """The plan of what `measure` is asked for; files have one spelling in it.
 
     Raises:
-        GoalmeterError: as `Plan`, or a name stands for nothing.
+        GoalmeterError: one of them cannot be used, or a name stands for nothing.
     """
-    runs: dict[tuple[str, bool], tuple[Environment, bool]] = {}
-    for given in environments:
-        environment, is_opposite = find(given) if isinstance(given, str) else (given, False)
-        for way in (True,) if is_opposite else (False, True):
-            runs.setdefault((environment.name, way), (environment, way))
-    chosen = range(seeds) if isinstance(seeds, int) else seeds
-    agent = agent.strip() if isinstance(agent, str) else agent
-    return Plan(agent, tuple(runs.values()), steps, tuple(chosen), opposite_reading, step_counting)
+    return Plan(
+        _agent(agent),
+        runs_of(environments),
+        whole(steps, "steps", least=1),
+        seeds_of(seeds),
+        opposite_reading,
+        step_counting,
+    )
+
+
+def _agent(given: Given) -> Agent | type[Agent] | str:
+    if isinstance(given, str):
+        name, checks = given, 0
+        while checked := _CHECKED.fullmatch(name):
+            name, checks = checked[1], checks + 1
+        return "rc(" * checks + canonical(name.strip()) + ")" * checks
+    if isinstance(given, type) and hasattr(given, "begin"):
+        return given
+    return as_agent(given)
 
 
 def key(name: str, seed: int) -> str:
@@ -206,7 +229,7 @@ def bare(name: str) -> str:
     >>> bare("rc(rc(naive))")
     'naive'
     """
-    while checked := re.fullmatch(r"\s*rc\((.+)\)\s*", name, re.DOTALL):
+    while checked := _CHECKED.fullmatch(name):
         name = checked[1]
     return name.strip()
 

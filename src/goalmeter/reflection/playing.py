@@ -10,7 +10,7 @@ from pathlib import Path
 
 from goalmeter import _errors
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
-from goalmeter.reflection.agents.registry import agent as named_agent
+from goalmeter.reflection.agents.given import check_mind
 from goalmeter.reflection.plan import Case, Plan, trial_arguments
 from goalmeter.reflection.trial import FAILED, OK, Trial, run_trial
 from goalmeter.runs import Job, JobResult, RunStore, Workers
@@ -40,17 +40,7 @@ def play_all(
         GoalmeterError: the agent cannot be made, or the store not be used.
         MissingExtraError: the agent needs a package that is not installed.
     """
-    if workers < 1:
-        raise InvalidParameterError(f"workers is {workers}, expected at least 1")
-    if timeout is not None and not timeout > 0:
-        raise InvalidParameterError(
-            f"timeout is {timeout}, expected a number of seconds above 0, or None for no limit"
-        )
-    asked = {"workers": workers > 1, "timeout": timeout is not None, "out": out is not None}
-    if (thing := plan.object_in_it()) and any(asked.values()):
-        raise InvalidParameterError(
-            _by_name_only(thing, [name for name, is_on in asked.items() if is_on])
-        )
+    _refuse_objects(plan, workers, timeout, out)
     done: dict[str, Trial] = {}
     with _store(plan, out) if out is not None else nullcontext() as store:
         if store is not None:
@@ -58,7 +48,7 @@ def play_all(
             done = {k: Trial.from_json(v) for k, v in store.values.items() if k in wanted}
         left = [case for case in plan.cases if case.key not in done]
         report = _Reporter(plan, done, progress)
-        elsewhere = workers > 1 or timeout is not None or plan.needs_process()
+        elsewhere = _is_elsewhere(plan, workers, timeout)
         played = _elsewhere(plan, left, workers, timeout) if elsewhere else _here(plan, left)
         with closing(played):
             for case, trial in played:
@@ -69,14 +59,31 @@ def play_all(
     return [done[case.key] for case in plan.cases]
 
 
+def check_all(plan: Plan, *, workers: int, timeout: float | None, out: str | Path | None) -> None:
+    """Raise what `play_all` would raise before it plays anything."""
+    _refuse_objects(plan, workers, timeout, out)
+    if _is_elsewhere(plan, workers, timeout):
+        with Workers(1, timeout) as pool:
+            _check(pool, plan, plan.cases)
+    else:
+        _check_here(plan, plan.cases)
+    with _store(plan, out) if out is not None else nullcontext():
+        pass
+
+
+def _check_here(plan: Plan, cases: list[Case]) -> None:
+    player = plan.made(cases[0].seed)
+    if not isinstance(plan.agent, str):
+        check_mind(player, plan.agent_name)
+
+
 def _here(plan: Plan, cases: list[Case]) -> Generator[tuple[Case, Trial]]:
-    if isinstance(plan.agent, str) and cases:
-        named_agent(plan.agent, cases[0].seed)  # for the error, if there is no such agent
+    if cases:
+        _check_here(plan, cases)
     for case in cases:
         where = case.environment
         try:
-            agent = plan.agent
-            player = named_agent(agent, case.seed) if isinstance(agent, str) else agent
+            player = plan.made(case.seed)
         except (Exception, SystemExit) as error:
             yield case, _ended(plan, case, FAILED, said(error), played=0)
             continue
@@ -100,10 +107,7 @@ def _elsewhere(
     if not cases:
         return
     with Workers(min(workers, len(cases)), timeout) as pool:
-        names = {"environments": sorted({case.environment.name for case in cases})}
-        first = Job(_CHECK, {"agent": plan.agent_name, "seed": cases[0].seed} | names)
-        for _, result in pool.run([first]):
-            _raise(result, plan.agent_name)
+        _check(pool, plan, cases)
         jobs = [Job(_PLAY, trial_arguments(plan, case)) for case in cases]
         for index, result in pool.run(jobs):
             case = cases[index]
@@ -112,6 +116,17 @@ def _elsewhere(
             else:
                 outcome = FAILED if result.outcome == REFUSED else result.outcome
                 yield case, _ended(plan, case, outcome, result.detail)
+
+
+def _check(pool: Workers, plan: Plan, cases: list[Case]) -> None:
+    names = {"environments": sorted({case.environment.name for case in cases})}
+    first = Job(_CHECK, {"agent": plan.agent_name, "seed": cases[0].seed} | names)
+    for _, result in pool.run([first]):
+        _raise(result, plan.agent_name)
+
+
+def _is_elsewhere(plan: Plan, workers: int, timeout: float | None) -> bool:
+    return workers > 1 or timeout is not None or plan.needs_process()
 
 
 def _ended(plan: Plan, case: Case, outcome: str, detail: str, played: int | None = None) -> Trial:
@@ -138,8 +153,15 @@ def _store(plan: Plan, out: str | Path) -> RunStore:
     return RunStore(out, plan.what(), grows=("seeds",), made_by={"goalmeter": version})
 
 
-def _by_name_only(thing: str, asked: list[str]) -> str:
-    return (
+def _refuse_objects(
+    plan: Plan, workers: int, timeout: float | None, out: str | Path | None
+) -> None:
+    thing = plan.object_in_it()
+    options = {"workers": workers > 1, "timeout": timeout is not None, "out": out is not None}
+    asked = [name for name, is_on in options.items() if is_on]
+    if not thing or not asked:
+        return
+    raise InvalidParameterError(
         f"{thing} is an object, and {' and '.join(asked)} cannot be had with it: another process "
         f"cannot find it, nor can a run be continued with it; write it to a file, and name it as "
         f"FILE.py:NAME"

@@ -20,6 +20,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from goalmeter._errors import InvalidParameterError
+
+
+class NoActionError(InvalidParameterError):
+    """An agent was asked what it does, and did not answer with an integer."""
+
 
 class Percept(NamedTuple):
     """A reward and an observation."""
@@ -60,7 +66,7 @@ class Agent(Protocol):
 
     Attributes:
         options: names of settings that an environment may ask it to assume, such as
-            "learning_rate".
+            "learning_rate"; an agent without this attribute has none.
     """
 
     @property
@@ -96,4 +102,9 @@ class Source:
 
     def takes(self, option: str) -> bool:
         """Whether the agent can be asked to assume a setting."""
-        return option in self._agent.options
+        return option in options_of(self._agent)
+
+
+def options_of(agent: Agent) -> frozenset[str]:
+    """The settings that an agent can assume; none, if it does not say."""
+    return getattr(agent, "options", frozenset())

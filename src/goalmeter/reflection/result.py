@@ -10,6 +10,7 @@ The published table divides the standard deviation over seeds by their number, n
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,10 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.reflection.trial import OK, Trial
 from goalmeter.statistics import percentile_interval, resample_weights
+
+# From how many seeds on there is an interval.
+INTERVAL_SEEDS = 5
+TOO_FEW = f"an interval needs at least {INTERVAL_SEEDS} seeds"
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,8 @@ class Reflection:
             had, which is 0 for "timeout" and "crash".
         by_seed: the measure of each seed, [seeds], reward per step.
         confidence: nominal coverage of `interval`.
-        interval: bootstrap interval over seeds; of no width for one seed.
+        interval: bootstrap interval over seeds, (low, high); NaN for fewer than 5 seeds, of which
+            no resampling can tell enough.
         readings: of the rules that are not the published ones: option -> value.
     """
 
@@ -96,15 +102,15 @@ class Reflection:
         return totals
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """The fields as JSON values; None for what is not known from so few seeds."""
         return {
             "agent": self.agent,
             "steps": self.steps,
             "seeds": len(self.by_seed),
             "measure": self.measure,
-            "stderr": self.stderr,
-            "published_stderr": self.published_stderr,
-            "interval": list(self.interval),
+            "stderr": number(self.stderr),
+            "published_stderr": number(self.published_stderr),
+            "interval": interval_json(self.interval),
             "confidence": self.confidence,
             "by_seed": self.by_seed.tolist(),
             "failures": len(self.failures),
@@ -114,33 +120,70 @@ class Reflection:
         }
 
     def __str__(self) -> str:
-        low, high = self.interval
         lines = [
-            f"self-reflection of {self.agent}: {self.measure:+.6f} ± {self.stderr:.6f} "
-            f"reward per step, {self.confidence:.0%} interval [{low:+.6f}, {high:+.6f}]",
-            f"  {len(self.trials)} trials of {self.steps} steps, {len(self.by_seed)} seeds",
+            f"self-reflection of {self.agent}: {self.measure:+.6f} "
+            + spread_in_words(self.stderr, self.interval, self.confidence)
+            + doubt(self),
         ]
+        if said := failures_in_words(self):
+            lines.append(f"  {said}")
+        lines.append(f"  {len(self.trials)} trials of {self.steps} steps, {seeds_in_words(self)}")
         if self.readings:
             listed = ", ".join(f"{name} {value}" for name, value in self.readings.items())
             lines.append(f"  not as published: {listed}")
-        if said := failures_in_words(self):
-            lines.append(f"  {said}")
         return "\n".join(lines)
+
+
+def early_in_words(result: Reflection) -> str:
+    """How many trials ended early, and why; "" if none did."""
+    early, n = len(result.failures), len(result.trials)
+    if not early:
+        return ""
+    counts = ", ".join(f"{n} {outcome}" for outcome, n in result.outcomes.items() if outcome != OK)
+    return f"{early} of {n} trial{'s' * (n > 1)} ended early ({counts})"
+
+
+def doubt(result: Reflection) -> str:
+    """What follows a measure that no trial stands behind; "" after any other."""
+    unfinished = len(result.failures) == len(result.trials)
+    return "; no trial was finished: this number says nothing" if unfinished else ""
 
 
 def failures_in_words(result: Reflection) -> str:
     """How many trials ended early, why, and the first of them; "" if none did."""
     if not result.failures:
         return ""
-    counts = ", ".join(f"{n} {outcome}" for outcome, n in result.outcomes.items() if outcome != OK)
     first = result.failures[0]
     where = f"opposite({first.environment})" if first.opposite else first.environment
     detail = f", {first.detail}" if first.detail else ""
-    n = len(result.failures)
     return (
-        f"{n} trial{'s' * (n > 1)} ended early ({counts}), the first in {where}, seed "
-        f"{first.seed}: {first.outcome}{detail}"
+        f"{early_in_words(result)}; the first in {where}, seed {first.seed}: "
+        f"{first.outcome}{detail}"
     )
+
+
+def seeds_in_words(result: Reflection) -> str:
+    """How many seeds."""
+    n = len(result.by_seed)
+    return f"{n} seed{'s' * (n > 1)}"
+
+
+def spread_in_words(stderr: float, interval: tuple[float, float], confidence: float) -> str:
+    """The standard error and the interval of a measure, or why there is none."""
+    error = "–" if math.isnan(stderr) else f"{stderr:.6f}"
+    low, high = interval
+    ends = f"– ({TOO_FEW})" if math.isnan(low) else f"[{low:+.6f}, {high:+.6f}]"
+    return f"± {error} reward per step, {confidence:.0%} interval {ends}"
+
+
+def number(value: float) -> float | None:
+    """A number as JSON has it: None for NaN."""
+    return None if math.isnan(value) else float(value)
+
+
+def interval_json(interval: tuple[float, float]) -> list[float] | None:
+    """An interval as JSON has it: None where there is none."""
+    return None if math.isnan(interval[0]) else [float(end) for end in interval]
 
 
 def reflection_of(
@@ -175,7 +218,15 @@ def reflection_of(
 
 
 def interval_of(by_seed: FloatArray, confidence: float) -> tuple[float, float]:
-    """Bootstrap over seeds; the resamples are the same every time."""
+    """Bootstrap over seeds; the resamples are the same every time. NaN for fewer than 5 seeds.
+
+    Percentiles are taken further out than the nominal ones, at Phi(-sqrt(n/(n-1)) t_{alpha/2, n-1})
+    (Hesterberg's expanded percentile interval). Of normal data a 95% interval then holds the mean
+    in 93% of cases for n = 5 and in 96% for n = 10. Resamples of fewer seeds have too few values
+    for that: their interval would hold it half of the time for 2, and in 3 of 4 cases for 3.
+    """
     n = len(by_seed)
+    if n < INTERVAL_SEEDS:
+        return (float("nan"), float("nan"))
     draws = resample_weights(n, 2000, np.random.default_rng(0))
     return percentile_interval(draws @ by_seed, 0.0, n, confidence)

@@ -5,7 +5,6 @@ Whatever an agent does wrong is an outcome of its trial and stops nothing else.
 
 from __future__ import annotations
 
-import reprlib
 from dataclasses import dataclass
 from operator import index
 from random import Random
@@ -13,12 +12,12 @@ from typing import Any, SupportsIndex
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.reflection.environments.record import Environment
-from goalmeter.reflection.protocol import Agent
+from goalmeter.reflection.protocol import Agent, NoActionError
 from goalmeter.runs.jobs import CRASH as CRASH
 from goalmeter.runs.jobs import FAILED as FAILED
 from goalmeter.runs.jobs import OK as OK
 from goalmeter.runs.jobs import TIMEOUT as TIMEOUT
-from goalmeter.runs.jobs import said
+from goalmeter.runs.jobs import said, shown
 
 BAD_ACTION = "illegal action"
 # What a step is: a percept, the first included, or an action with the reward that it brings.
@@ -88,6 +87,7 @@ def run_trial(
     seed: int,
     opposite_reading: str = "literal",
     step_counting: str = COUNTINGS[0],
+    keyboard: bool = True,
 ) -> Trial:
     """Play an environment.
 
@@ -103,6 +103,8 @@ def run_trial(
         opposite_reading: see `Environment.start`.
         step_counting: "percepts" is as above. "actions": n actions and the rewards that they bring,
             as the authors' later library counts; the first percept's reward does not count.
+        keyboard: whether KeyboardInterrupt is somebody's at a keyboard, and goes through; where no
+            keyboard reaches, it is an exception of the agent's.
 
     Raises:
         InvalidParameterError: fewer than 1 step, or another way of counting.
@@ -127,7 +129,8 @@ def run_trial(
             action = answer if type(answer) is int else _whole(answer)
             if action is None or not 0 <= action < n_actions:
                 outcome = BAD_ACTION
-                detail = f"action {reprlib.repr(answer)}, expected 0 to {n_actions - 1}"
+                kind = f" ({type(answer).__name__})" if action is None else ""
+                detail = f"action {shown(answer)}{kind}, expected 0 to {n_actions - 1}"
                 break
             take(action)
             reward, observation = react(action)
@@ -135,7 +138,11 @@ def run_trial(
             perceive(reward, observation)
         else:
             played = steps + by_action
-    except (Exception, SystemExit) as error:
+    except NoActionError as error:
+        outcome, detail = BAD_ACTION, str(error)
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        if keyboard and isinstance(error, KeyboardInterrupt):
+            raise
         outcome, detail = FAILED, said(error)
     if type(total) is not int:
         total = float(total)

@@ -27,6 +27,35 @@ def split_name(spelled: str) -> tuple[str, str] | None:
     return (found[1], found[2]) if found else None
 
 
+def canonical(spelled: str) -> str:
+    """One spelling for each file: relative where it lies in the working folder, else absolute.
+
+    >>> canonical("./agents/../mine.py:agent"), canonical("naive")
+    ('mine.py:agent', 'naive')
+    """
+    found = split_name(spelled)
+    if found is None:
+        return spelled
+    given, here = Path(found[0]), Path.cwd().resolve()
+    path = given.parent.resolve() / given.name  # a link to a file keeps its own name
+    within = path.relative_to(here) if path.is_relative_to(here) else path
+    return f"{within}:{found[1]}"
+
+
+def misspelled(name: str, example: str) -> str:
+    """What is wrong with the spelling of a name that stands for nothing; "" if nothing is seen.
+
+    >>> misspelled("rc(naive", "my_agent.py:agent")
+    'a bracket is missing'
+    """
+    if name.count("(") != name.count(")"):
+        return "a bracket is missing"
+    path, colon, _ = name.rpartition(":")
+    if colon:
+        return f"{path!r} is no Python file; expected a file that ends in .py, as in {example}"
+    return ""
+
+
 def load(path: str | Path, name: str, *, kind: str) -> Any:
     """What a Python file calls by a name. The file is run anew, and may import its neighbours.
 

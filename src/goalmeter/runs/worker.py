@@ -16,12 +16,14 @@ from threading import Thread
 from typing import NoReturn
 
 from goalmeter.runs.jobs import FAILED, Job, JobResult, call, said
+from goalmeter.runs.streams import prepare_worker
 
 READY = "ready"
 
 
 def main() -> NoReturn:
     """Serve until the other end of standard input is closed."""
+    prepare_worker()
     asked, answers = os.dup(0), os.dup(1)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from goalmeter.experiments.ledger import AGREES
 from goalmeter.experiments.reflection_pairs import LOWERS, RAISES, SAME, UNTOLD, verdict
 from goalmeter.experiments.reflection_table_1.compute import (
     PUBLISHED_NAMES,
@@ -16,12 +15,13 @@ from goalmeter.experiments.reflection_table_1.compute import (
     as_published,
 )
 from goalmeter.experiments.reflection_tables import signed_plus
+from goalmeter.experiments.welch import TOO_FEW, reach
 from goalmeter.reflection import compare
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its standard error and an interval."""
+    """A number with its standard error and an interval; NaN ends where there is none."""
 
     value: float
     error: float
@@ -54,18 +54,15 @@ def effects(rows: Sequence[Row]) -> list[Effect]:
                 continue
             one, other = inner.number, checked.number
             theirs = around(
-                other.theirs - one.theirs, math.hypot(one.published_error, other.published_error)
+                other.theirs - one.theirs,
+                (one.published_error, other.published_error),
+                (one.published_seeds, other.published_seeds),
             )
-            ours = _paired(inner, checked)
-            out.append(
-                Effect(
-                    agent,
-                    steps,
-                    ours or around(other.ours - one.ours, math.hypot(one.error, other.error)),
-                    theirs,
-                    ours is not None,
-                )
+            paired = _paired(inner, checked)
+            ours = paired or around(
+                other.ours - one.ours, (one.error, other.error), (one.seeds, other.seeds)
             )
+            out.append(Effect(agent, steps, ours, theirs, paired is not None))
     return out
 
 
@@ -77,6 +74,7 @@ def thesis(found: Sequence[Effect]) -> str:
         (LOWERS, "lowers that of"),
         (UNTOLD, "has no effect that could be told on"),
         (SAME, "changes nothing about"),
+        (TOO_FEW, "has been tried with too few seeds on"),
     ):
         members = [effect for effect in found if verdict(effect.ours.interval) == said]
         in_order = sorted(members, key=lambda effect: list(PUBLISHED_NAMES).index(effect.agent))
@@ -86,21 +84,26 @@ def thesis(found: Sequence[Effect]) -> str:
         ]
         if names or said == LOWERS:
             parts.append(f"{text} {', '.join(names) or 'none'}")
-    alike = sum(_side(effect.ours) == _side(effect.theirs) for effect in found)
+    told = [effect for effect in found if verdict(effect.ours.interval) != TOO_FEW]
+    if not told:
+        return f"The reality check {'; '.join(parts)}."
+    alike = sum(_side(effect.ours) == _side(effect.theirs) for effect in told)
     return (
         f"The reality check {'; '.join(parts)}. The published numbers, in square brackets, say "
-        f"the same in {alike} of {len(found)} comparisons."
+        f"the same in {alike} of {len(told)} comparisons."
     )
 
 
 def known(row: Row) -> bool:
     """Whether there is a number of ours, from this run or the ledger."""
-    return not math.isnan(row.number.ours)
+    return row.number.ran
 
 
-def around(value: float, error: float) -> Estimate:
-    """An estimate with an interval of 1.96 standard errors to either side."""
-    return Estimate(value, error, (value - AGREES * error, value + AGREES * error))
+def around(value: float, errors: Sequence[float], seeds: Sequence[int]) -> Estimate:
+    """An estimate with a 95% t interval, from the errors of what it is the difference of."""
+    error = math.hypot(*errors)
+    half = reach(errors, seeds) * error
+    return Estimate(value, error, (value - half, value + half))
 
 
 def _beside(effect: Effect) -> str:
@@ -117,8 +120,6 @@ def _side(estimate: Estimate) -> int:
 def _paired(inner: Row, checked: Row) -> Estimate | None:
     """Ours from runs of now, paired by environment and seed; None if there are none."""
     if inner.result is None or checked.result is None:
-        return None
-    if len(inner.result.by_seed) < 2:
         return None
     # In the paper's reading of the reality check, which keeps the learning rate to itself.
     published = replace(checked.result, by_seed=as_published(checked.result))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from goalmeter.experiments.ledger import AGREES
+from goalmeter.experiments.ledger import AGREES, Number
 from goalmeter.experiments.reflection_pairs import UNTOLD, verdict
 from goalmeter.experiments.reflection_table_1 import pictures
 from goalmeter.experiments.reflection_table_1.compute import (
@@ -15,6 +16,7 @@ from goalmeter.experiments.reflection_table_1.compute import (
 )
 from goalmeter.experiments.reflection_table_1.effects import Effect, effects, known, thesis
 from goalmeter.experiments.reflection_tables import interval, positive, signed_plus
+from goalmeter.experiments.welch import FEWEST, LEVEL, TOO_FEW
 from goalmeter.report import Column, Section, Table
 
 
@@ -28,7 +30,9 @@ def sections(rows: Sequence[Row]) -> list[Section]:
                 "The published table has a “StdErr” that is the standard deviation over 10 seeds "
                 "divided by 10, not by √10, and cut off to four digits. The standard errors here "
                 "are from the authors' data, divided by √10, so they are 3.16 times as large. z is "
-                "our number less theirs, in standard errors of that difference.",
+                "our number less theirs, in standard errors of that difference. It is judged by "
+                "Welch's t test, theirs being of 10 seeds; where ours is of fewer than "
+                f"{FEWEST}, the spread over seeds says too little, and nothing is concluded.",
                 "ConstantAgent is exactly 0 here, because an environment and its opposite have the "
                 "same rooms, and what a blind agent gains in one it loses in the other; the "
                 "authors' library drew new rooms, so theirs is 0 up to luck.",
@@ -42,7 +46,8 @@ def sections(rows: Sequence[Row]) -> list[Section]:
             text=(
                 "The paper conjectures that the reality check raises the self-reflection of an "
                 "agent that is intelligent but reflects little. The published numbers and ours "
-                "can be asked: raises or lowers is said where the 95% interval leaves out 0.",
+                "can be asked: raises or lowers is said where the 95% interval leaves out 0; of "
+                f"fewer than {FEWEST} seeds there is none.",
             ),
             tables=(effects_table(found),),
             figures=(pictures.effects_chart(found),) if found else (),
@@ -55,15 +60,8 @@ def findings(rows: Sequence[Row]) -> list[str]:
     lines = []
     for what, neural in (("scripted", False), ("neural", True)):
         numbers = [row.number for row in rows if known(row) and _neural(row) == neural]
-        if not numbers:
-            continue
-        agree = sum(number.verdict == "agrees" for number in numbers)
-        most = max(numbers, key=lambda number: abs(number.z))
-        lines.append(
-            f"{agree} of the {len(numbers)} numbers of {what} agents agree with the published ones "
-            f"within {AGREES:g} standard errors of the difference; the largest |z| is "
-            f"{abs(most.z):.2f}."
-        )
+        if numbers:
+            lines.append(_agreement(what, numbers))
     found = effects(rows)
     if found:
         lines.append(thesis(found))
@@ -76,7 +74,8 @@ def table_1(rows: Sequence[Row], steps: int) -> Table:
     for row in rows:
         if row.steps != steps:
             continue
-        number, ran = row.number, known(row)
+        number = row.number
+        ran = number.ran
         printed = number.published.replace("-", "−")
         if number.corrected is not None:
             printed += " †"
@@ -108,7 +107,7 @@ def table_1(rows: Sequence[Row], steps: int) -> Table:
         ),
         rows=tuple(cells),
         meaning="Self-reflection, reward per step, averaged over 25 environments and their "
-        f"opposites. Agrees: |z| is at most {AGREES:g}.",
+        f"opposites. Agrees: Welch's t test does not tell them apart at {LEVEL:.0%}.",
         notes=_table_notes(rows, steps),
     )
 
@@ -135,7 +134,7 @@ def effects_table(found: Sequence[Effect]) -> Table:
                     for estimate in (effect.theirs, effect.ours)
                     for text in (
                         signed_plus(estimate.value, 4),
-                        interval(estimate.interval, 2),
+                        interval(estimate.interval),
                         verdict(estimate.interval),
                     )
                 ),
@@ -145,11 +144,33 @@ def effects_table(found: Sequence[Effect]) -> Table:
         meaning="The measure of the reality check less that of the agent, reward per step.",
         notes=(
             "Ours is paired by environment and seed, with a bootstrap interval. Theirs is the "
-            f"difference of two published numbers, with {AGREES:g} standard errors to either side; "
-            "* ours too, from the ledger.",
-            f"{UNTOLD.capitalize()}: the interval has 0 inside.",
+            "difference of two published numbers, with Welch's t interval; * ours too, from the "
+            "ledger.",
+            f"{UNTOLD.capitalize()}: the interval has 0 inside. {TOO_FEW.capitalize()}: fewer than "
+            f"{FEWEST}, so there is no interval.",
         ),
     )
+
+
+def _agreement(what: str, numbers: Sequence[Number]) -> str:
+    """How many numbers of ours agree with the published ones."""
+    judged = [number for number in numbers if _judged(number)]
+    text = f"{len(numbers)} numbers of {what} agents are of too few seeds to be judged."
+    if judged:
+        agree = sum(number.verdict == AGREES for number in judged)
+        text = (
+            f"{agree} of the {len(judged)} numbers of {what} agents agree with the published ones "
+            f"by Welch's t test at {LEVEL:.0%}; the largest |z| is "
+            f"{max(abs(number.z) for number in judged):.2f}."
+        )
+        if few := len(numbers) - len(judged):
+            text += f" {few} more are of too few seeds to be judged."
+    return text
+
+
+def _judged(number: Number) -> bool:
+    """Whether it was run, with enough seeds."""
+    return not math.isnan(number.z)
 
 
 def _neural(row: Row) -> bool:
@@ -180,20 +201,26 @@ def _table_notes(rows: Sequence[Row], steps: int) -> tuple[str, ...]:
 
 
 def _points(rows: Sequence[Row]) -> tuple[str, ...]:
-    numbers = [row.number for row in rows if known(row) and not _neural(row)]
+    numbers = [row.number for row in rows if not _neural(row) and _judged(row.number)]
     points = []
     if numbers:
         squares = sum(number.z**2 for number in numbers)
-        chance = 1 - 0.95 ** len(numbers)
         points.append(
             f"{len(numbers)} comparisons of scripted agents: if every pair of numbers estimated "
-            f"the same, some |z| above {AGREES:g} would come up in about {chance:.0%} of such "
-            f"tables, and Σ z² would be about {len(numbers)}; here it is {squares:.1f}."
+            f"the same, some would be told to differ in about {1 - LEVEL ** len(numbers):.0%} of "
+            f"such tables, and Σ z² would be a little above {len(numbers)}; here it is "
+            f"{squares:.1f}."
         )
     points.append(
         "RandomAgent is at about −0.02, not at 0 as the paper's argument has it, in both tables: "
         "the opposite of IgnoreRewards2 pays −1 at every step to any agent that is a function of "
         "its history, which is −0.02 of the measure."
+    )
+    points.append(
+        "The authors' conversion of PPO stores a wrong log-probability: that of an action that the "
+        "network sampled, not of the one it was held to. It hardly matters: a freshly initialised "
+        "network makes each rollout, and its actions are nearly equally likely, so that the wrong "
+        "log-probability nearly equals the right one."
     )
     for row in rows:
         if row.result is not None and _neural(row):

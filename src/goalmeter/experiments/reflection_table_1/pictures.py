@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from goalmeter.experiments.reflection_table_1.compute import PUBLISHED_NAMES, STEPS, Row
 from goalmeter.experiments.reflection_table_1.effects import Effect, Estimate, around, known
+from goalmeter.experiments.welch import FEWEST
 from goalmeter.report import Figure
 from goalmeter.report.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.figures import VERMILION
 
+_NONE = f"; none from fewer than {FEWEST} seeds"
 _NOTHING = Estimate(math.nan, math.nan, (math.nan, math.nan))
 
 
@@ -21,13 +23,13 @@ def comparison_chart(rows: Sequence[Row]) -> Figure:
     for steps in STEPS:
         by_agent = {row.agent: row.number for row in rows if row.steps == steps}
         numbers = [by_agent[name] for name in shown]
-        ours = [around(number.ours, number.error) for number in numbers]
-        theirs = [around(number.theirs, number.published_error) for number in numbers]
+        ours = [around(n.ours, [n.error], [n.seeds]) for n in numbers]
+        theirs = [around(n.theirs, [n.published_error], [n.published_seeds]) for n in numbers]
         panels.append(_panel(steps, "self-reflection, reward per step", ours, theirs))
     return Figure(
         svg=dot_chart("table-1", [PUBLISHED_NAMES[name] for name in shown], panels),
         alt="Dot chart of Table 1, ours and theirs for each agent; the tables have every number.",
-        caption="Ours and theirs, each with 1.96 standard errors to either side.",
+        caption=f"Ours and theirs, each with a 95% t interval{_NONE}.",
         wide=True,
     )
 
@@ -44,7 +46,7 @@ def effects_chart(found: Sequence[Effect]) -> Figure:
         svg=dot_chart("thesis", [PUBLISHED_NAMES[name] for name in names], panels),
         alt="Dot chart of what the reality check changes, ours and theirs; the table has every "
         "number.",
-        caption="Right of 0: the reality check raises the measure. 95% intervals.",
+        caption=f"Right of 0: the reality check raises the measure. 95% intervals{_NONE}.",
         wide=True,
     )
 

@@ -14,6 +14,7 @@ from goalmeter.experiments.reflection_pairs import verdict
 from goalmeter.experiments.reflection_table_1 import compute, page
 from goalmeter.experiments.reflection_table_1.compute import COMMAND, NEURAL, STEPS, Row
 from goalmeter.experiments.reflection_table_1.effects import effects
+from goalmeter.reflection.result import interval_json
 from goalmeter.report import require_report_extra, write_report, write_text
 
 
@@ -71,7 +72,8 @@ def replicate(
     shown = [result for result in ran if result.steps == min(r.steps for r in ran)]
     sections = [*page.sections(rows), *reflection_page.sections(shown)]
     result = _json(rows)
-    options = "" if seeds is None else f" --seeds {seeds}"
+    given = {"seeds": seeds, "steps": steps}
+    options = "".join(f" --{name} {value}" for name, value in given.items() if value is not None)
     report = write_report(
         Path(out) / "report.html",
         "Self-reflection of agents: Table 1, reproduced",
@@ -79,7 +81,7 @@ def replicate(
         lede="Table 1 of Extending Environments To Measure Self-Reflection In Reinforcement "
         "Learning, recomputed: agents and their reality checks in 25 environments that simulate "
         f"them and their opposites. What follows the table is of {shown[0].steps} steps.",
-        findings=page.findings(rows),
+        findings=[*reflection_page.ended_early(ran), *page.findings(rows)],
         glossary=reflection_page.GLOSSARY,
         provenance=provenance(f"{COMMAND} --agents {agents}{options} --seed {seed}"),
     )
@@ -104,7 +106,7 @@ def _json(rows: list[Row]) -> dict[str, Any]:
                     whose: {
                         "difference": estimate.value,
                         "stderr": estimate.error,
-                        "interval": list(estimate.interval),
+                        "interval": interval_json(estimate.interval),
                         "verdict": verdict(estimate.interval),
                     }
                     for whose, estimate in (("ours", effect.ours), ("published", effect.theirs))
@@ -124,8 +126,8 @@ def _row(row: Row, number: Number) -> dict[str, Any]:
         "printed": number.published,
         "published": number.theirs,
         "published_stderr": number.published_error,
-        "ours": number.ours,
-        "stderr": number.error,
+        "ours": number.ours if number.ran else None,
+        "stderr": number.error if number.ran else None,
         "seeds": number.seeds,
         "z": number.z,
         "verdict": number.verdict,

@@ -1,16 +1,21 @@
 """Put the runs of Table 1 into the ledger.
 
-    python -m goalmeter.experiments.reflection_table_1.update_ledger OUT [LEDGER.toml]
+    python -m goalmeter.experiments.reflection_table_1.update_ledger [--partial] OUT [LEDGER.toml]
 
 Reads the runs that `goalmeter replicate reflection-table-1 --out OUT` left, and writes `ours`,
-`error` and `seeds` of their rows; every other row, and all words, stay as they are. Then make the
-page anew: python -m goalmeter.experiments.ledger > docs/ledger.md
+`error`, `seeds` and `found` of their rows, and of neural agents the `tolerance`; every other row,
+and the remarks, stay as they are. With --partial a run that is not finished counts with the seeds
+that are, unless the ledger has more. Then make the page anew:
+python -m goalmeter.experiments.ledger > docs/ledger.md
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -19,11 +24,17 @@ from goalmeter._files import write_text
 from goalmeter.experiments import ledger
 from goalmeter.experiments.reflection_table_1.compute import (
     LEDGER_PREFIX,
+    NEURAL,
+    forwarded,
     run_folder,
     setting,
     with_ours,
 )
-from goalmeter.reflection import load
+from goalmeter.experiments.reflection_table_1.finished import finished
+from goalmeter.experiments.welch import TOO_FEW
+from goalmeter.reflection import Reflection
+
+_LEAST_TOLERANCE = 1e-6  # as many digits as there are
 
 
 def updated(text: str, rows: list[ledger.Number]) -> str:
@@ -34,45 +45,101 @@ def updated(text: str, rows: list[ledger.Number]) -> str:
     """
     for row in rows:
         block = re.compile(rf'\[\[number\]\]\nid = "{re.escape(row.id)}"\n(?:(?!\[\[).*\n)*')
-        found = block.search(text)
-        if found is None:
+        place = block.search(text)
+        if place is None:
             raise InvalidParameterError(f"the ledger has no row {row.id!r}")
-        own = found.group()
+        # Written anew, below the remark.
+        own = re.sub(r"^found = .*\n", "", place.group(), flags=re.MULTILINE)
         for key, value in (
             ("ours", f"{row.ours:.6f}"),
             ("error", f"{row.error:.6f}"),
             ("seeds", str(row.seeds)),
+            ("tolerance", f"{row.tolerance:.6f}"),
         ):
             own = re.sub(rf"^{key} = .*$", f"{key} = {value}", own, flags=re.MULTILINE)
-        text = text[: found.start()] + own + text[found.end() :]
+        if row.found:
+            words = f"found = {json.dumps(row.found, ensure_ascii=False)}\n"
+            at = re.search(r"^remark = .*\n", own, flags=re.MULTILINE)
+            end = len(own) if at is None else at.end()
+            own = own[:end] + words + own[end:]
+        text = text[: place.start()] + own + text[place.end() :]
     return text
 
 
-def measured(out: Path) -> list[ledger.Number]:
-    """The rows of the ledger that there are runs for, with ours from them."""
+def measured(out: Path, *, partial: bool = False) -> list[ledger.Number]:
+    """The rows of the ledger that there are runs for, with ours from them.
+
+    Says on stderr which runs cannot be used.
+    """
     rows = []
     for row in ledger.load(LEDGER_PREFIX):
         steps, agent = setting(row.id)
-        folder = run_folder(out, agent, steps)
-        if not folder.is_dir():
+        if not run_folder(out, agent, steps).is_dir():
             continue
         try:
-            result = load(folder)
-        except InvalidFileError as error:  # not finished, say
+            result = _usable(out, row, agent, steps, partial=partial)
+        except InvalidFileError as error:
             print(f"left out: {error}", file=sys.stderr)
             continue
-        rows.append(with_ours(row, result))
+        rows.append(_filled(row, agent, result))
     return rows
+
+
+def _usable(out: Path, row: ledger.Number, agent: str, steps: int, *, partial: bool) -> Reflection:
+    """The run of a row, or as much of it as is finished if that is asked for and is not less."""
+    try:
+        return finished(out, agent, steps)
+    except InvalidFileError:
+        if not partial:
+            raise
+    result = finished(out, agent, steps, partial=True)
+    if len(result.by_seed) < row.seeds:
+        raise InvalidFileError(
+            f"{row.id} has {row.seeds} seeds already, and the run {len(result.by_seed)} finished"
+        )
+    return result
+
+
+def _filled(row: ledger.Number, agent: str, result: Reflection) -> ledger.Number:
+    filled = with_ours(row, result)
+    if agent in NEURAL:
+        tolerance = max(2 * round(filled.error, 6), _LEAST_TOLERANCE)
+        filled = replace(filled, tolerance=tolerance)
+    return replace(filled, found=" ".join(_said(filled, agent, result)))
+
+
+def _said(row: ledger.Number, agent: str, result: Reflection) -> list[str]:
+    """What the runs say of the difference, sentence by sentence."""
+    lines = []
+    if row.verdict == TOO_FEW:
+        lines.append(f"{row.seeds} seeds are too few for a verdict.")
+    if row.verdict == ledger.DIFFERS:
+        way = "above" if row.ours > row.theirs else "below"
+        lines.append(
+            f"Ours is {abs(row.ours - row.theirs):.3f} {way}, {abs(row.z):.1f} standard errors; "
+            f"up to {row.limit:.1f} would be luck. What could explain it are the differences "
+            f"named here; 1 row in 20 is told to differ by luck alone."
+        )
+    asked = float(forwarded(result).mean())
+    if agent in NEURAL and agent.startswith("rc("):
+        lines.append(f"With these two ours would be {row.ours + asked:+.4f}.")
+    elif agent in NEURAL:
+        lines.append(f"IncentivizeLearningRate and its opposite make {asked:+.4f} of ours.")
+    return lines
 
 
 def main(arguments: list[str]) -> None:
     """Update the ledger; says what it wrote."""
-    if len(arguments) not in (1, 2):
-        sys.exit(__doc__)
-    default = str(files("goalmeter.experiments").joinpath("ledger.toml"))
-    path = Path(arguments[1] if len(arguments) == 2 else default)
-    rows = measured(Path(arguments[0]))
-    write_text(path, updated(path.read_text(encoding="utf-8"), rows))
+    parser = ArgumentParser(
+        prog="update_ledger", description=__doc__, formatter_class=RawDescriptionHelpFormatter
+    )
+    parser.add_argument("out", type=Path, metavar="OUT")
+    default = Path(str(files("goalmeter.experiments").joinpath("ledger.toml")))
+    parser.add_argument("ledger", type=Path, nargs="?", default=default, metavar="LEDGER.toml")
+    parser.add_argument("--partial", action="store_true")
+    given = parser.parse_args(arguments)
+    rows = measured(given.out, partial=given.partial)
+    write_text(given.ledger, updated(given.ledger.read_text(encoding="utf-8"), rows))
     for row in rows:
         print(f"{row.id}: {row.ours:+.6f} ± {row.error:.6f}, {row.seeds} seeds, {row.verdict}")
 

@@ -1,5 +1,6 @@
 """Agents of the reflection battery: the scripted ones, the reality check, and agents by name."""
 
+from goalmeter.reflection.adapters import FunctionAgent as FunctionAgent
 from goalmeter.reflection.agents.constant import ConstantAgent as ConstantAgent
 from goalmeter.reflection.agents.naive import NaiveLearner as NaiveLearner
 from goalmeter.reflection.agents.q_learner import QLearner as QLearner

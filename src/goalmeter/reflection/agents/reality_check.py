@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from goalmeter.reflection.adapters import HistoryFunction, as_agent
 from goalmeter.reflection.agents._options import refuse_unknown
-from goalmeter.reflection.protocol import Agent, Mind
+from goalmeter.reflection.protocol import Agent, Mind, options_of
 
 
 class RealityCheck:
@@ -21,19 +22,22 @@ class RealityCheck:
     not be the first percept of the real one.
 
     Args:
-        inner: pi.
+        inner: pi; an agent, or a function of the history.
         forward_options: assume what pi can assume, such as a learning rate. The authors' library
             does not, so that IncentivizeLearningRate pays -1 to every reality check; False is so.
+
+    Raises:
+        InvalidParameterError: pi is no agent.
 
     Source: Definition 8 and Proposition 9.
     """
 
-    def __init__(self, inner: Agent, *, forward_options: bool = True) -> None:
-        self.inner = inner
-        self.options: frozenset[str] = inner.options if forward_options else frozenset()
+    def __init__(self, inner: Agent | HistoryFunction, *, forward_options: bool = True) -> None:
+        self.inner = as_agent(inner)
+        self.options = options_of(self.inner) if forward_options else frozenset()
 
     def __repr__(self) -> str:
-        forwards = self.options == self.inner.options
+        forwards = self.options == options_of(self.inner)
         return f"RealityCheck({self.inner!r}{'' if forwards else ', forward_options=False'})"
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:

@@ -16,6 +16,7 @@ from goalmeter.reflection.agents.random_agent import RandomAgent
 from goalmeter.reflection.agents.reality_check import RealityCheck
 from goalmeter.reflection.agents.user_file import from_file
 from goalmeter.reflection.protocol import Agent
+from goalmeter.reflection.user_code import misspelled
 
 MakeAgent = Callable[[int], Agent]  # from a seed
 
@@ -113,6 +114,10 @@ _ENTRIES = {
 def _unknown(name: str) -> str:
     if name.endswith(".py"):
         return f"{name} is a file; say which of its agents: {name}:NAME"
+    if hint := misspelled(name, "my_agent.py:agent"):
+        return f"there is no agent {name!r}: {hint}"
+    if name.startswith("constant("):
+        return f"there is no agent {name!r}: in constant(K), K is a whole number, 0 or more"
     nearest = get_close_matches(name.lower(), _ENTRIES, n=1)
     hint = f"did you mean {nearest[0]!r}? Known" if nearest else "known"
     names = ", ".join(_ENTRIES)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from goalmeter._errors import InvalidFileError
-from goalmeter.reflection.adapters import FunctionAgent
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter.reflection.agents.given import made
 from goalmeter.reflection.protocol import Agent
 from goalmeter.reflection.user_code import load
 
@@ -23,23 +22,7 @@ def from_file(path: str | Path, name: str, seed: int = 0) -> Agent:
     """
     path = Path(path)
     found = load(path, name, kind="agent")
-    if hasattr(found, "begin"):
-        made: Agent = _made(found, seed, f"{path}:{name}") if isinstance(found, type) else found
-        return made
-    if isinstance(found, type) or not callable(found):
-        kind = "a class without the method 'begin'" if isinstance(found, type) else repr(found)
-        raise InvalidFileError(
-            f"{path}:{name} is {kind}, expected a function (history, n_actions, n_observations) "
-            f"-> int, or an object with the method 'begin'"
-        )
-    return FunctionAgent(found)
-
-
-def _made(found: Callable[[int], Agent], seed: int, where: str) -> Agent:
     try:
-        return found(seed)
-    except Exception as cause:
-        raise InvalidFileError(
-            f"{where}({seed}) fails: {type(cause).__name__}: {cause}; a class of agents is called "
-            f"with the seed alone"
-        ) from cause
+        return made(found, seed, f"{path}:{name}")
+    except InvalidParameterError as cause:
+        raise InvalidFileError(str(cause)) from cause

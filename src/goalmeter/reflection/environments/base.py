@@ -9,14 +9,15 @@ from typing import ClassVar
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.reflection.protocol import Mind, Source
+from goalmeter.runs.jobs import shown
 
 
 class Run(ABC):
     """One run of an environment with one agent.
 
     `begin` is called once, then `react` with each action in turn. A run keeps what it needs of the
-    history. `sign` is -1 in the opposite environment: every reward is given with that sign, and
-    so the rewards that copies are told of have it too.
+    history. `sign` is -1 in the opposite environment, and a run must multiply every reward by it
+    itself: those that it gives, and so those that copies are told of.
 
     Environments with rooms draw one number of `draws.random()` for each percept, the first
     included, whether or not it is used; so the rooms depend on nothing that the agent does.
@@ -117,8 +118,8 @@ def unshowable(run: Run, action: int) -> InvalidParameterError:
     Elsewhere such an action is just not what the agent did, as the rules have it.
     """
     return InvalidParameterError(
-        f"a copy of the agent in {type(run).__name__} did {action!r}, which the agent was to see; "
-        f"expected 0 to {run.n_observations - 1}: give a legal action at every history"
+        f"a copy of the agent in {type(run).__name__} did {shown(action)}, which the agent was to "
+        f"see; expected 0 to {run.n_observations - 1}: give a legal action at every history"
     )
 
 

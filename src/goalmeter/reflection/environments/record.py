@@ -13,6 +13,8 @@ from goalmeter.reflection.environments.opposite import READINGS, UNNEGATED, Unne
 from goalmeter.reflection.environments.user_file import Checked
 from goalmeter.reflection.protocol import Agent, Source
 
+_OURS = f"{__package__}."
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -103,7 +105,7 @@ class Environment:
         unnegated = opposite and opposite_reading == UNNEGATED
         sign = -1 if opposite and not unnegated else 1
         run = self.run(source, draws, sign, **dict(self.options))
-        if self.spelled:
+        if not self.run.__module__.startswith(_OURS):
             run = Checked(source, draws, run, self.n_observations)
         return Unnegated(source, draws, run) if unnegated else run
 

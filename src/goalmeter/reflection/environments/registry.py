@@ -49,7 +49,7 @@ from goalmeter.reflection.environments.tempting_button import TemptingButton
 from goalmeter.reflection.environments.tempting_button_variation import TemptingButtonVariation
 from goalmeter.reflection.environments.third_action_forbidden import ThirdActionForbidden
 from goalmeter.reflection.environments.user_file import from_file
-from goalmeter.reflection.user_code import split_name
+from goalmeter.reflection.user_code import canonical, misspelled, split_name
 
 _BATTERY: tuple[type[Run], ...] = (
     BackwardConsciousness,
@@ -94,6 +94,7 @@ ENVIRONMENTS: dict[str, Environment] = {
 }
 
 _OPPOSITE = re.compile(r"opposite\(\s*(.*?)\s*\)")
+_TWICE = re.compile(r"opposite\(\s*opposite\(\s*(.*?)\s*\)\s*\)")
 _NAME = re.compile(r"((?:.+\.py:)?\w+)\s*(?:\(\s*(.*?)\s*\))?")
 _OPTION = re.compile(r"(\w+)\s*=\s*(\w+)")
 
@@ -120,7 +121,7 @@ def find(spelled: str) -> tuple[Environment, bool]:
     if inner is not None and of_file is not None:
         options = _options(inner[2], spelled) if inner[2] else ()
         run = from_file(*of_file)
-        return Environment(run, options=options, spelled=inner[1]), around is not None
+        return Environment(run, options=options, spelled=canonical(inner[1])), around is not None
     if inner is None or inner[1] not in ENVIRONMENTS:
         raise InvalidParameterError(_unknown(spelled, inner[1] if inner else spelled))
     environment = ENVIRONMENTS[inner[1]]
@@ -133,6 +134,13 @@ def find(spelled: str) -> tuple[Environment, bool]:
 def _unknown(spelled: str, name: str) -> str:
     if name.endswith(".py"):
         return f"{name} is a file; say which of its environments: {name}:NAME"
+    if hint := misspelled(spelled, "my_world.py:MyWorld"):
+        return f"there is no environment {spelled!r}: {hint}"
+    if twice := _TWICE.fullmatch(spelled.strip()):
+        return (
+            f"there is no environment {spelled!r}: the opposite of an opposite is {twice[1]} "
+            f"itself; name that"
+        )
     close = get_close_matches(name, ENVIRONMENTS, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     return f"there is no environment {spelled!r}{hint or ';'} `goalmeter reflect --list` names all"

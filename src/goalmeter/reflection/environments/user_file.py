@@ -13,6 +13,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.reflection.environments.base import Run
 from goalmeter.reflection.protocol import Source
 from goalmeter.reflection.user_code import load
+from goalmeter.runs.jobs import shown
 
 
 def from_file(path: str | Path, name: str) -> type[Run]:
@@ -66,7 +67,7 @@ class Checked(Run):
             reward, observation = math.nan, 0
         if not (math.isfinite(reward) and 0 <= observation < self.legal):
             raise InvalidParameterError(
-                f"{type(self.inner).__name__}.{method} gives {given!r}, expected a finite reward "
-                f"and an observation from 0 to {self.legal - 1}"
+                f"{type(self.inner).__name__}.{method} gives {shown(given)}, expected a finite "
+                f"reward and an observation from 0 to {self.legal - 1}"
             )
         return reward, observation

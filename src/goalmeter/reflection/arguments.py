@@ -1,0 +1,117 @@
+"""What `measure` is called with, made plain or refused before anything is played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Real
+from operator import index
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.reflection.environments.base import Run
+from goalmeter.reflection.environments.record import Environment
+from goalmeter.reflection.environments.registry import find
+from goalmeter.runs.jobs import shown
+
+
+def whole(value: object, name: str, *, least: int) -> int:
+    """An integer of any kind, NumPy's too, as Python's.
+
+    Raises:
+        InvalidParameterError: it is none, or less than it may be.
+    """
+    try:
+        number = index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidParameterError(
+            f"{name} is {shown(value)}, expected an integer, {least} or more"
+        ) from None
+    if number < least:
+        raise InvalidParameterError(f"{name} is {shown(number)}, expected at least {least}")
+    return number
+
+
+def seeds_of(seeds: object) -> tuple[int, ...]:
+    """The seeds that a number of them, or an iterable of them, stands for.
+
+    Raises:
+        InvalidParameterError: it is neither, or one of them is no integer or below 0.
+    """
+    listed = isinstance(seeds, Iterable) and not isinstance(seeds, str | bytes)
+    if not listed or getattr(seeds, "ndim", 1) == 0:  # an array of no dimension is a number
+        return tuple(range(whole(seeds, "seeds", least=1)))
+    chosen = tuple(whole(seed, "a seed", least=0) for seed in seeds)  # type: ignore[attr-defined]
+    if not chosen:
+        raise InvalidParameterError("seeds is empty, expected at least one seed")
+    if twice := sorted({seed for seed in chosen if chosen.count(seed) > 1}):
+        raise InvalidParameterError(f"seed {twice[0]} is given twice; give each once")
+    return chosen
+
+
+def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
+    """Environments, and whether their opposites are meant.
+
+    An environment, or its name, stands for itself and its opposite; the name of an opposite for the
+    opposite alone. What is named twice is played once.
+
+    Args:
+        environments: a name, an `Environment` or a class derived from `Run`, or several of them.
+
+    Raises:
+        GoalmeterError: it is none of these, or a name stands for nothing.
+    """
+    one = isinstance(environments, str | Environment | type)
+    if not one and not isinstance(environments, Iterable):
+        raise _no_environment(environments)
+    listed: Any = [environments] if one else environments
+    runs: dict[tuple[str, bool], tuple[Environment, bool]] = {}
+    for given in listed:
+        if isinstance(given, str):
+            environment, is_opposite = find(given)
+        elif isinstance(given, Environment):
+            environment, is_opposite = given, False
+        elif isinstance(given, type) and issubclass(given, Run):
+            environment, is_opposite = Environment(given), False
+        else:
+            raise _no_environment(given)
+        for way in (True,) if is_opposite else (False, True):
+            runs.setdefault((environment.name, way), (environment, way))
+    if not runs:
+        raise InvalidParameterError("environments is empty, expected at least one environment")
+    return tuple(runs.values())
+
+
+def check_timeout(timeout: object) -> float | None:
+    """A limit of time in seconds, or None for no limit.
+
+    Raises:
+        InvalidParameterError: it is no number above 0.
+    """
+    if timeout is None:
+        return None
+    if not isinstance(timeout, Real) or not float(timeout) > 0:
+        raise InvalidParameterError(
+            f"timeout is {shown(timeout)}, expected a number of seconds above 0, or None for no "
+            f"limit"
+        )
+    return float(timeout)
+
+
+def check_confidence(confidence: object) -> float:
+    """The nominal coverage of an interval.
+
+    Raises:
+        InvalidParameterError: it does not lie between 0 and 1.
+    """
+    if not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
+        raise InvalidParameterError(
+            f"confidence is {shown(confidence)}, expected a number between 0 and 1, such as 0.95"
+        )
+    return float(confidence)
+
+
+def _no_environment(given: object) -> InvalidParameterError:
+    return InvalidParameterError(
+        f"{shown(given)} is no environment, expected a name, an Environment, a class derived from "
+        f"goalmeter.reflection.environments.Run, or several of them"
+    )

@@ -1,0 +1,118 @@
+"""The arguments of `measure` are made plain, or refused before anything is played."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.reflection import measure
+from goalmeter.reflection.environments import BATTERY, Environment, Run, find
+from goalmeter.reflection.environments.ignore_rewards import IgnoreRewards
+
+
+def test_integers_of_any_kind() -> None:
+    plain = measure("naive", 12, [3, 5], environments="DejaVu")
+    arrays: list[Any] = [np.array([3, 5]), np.array([3, 5], dtype=np.uint8), (3, np.int64(5))]
+    for seeds in (*arrays, iter([3, 5])):
+        found = measure("naive", np.int32(12), seeds, environments="DejaVu", workers=np.int64(1))  # type: ignore[arg-type]
+        assert found.trials == plain.trials
+        assert json.dumps(found.to_json()) == json.dumps(plain.to_json())
+    for number in (np.int64(2), np.array(2)):
+        found = measure("naive", 12, number, environments="DejaVu")
+        assert found.seeds == (0, 1) and type(found.seeds[0]) is int
+
+
+def test_a_result_is_plain_json() -> None:
+    class Odd(Run):
+        """Rewards of NumPy."""
+
+        def begin(self) -> tuple[float, int]:
+            return np.float32(0.5), np.int64(0)  # type: ignore[return-value]
+
+        def react(self, action: int) -> tuple[float, int]:
+            return np.int64(self.sign), 0  # type: ignore[return-value]
+
+    found = measure("constant", np.int64(4), np.arange(2), environments=Odd)
+    data = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert data["steps"] == 4 and data["environments"][0]["total_reward"] == 3.5
+    assert data["environments"][1]["total_reward"] == -2.5
+
+
+def test_what_a_class_of_ones_own_gives_is_checked() -> None:
+    class Nowhere(Run):
+        """Gives what is no reward."""
+
+        def begin(self) -> tuple[float, int]:
+            return 0, 0
+
+        def react(self, action: int) -> tuple[float, int]:
+            return float("nan"), 0
+
+    found = measure("constant", 4, 1, environments=Nowhere)
+    assert found.outcomes == {"exception": 2}
+    assert "Nowhere.react gives (nan, 0), expected a finite reward" in found.trials[0].detail
+
+
+def test_one_environment_or_several() -> None:
+    one = measure("naive", 9, 1, environments="IgnoreRewards")
+    several: list[Any] = [
+        ["IgnoreRewards"],
+        find("IgnoreRewards")[0],
+        (find("IgnoreRewards")[0], "opposite(IgnoreRewards)"),
+        IgnoreRewards,
+        {IgnoreRewards},
+    ]
+    for given in several:
+        assert measure("naive", 9, 1, environments=given).trials == one.trials
+    assert len(measure("naive", 9, 1, environments=(e for e in BATTERY[:3])).trials) == 6
+    assert isinstance(find("DejaVu")[0], Environment)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 10.0}, r"steps is 10\.0, expected an integer, 1 or more"),
+        ({"steps": "10"}, "steps is '10', expected an integer"),
+        ({"steps": None}, "steps is None, expected an integer"),
+        ({"steps": -1}, "steps is -1, expected at least 1"),
+        ({"seeds": 2.0}, r"seeds is 2\.0, expected an integer, 1 or more"),
+        ({"seeds": "12"}, "seeds is '12', expected an integer"),
+        ({"seeds": None}, "seeds is None, expected an integer"),
+        ({"seeds": 0}, "seeds is 0, expected at least 1"),
+        ({"seeds": -3}, "seeds is -3, expected at least 1"),
+        ({"seeds": [0, 1.5]}, r"a seed is 1\.5, expected an integer, 0 or more"),
+        ({"seeds": ["0"]}, "a seed is '0', expected an integer"),
+        ({"seeds": np.array([0.0])}, r"a seed is np\.float64\(0\.0\), expected an integer"),
+        ({"seeds": np.zeros((2, 2), int)}, "a seed is array"),
+        (
+            {"environments": None},
+            "None is no environment, expected a name, an Environment, a",
+        ),
+        ({"environments": 3}, "3 is no environment"),
+        ({"environments": ["DejaVu", 3]}, "3 is no environment"),
+        ({"environments": []}, "environments is empty, expected at least one"),
+        ({"environments": int}, "<class 'int'> is no environment"),
+        ({"workers": 1.0}, r"workers is 1\.0, expected an integer, 1 or more"),
+        ({"workers": "2"}, "workers is '2'"),
+        ({"timeout": "3"}, "timeout is '3', expected a number of seconds above 0, or None for no"),
+        ({"timeout": -1}, "timeout is -1, expected a number of seconds above 0"),
+        ({"timeout": float("nan")}, "timeout is nan"),
+        ({"confidence": 95}, "confidence is 95, expected a number between 0 and 1, such as"),
+        ({"confidence": "0.95"}, "confidence is '0.95'"),
+        ({"confidence": float("nan")}, "confidence is nan"),
+    ],
+)
+def test_anything_else_is_refused_before_anything_is_played(
+    options: dict[str, Any], message: str
+) -> None:
+    asked: list[Any] = []
+    agent: Callable[..., int] = lambda history, *_: asked.append(history) or 0  # noqa: E731
+    given = {"steps": 5, "seeds": 1, "environments": "DejaVu"} | options
+    with pytest.raises(InvalidParameterError, match=message):
+        measure(agent, **given)
+    assert asked == []
