@@ -28,7 +28,15 @@ from goalmeter.reflection.plan import key as plan_key
 from goalmeter.reflection.result import reflection_of
 from goalmeter.runs import RunStore
 
-PUBLISHED = ledger.load(compute.LEDGER_PREFIX)
+
+def unrun(row: ledger.Number) -> ledger.Number:
+    """A neural row as if it had not been run: the tests do not rest on whether it was."""
+    if row.id.rpartition("/")[2] not in compute.NEURAL:
+        return row
+    return replace(row, ours=math.nan, error=0.0, seeds=0, tolerance=math.nan, found="")
+
+
+PUBLISHED = [unrun(row) for row in ledger.load(compute.LEDGER_PREFIX)]
 ROWS = {row.id.removeprefix(compute.LEDGER_PREFIX): row for row in PUBLISHED}
 RUN = {"agents": "constant,rc(constant),rc(random)", "steps": 500, "seeds": 5}
 
@@ -342,8 +350,9 @@ def test_equal_seeds_have_a_tolerance_all_the_same(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_counts_with_its_finished_seeds_if_that_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ledger, "load", lambda prefix="": PUBLISHED)
     folder = stored(tmp_path, "a2c", 10, torn=7)
     assert update_ledger.measured(tmp_path) == []
     said = capsys.readouterr().err

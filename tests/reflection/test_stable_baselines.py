@@ -188,9 +188,9 @@ def test_incremental_is_literal(name: str, environment: str) -> None:
     from goalmeter.reflection.adapters import FunctionAgent
 
     played, is_opposite = find(environment)
-    fast = run_trial(agent(name, 1), played, opposite=is_opposite, steps=24, seed=1)
+    fast = run_trial(agent(name, 1), played, opposite=is_opposite, steps=18, seed=1)
     literal = FunctionAgent(as_function(agent(name, 1)))
-    slow = run_trial(literal, played, opposite=is_opposite, steps=24, seed=1)
+    slow = run_trial(literal, played, opposite=is_opposite, steps=18, seed=1)
     assert fast == slow and fast.outcome == "ok"
 
 

@@ -88,15 +88,18 @@ def measured(out: Path, *, partial: bool = False) -> list[ledger.Number]:
 def _usable(out: Path, row: ledger.Number, agent: str, steps: int, *, partial: bool) -> Reflection:
     """The run of a row, or as much of it as is finished if that is asked for and is not less."""
     try:
-        return finished(out, agent, steps)
+        result = finished(out, agent, steps)
     except InvalidFileError:
         if not partial:
             raise
-    result = finished(out, agent, steps, partial=True)
-    if len(result.by_seed) < row.seeds:
-        raise InvalidFileError(
-            f"{row.id} has {row.seeds} seeds already, and the run {len(result.by_seed)} finished"
-        )
+        result = finished(out, agent, steps, partial=True)
+        if len(result.by_seed) < row.seeds:
+            raise InvalidFileError(
+                f"{row.id} has {row.seeds} seeds already, and the run {len(result.by_seed)} "
+                f"finished"
+            ) from None
+    if len(result.by_seed) < 2:
+        raise InvalidFileError(f"{row.id}: the run has one seed, expected at least two")
     return result
 
 
