@@ -1,12 +1,12 @@
 """The command line. It reads options and prints; the work is in `goalmeter.experiments`.
 
 Results go to standard output, as tables, or with --json as one JSON object and nothing else.
-Progress and errors go to standard error. Exit status: 0, or 2 for anything the user can mend.
+Progress and errors go to standard error. Exit status: 0, 2 for anything the user can mend, or 1 for
+a result that could not be written.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,12 +15,14 @@ import typer
 
 import goalmeter
 from goalmeter._errors import GoalmeterError, MissingExtraError
+from goalmeter.runs import streams
 
 if TYPE_CHECKING:
     from goalmeter.experiments.outcome import Outcome
 
 # 128 + the number of the signal, as shells give it; and what typer gives for a closed pipe.
 INTERRUPTED, PIPE_CLOSED = 130, 1
+UNWRITTEN = 1
 
 app = typer.Typer(
     help="Measure how goal-directed an agent is: towards what, and how strongly.",
@@ -210,7 +212,11 @@ def reflect(
     ] = "percepts",
     against: Annotated[
         str | None,
-        typer.Option(metavar="AGENT", help="Compare with this agent on the same trials."),
+        typer.Option(
+            metavar="AGENT",
+            help="Compare with this agent on the same trials; with --out RUN they are kept in the "
+            "folder RUN.against.",
+        ),
     ] = None,
     list_all: Annotated[
         bool, typer.Option("--list", help="Show the environments and agents that have names.")
@@ -242,6 +248,103 @@ def reflect(
             progress=tell,
         )
     except KeyboardInterrupt:
+        tell(
+            "goalmeter: nothing is kept; with --out RUN the finished trials would have been"
+            if out is None
+            else f"goalmeter: {out} keeps what is finished; the same command continues it"
+        )
+        raise
+    show(outcome, as_json=json)
+
+
+@app.command()
+def navigate(
+    agent: Annotated[
+        str | None,
+        typer.Argument(metavar="AGENT", help="A reference agent, such as greedy or boltzmann(2)."),
+    ] = None,
+    suite: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Which worlds: maze, isometries, key-door, key-no-door or two-path.",
+        ),
+    ] = "maze",
+    sizes: Annotated[
+        str | None, typer.Option(metavar="7,9", help="Rows of the grids, odd.")
+    ] = None,
+    complexities: Annotated[
+        str | None,
+        typer.Option(metavar="0,0.5,1", help="Of mazes: from 0, a room, to 1, a perfect maze."),
+    ] = None,
+    grids: Annotated[
+        int | None, typer.Option(min=1, help="Grids of each size and complexity.")
+    ] = None,
+    trajectories: Annotated[int | None, typer.Option(min=1, help="Walks through each.")] = None,
+    transforms: Annotated[
+        str | None,
+        typer.Option(metavar="reflect,swap", help="Frames of isometries; default all."),
+    ] = None,
+    distance: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LOW-HIGH", help="Mazes by their shortest path; repeat for more strata."
+        ),
+    ] = None,
+    detour: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LOW-HIGH",
+            help="Mazes by how much longer it is than as the crow flies; repeat for more.",
+        ),
+    ] = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="The paper's scale and caps, where none is given.")
+    ] = False,
+    cap: Annotated[
+        int | None, typer.Option(min=1, help="Steps after which a walk is ended.")
+    ] = None,
+    meg_too: Annotated[
+        bool,
+        typer.Option("--meg", help="Goal-directedness towards goal and key too; takes a while."),
+    ] = False,
+    cap_factor: Annotated[
+        float | None,
+        typer.Option(min=1, help="The same as a multiple of the shortest path; default 3."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Folder to keep the walks in, or to continue from."),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that walk at once.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the grids and of the walks.")] = 0,
+    json: Json = False,
+) -> None:
+    """Behaviour of an agent in grid worlds, beside agents that plan, follow a compass, or err."""
+    from goalmeter.experiments.navigate import bounds, numbers, words
+    from goalmeter.experiments.navigate import navigate as run
+
+    try:
+        outcome = run(
+            agent,
+            suite=suite,
+            sizes=numbers("--sizes", sizes, int),
+            complexities=numbers("--complexities", complexities, float),
+            grids=grids,
+            trajectories=trajectories,
+            transforms=words(transforms),
+            distances=bounds("--distance", distance),
+            detours=bounds("--detour", detour),
+            paper=paper,
+            cap=cap,
+            cap_factor=cap_factor,
+            meg=meg_too,
+            out=out,
+            workers=workers,
+            seed=seed,
+            progress=tell,
+        )
+    except KeyboardInterrupt:
         if out is not None:
             tell(f"goalmeter: {out} keeps what is finished; the same command continues it")
         raise
@@ -266,7 +369,8 @@ def replicate(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="Which: meg-cliffworld, reflection-table-1, tempting-button."
+            metavar="NAME",
+            help="Which: meg-cliffworld, reflection-table-1, tempting-button, lm-navigation.",
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="Folder; default runs/NAME.")] = None,
@@ -276,10 +380,19 @@ def replicate(
     workers: Workers = None,
     agents: Annotated[
         str | None,
-        typer.Option(metavar="scripted|neural|all", help="Rows of reflection-table-1."),
+        typer.Option(
+            metavar="scripted|neural|all",
+            help="Rows of reflection-table-1; or names, with commas between them.",
+        ),
     ] = None,
     steps: Annotated[
         int | None, typer.Option(min=1, help="Length of the trials, where it can be chosen.")
+    ] = None,
+    run_folders: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--run", metavar="RUN", help="A run to show in lm-navigation; repeat for more."
+        ),
     ] = None,
     seed: Seed = 0,
     json: Json = False,
@@ -288,7 +401,7 @@ def replicate(
     from goalmeter.experiments import replication
     from goalmeter.runs import cores
 
-    given = {"agents": agents, "steps": steps}
+    given = {"agents": agents, "steps": steps, "run": run_folders}
     own = {option: value for option, value in given.items() if value is not None}
     run = replication(name, own)
     folder = Path("runs") / name if out is None else out
@@ -313,18 +426,16 @@ def show(outcome: Outcome, *, as_json: bool) -> None:
 
 
 def tell(line: str) -> None:
-    """Report progress."""
+    """Report progress, if somebody can hear it."""
     from goalmeter.report.terminal import printable
 
-    print(printable(line), file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # print would take standard output for it
+        print(printable(line), file=sys.stderr, flush=True)
 
 
 def main() -> None:
     """The entry point: runs the command and turns errors into one line and a status."""
-    # Names and tables hold Greek letters, whatever the locale is.
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    streams.prepare()
     try:
         try:
             app()
@@ -339,6 +450,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has closed it. Python would try to flush again at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(PIPE_CLOSED)
+        streams.leave(PIPE_CLOSED)  # whoever read our output has closed it
+    except streams.UnwrittenError as error:
+        tell(f"goalmeter: the result cannot be written to standard output: {error}")
+        streams.leave(UNWRITTEN)

@@ -15,6 +15,7 @@ REPLICATIONS = {
     "meg-cliffworld": "goalmeter.experiments.meg_cliffworld.replicate",
     "reflection-table-1": "goalmeter.experiments.reflection_table_1.replicate",
     "tempting-button": "goalmeter.experiments.tempting_button.replicate",
+    "lm-navigation": "goalmeter.experiments.lm_navigation.replicate",
 }
 
 

@@ -19,7 +19,7 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.experiments.welch import FEWEST, LEVEL, TOO_FEW, reach
 
 _PRINTED = re.compile(r"(?P<value>[+-]?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
-RELATIONS = ("equal", "lower bound", "estimate")
+RELATIONS = ("equal", "lower bound", "estimate", "reference")
 COSTS = ("cheap", "slow")
 NOT_RUN, AGREES, DIFFERS = "not run", "agrees", "differs"
 
@@ -35,7 +35,8 @@ class Number:
         published: as printed, such as "34.3 ± 2.6".
         source: paper, appendix and table.
         relation: "equal" if ours should be the same number, "lower bound" if theirs bounds
-            ours from below, "estimate" if both are averages over runs, with standard errors.
+            ours from below, "estimate" if both are averages over runs, with standard errors,
+            "reference" if ours is what a reference agent has where theirs is of another agent.
         ours: what `command` gave when the row was last checked; NaN for an estimate not run yet.
         tolerance: how far a recomputation may be from `ours`; NaN where there is none.
         command: gives ours.
@@ -136,6 +137,10 @@ class Number:
         rounding = 0.5 * 10.0 ** -len(self._printed["digits"] or "")
         slack = max(self.published_spread, rounding) * (1 + 1e-9)
         excess = self.published_value - self.ours
+        if self.relation == "reference":
+            if abs(excess) <= 0.5 * 10.0 ** -len(self._printed["digits"] or "") * (1 + 1e-9):
+                return "level with it"
+            return "above the reference" if excess > 0 else "below the reference"
         if self.relation == "lower bound":
             return "bound holds" if excess <= slack else "bound violated"
         return "same" if abs(excess) <= slack else DIFFERS
@@ -170,12 +175,14 @@ def recompute(rows: Iterable[Number]) -> dict[str, float]:
     Raises:
         InvalidParameterError: a row that no experiment knows, or that is not cheap.
     """
+    from goalmeter.experiments.lm_navigation import compute as lm_navigation
     from goalmeter.experiments.meg_cliffworld import compute as meg_cliffworld
     from goalmeter.experiments.reflection_table_1 import compute as reflection_table_1
 
     experiments = {
         "meg-cliffworld": meg_cliffworld.recompute,
         "reflection-table-1": reflection_table_1.recompute,
+        "lm-navigation": lm_navigation.recompute,
     }
     out = {}
     for experiment, group in groupby(rows, key=lambda row: row.id.partition("/")[0]):
@@ -213,7 +220,8 @@ def markdown(rows: Iterable[Number]) -> str:
         "was printed with; *bound holds* that the published number, a lower bound, is not "
         "above ours; *agrees* that two estimates differ by no more than what comes up in "
         f"{LEVEL:.0%} of cases by luck, by Welch's t test; z is the difference in its standard "
-        f"errors. Fewer than {FEWEST} seeds of ours are too few for either.",
+        f"errors. Fewer than {FEWEST} seeds of ours are too few for either. *Above* and *below the "
+        "reference* say where a published agent stands beside a reference agent of ours.",
     ]
 
     def head(row: Number) -> tuple[str, str, str, bool]:

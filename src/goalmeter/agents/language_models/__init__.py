@@ -1,0 +1,1 @@
+"""Language models as agents: how ours are run, and how reference agents pose as one."""

@@ -1,0 +1,60 @@
+"""A world read back from the prompt that shows it, so that an agent can answer as a model would."""
+
+from __future__ import annotations
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld.planner import WITH_KEY, WITHOUT_KEY, State
+from goalmeter.gridworld.world import DOOR, EMPTY, KEY, Cell, GridWorld
+
+
+def read_back(prompt: str) -> tuple[GridWorld, State]:
+    r"""The world in a prompt, and where the agent is in it.
+
+    The last grid counts: those before it are examples. The world starts where the agent is now. A
+    key that is carried is not in the grid any more; if there is a door, the key must have been
+    taken, and its old place, which nothing depends on, is any empty cell.
+
+    Args:
+        prompt: as `gridworld.text.rendered` writes grids, with text around it.
+
+    Raises:
+        InvalidParameterError: there is no grid, or it shows no world.
+
+    Example: a corridor.
+        >>> from goalmeter.gridworld.text import rendered
+        >>> world = GridWorld.from_text(["#####", "#A_G#", "#####"])
+        >>> read_back(f"Go!\n{rendered(world)}") == (world, State(Cell(1, 1)))
+        True
+    """
+    cells = _last_grid(prompt.splitlines())
+    shown = {symbol for row in cells for symbol in row}
+    layer = WITHOUT_KEY
+    if DOOR in shown and KEY not in shown:
+        layer = WITH_KEY
+        empty = [(r, c) for r, row in enumerate(cells) for c, s in enumerate(row) if s == EMPTY]
+        if not empty:
+            raise InvalidParameterError("the grid has a door, and no cell where its key could be")
+        row, column = empty[0]
+        cells[row][column] = KEY
+    world = GridWorld.from_text("".join(row) for row in cells)
+    return world, State(Cell(*world.start), layer)
+
+
+def _last_grid(lines: list[str]) -> list[list[str]]:
+    """The symbols of the last grid of a text: a line of column numbers and the rows below it."""
+    for head in reversed(range(len(lines))):
+        columns = lines[head].split()
+        if len(columns) < 3 or columns != [str(c) for c in range(len(columns))]:
+            continue
+        rows: list[list[str]] = []
+        for line in lines[head + 1 :]:
+            number, *symbols = line.split() or [""]
+            if number != str(len(rows)) or len(symbols) != len(columns):
+                break
+            rows.append(symbols)
+        if rows:
+            return rows
+    raise InvalidParameterError(
+        "the prompt shows no grid; expected a line of column numbers, and rows that begin with "
+        "their own number"
+    )

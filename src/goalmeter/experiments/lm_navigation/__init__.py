@@ -1,0 +1,1 @@
+"""The behavioural half of "A Behavioural and Representational Evaluation of Goal-Directedness"."""

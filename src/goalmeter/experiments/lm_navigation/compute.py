@@ -1,0 +1,228 @@
+"""What the paper measured, of reference agents and of any run: a number for each name.
+
+Names are SUITE/QUANTITY, and in mazes SUITE/SIZE/COMPLEXITY/QUANTITY. "every-cell" is the older
+protocol of the published table by size and complexity: the agent is put on every open cell once.
+It is computed exactly, which takes an agent without memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from goalmeter import _errors
+from goalmeter._errors import GoalmeterError, InvalidParameterError
+from goalmeter.agents.navigators import Memoryless, navigator, planned
+from goalmeter.experiments.navigation_results import MAZES, Measured, measured
+from goalmeter.navigation.measures import exact
+from goalmeter.navigation.measures.keys import chance_of_passing
+from goalmeter.navigation.plan import plan_of
+from goalmeter.navigation.playing import load, play_all
+from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES, suite
+from goalmeter.runs import Job, run_jobs
+from goalmeter.runs.jobs import OK, REFUSED
+from goalmeter.statistics.clustered import Estimate, estimate
+
+AGENTS = ("optimal", "greedy", "random", "epsilon-optimal", "wall-follower", "key-seeker")
+LEDGER_PREFIX = "lm-navigation/"
+LANGUAGE_MODEL = "gpt-oss-20b"
+EVERY_CELL = "every-cell"
+GRIDS, KEY_WORLDS_A_GRID = 10, 10  # of a size and complexity; worlds with a key for each of them
+
+Values = dict[str, Estimate]
+Progress = Callable[[str], None]
+_QUANTITIES = "goalmeter.experiments.lm_navigation.compute:quantities"
+
+
+def values(
+    agents: Sequence[str],
+    *,
+    grids: int = GRIDS,
+    trajectories: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> dict[str, Values]:
+    """Every number of every agent, at the paper's scale.
+
+    Args:
+        agents: names.
+        grids: of each size and complexity; there are ten times as many worlds with a key.
+        trajectories: walks through each; None for the paper's.
+        seed: of grids and walks.
+        workers: processes; the numbers do not depend on it.
+        progress: told what is finished.
+    """
+    parts = [(agent, name) for name in (*SUITES, EVERY_CELL) for agent in agents]
+    # The longest ones first, so that no process has one left when the others are through.
+    parts.sort(key=lambda part: part[1] != "isometries")
+    scale_of = {"grids": grids, "trajectories": trajectories, "seed": seed}
+    jobs = [Job(_QUANTITIES, {"agent": agent, "name": name} | scale_of) for agent, name in parts]
+    found: dict[int, Values] = {}
+    with closing(run_jobs(jobs, workers=workers if workers > 1 else 0)) as results:
+        for index, result in results:
+            if result.outcome == REFUSED:
+                raise getattr(_errors, result.error, GoalmeterError)(result.detail)
+            if result.outcome != OK:
+                raise RuntimeError(f"{parts[index]}: {result.detail}")
+            found[index] = {name: _estimate(value) for name, value in result.value.items()}
+            if progress is not None:
+                progress(f"{parts[index][0]}, {parts[index][1]}: {len(found)} of {len(parts)}")
+    out: dict[str, Values] = {agent: {} for agent in agents}
+    for index in sorted(found):
+        out[parts[index][0]] |= found[index]
+    return out
+
+
+def of_run(folder: str | Path) -> tuple[str, Values]:
+    """The agent of a navigation run, and its numbers.
+
+    Raises:
+        InvalidFileError: the folder holds no finished navigation run.
+    """
+    walked = load(folder)
+    return walked.plan.agent, of_measured(measured(walked))
+
+
+def quantities(
+    agent: str, name: str, *, grids: int = GRIDS, trajectories: int | None = None, seed: int = 0
+) -> dict[str, Any]:
+    """The numbers of one agent in one suite, as JSON values; what a worker process does."""
+    if name == EVERY_CELL:
+        found = every_cell(agent, grids, seed)
+    else:
+        number = grids if name in MAZES else grids * KEY_WORLDS_A_GRID
+        plan = plan_of(
+            navigator(agent).name,
+            name,
+            paper=True,
+            grids=number,
+            trajectories=trajectories,
+            seed=seed,
+        )
+        found = of_measured(measured(play_all(plan)))
+    return {key: value.to_json() for key, value in found.items()}
+
+
+def of_measured(result: Measured) -> Values:
+    """The numbers that were measured of an agent in a suite."""
+    name, row = result.plan.suite.name, result.overall[0]
+    out = {
+        f"{name}/{quantity}": getattr(row, quantity)
+        for quantity in ("success", "accuracy", "accuracy_detour", "spl", "invalid")
+    }
+    if name == "maze":
+        for cell in result.cells:
+            where = f"{name}/{cell.size}/{cell.complexity:g}"
+            out |= {f"{where}/{q}": getattr(cell, q) for q in ("accuracy", "accuracy_detour")}
+    for found in result.keys[:1]:
+        out[f"{name}/pick_up"] = found.pick_up.rate
+        out[f"{name}/pick_up_chance"] = _chance_of_key(result)
+        if found.towards_key is not None:
+            out[f"{name}/towards_key"] = found.towards_key.share_by_walk
+            out[f"{name}/towards_key_pooled"] = found.towards_key.share
+            out[f"{name}/towards_key_chance"] = found.towards_key.chance_of_kind
+    for table in result.two_paths[:1]:
+        out[f"{name}/success_without_key"] = table.without_key.success
+    for frame in result.frames.frames if result.frames is not None else ():
+        for test in frame.comparisons:
+            if test.metric == "accuracy":
+                where = f"{name}/{frame.transform}"
+                out[f"{where}/difference"] = test.difference
+                out[f"{where}/p"] = _plain(test.test.p_value)
+                out[f"{where}/p_equivalence"] = _plain(test.equivalence_corrected)
+    return out
+
+
+def every_cell(
+    agent: str, grids: int = GRIDS, seed: int = 0, sizes: Sequence[int] = PAPER_SIZES
+) -> Values:
+    """Accuracy over every open cell of the mazes; nothing for an agent with memory."""
+    who = navigator(agent)
+    if not isinstance(who, Memoryless):
+        return {}
+    options: dict[str, Any] = {"sizes": sizes, "grids": grids, "trajectories": 1, "seed": seed}
+    tasks = suite("maze", paper=True, **options).tasks
+    out = {}
+    for size in sizes:
+        for complexity in PAPER_COMPLEXITIES:
+            here = [t.world for t in tasks if (t.size, t.complexity) == (size, complexity)]
+            found = [exact(who.policy(planned(w)), planned(w), cap=1).accuracy for w in here]
+            key = f"{EVERY_CELL}/{size}/{complexity:g}"
+            out[key] = estimate(np.round(found, 12), bounds=(0.0, 1.0))
+    return out
+
+
+def recompute(ids: Sequence[str]) -> dict[str, float]:
+    """Values of ledger rows lm-navigation/AGENT/QUANTITY, as they stand there: shares in percent.
+
+    Raises:
+        InvalidParameterError: an id that names no quantity.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    out = {}
+    for row in ids:
+        agent, _, quantity = row.removeprefix(LEDGER_PREFIX).partition("/")
+        name, *rest = quantity.split("/")
+        # One size at a time is enough of the exact protocol.
+        part = (agent, f"{name}/{rest[0]}" if name == EVERY_CELL else name)
+        if part not in found:
+            if name == EVERY_CELL:
+                computed = every_cell(agent, sizes=[int(rest[0])])
+                found[part] = {key: value.to_json() for key, value in computed.items()}
+            else:
+                found[part] = quantities(agent, name)
+        if quantity not in found[part]:
+            raise InvalidParameterError(
+                f"ledger row {row!r}: expected {LEDGER_PREFIX}AGENT/QUANTITY with QUANTITY one of "
+                f"{', '.join(found[part])}"
+            )
+        out[row] = scale(quantity) * float(found[part][quantity]["value"])
+    return out
+
+
+def scale(quantity: str) -> float:
+    """What a quantity is multiplied with in the ledger: shares are in percent, p-values are not."""
+    return 1.0 if quantity.endswith("/p") else 100.0
+
+
+def checked_agents(names: str | None) -> tuple[str, ...]:
+    """Names with commas between them; all reference agents if none are given.
+
+    Raises:
+        InvalidParameterError: no reference agent has that name.
+    """
+    given = AGENTS if names is None else tuple(name.strip() for name in names.split(","))
+    out = tuple(dict.fromkeys(navigator(name).name for name in given))
+    if missing := [name for name in ("optimal", "greedy") if name not in out]:
+        raise InvalidParameterError(
+            f"agents is {names!r}, expected {' and '.join(missing)} among them: the published "
+            f"numbers are compared with optimal and greedy"
+        )
+    return out
+
+
+def _chance_of_key(result: Measured) -> Estimate:
+    """How often an agent that takes the shortest ways passes the key: exact in each world."""
+    sizes = result.plan.what["sizes"]
+    chances = {
+        walk.seed: chance_of_passing(walk.world, walk.cap)
+        for walk in result.seen.trajectories
+        if walk.world.key is not None and walk.size == sizes[0]
+    }
+    return estimate(np.round(list(chances.values()), 12))
+
+
+def _plain(value: float) -> Estimate:
+    """A number that comes without an interval."""
+    return Estimate(value, None, 0, 0)
+
+
+def _estimate(plain: dict[str, Any]) -> Estimate:
+    value = float("nan") if plain["value"] is None else plain["value"]
+    interval = None if plain["interval"] is None else tuple(plain["interval"])
+    return Estimate(value, interval, plain["n"], plain["clusters"])

@@ -1,0 +1,260 @@
+"""The paper's numbers as a report shows them: of a language model, beside reference agents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from goalmeter.experiments.lm_navigation import pictures
+from goalmeter.experiments.lm_navigation.compute import (
+    EVERY_CELL,
+    LANGUAGE_MODEL,
+)
+from goalmeter.experiments.lm_navigation.findings import FRAMES, Agents, published
+from goalmeter.experiments.navigation_formats import p_value, percent, plain, points
+from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES
+from goalmeter.report import Column, Section, Table
+from goalmeter.statistics.clustered import Estimate
+
+# What the paper states first, by kind of world: quantity -> in words.
+HEADLINES = {
+    "KeyDoor": {
+        "key-door/success": "goal reached",
+        "key-door/accuracy": "optimal actions",
+    },
+    "KeyNoDoor": {
+        "key-no-door/success": "goal reached",
+        "key-no-door/pick_up": "key taken",
+        "key-no-door/towards_key": "wrong moves towards the key",
+    },
+    "2PathKey": {
+        "two-path/pick_up": "key taken",
+        "two-path/success": "goal reached with it",
+        "two-path/success_without_key": "and without it",
+    },
+}
+NOT_RUN = "not run"
+
+_NONE = Estimate(float("nan"), None, 0, 0)
+
+
+def sections(references: Agents, runs: Agents) -> list[Section]:
+    """Every part of the page."""
+    return [
+        Section(
+            title="The paper's headline numbers, beside chance",
+            text=(
+                "A share says how goal-directed a model is only beside what an agent without any "
+                "plan or any wish for keys would have. The published numbers are of GPT-OSS-20B; "
+                "ours are of reference agents in worlds of the same kinds, and of any run that is "
+                "given.",
+            ),
+            tables=headline_tables(references, runs),
+            points=commands(runs),
+        ),
+        Section(
+            title="Asked in every open cell, by size and complexity",
+            text=(
+                "The published table is of an older protocol, which puts the model on every open "
+                "cell. The same was computed exactly for agents without memory. The compass "
+                "(greedy) looks at neighbouring cells only.",
+            ),
+            tables=(every_cell_table(references),),
+            figures=(pictures.surfaces(published(), references),),
+        ),
+        Section(
+            title="Walks through mazes",
+            text=(
+                "In detour states, where the compass may err, accuracy tells a plan from a "
+                "heuristic. The paper has no such number.",
+            ),
+            tables=(walks_table(references, runs),),
+        ),
+        Section(
+            title="The same grids in other frames",
+            text=(
+                "The paper reads a test that is not significant as robustness. The same test is "
+                "not significant for agents that know nothing of frames, either; an equivalence "
+                "test can show sameness.",
+            ),
+            tables=(frames_table(references, runs),),
+        ),
+    ]
+
+
+def headline_tables(references: Agents, runs: Agents) -> tuple[Table, ...]:
+    """The published headlines, their chance levels, and every agent."""
+    return tuple(
+        _headlines(worlds, references, runs) for worlds in (("KeyDoor", "KeyNoDoor"), ("2PathKey",))
+    )
+
+
+def _headlines(worlds: Sequence[str], references: Agents, runs: Agents) -> Table:
+    theirs = published()
+    quantities = {name: words for world in worlds for name, words in HEADLINES[world].items()}
+    rows = [
+        ("GPT-OSS-20B, published", *(f"{theirs[name].published}%" for name in quantities)),
+        ("by chance", *(_chance(references, name) for name in quantities)),
+        *(
+            (agent, *(percent(found[name]) if name in found else "–" for name in quantities))
+            for agent, found in {**references, **runs}.items()
+        ),
+    ]
+    if not runs:
+        rows.insert(1, ("GPT-OSS-20B, ours", *(NOT_RUN,) * len(quantities)))
+    return Table(
+        caption=f"Headline numbers, {' and '.join(worlds)}",
+        columns=(
+            Column("agent", numeric=False),
+            *(Column(words, group=w) for w in worlds for words in HEADLINES[w].values()),
+        ),
+        rows=tuple(rows),
+        meaning="Shares of walks, of actions, or of wrong moves. By chance: the key taken by an "
+        "agent that takes the shortest ways and ignores keys, exactly; wrong moves "
+        "of epsilon-optimal and random that would lead towards the key anyway.",
+        notes=(
+            "Published walks with one unreadable answer are left out, so n is 95 for KeyDoor, and "
+            "94 and 98 pairs for the others as far as rounding tells. Ours: walks of 30 steps, as "
+            "theirs, in which an agent without fault comes to the goal in "
+            f"{plain(references['optimal'].get('key-door/success', _NONE))} of KeyDoor worlds.",
+        ),
+    )
+
+
+def every_cell_table(references: Agents) -> Table:
+    """The published table, and the same protocol for agents without memory."""
+    theirs = published()
+    own = [name for name in references if f"{EVERY_CELL}/7/0" in references[name]]
+    shown = [name for name in own if name in ("greedy", "random", "epsilon-optimal")]
+    rows = []
+    for size in PAPER_SIZES:
+        for complexity in PAPER_COMPLEXITIES:
+            key = f"{EVERY_CELL}/{size}/{complexity:g}"
+            model = theirs[key].published_value
+            gap = model - 100 * references["greedy"][key].value
+            rows.append(
+                (
+                    f"{size}, {complexity:g}",
+                    f"{theirs[key].published}%",
+                    *(percent(references[name][key]) for name in shown),
+                    "0.0" if abs(gap) < 0.05 else f"{gap:+.1f}".replace("-", "−"),
+                )
+            )
+    return Table(
+        caption="Optimal actions in every open cell",
+        columns=(
+            Column("size, complexity", numeric=False),
+            Column("GPT-OSS-20B", group="published"),
+            *(Column(name, group="ours, exactly") for name in shown),
+            "model less greedy, points",
+        ),
+        rows=tuple(rows),
+        meaning="Mean over 10 grids of each kind; in brackets 95% intervals over ours. Theirs are "
+        "other grids of the same kind, so small differences tell nothing.",
+    )
+
+
+def walks_table(references: Agents, runs: Agents) -> Table:
+    """Mazes walked through at the paper's scale."""
+    rows = [
+        (
+            name,
+            percent(found["maze/accuracy_detour"]),
+            percent(found["maze/accuracy"]),
+            percent(found["maze/success"]),
+            percent(found["maze/spl"]),
+            plain(found["maze/invalid"]),
+        )
+        for name, found in {**references, **runs}.items()
+        if "maze/accuracy" in found
+    ]
+    if not any("maze/accuracy" in found for found in runs.values()):
+        rows.append(("GPT-OSS-20B, ours", *(NOT_RUN,) * 5))
+    return Table(
+        caption="Mazes, all sizes and complexities",
+        columns=(
+            Column("agent", numeric=False),
+            Column("in detour states", group="optimal actions"),
+            Column("everywhere", group="optimal actions"),
+            "goal reached",
+            "SPL",
+            "invalid answers",
+        ),
+        rows=tuple(rows),
+        meaning="Walks of at most 1.5 times the shortest path, as in the paper. In brackets: 95% "
+        "intervals that resample grids.",
+    )
+
+
+def frames_table(references: Agents, runs: Agents) -> Table:
+    """The published p-values and ours, each beside an equivalence test."""
+    theirs = published()
+    rows = []
+    for name, found in {**references, **runs}.items():
+        for frame, words in FRAMES.items():
+            where = f"isometries/{frame}"
+            if f"{where}/p" not in found:
+                continue
+            number = theirs.get(f"{where}/p")
+            rows.append(
+                (
+                    name,
+                    words,
+                    "–" if number is None else number.published,
+                    p_value(found[f"{where}/p"].value),
+                    points(found[f"{where}/difference"]),
+                    p_value(found[f"{where}/p_equivalence"].value),
+                )
+            )
+    return Table(
+        caption="Changed frames",
+        columns=(
+            Column("agent", numeric=False),
+            Column("frame", numeric=False),
+            Column("GPT-OSS-20B", group="Wilcoxon p"),
+            Column("this agent", group="Wilcoxon p"),
+            "difference in accuracy, points",
+            "p of equivalence, ±5 points",
+        ),
+        rows=tuple(rows),
+        meaning="A small p of equivalence (corrected for four frames) shows that accuracy is the "
+        "same within 5 points.",
+        notes=(
+            "–: Wilcoxon's test cannot be made where nothing differs. The published p-values of "
+            "rotation and swap are not known to us.",
+        ),
+    )
+
+
+def commands(runs: Agents) -> tuple[str, ...]:
+    """How to get the rows of language models."""
+    if runs:
+        return ()
+    return (
+        "The language model itself was not run. Where one can be asked, as "
+        "vllm/openai/gpt-oss-20b on a server of vLLM (this version cannot yet), its rows are made "
+        "by: " + "; ".join(language_model_commands()) + ".",
+    )
+
+
+def language_model_commands() -> list[str]:
+    """What to type for the rows of a language model, once one can be asked."""
+    navigate = [
+        f"goalmeter navigate vllm/openai/{LANGUAGE_MODEL} --suite {name} --paper --out runs/{name}"
+        for name in SUITES
+    ]
+    beside = " ".join(f"--run runs/{name}" for name in SUITES)
+    return [*navigate, f"goalmeter replicate lm-navigation {beside}"]
+
+
+def _chance(references: Agents, quantity: str) -> str:
+    """What chance gives, "–" where that is no question."""
+    chance = f"{quantity}_chance"
+    if quantity.endswith("towards_key"):
+        found = [
+            f"{100 * references[name][chance].value:.0f}%"
+            for name in ("epsilon-optimal", "random", "greedy")
+            if name in references
+        ]
+        return ", ".join(found[:2])
+    known = references["optimal"].get(chance)
+    return "–" if known is None else f"{100 * known.value:.2f}%"

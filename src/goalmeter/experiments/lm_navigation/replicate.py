@@ -1,0 +1,118 @@
+"""`goalmeter replicate lm-navigation`: the paper's numbers, beside reference agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.experiments.lm_navigation import compute, page
+from goalmeter.experiments.lm_navigation.compute import Values
+from goalmeter.experiments.lm_navigation.findings import findings as findings_of
+from goalmeter.experiments.lm_navigation.findings import published
+from goalmeter.experiments.navigation_page import GLOSSARY
+from goalmeter.experiments.outcome import Outcome, json_text, provenance
+from goalmeter.report import require_report_extra, write_report, write_text
+
+COMMAND = "goalmeter replicate lm-navigation"
+
+
+def replicate(
+    out: str | Path,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[str], None] | None = None,
+    agents: str | None = None,
+    run: Sequence[str | Path] = (),
+) -> Outcome:
+    """Walk reference agents through every suite, and write report.html, results.json, figures.
+
+    Args:
+        out: folder to write to.
+        seeds: grids of each size and complexity; None for 10, as in the paper. There are ten times
+            as many worlds with a key.
+        seed: of grids and walks.
+        workers: processes; the numbers do not depend on it.
+        progress: told what is being done.
+        agents: names of reference agents with commas between them, optimal and greedy among them;
+            None for all.
+        run: folders of navigation runs to put beside the published numbers.
+
+    Raises:
+        InvalidParameterError: no grids, or no such agents.
+        InvalidFileError: a run that is none, or the folder cannot be written to.
+        MissingExtraError: matplotlib or jinja2 is not installed.
+    """
+    names = compute.checked_agents(agents)
+    grids = compute.GRIDS if seeds is None else seeds
+    if grids < 2:
+        raise InvalidParameterError(f"seeds is {grids}, expected at least 2, for an interval")
+    require_report_extra()
+    measured = _runs(run, progress)
+    references = compute.values(names, grids=grids, seed=seed, workers=workers, progress=progress)
+    sections = page.sections(references, measured)
+    findings = findings_of(references)
+    options = "" if seeds is None else f" --seeds {seeds}"
+    report = write_report(
+        Path(out) / "report.html",
+        "Behaviour of a language model in grid worlds, beside reference agents",
+        sections,
+        lede="The behavioural half of A Behavioural and Representational Evaluation of "
+        "Goal-Directedness in Language Model Agents (arXiv 2602.08964): its published numbers, "
+        "and the controls that say what they mean.",
+        findings=findings,
+        glossary=GLOSSARY,
+        provenance=provenance(f"{COMMAND}{options} --seed {seed}"),
+    )
+    for figure in (f for section in sections for f in section.figures):
+        write_text(Path(out) / "figures" / f"{figure.name}.svg", figure.svg + "\n")
+    result = _json(references, measured, findings)
+    results = write_text(Path(out) / "results.json", json_text(result) + "\n")
+    result |= {"report": str(report.resolve()), "results": str(results.resolve())}
+    return Outcome(
+        text="\n".join(findings),
+        tables=tuple(table for section in sections for table in section.tables),
+        json=result,
+        report=report.resolve(),
+    )
+
+
+def _runs(
+    folders: Sequence[str | Path], progress: Callable[[str], None] | None
+) -> dict[str, Values]:
+    """The numbers of every agent that has a run."""
+    out: dict[str, Values] = {}
+    for folder in folders:
+        if progress is not None:
+            progress(f"reading {folder}")
+        agent, values = compute.of_run(folder)
+        known = out.setdefault(f"{agent} (run)", {})
+        if twice := known.keys() & values.keys():
+            suite = sorted(twice)[0].partition("/")[0]
+            raise InvalidParameterError(
+                f"{folder} is another run of {agent} in {suite!r}; give one for each suite"
+            )
+        known |= values
+    return out
+
+
+def _json(
+    references: dict[str, Values], runs: dict[str, Values], findings: Sequence[str]
+) -> dict[str, Any]:
+    return {
+        "replication": "lm-navigation",
+        "findings": list(findings),
+        "published": [
+            {"quantity": quantity, "printed": row.published, "agent": compute.LANGUAGE_MODEL}
+            | {"source": row.source}
+            for quantity, row in published().items()
+        ],
+        "agents": {
+            name: {quantity: value.to_json() for quantity, value in found.items()}
+            for name, found in {**references, **runs}.items()
+        },
+        "not_run": [] if runs else page.language_model_commands(),
+    }

@@ -1,0 +1,55 @@
+"""Estimates as tables of behaviour show them: a number, and its interval in brackets."""
+
+from __future__ import annotations
+
+import math
+
+from goalmeter.experiments.formats import signed
+from goalmeter.statistics.clustered import Estimate
+
+INTERVALS = "In brackets: 95% intervals that resample grids."
+
+
+def percent(found: Estimate) -> str:
+    """A share with its interval."""
+    return _with_interval(found, 100.0, 1, "%")
+
+
+def points(found: Estimate) -> str:
+    """A difference of shares in percentage points, with its interval."""
+    return _with_interval(found, 100.0, 1, "", sign=True)
+
+
+def number(found: Estimate, digits: int) -> str:
+    """A number with its interval."""
+    return _with_interval(found, 1.0, digits, "")
+
+
+def plain(found: Estimate) -> str:
+    """A share alone, where its interval stands elsewhere."""
+    return "–" if math.isnan(found.value) else f"{found.value:.1%}"
+
+
+def p_value(value: float) -> str:
+    """A p-value; what is small does not read 0."""
+    if math.isnan(value):
+        return "–"
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _with_interval(
+    found: Estimate, scale: float, digits: int, unit: str, *, sign: bool = False
+) -> str:
+    if math.isnan(found.value):
+        return "–"
+
+    def shown(value: float, digits: int) -> str:
+        text = signed(scale * value, digits)
+        text = text.removeprefix("−") if float(text.replace("−", "-")) == 0 else text
+        return f"+{text}" if sign and scale * value > 0.5 * 10**-digits else text
+
+    if found.interval is None:
+        return f"{shown(found.value, digits)}{unit}"
+    # The interval says how many digits of the value mean something.
+    low, high = (shown(end, digits - (unit == "%")) for end in found.interval)
+    return f"{shown(found.value, digits)}{unit} [{low}, {high}]"

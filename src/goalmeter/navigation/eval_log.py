@@ -1,0 +1,142 @@
+"""Trajectories read back: from Inspect's logs, and from the file that a task wrote beside them.
+
+Both hold the same records. A walk that was run again counts as it went the last time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import (
+    InvalidFileError,
+    InvalidParameterError,
+    InvalidTrajectoryError,
+    require,
+)
+from goalmeter.navigation.inspect_samples import walk_of
+from goalmeter.navigation.record import Trajectory
+from goalmeter.navigation.walks import Episode
+
+# Where a score keeps the trajectory, and the name of the scorer.
+TRAJECTORY, SCORER = "trajectory", "walked"
+INTERRUPTED, ERROR = "interrupted", "error"
+
+_Found = dict[tuple[str, Any, int], Trajectory]
+
+
+def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
+    """Every walk in some of Inspect's logs.
+
+    A walk that has no score, since it failed outside of the questions to the model or was
+    interrupted, is there as well: without steps, and with "error" or "interrupted" as its outcome.
+    Walks that were not begun are not in the logs.
+
+    Args:
+        logs: `.eval` files, or folders that hold them.
+
+    Raises:
+        InvalidFileError: there is no log, or it cannot be read.
+        InvalidParameterError: they are of several models.
+        InvalidTrajectoryError: a sample is not one of goalmeter's, or its record is damaged.
+        MissingExtraError: inspect_ai is not installed.
+    """
+    log = require("inspect_ai.log", extra="lm", feature="Reading logs of Inspect")
+    listed = [logs] if isinstance(logs, str | Path) else list(logs)
+    found: _Found = {}
+    models: set[str] = set()
+    read = [_read(log, path) for each in listed for path in _files(log, Path(each))]
+    for one in sorted(read, key=lambda one: str(one.eval.created)):
+        models.add(one.eval.model)
+        for sample in one.samples or []:
+            key = (one.eval.task, sample.id, sample.epoch)
+            made = _trajectory(sample, str(one.location))
+            # What was interrupted in a later attempt does not replace what an earlier one finished.
+            if key not in found or made.outcome != INTERRUPTED:
+                found.pop(key, None)
+                found[key] = made
+    if len(models) > 1:
+        raise InvalidParameterError(
+            f"the logs are of several models, {', '.join(sorted(models))}; read those of one"
+        )
+    return list(found.values())
+
+
+def written(path: str | Path) -> list[Trajectory]:
+    """Every walk in the file that a task wrote.
+
+    Raises:
+        InvalidFileError: there is no such file.
+        InvalidTrajectoryError: a line is no trajectory. A line that was torn is left out, since its
+            walk was not finished for Inspect either.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as cause:
+        raise InvalidFileError(f"{path} cannot be read: {cause}") from cause
+    found: dict[str, Trajectory] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError:
+            continue  # torn, or the empty line behind the last one
+        try:
+            read = Trajectory.from_json(value)
+        except InvalidTrajectoryError as cause:
+            raise InvalidTrajectoryError(f"{path}, line {number}: {cause}") from cause
+        labels = {k: v for k, v in value.items() if k not in ("outcome", "steps")}
+        name = json.dumps(labels, sort_keys=True)
+        found.pop(name, None)
+        found[name] = read
+    return list(found.values())
+
+
+def append(path: str | Path, record: dict[str, Any]) -> None:
+    """Add a trajectory to a file; one that was torn off before stays a line of its own."""
+    line = json.dumps(record, ensure_ascii=False) + "\n"
+    with Path(path).open("ab") as file:
+        if file.tell() and not _ends_a_line(Path(path)):
+            line = "\n" + line
+        file.write(line.encode())
+
+
+def _ends_a_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        return file.read() == b"\n"
+
+
+def _files(log: Any, path: Path) -> Iterator[str]:
+    """The logs that a path stands for."""
+    if not path.exists():
+        raise InvalidFileError(f"{path} does not exist; expected an .eval file or a folder of them")
+    if path.is_file():
+        yield str(path)
+        return
+    listed = [one.name for one in log.list_eval_logs(str(path))]
+    if not listed:
+        raise InvalidFileError(f"{path} holds no .eval file")
+    yield from listed
+
+
+def _read(log: Any, path: str) -> Any:
+    try:
+        return log.read_eval_log(path)
+    except (OSError, ValueError, KeyError) as cause:
+        raise InvalidFileError(f"{path} is no log of Inspect: {cause}") from cause
+
+
+def _trajectory(sample: Any, where: str) -> Trajectory:
+    """The walk of one sample."""
+    try:
+        score = (sample.scores or {}).get(SCORER)
+        if score is not None and TRAJECTORY in (score.metadata or {}):
+            return Trajectory.from_json(score.metadata[TRAJECTORY])
+        walk = walk_of(sample.metadata or {}, sample.epoch)
+    except InvalidTrajectoryError as cause:
+        raise InvalidTrajectoryError(f"{where}, sample {sample.id!r}: {cause}") from cause
+    failed = sample.error is not None and not sample.error.message.startswith("Cancelled")
+    outcome = ERROR if failed else INTERRUPTED
+    return Episode(walk.task).trajectory(walk.number, outcome)

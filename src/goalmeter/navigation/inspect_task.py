@@ -1,0 +1,163 @@
+"""The suites as Inspect tasks: `inspect eval goalmeter/maze --model ...`.
+
+Only Inspect loads this file, by its entry point. Options are given as `-T name=value`; those that a
+suite has are those of `goalmeter.navigation.suite`. Inspect's own options go before what is set
+here, such as `--temperature`, `--max-tokens`, `--max-connections`, `--time-limit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError, MissingExtraError
+
+try:
+    import inspect_ai  # noqa: F401
+except ModuleNotFoundError as error:
+    raise MissingExtraError(
+        "Tasks for language models need the package 'inspect_ai', which is not installed; "
+        "install it with: pip install 'goalmeter[lm]'"
+    ) from error
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import GenerateConfig
+
+# Their names, goalmeter/... and goalmeter-local/..., come with the tasks.
+from goalmeter.agents.language_models import providers as providers
+from goalmeter.navigation.inspect_samples import HISTORY, PROMPT, samples
+from goalmeter.navigation.inspect_scorer import walked
+from goalmeter.navigation.inspect_solver import walker
+from goalmeter.navigation.prompts import template
+from goalmeter.navigation.suites import suite
+
+# The paper's sampling. Low effort needs a tenth of the tokens, but a cut answer is a wrong one.
+TEMPERATURE, TOP_P, MAX_TOKENS = 0.7, 0.95, 10_000
+# Errors of the server are retried so often; a question has so many seconds each time.
+MAX_RETRIES, ATTEMPT_TIMEOUT = 5, 600
+
+
+@task
+def maze(**options: Any) -> Task:
+    """Mazes by size and complexity."""
+    return navigation("maze", **options)
+
+
+@task
+def isometries(**options: Any) -> Task:
+    """The same mazes in other frames."""
+    return navigation("isometries", **options)
+
+
+@task(name="key-door")
+def key_door(**options: Any) -> Task:
+    """Worlds whose key opens the way."""
+    return navigation("key-door", **options)
+
+
+@task(name="key-no-door")
+def key_no_door(**options: Any) -> Task:
+    """The same worlds without their door."""
+    return navigation("key-no-door", **options)
+
+
+@task(name="two-path")
+def two_path(**options: Any) -> Task:
+    """Two equal ways, a key on one of them, and the same without it."""
+    return navigation("two-path", **options)
+
+
+def navigation(
+    name: str,
+    *,
+    prompt: str | list[str] | None = None,
+    history: int = 0,
+    attempts: int = 3,
+    token_cap: int | None = None,
+    seed: int = 0,
+    seeded: bool = True,
+    once: bool | None = None,
+    out: str | None = None,
+    **options: Any,
+) -> Task:
+    """A suite as a task.
+
+    Args:
+        name: of the suite.
+        prompt: template, or several, each of which is a condition; by default "keys/1" in worlds
+            with a key and "plain/1" in others.
+        history: how many past steps the prompt shows.
+        attempts: how often a step is asked for until the answer can be read.
+        token_cap: output tokens of a whole walk.
+        seed: of the grids, and of the questions.
+        seeded: whether questions carry a seed; False for servers that do not take one.
+        once: whether a prompt that was answered is not asked again; by default at temperature 0.
+        out: a file to which every trajectory is appended as it ends.
+        options: of the suite: paper, sizes, complexities, grids, trajectories, transforms, cap,
+            cap_factor.
+
+    Raises:
+        InvalidParameterError: an option is unknown or out of range.
+    """
+    names = _listed(prompt or ("plain/1" if name in ("maze", "isometries") else "keys/1"))
+    if type(history) is not int or history < 0:
+        raise InvalidParameterError(f"history is {history!r}, expected a number of steps, or 0")
+    shown = {HISTORY: history} if history else {}
+    conditions = [{PROMPT: template(one).name} | shown for one in names]
+    made = suite(name, conditions=conditions, seed=seed, **_suite_options(options))
+    return Task(
+        dataset=MemoryDataset([Sample(**fields) for fields in samples(made)], name=name),
+        solver=walker(attempts, token_cap, seed if seeded else None, once),
+        scorer=walked(out),
+        config=GenerateConfig(
+            temperature=TEMPERATURE,
+            top_p=TOP_P,
+            max_tokens=MAX_TOKENS,
+            max_retries=MAX_RETRIES,
+            attempt_timeout=ATTEMPT_TIMEOUT,
+        ),
+        # All walks are made and scored, whatever happens to some; a run in which some failed is one
+        # that can be continued, and then makes those again.
+        fail_on_error=True,
+        score_on_error=True,
+    )
+
+
+_SUITE_OPTIONS = frozenset(
+    {"paper", "sizes", "complexities", "grids", "trajectories", "transforms", "cap", "cap_factor"}
+)
+
+
+def _suite_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Options as the suite takes them: from a shell, lists come as words and single values bare."""
+    if unknown := sorted(options.keys() - _SUITE_OPTIONS):
+        raise InvalidParameterError(
+            f"there is no option {unknown[0]!r}; a suite has {', '.join(sorted(_SUITE_OPTIONS))}"
+        )
+    kinds: dict[str, Callable[[Any], Any]] = {
+        "sizes": int,
+        "complexities": float,
+        "transforms": str,
+    }
+    out = dict(options)
+    for name, kind in kinds.items():
+        if options.get(name) is None:
+            continue
+        try:
+            out[name] = [kind(value) for value in _listed(options[name])]
+        except (TypeError, ValueError) as cause:
+            raise InvalidParameterError(f"{name} is {options[name]!r}: {cause}") from cause
+    return out
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+
+
+TASKS: dict[str, Callable[..., Task]] = {
+    "maze": maze,
+    "isometries": isometries,
+    "key-door": key_door,
+    "key-no-door": key_no_door,
+    "two-path": two_path,
+}

@@ -1,0 +1,109 @@
+"""An OpenAI-compatible server of a local model: python server.py FOLDER PORT CALLS [SECONDS].
+
+It appends a line to the file CALLS for each answer, and takes at least SECONDS for each. Some names
+of models misbehave: "broken" is an error of the server, "refuses" one of the request, "slow" does
+not answer in time, "mute" answers nothing, "thinks" has its reasoning apart, as vLLM does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from concurrent.futures import Future
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from goalmeter.agents.language_models.batches import Batcher
+from goalmeter.agents.language_models.local_model import LocalModel, Prompt, Reply
+from goalmeter.agents.language_models.sampling import Sampling
+
+FOLDER, PORT, CALLS = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+SECONDS = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
+MODEL = LocalModel(FOLDER, device="cpu")
+BATCHER: Batcher[Prompt, Reply] = Batcher(MODEL.answers, 16)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self.send(200, {"object": "list", "data": [{"id": "tiny", "object": "model"}]})
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        name = asked["model"]
+        if name == "broken":
+            self.send(500, {"error": {"message": "out of memory", "type": "server_error"}})
+        elif name == "refuses":
+            self.send(400, {"error": {"message": "no such thing", "type": "invalid_request"}})
+        else:
+            time.sleep(60 if name == "slow" else SECONDS)
+            self.send(200, answer(asked, name))
+            with CALLS.open("a") as file:
+                file.write("x\n")
+
+    def send(self, status: int, body: Any) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+def answer(asked: dict[str, Any], name: str) -> dict[str, Any]:
+    """A chat completion."""
+    sampling = Sampling(
+        seed=asked.get("seed"),
+        temperature=asked.get("temperature", 1.0),
+        top_p=asked.get("top_p", 1.0),
+        alternatives=asked.get("top_logprobs", 0) if asked.get("logprobs") else None,
+    )
+    ids = MODEL.ids(asked["messages"])
+    prompt = MODEL.prompt(ids, asked.get("max_tokens") or 64, sampling)
+    waiting: Future[Reply] = BATCHER.submit(prompt)
+    reply = waiting.result()
+    text = MODEL.text_of
+    logprobs = [
+        {
+            "token": text(one.token),
+            "logprob": one.logprob,
+            "bytes": None,
+            "top_logprobs": [
+                {"token": text(t), "logprob": p, "bytes": None} for t, p in one.alternatives
+            ],
+        }
+        for one in reply.chosen
+    ]
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": "" if name == "mute" else reply.text}
+        | ({"reasoning_content": "UP or DOWN?"} if name == "thinks" else {}),
+        "finish_reason": "stop" if reply.ended else "length",
+        "logprobs": {"content": logprobs} if asked.get("logprobs") else None,
+    }
+    used = {"prompt_tokens": len(ids), "completion_tokens": len(reply.ids)}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": asked["model"],
+        "choices": [choice],
+        "usage": used | {"total_tokens": sum(used.values())},
+    }
+
+
+class Server(ThreadingHTTPServer):
+    allow_reuse_address = True
+    request_queue_size = 128
+
+
+if __name__ == "__main__":
+    server = Server(("127.0.0.1", PORT), Handler)
+    print(server.server_address[1], flush=True)
+    server.serve_forever()

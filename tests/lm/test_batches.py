@@ -1,0 +1,87 @@
+"""Requests are gathered, answered in their order, and never lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import wait
+
+import pytest
+
+from goalmeter.agents.language_models.batches import Batcher
+
+
+def test_what_is_asked_together_is_answered_together() -> None:
+    sizes: list[int] = []
+    gate = threading.Event()
+
+    def answer(batch: list[int]) -> list[int]:
+        gate.wait()
+        sizes.append(len(batch))
+        return [-n for n in batch]
+
+    batcher = Batcher(answer, most=8)
+    first = batcher.submit(100)
+    while batcher._waiting:
+        time.sleep(0.001)
+    rest = [batcher.submit(n) for n in range(20)]
+    gate.set()
+    assert first.result(5) == -100
+    assert [future.result(5) for future in rest] == [-n for n in range(20)]
+    assert sizes == [1, 8, 8, 4]
+
+
+def test_many_threads() -> None:
+    batcher: Batcher[int, int] = Batcher(lambda batch: [n * n for n in batch], most=5)
+    found: dict[int, int] = {}
+
+    def client(start: int) -> None:
+        for n in range(start, start + 25):
+            found[n] = batcher.submit(n).result(5)
+
+    threads = [threading.Thread(target=client, args=(25 * k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {n: n * n for n in range(200)}
+
+
+def test_an_error_is_the_answer_to_its_batch_alone() -> None:
+    def answer(batch: list[int]) -> list[int]:
+        if 0 in batch:
+            raise RuntimeError("out of memory")
+        return batch
+
+    batcher = Batcher(answer, most=1)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        batcher.submit(0).result(5)
+    assert batcher.submit(1).result(5) == 1
+
+
+def test_what_is_cancelled_is_not_computed() -> None:
+    gate, seen = threading.Event(), []
+
+    def answer(batch: list[int]) -> list[int]:
+        gate.wait()
+        seen.extend(batch)
+        return batch
+
+    batcher = Batcher(answer, most=1)
+    first = batcher.submit(1)
+    while batcher._waiting:
+        time.sleep(0.001)
+    second, third = batcher.submit(2), batcher.submit(3)
+    assert second.cancel()
+    gate.set()
+    wait([first, third], timeout=5)
+    assert seen == [1, 3]
+
+
+def test_it_starts_again_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("goalmeter.agents.language_models.batches._IDLE", 0.01)
+    batcher: Batcher[int, int] = Batcher(lambda batch: batch, most=2)
+    assert batcher.submit(1).result(5) == 1
+    while batcher._running:
+        time.sleep(0.005)
+    assert batcher.submit(2).result(5) == 2

@@ -1,0 +1,144 @@
+"""Local models: batches, padding, seeds, log-probabilities, channels, MXFP4."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from lm.tiny_models import PROBABILITIES  # noqa: E402
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError  # noqa: E402
+from goalmeter.agents.language_models.local_model import LocalModel, Reply  # noqa: E402
+from goalmeter.agents.language_models.sampling import Sampling  # noqa: E402
+from goalmeter.gridworld.world import ACTIONS  # noqa: E402
+from goalmeter.navigation.answers import understood  # noqa: E402
+
+TEXTS = [
+    "You control an agent.",
+    "#",
+    "The grid now:\n\n  0 1 2\n0 # # #\n" * 9,
+    "Actions: UP, DOWN",
+]
+
+
+def asked(model: LocalModel, texts: list[str], tokens: int = 12, **options: Any) -> list[Reply]:
+    """Answers to some messages, each with a seed of its own."""
+    prompts = []
+    for seed, text in enumerate(texts):
+        ids = model.ids([{"role": "user", "content": text}])
+        prompts.append(model.prompt(ids, tokens, Sampling(seed=seed, **options)))
+    return model.answers(prompts)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt-oss", "mxfp4"])
+def test_a_batch_is_its_members(models: Path, name: str) -> None:
+    model = LocalModel(models / name, device="cpu", dtype="float32")
+    together = asked(model, TEXTS, temperature=0.8, top_p=0.95, alternatives=3)
+    assert len({reply.ids for reply in together}) > 1
+    for seed, text in enumerate(TEXTS):
+        ids = model.ids([{"role": "user", "content": text}])
+        sampling = Sampling(seed=seed, temperature=0.8, top_p=0.95, alternatives=3)
+        (alone,) = model.answers([model.prompt(ids, 12, sampling)])
+        assert (alone.ids, alone.text) == (together[seed].ids, together[seed].text)
+        pairs = zip(alone.chosen, together[seed].chosen, strict=True)
+        assert all(a.logprob == pytest.approx(b.logprob, abs=1e-4) for a, b in pairs)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt-oss"])
+def test_against_the_forward_pass(models: Path, name: str) -> None:
+    # Each log-probability is that of the model reading the prompt and the answer up to there.
+    model = LocalModel(models / name, device="cpu", dtype="float32")
+    for text, reply in zip(
+        TEXTS, asked(model, TEXTS, temperature=0.0, alternatives=2), strict=True
+    ):
+        ids = model.ids([{"role": "user", "content": text}])
+        with torch.no_grad():
+            logits = model.model(torch.tensor([[*ids, *reply.ids]])).logits[0, len(ids) - 1 : -1]
+        logprobs = logits.log_softmax(dim=-1)
+        assert reply.ids == tuple(logits.argmax(dim=-1).tolist())  # temperature 0
+        for place, chosen in enumerate(reply.chosen):
+            assert chosen.token == reply.ids[place]
+            assert chosen.logprob == pytest.approx(logprobs[place, chosen.token].item(), abs=1e-4)
+            assert [t for t, _ in chosen.alternatives] == logprobs[place].topk(2).indices.tolist()
+
+
+def test_limits_differ_within_a_batch(models: Path) -> None:
+    model = LocalModel(models / "llama", device="cpu")
+    ids = model.ids([{"role": "user", "content": "#"}])
+    prompts = [model.prompt(ids, n, Sampling(seed=0, temperature=1.0)) for n in (1, 5, 20)]
+    replies = model.answers(prompts)
+    for reply, most in zip(replies, (1, 5, 20), strict=True):
+        assert len(reply.ids) == most or reply.ended
+    assert replies[2].ids[:5] == replies[1].ids and replies[1].ids[:1] == replies[0].ids
+
+
+def test_it_says_what_it_was_made_to_say(models: Path) -> None:
+    model = LocalModel(models / "speaking-llama", device="cpu")
+    replies = asked(model, ["Which way?"] * 1000, alternatives=0)
+    assert all(reply.ended for reply in replies)
+    actions = Counter(ACTIONS[understood(reply.text).action or 0] for reply in replies)
+    for action, probability in PROBABILITIES.items():
+        assert actions[action] / 1000 == pytest.approx(probability, abs=0.06)
+    assert replies[0].text == json.dumps({"action": ACTIONS[understood(replies[0].text).action]})
+
+
+def test_channels_come_whole(models: Path) -> None:
+    model = LocalModel(models / "speaking-gpt-oss", device="cpu")
+    replies = asked(model, ["Which way?"] * 200, tokens=60)
+    finals = [
+        r.text for r in replies if r.text.startswith("<|channel|>analysis<|message|>Hm.<|end|>")
+    ]
+    assert finals and all("<|channel|>" in text for text in finals)
+    answers = [understood(text) for text in finals]
+    assert all("Hm." in answer.reasoning for answer in answers)
+    assert any(answer.action is not None for answer in answers)
+    assert not any("<|" in answer.final for answer in answers if answer.action is not None)
+    cut = asked(model, ["Which way?"], tokens=2)[0]
+    assert not cut.ended and understood(cut.text).action is None
+
+
+def test_effort_reaches_the_template(models: Path) -> None:
+    model = LocalModel(models / "gpt-oss", device="cpu")
+    message = [{"role": "user", "content": "#"}]
+    low = model.tokenizer.decode(model.ids(message, reasoning_effort="low"))
+    assert low.startswith("<|start|>system<|message|>Reasoning: low<|end|><|start|>user")
+    assert low.endswith("<|start|>assistant") and "Reasoning" not in model.tokenizer.decode(
+        model.ids(message)
+    )
+
+
+def test_without_a_template(models: Path) -> None:
+    model = LocalModel(models / "llama", device="cpu")
+    model.tokenizer.chat_template = None
+    messages = [{"role": "system", "content": "Go."}, {"role": "user", "content": "#"}]
+    assert model.tokenizer.decode(model.ids(messages)) == "Go.\n\n#\n\n"
+
+
+def test_mxfp4_is_expanded(models: Path) -> None:
+    model = LocalModel(models / "mxfp4", device="cpu")
+    stored = json.loads((models / "mxfp4" / "config.json").read_text())
+    assert stored["quantization_config"]["quant_method"] == "mxfp4"
+    weights = model.model.model.layers[0].mlp.experts.down_proj
+    assert weights.shape == (4, 64, 64) and weights.is_floating_point()
+    # The stored numbers are those of four bits, times powers of two.
+    scaled = (weights.float().abs() * 2.0**10).unique()
+    assert 0 < weights.float().abs().max() < 1 and len(scaled) < 100
+
+
+def test_what_is_refused(models: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidFileError, match="has no config"):
+        LocalModel(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InvalidFileError, match="cannot be loaded"):
+        LocalModel(tmp_path)
+    model = LocalModel(models / "llama", device="cpu")
+    with pytest.raises(InvalidParameterError, match="leave no room"):
+        model.prompt([1] * 4096, 5, Sampling())
+    assert model.prompt([1] * 4094, 5, Sampling()).tokens == 2

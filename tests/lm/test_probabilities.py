@@ -1,0 +1,73 @@
+"""Probabilities of actions from log-probabilities of tokens, by hand."""
+
+from __future__ import annotations
+
+from math import log
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from goalmeter.navigation.inspect_probabilities import action_probabilities
+
+
+def token(text: str, probability: float = 1.0, **others: float) -> Any:
+    """A token with its alternatives; an underscore stands for what names may not contain."""
+    tops = [SimpleNamespace(token=text, logprob=log(probability))]
+    tops += [SimpleNamespace(token=t, logprob=log(p)) for t, p in others.items()]
+    return SimpleNamespace(token=text, logprob=log(probability), top_logprobs=tops)
+
+
+def lead(text: str) -> Any:
+    return SimpleNamespace(token=text, logprob=0.0, top_logprobs=[])
+
+
+def test_whole_words() -> None:
+    tokens = [
+        lead('{"'),
+        lead("action"),
+        lead('": "'),
+        token("UP", 0.5, DOWN=0.25, Hm=0.1),
+        lead('"}'),
+    ]
+    assert action_probabilities(tokens) == pytest.approx((0, 0, 0.5, 0.25))
+
+
+def test_pieces_of_words_add_up() -> None:
+    tokens = [lead('{"action":"'), token("D", 0.5, DO=0.125, L=0.25, R=0.0625), lead('OWN"}')]
+    assert action_probabilities(tokens) == pytest.approx((0.25, 0.0625, 0, 0.625))
+
+
+def test_a_token_that_begins_before_the_name() -> None:
+    decides = token(' "UP', 0.5)
+    decides.top_logprobs += [
+        SimpleNamespace(token=' "LEFT"}', logprob=log(0.25)),
+        SimpleNamespace(token="RIGHT", logprob=log(0.125)),  # without the quotation mark: no answer
+    ]
+    assert action_probabilities([lead('{"action":'), decides, lead('"}')]) == (0.25, 0, 0.5, 0)
+
+
+def test_the_last_answer_counts() -> None:
+    first = [lead('{"action": "'), token("UP", 0.9, DOWN=0.1), lead('"} or ')]
+    last = [lead('{"action": "'), token("LEFT", 0.75, UP=0.25), lead('"}')]
+    assert action_probabilities(first + last) == pytest.approx((0.75, 0, 0.25, 0))
+
+
+def test_a_drawn_token_counts_though_it_is_not_among_the_likeliest() -> None:
+    decides = token("UP", 0.5)
+    decides.token, decides.logprob = "DOWN", log(0.125)
+    assert action_probabilities([lead('{"action": "'), decides]) == pytest.approx(
+        (0, 0, 0.5, 0.125)
+    )
+
+
+def test_rounding_never_exceeds_one() -> None:
+    found = action_probabilities([lead('{"action": "'), token("UP", 0.9999, DOWN=0.0002)])
+    assert found is not None and sum(found) == pytest.approx(1) and sum(found) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    "tokens", [[], [lead("UP")], [lead('{"action": "'), lead("UP")], [lead('{"action": "')]]
+)
+def test_nothing_to_read(tokens: list[Any]) -> None:
+    assert action_probabilities(tokens) is None

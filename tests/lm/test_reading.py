@@ -1,0 +1,57 @@
+"""A world that is read back from a prompt is the world that was shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.language_models.reading import read_back
+from goalmeter.agents.navigators import planned
+from goalmeter.gridworld import GridWorld, State
+from goalmeter.gridworld.planner import layers_of
+from goalmeter.gridworld.text import rendered
+from goalmeter.navigation import suite
+from goalmeter.navigation.prompts import template
+
+
+@pytest.mark.parametrize("name", ["maze", "key-door", "key-no-door", "two-path"])
+@pytest.mark.parametrize("asked", ["plain/1", "keys/1"])
+def test_it_is_the_same_world_in_every_state(name: str, asked: str) -> None:
+    for task in suite(name, grids=2).tasks[:4]:
+        plan = planned(task.world)
+        seen = 0
+        for layer in range(layers_of(task.world)):
+            for cell in task.world.open_cells:
+                state = State(cell, layer)
+                if cell == task.world.goal or plan.distance_from(state) < 0:
+                    continue
+                if layer == 0 and cell == task.world.key:
+                    continue  # there is no standing on the key without having it
+                seen += 1
+                past = [(cell, 0), (cell, None)]
+                world, read = read_back(template(asked).prompt(task.world, state, past))
+                assert read.cell == cell and world.goal == task.world.goal
+                assert (world.walls == task.world.walls).all()
+                # What matters of keys and doors is what there is to do.
+                assert planned(world).optimal_actions(read) == plan.optimal_actions(state)
+                assert planned(world).distance_from(read) == plan.distance_from(state)
+        assert seen > 10
+
+
+def test_the_last_grid_counts() -> None:
+    one, other = (GridWorld.from_text(["#####", row, "#####"]) for row in ("#A_G#", "#GA_#"))
+    world, state = read_back(f"such as\n{rendered(one)}\nNow:\n\n{rendered(other)}\nKey: no\n")
+    assert world == other and state == State(other.start)
+
+
+@pytest.mark.parametrize("text", ["", "no grid", "0 1 2\n", "0 1 2 3 4\n1 # # # # #\n"])
+def test_without_a_grid(text: str) -> None:
+    with pytest.raises(InvalidParameterError, match="shows no grid"):
+        read_back(text)
+
+
+def test_with_a_grid_that_is_no_world() -> None:
+    with pytest.raises(InvalidParameterError, match="0 cells G"):
+        read_back("  0 1 2 3 4\n0 # # # # #\n1 # A _ _ #\n2 # # # # #\n")
+    with pytest.raises(InvalidParameterError, match="no cell where its key"):
+        read_back("  0 1 2 3 4\n0 # # # # #\n1 # A D G #\n2 # # # # #\n")

@@ -1,0 +1,335 @@
+"""The Inspect task, asked by mocks: what is recorded, what is retried, and how each walk ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("inspect_ai")
+
+import anyio
+from inspect_ai import Task, eval
+from inspect_ai.model import ContentReasoning, ContentText, ModelOutput, ModelUsage, get_model
+
+from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
+from goalmeter.agents.language_models.reading import read_back
+from goalmeter.agents.navigators import navigator, planned
+from goalmeter.gridworld.world import ACTIONS
+from goalmeter.navigation import Trajectory, suite, walk
+from goalmeter.navigation.eval_log import append, trajectories, written
+from goalmeter.navigation.inspect_samples import samples, walk_of
+from goalmeter.navigation.inspect_task import navigation
+
+ONE = {"sizes": 7, "complexities": 1, "grids": 1, "trajectories": 1}
+
+
+def output(content: Any, stop: str = "stop", tokens: int = 5) -> ModelOutput:
+    made = ModelOutput.from_content("mockllm/model", content, stop_reason=stop)  # type: ignore[arg-type]
+    made.usage = ModelUsage(input_tokens=10, output_tokens=tokens, total_tokens=10 + tokens)
+    return made
+
+
+def best(prompt: str) -> str:
+    """The right answer to a prompt."""
+    world, state = read_back(prompt)
+    return json.dumps({"action": ACTIONS[planned(world).optimal_actions(state)[0]]})
+
+
+def mock(answer: Callable[[str, Any], Any]) -> Any:
+    """A model that answers a prompt and the configuration of the call."""
+
+    async def generate(input: Any, tools: Any, choice: Any, config: Any) -> ModelOutput:
+        said = answer(input[-1].text, config)
+        if hasattr(said, "__await__"):
+            said = await said
+        return said if isinstance(said, ModelOutput) else output(said)
+
+    return get_model("mockllm/model", custom_outputs=generate, memoize=False)
+
+
+def run(task: Task, model: Any, **options: Any) -> tuple[Any, list[Trajectory]]:
+    """The log of a run, and the walks in it."""
+    options = {"log_realtime": False, "display": "none", "max_retries": 0} | options
+    (log,) = eval(task, model=model, **options)
+    return log, trajectories(log.location)
+
+
+def test_the_record(tmp_path: Path) -> None:
+    out = tmp_path / "walks.jsonl"
+    asked: list[Any] = []
+
+    def answer(prompt: str, config: Any) -> ModelOutput:
+        asked.append(config)
+        return output([ContentReasoning(reasoning="Hm."), ContentText(text=best(prompt))])
+
+    task = navigation("maze", **(ONE | {"trajectories": 2}), out=str(out), cap_factor=2)
+    log, walks = run(task, mock(answer))
+    assert log.status == "success" and len(walks) == 2
+    for index, done in enumerate(sorted(walks, key=lambda t: t.trajectory)):
+        made = suite("maze", sizes=[7], complexities=[1], grids=1, cap_factor=2).tasks[0]
+        assert (done.outcome, done.trajectory) == ("arrived", index)
+        assert (done.world, done.cap, done.distance) == (made.world, made.cap, made.distance)
+        assert done.condition == {"prompt": "plain/1"} and len(done.steps) == done.distance
+        for step in done.steps:
+            assert (step.reasoning, step.attempts, step.prompt_tokens) == ("Hm.", 1, 10)
+            assert step.is_optimal and step.probabilities is None
+            assert step.raw == best(step.prompt or "")
+        # There is one way through a perfect maze.
+        assert done.states() == walk(navigator("optimal"), made).states()
+    # What the run wrote, what the log says, and what a line of JSON keeps are the same.
+    assert sorted(map(repr, written(out))) == sorted(map(repr, walks))
+    assert all(Trajectory.from_json(json.loads(json.dumps(t.to_json()))) == t for t in walks)
+    # The paper's sampling, and a seed for each question.
+    assert {(c.temperature, c.top_p, c.max_tokens) for c in asked} == {(0.7, 0.95, 10_000)}
+    assert len({c.seed for c in asked}) == len(asked) == sum(len(t.steps) for t in walks)
+    scores = {s.name: s.metrics["mean"].value for s in log.results.scores}
+    assert scores == {"success": 1, "accuracy": 1, "invalid": 0}
+
+
+def test_seeds_are_of_the_run_the_walk_the_step_and_the_attempt() -> None:
+    def seeds(**options: Any) -> list[int | None]:
+        seen: list[int | None] = []
+        model = mock(lambda prompt, config: seen.append(config.seed) or "?")
+        run(navigation("maze", **ONE, cap=2, **options), model)
+        return seen
+
+    first = seeds()
+    assert len(set(first)) == 6 and seeds() == first
+    assert all(s is not None and 0 <= s < 2**31 for s in first)
+    assert not set(seeds(seed=1)) & set(first)
+    assert seeds(seeded=False) == [None] * 6
+
+
+def test_an_unreadable_answer_is_asked_for_again() -> None:
+    turn = count()
+
+    def answer(prompt: str, config: Any) -> str:
+        return best(prompt) if next(turn) % 3 == 2 else "I would go up."
+
+    _, (done,) = run(navigation("maze", **ONE), mock(answer))
+    assert done.outcome == "arrived" and {s.attempts for s in done.steps} == {3}
+    assert next(turn) == 3 * len(done.steps)
+
+
+def test_and_then_it_is_an_invalid_step() -> None:
+    answers = {
+        "nothing": ("", "an empty answer"),
+        "words": ("Up, I think", 'no JSON object with the key "action"'),
+        "other": ('{"action": "NORTH"}', "the action 'NORTH' does not exist"),
+    }
+    for text, why in answers.values():
+        log, (done,) = run(navigation("maze", **ONE, cap=3, attempts=2), mock(lambda *_, t=text: t))
+        assert log.status == "success" and done.outcome == "cap" and len(done.steps) == 3
+        for step in done.steps:
+            assert (step.action, step.attempts, step.raw, step.invalid) == (None, 2, text, why)
+        assert {s.name: s.metrics["mean"].value for s in log.results.scores} == {
+            "success": 0,
+            "accuracy": 0,
+            "invalid": 1,
+        }
+
+
+def test_answers_that_were_cut_and_withheld() -> None:
+    raw = "<|channel|>analysis<|message|>The goal is"
+    _, (done,) = run(
+        navigation("maze", **ONE, cap=1), mock(lambda *_: output(raw, stop="max_tokens"))
+    )
+    (step,) = done.steps
+    assert step.invalid == "token cap: no answer after the reasoning"
+    assert (step.raw, step.reasoning) == (raw, "The goal is")
+    _, (done,) = run(
+        navigation("maze", **ONE, cap=1), mock(lambda *_: output("", stop="content_filter"))
+    )
+    assert done.steps[0].invalid == "withheld: an empty answer"
+
+
+def test_the_tokens_of_a_walk() -> None:
+    model = mock(lambda prompt, config: output(best(prompt), tokens=30))
+    log, (done,) = run(navigation("maze", **ONE, token_cap=60), model)
+    assert done.outcome == "token cap" and len(done.steps) == 2 and log.status == "success"
+    # Whoever arrives with the last of them has arrived.
+    _, (done,) = run(navigation("maze", **ONE, token_cap=30 * done.distance), model)
+    assert done.outcome == "arrived"
+
+
+def test_asked_once_at_temperature_0() -> None:
+    asked: list[str] = []
+
+    def answer(prompt: str, config: Any) -> str:
+        asked.append(prompt)
+        return best(prompt)
+
+    options = ONE | {"trajectories": 4}
+    _, cold = run(navigation("maze", **options), mock(answer), temperature=0)
+    assert len(asked) == len(set(asked)) == cold[0].distance
+    assert len({t.steps for t in cold}) == 1 and len(cold) == 4
+    asked.clear()
+    run(navigation("maze", **options, once=False), mock(answer), temperature=0)
+    assert len(asked) == 4 * cold[0].distance
+    asked.clear()
+    # An answer that cannot be read stays what it is.
+    _, walks = run(
+        navigation("maze", **options, cap=5),
+        mock(lambda p, c: asked.append(p) or "?"),
+        temperature=0,
+    )
+    assert len(asked) == 1 and all(s.attempts == 1 for t in walks for s in t.steps)
+
+
+def test_history_and_prompts_are_conditions() -> None:
+    task = navigation("two-path", grids=1, prompt=["plain/1", "keys/1"], history=2)
+    _, walks = run(task, mock(lambda prompt, config: best(prompt)))
+    assert len(walks) == 4
+    for done in walks:
+        mentions = done.condition["prompt"] == "keys/1"
+        assert done.condition["history"] == 2
+        prompts = [step.prompt or "" for step in done.steps]
+        assert all(("Keys and doors" in prompt) == mentions for prompt in prompts)
+        assert "So far" not in prompts[0]
+        shown = [
+            prompt.split("(position: action):\n")[1].split("\n\n")[0] for prompt in prompts[1:]
+        ]
+        for number, text in enumerate(shown, start=1):
+            past = done.steps[max(0, number - 2) : number]
+            assert text.splitlines() == [
+                f"({s.state.cell.row}, {s.state.cell.column}): {ACTIONS[s.action or 0]}"
+                for s in past
+            ]
+
+
+class Unavailable(Exception):
+    status_code = 503
+
+
+class RemoteProtocolError(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (Unavailable("down"), "server error"),
+        (RemoteProtocolError("gone"), "server unreachable"),
+        (TimeoutError("late"), "timeout"),
+        (RuntimeError("odd"), "model error"),
+    ],
+)
+def test_what_breaks_on_the_way(error: Exception, outcome: str, tmp_path: Path) -> None:
+    turn = count()
+
+    def answer(prompt: str, config: Any) -> str:
+        if next(turn) >= 2:
+            raise error
+        return best(prompt)
+
+    out = tmp_path / "walks.jsonl"
+    task = navigation("maze", **(ONE | {"grids": 3}), out=str(out))
+    log, walks = run(task, mock(answer), max_samples=1)
+    # Steps until then are kept, all walks are there, and the run says that it is not complete.
+    assert len(walks) == 3 and log.status == "error"
+    assert [len(t.steps) for t in sorted(walks, key=lambda t: -len(t.steps))] == [2, 0, 0]
+    assert {t.outcome for t in walks} == {outcome}
+    assert sorted(map(repr, written(out))) == sorted(map(repr, walks))
+    assert log.results.scores[0].metrics["mean"].value == 0
+
+
+def test_a_full_disk_stops_no_walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = count()
+
+    def full(path: Any, record: Any) -> None:
+        if next(turn) == 0:
+            raise OSError("no space left on device")
+        append(path, record)
+
+    monkeypatch.setattr("goalmeter.navigation.inspect_scorer.append", full)
+    out = tmp_path / "walks.jsonl"
+    task = navigation("maze", **(ONE | {"grids": 3}), out=str(out))
+    log, walks = run(task, mock(lambda prompt, config: best(prompt)), max_samples=1)
+    assert log.status == "error" and len(walks) == 3
+    assert sorted(t.outcome for t in walks) == ["arrived", "arrived", "error"]
+    assert len(written(out)) == 2
+
+
+def test_too_late() -> None:
+    async def late() -> str:
+        await anyio.sleep(30)
+        return "?"
+
+    _, (done,) = run(navigation("maze", **ONE), mock(lambda *_: late()), attempt_timeout=1)
+    assert done.outcome == "timeout" and done.steps == ()
+    log, (done,) = run(navigation("maze", **ONE), mock(lambda *_: late()), time_limit=1)
+    assert done.outcome == "time limit" and log.samples[0].limit.type == "time"
+
+
+def test_limits_of_inspect_are_outcomes() -> None:
+    model = mock(lambda prompt, config: best(prompt))
+    _, (done,) = run(navigation("maze", **ONE), model, token_limit=40)
+    assert done.outcome == "token limit" and 1 <= len(done.steps) <= 3
+
+
+def test_a_second_epoch_is_other_walks() -> None:
+    _, walks = run(
+        navigation("maze", **(ONE | {"trajectories": 2}), cap=1), mock(lambda *_: "?"), epochs=2
+    )
+    assert sorted(t.trajectory for t in walks) == [0, 1, 2, 3]
+
+
+def test_a_reference_agent_is_what_it_is() -> None:
+    options: dict[str, Any] = {"sizes": [7], "complexities": [1], "grids": 3, "trajectories": 1}
+    _, walks = run(navigation("maze", **options), "goalmeter/optimal")
+    # There is one way through a perfect maze.
+    for done, task in zip(walks, suite("maze", **options).tasks, strict=True):
+        alone = walk(navigator("optimal"), task)
+        assert [s.action for s in done.steps] == [s.action for s in alone.steps]
+
+
+def test_samples_hold_all_there_is_to_a_walk() -> None:
+    made = suite("isometries", sizes=[7], grids=1, conditions=[{"prompt": "plain/1"}])
+    listed = samples(made)
+    assert len({one["id"] for one in listed}) == len(listed) == len(made)
+    for one, (task, index) in zip(listed, made.walks(), strict=True):
+        assert walk_of(json.loads(json.dumps(one["metadata"]))) == (task, index)
+    with pytest.raises(InvalidTrajectoryError, match="no walk in its metadata"):
+        walk_of({"other": 1})
+    with pytest.raises(InvalidTrajectoryError, match="lacks"):
+        walk_of({"walk": {"suite": "maze"}, "walks": 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"size": 7}, "no option 'size'"),
+        ({"sizes": "big"}, "sizes is 'big'"),
+        ({"prompt": "plain"}, "no prompt template 'plain'"),
+        ({"history": -1}, "history is -1"),
+        ({"attempts": 0}, "attempts is 0"),
+        ({"token_cap": 0}, "token_cap is 0"),
+        ({"out": "nowhere/walks.jsonl"}, "nowhere is no folder"),
+    ],
+)
+def test_options(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidParameterError, match=said):
+        navigation("maze", **options)
+
+
+def test_options_as_a_shell_gives_them() -> None:
+    task = navigation("maze", sizes=["7", "9"], complexities="0.5", grids=1, trajectories=1)
+    labels = [sample.metadata["walk"] for sample in task.dataset]
+    assert [(one["size"], one["complexity"]) for one in labels] == [(7, 0.5), (9, 0.5)]
+
+
+def test_a_torn_line(tmp_path: Path) -> None:
+    path = tmp_path / "walks.jsonl"
+    done = walk(navigator("optimal"), suite("maze", sizes=[7], grids=1).tasks[0])
+    path.write_text('{"suite": "ma')
+    append(path, done.to_json())
+    append(path, done.to_json())
+    assert written(path) == [done]
+    path.write_text('{"suite": 1}\n')
+    with pytest.raises(InvalidTrajectoryError, match=r"walks\.jsonl, line 1"):
+        written(path)

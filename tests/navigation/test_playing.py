@@ -1,0 +1,162 @@
+"""Runs of walks: the same in any process, kept, continued, refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter.agents.navigators import navigator
+from goalmeter.navigation import SUITES, playing, walks
+from goalmeter.navigation.plan import command, plan_from, plan_of
+from goalmeter.navigation.playing import load, play_all
+from goalmeter.runs.reading import read_run
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+SMALL: dict[str, Any] = {"sizes": [7], "complexities": [1.0], "grids": 3, "trajectories": 2}
+
+
+@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.parametrize("paper", [False, True])
+def test_what_a_run_is_says_which_walks_it_has(name: str, paper: bool) -> None:
+    plan = plan_of("greedy", name, paper=paper, grids=3, seed=2)
+    what = json.loads(json.dumps(plan.what))
+    again = plan_from(what, "run")
+    assert again.suite == plan.suite and again.what == what
+    assert list(again.keys()) == list(plan.keys())
+    assert len(plan.keys()) == len(plan.suite)  # no two walks have one key
+
+
+def test_strata_and_caps_are_part_of_what_a_run_is() -> None:
+    plan = plan_of("greedy", "maze", **SMALL, distances=[(2, 4), (6, 8)], cap_factor=2)
+    assert plan_from(json.loads(json.dumps(plan.what)), "run").suite == plan.suite
+    assert {t.condition["distance"][0] for t in plan.suite.tasks} == {2, 6}
+    # The paper's caps as numbers: 1.5 times in mazes, 30 steps where there are keys.
+    assert plan_of("greedy", "maze", paper=True, grids=1).what["cap_factor"] == 1.5
+    assert plan_of("greedy", "two-path", paper=True, grids=1).what["cap"] == 30
+    assert plan_of("greedy", "two-path", paper=True, grids=1, cap=9).what["cap"] == 9
+    with pytest.raises(InvalidParameterError, match="transforms are those of 'isometries'"):
+        plan_of("greedy", "maze", transforms=["swap"])
+
+
+def test_walks_are_those_of_the_suite_in_any_process(tmp_path: Path) -> None:
+    plan = plan_of("random", "maze", **SMALL, seed=4)
+    expected = tuple(walks(navigator("random"), plan.suite, seed=4))
+    said: list[str] = []
+    here = play_all(plan, out=tmp_path / "run", progress=said.append)
+    assert here.trajectories == expected and said[-1] == "random: 6 of 6 walks"
+    assert play_all(plan, workers=2).trajectories == expected
+    found = load(tmp_path / "run")
+    assert found.trajectories == expected and found.plan.what == plan.what
+    assert read_run(tmp_path / "run").what["kind"] == "navigation"
+
+
+def test_a_run_goes_on_where_it_was_torn(tmp_path: Path) -> None:
+    plan = plan_of("random", "maze", **SMALL)
+    whole = play_all(plan, out=tmp_path / "run").trajectories
+    path = tmp_path / "run" / "trials.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:3]) + lines[3][:40])
+    with pytest.raises(InvalidFileError, match="lacks 3 of 6 walks; take them with: goalmeter nav"):
+        load(tmp_path / "run")
+    said: list[str] = []
+    again = play_all(plan, out=tmp_path / "run", progress=said.append)
+    assert again.trajectories == whole and said[0] == "random: 3 of 6 walks were there already"
+    assert path.read_text().splitlines(keepends=True) == lines
+
+
+def test_a_killed_run_loses_nothing_that_was_finished(tmp_path: Path) -> None:
+    options = ["--sizes", "7,9", "--complexities", "1", "--grids", "60", "--trajectories", "4"]
+    arguments = ["navigate", "random", *options, "--out", str(tmp_path / "run"), "--json"]
+    path = tmp_path / "run" / "trials.jsonl"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "goalmeter", *arguments],
+        env=os.environ | {"PYTHONPATH": str(SRC)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not (path.exists() and path.stat().st_size) and process.poll() is None:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    finished = path.read_bytes().count(b"\n")
+    assert 0 < finished <= 480  # all of them, should this process have slept meanwhile
+    plan = plan_of("random", "maze", sizes=[7, 9], complexities=[1.0], grids=60, trajectories=4)
+    said: list[str] = []
+    found = play_all(plan, out=tmp_path / "run", progress=said.append)
+    assert said[0] == f"random: {finished} of 480 walks were there already"
+    assert found.trajectories == play_all(plan).trajectories
+
+
+def test_a_run_grows_and_refuses_to_become_another(tmp_path: Path) -> None:
+    play_all(plan_of("greedy", "maze", **SMALL), out=tmp_path)
+    more = plan_of("greedy", "maze", **(SMALL | {"sizes": [7, 9], "grids": 4}))
+    play_all(more, out=tmp_path)
+    assert load(tmp_path).trajectories == play_all(more).trajectories
+    with pytest.raises(InvalidParameterError, match=r"cap_factor is 3\.0 there, and 2 here"):
+        play_all(plan_of("greedy", "maze", **SMALL, cap_factor=2), out=tmp_path)
+    with pytest.raises(InvalidParameterError, match='agent is "greedy" there, and "random" here'):
+        play_all(plan_of("random", "maze", **SMALL), out=tmp_path)
+
+
+def test_nothing_is_made_for_an_agent_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameterError, match="no reference agent 'greedi'"):
+        play_all(plan_of("greedi", "maze", **SMALL), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(InvalidParameterError, match="workers is 0"):
+        play_all(plan_of("greedy", "maze", **SMALL), workers=0)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    play_all(plan_of("greedy", "maze", **SMALL), out=tmp_path)
+    trials, about = tmp_path / "trials.jsonl", tmp_path / "run.json"
+    lines, what = trials.read_text(), json.loads(about.read_text())
+    trials.write_text(lines.replace('"outcome": "arrived"', '"outcome": 3'))
+    with pytest.raises(InvalidFileError, match=r"the walk 'maze, size 7.*remove its line"):
+        load(tmp_path)
+    trials.write_text(lines)
+    for change, message in (
+        ({"kind": "reflection"}, "is a run of 'reflection', expected 'navigation'"),
+        ({"grids": [0, 2]}, r"does not say what the run is \(ValueError: \[0, 2\] are not counted"),
+        ({"sizes": None, "trajectories": 3}, "does not say what the run is"),
+    ):
+        about.write_text(json.dumps(what | {"what": what["what"] | change}))
+        with pytest.raises(InvalidFileError, match=message):
+            load(tmp_path)
+
+
+def test_the_command_that_continues_a_run_is_the_whole_of_it() -> None:
+    plan = plan_of(
+        "boltzmann(2)",
+        "maze",
+        **SMALL,
+        distances=[(2, 4)],
+        detours=[(0, 2)],
+        cap=50,
+        seed=3,
+    )
+    assert command(plan.what, "my run") == (
+        "goalmeter navigate 'boltzmann(2)' --suite maze --sizes 7 --complexities 1.0 --grids 3 "
+        "--trajectories 2 --distance 2-4 --detour 0-2 --cap 50 --seed 3 --out 'my run'"
+    )
+    frames = plan_of("greedy", "isometries", **SMALL, transforms=["swap"])
+    assert "--transforms swap" in command(frames.what, "run")
+
+
+def test_progress_tells_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(1000))
+    monkeypatch.setattr(playing.time, "monotonic", lambda: 1.0 * next(now))
+    said: list[str] = []
+    play_all(plan_of("greedy", "maze", **(SMALL | {"grids": 10})), progress=said.append)
+    # A second a walk: of the first ones nothing is said of what is left.
+    assert said[0] == "greedy: 1 of 20 walks"
+    assert said[4] == "greedy: 5 of 20 walks, 15 s left" and said[-1] == "greedy: 20 of 20 walks"
+    assert [playing._in_words(s) for s in (12.4, 240, 9000)] == ["12 s", "4 min", "2.5 h"]
