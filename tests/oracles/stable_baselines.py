@@ -68,7 +68,7 @@ def trained(
             return np.asarray(model.q_net(everything))
     batch = {"batch_size": steps} if algorithm == "ppo" else {}
     model = getattr(stable_baselines3, algorithm.upper())(
-        "MlpPolicy", world, seed=seed, device="cpu", n_steps=steps, **batch, **settings
+        "MlpPolicy", world, seed=seed, device="cpu", n_steps=max(steps, 1), **batch, **settings
     )
     forward = model.policy.forward
 
@@ -78,7 +78,8 @@ def trained(
         return action, value, chance
 
     model.policy.forward = forced
-    model.learn(steps)
+    if steps:
+        model.learn(steps)
     model.policy.forward = forward
     everything = model.policy.obs_to_tensor(np.arange(n_observations))[0]
     with torch.no_grad():

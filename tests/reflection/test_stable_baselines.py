@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -11,12 +12,13 @@ import torch
 from oracles import stable_baselines as oracle
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.reflection.adapters import as_function
+from goalmeter.reflection.adapters import FunctionAgent, as_function
 from goalmeter.reflection.agents import _stable_baselines, stable_baselines
 from goalmeter.reflection.agents._prefix import Prefix, Turn, prefix
 from goalmeter.reflection.agents.registry import agent
 from goalmeter.reflection.agents.stable_baselines import StableBaselinesAgent
-from goalmeter.reflection.environments.registry import find
+from goalmeter.reflection.draws import hash_action, hash_percept, hash_start, uniform
+from goalmeter.reflection.environments.registry import ENVIRONMENTS, find
 from goalmeter.reflection.protocol import History, Mind, Percept
 from goalmeter.reflection.trial import run_trial
 
@@ -185,13 +187,73 @@ def test_draws_follow_the_learner_and_the_seed() -> None:
 )
 def test_incremental_is_literal(name: str, environment: str) -> None:
     """A run with minds is the run with a function that is told the whole history each time."""
-    from goalmeter.reflection.adapters import FunctionAgent
-
     played, is_opposite = find(environment)
     fast = run_trial(agent(name, 1), played, opposite=is_opposite, steps=18, seed=1)
     literal = FunctionAgent(as_function(agent(name, 1)))
     slow = run_trial(literal, played, opposite=is_opposite, steps=18, seed=1)
     assert fast == slow and fast.outcome == "ok"
+
+
+DEFAULT_RATES = {"a2c": 7e-4, "dqn": 1e-4, "ppo": 3e-4}
+LEAST = {"a2c": 0, "dqn": 4, "ppo": 2}
+
+
+def literal(algorithm: str, seed: int) -> Any:
+    """Section 2.1 as a function of the history: training by the library's own `learn`."""
+    known: dict[Any, Any] = {}
+
+    def act(
+        history: History,
+        n_actions: int,
+        n_observations: int,
+        *,
+        learning_rate: float | None = None,
+        learning_rate_scale: float = 1.0,
+    ) -> int:
+        percepts, actions = history
+        k = max(2**i for i in range(12) if 2**i <= len(percepts))
+        if k - 1 < LEAST[algorithm]:
+            return 0
+        rate = (DEFAULT_RATES[algorithm] if learning_rate is None else learning_rate) * (
+            learning_rate_scale
+        )
+        key = (percepts[:k], actions[: k - 1], n_actions, n_observations, rate)
+        if key not in known:
+            rewards, observations = ([p[i] for p in percepts[:k]] for i in (0, 1))
+            lists = (rewards, observations, list(actions[: k - 1]))
+            known[key] = oracle.trained(
+                algorithm, *lists, n_actions, n_observations, seed, learning_rate=rate
+            )
+        row = known[key][percepts[-1].observation]
+        if algorithm == "dqn":
+            row = 0.05 / n_actions + 0.95 * (np.arange(n_actions) == row.argmax())
+        state = hash_start(seed, n_actions, n_observations)
+        for percept, action in zip(percepts, (*actions, None), strict=True):
+            state = hash_percept(state, *percept)
+            if action is not None:
+                state = hash_action(state, action)
+        below = np.cumsum(row[:-1]) <= uniform(state)
+        return int(below.sum())
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "environment"),
+    [
+        (ALGORITHMS[i % 3], environment)
+        for i, environment in enumerate(ENVIRONMENTS)
+        if environment not in ("PunishSlowAgent", "PunishFastAgent")  # they count lines of code
+    ],
+)
+def test_every_environment_sees_the_literal_agent(algorithm: str, environment: str) -> None:
+    """A run with minds is the run with the function that trains with `learn` on the tuples."""
+    for is_opposite in (False, True):
+        played = find(environment)[0]
+        ours = run_trial(agent(algorithm, 1), played, opposite=is_opposite, steps=10, seed=1)
+        asked = FunctionAgent(literal(algorithm, 1))
+        theirs = run_trial(asked, played, opposite=is_opposite, steps=10, seed=1)
+        assert ours == theirs and ours.outcome == "ok"
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -233,6 +295,66 @@ def test_the_memory_of_tables_has_an_end(monkeypatch: pytest.MonkeyPatch) -> Non
     first = [mind_at(subject.begin(2, 1), one).act() for one in told]
     assert len(subject._tables) <= 3
     assert [mind_at(subject.begin(2, 1), one).act() for one in told] == first
+
+
+def test_what_a_user_gives_is_left_as_it_is() -> None:
+    """The library writes into the dictionary of A2C's policy, and PPO would then learn by it."""
+    given: dict[str, Any] = {"policy_kwargs": {"net_arch": [8]}}
+    agents = [StableBaselinesAgent(name, 0, **given) for name in ("a2c", "ppo")]
+    before = [repr(one) for one in agents]
+    for one in agents:
+        mind_at(one.begin(2, 1), experience(4, 2, 1, 0)).act()
+    assert given == {"policy_kwargs": {"net_arch": [8]}}
+    assert [repr(one) for one in agents] == before
+    assert isinstance(agents[1]._learner(2, 1, None).model.policy.optimizer, torch.optim.Adam)
+
+
+def test_threads_change_nothing() -> None:
+    told, threads = experience(256, 2, 8, 0), torch.get_num_threads()
+    tables = []
+    for n in (1, 2):
+        torch.set_num_threads(n)
+        learner = _stable_baselines.ALGORITHMS["ppo"](2, 8, 0, {}, False)
+        tables.append(learner.train(told))
+        assert torch.get_num_threads() == n
+    torch.set_num_threads(threads)
+    assert tables[0] == tables[1]
+
+
+@pytest.mark.parametrize(("one", "other"), [(0, 2.0**64), (1, 2**64 + 1), (0, 2.0**70)])
+def test_large_rewards_are_told_apart(one: float, other: float) -> None:
+    def answers(rewards: tuple[float, ...]) -> dict[float, Any]:
+        subject = StableBaselinesAgent("dqn", 0)
+        found = {}
+        for reward in rewards:
+            mind: Any = mind_at(subject.begin(2, 1), Prefix((reward,) * 2, (0, 0), (1,)))
+            mind.act()
+            found[reward] = mind._state
+        assert len(subject._tables) == 2
+        return found
+
+    assert answers((one, other)) == answers((other, one))
+    assert len(set(answers((one, other)).values())) == 2
+
+
+def test_seeds_of_any_size() -> None:
+    for algorithm in ALGORITHMS:
+        mind = StableBaselinesAgent(algorithm, 2**40 + 3).begin(2, 1)
+        assert mind_at(mind, experience(8, 2, 1, 0)).act() in (0, 1)
+
+
+def test_a2c_normalises_no_single_advantage() -> None:
+    subject = StableBaselinesAgent("a2c", 0, normalize_advantage=True)
+    assert mind_at(subject.begin(2, 1), experience(2, 2, 1, 0)).act() == 0
+    assert mind_at(subject.begin(2, 1), experience(4, 2, 1, 0)).act() in (0, 1)
+
+
+def test_tables_are_bounded_by_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stable_baselines, "_CELLS", 12)
+    subject = StableBaselinesAgent("dqn", 0)
+    for seed in range(6):
+        mind_at(subject.begin(2, 3), experience(4, 2, 3, seed)).act()
+    assert len(subject._tables) == 2
 
 
 def test_a_learning_rate_can_be_assumed() -> None:
@@ -283,8 +405,7 @@ def test_a_shared_history_is_told_forwards() -> None:
         (
             lambda: StableBaselinesAgent("ppo", n_steps=5),
             "ppo: n_steps cannot be given: the conversion of a learner to a function of the "
-            "history sets batch_size, buffer_size, device, env, learning_starts, n_steps, policy, "
-            "seed",
+            "history sets _init_setup_model, batch_size, buffer_size, device, env, ",
         ),
         (
             lambda: agent("dqn").begin(2, 1, speed=3),
@@ -302,6 +423,25 @@ def test_a_shared_history_is_told_forwards() -> None:
         (
             lambda: table("a2c", Prefix((0, 0), (0, 1), (2,)), (2, 2), 0),
             "A2C cannot learn from action 2, expected 0 to 1",
+        ),
+        (
+            lambda: mind_at(agent("ppo").begin(2, 2), Prefix((0,) * 3, (0, 0, 2), (0, 0))).act(),
+            "is told of observation 2, expected 0 to 1: the environment tells of one that it does",
+        ),
+        (
+            lambda: mind_at(
+                StableBaselinesAgent("a2c", gama=0.5).begin(2, 1), Prefix((0,), (0,), ())
+            ).act(),
+            "A2C of Stable-Baselines3 cannot be made with gama: ",
+        ),
+        *(
+            (
+                lambda name=name: table(
+                    name, Prefix((0.0, *[math.nan] * 7), (0,) * 8, (0,) * 7), (2, 1), 0
+                ),
+                f"{name.upper()} has no finite weights after training on 8 percepts",
+            )
+            for name in ALGORITHMS
         ),
     ],
 )

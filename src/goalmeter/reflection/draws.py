@@ -25,6 +25,7 @@ from typing import Any
 
 _MASK = (1 << 64) - 1
 _UNIT = 2.0**-53
+_LARGE = 1 << 63
 # Odd, with their bits well spread, so that small numbers times them do not meet by accident.
 _ACTION = 0x9E3779B97F4A7C15
 _OBSERVATION = 0xD1B54A32D192ED03
@@ -41,10 +42,10 @@ def hash_start(seed: int, n_actions: int, n_observations: int) -> int:
 
 def hash_percept(state: int, reward: Any, observation: int) -> int:
     """The hash after one more percept; the reward may be any real number."""
-    try:
-        told: int = (state + reward * _REWARD + observation * _OBSERVATION) & _MASK
-    except (TypeError, OverflowError):  # not an int: a float, a fraction, a NumPy number
-        told = (state + _whole(reward) * _REWARD + observation * _OBSERVATION) & _MASK
+    # A float, a fraction, a NumPy number; or one that arithmetic modulo 2^64 would not tell apart.
+    if type(reward) is not int or not -_LARGE < reward < _LARGE:
+        reward = _whole(reward)
+    told: int = (state + reward * _REWARD + observation * _OBSERVATION) & _MASK
     return (told ^ (told >> 32)) * _FIRST & _MASK
 
 
@@ -67,11 +68,22 @@ def below(state: int, n: int, stream: int = 0) -> int:
 
 
 def _whole(reward: Any) -> int:
-    """A real number as an int: itself where it is whole, else the bits of its double, mixed."""
-    number = float(reward)
-    if number.is_integer():
-        return int(reward)
-    return _mixed(int.from_bytes(pack(">d", number), "big"))
+    """A real number as an int: itself where it is whole, its words mixed if they are many.
+
+    What is not whole is the bits of its double, mixed.
+    """
+    if not isinstance(reward, int):
+        number = float(reward)
+        if not number.is_integer():
+            return _mixed(int.from_bytes(pack(">d", number), "big"))
+    whole = int(reward)
+    if -_LARGE < whole < _LARGE:
+        return whole
+    mixed, rest = int(whole < 0), abs(whole)
+    while rest:
+        mixed = _mixed(mixed * _SECOND + (rest & _MASK) + _FIRST)
+        rest >>= 64
+    return mixed
 
 
 def _mixed(z: int) -> int:

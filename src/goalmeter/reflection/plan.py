@@ -32,8 +32,8 @@ _CHECKED = re.compile(r"\s*rc\((.+)\)\s*", re.DOTALL)
 # Ways to read the rules, and what is published.
 OPTIONS = ("opposite_reading", "step_counting")
 DEFAULTS = (READINGS[0], COUNTINGS[0])
-# Agents that bring torch. They are played in processes of one thread: with more, the last bits of
-# their sums, and so their choices, may differ.
+# Agents that train. They are played in processes of their own, whose numerics have one thread: with
+# more, the last bits of their sums, and so their choices, may differ.
 HEAVY = frozenset({"a2c", "dqn", "ppo", "ppo-as-published", "recurrent-dqn"})
 
 

@@ -27,7 +27,7 @@ def replicate(
 
     Args:
         out: folder of the run and of what is written.
-        seeds: runs of each setting; None for 16, some 20 minutes on two cores.
+        seeds: runs of each setting; None for 10, some 15 minutes on two cores.
         seed: the first of them.
         workers: processes; 0 for this one.
         progress: told of finished trials.

@@ -25,9 +25,25 @@ from goalmeter._types import FloatArray
 from goalmeter.reflection.agents._prefix import Prefix
 
 _FEATURE = "An agent of Stable-Baselines3"
-# Hyperparameters that the conversion sets itself.
+# Hyperparameters that the conversion sets itself, or that would mean nothing in it.
 SETTLED = frozenset(
-    {"batch_size", "buffer_size", "device", "env", "learning_starts", "n_steps", "policy", "seed"}
+    {
+        "_init_setup_model",
+        "batch_size",
+        "buffer_size",
+        "device",
+        "env",
+        "learning_starts",
+        "n_steps",
+        "optimize_memory_usage",
+        "policy",
+        "replay_buffer_class",
+        "replay_buffer_kwargs",
+        "rollout_buffer_class",
+        "rollout_buffer_kwargs",
+        "seed",
+        "tensorboard_log",
+    }
 )
 
 
@@ -75,22 +91,39 @@ class Learner:
         with _borrowed_generators():
             self._set_back()
             if experience.actions:
-                self._learn(experience)
+                try:
+                    self._learn(experience)
+                except ValueError as cause:  # torch refuses distributions that are none
+                    raise self._diverged(len(experience.rewards)) from cause
+                if not all(p.isfinite().all() for p in self.model.policy.parameters()):
+                    raise self._diverged(len(experience.rewards))
             probabilities = self._probabilities()
         return tuple(_cumulative(row) for row in probabilities)
+
+    def _diverged(self, k: int) -> InvalidParameterError:
+        return InvalidParameterError(
+            f"{self.name} has no finite weights after training on {k} percepts: rewards are too "
+            f"large for it, or a hyperparameter is"
+        )
 
     def _built(self, seed: int, settings: dict[str, Any]) -> Any:
         library = require("stable_baselines3", extra="sb3", feature=_FEATURE)
         from stable_baselines3.common.logger import Logger
 
-        model = getattr(library, self.name)(
-            "MlpPolicy",
-            _world(self.n_actions, self.n_observations),
-            seed=seed,
-            device="cpu",
-            **self._needed(),
-            **settings,
-        )
+        try:
+            model = getattr(library, self.name)(
+                "MlpPolicy",
+                _world(self.n_actions, self.n_observations),
+                seed=seed % 2**32,  # what NumPy's global generator takes
+                device="cpu",
+                **self._needed(),
+                **settings,
+            )
+        except TypeError as cause:
+            raise InvalidParameterError(
+                f"{self.name} of Stable-Baselines3 cannot be made with "
+                f"{', '.join(settings) or 'its own hyperparameters'}: {cause}"
+            ) from cause
         model.set_logger(Logger(folder=None, output_formats=[]))
         return model
 
@@ -184,6 +217,11 @@ class _OnPolicy(Learner):
 
 class _A2C(_OnPolicy):
     name = "A2C"
+
+    def _built(self, seed: int, settings: dict[str, Any]) -> Any:
+        model = super()._built(seed, settings)
+        self.least_steps = 2 if model.normalize_advantage else 0  # one has no deviation
+        return model
 
 
 class _PPO(_OnPolicy):
@@ -293,10 +331,15 @@ def _set_generators(states: tuple[Any, Any, Any]) -> None:
 
 @contextmanager
 def _borrowed_generators() -> Iterator[None]:
-    """Leave the global random generators as they were found."""
-    require("torch", extra="sb3", feature=_FEATURE)
-    before = _generators()
+    """Leave the global random generators as they were found; and compute in one thread meanwhile.
+
+    With more threads sums are taken in another order, and their last bits may differ.
+    """
+    torch = require("torch", extra="sb3", feature=_FEATURE)
+    before, threads = _generators(), torch.get_num_threads()
+    torch.set_num_threads(1)
     try:
         yield
     finally:
+        torch.set_num_threads(threads)
         _set_generators(before)

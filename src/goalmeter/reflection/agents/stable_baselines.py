@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
+from copy import deepcopy
 from typing import Any, ClassVar
 
 from goalmeter._errors import InvalidParameterError
@@ -25,9 +26,10 @@ from goalmeter.reflection.agents._stable_baselines import ALGORITHMS, SETTLED, L
 from goalmeter.reflection.draws import hash_action, hash_percept, hash_start, uniform
 from goalmeter.reflection.protocol import Mind
 
-# Tables that an agent remembers. DejaVu and BackwardConsciousness ask for a new one at every step,
-# all others for two at each power of two.
+# Tables that an agent remembers, and cells of all of them. DejaVu and BackwardConsciousness ask for
+# a new one at every step, all others for two at each power of two.
 _REMEMBERED = 4096
+_CELLS = 1_000_000
 # The stream of a copy with another learning rate, as published: the same table, another draw.
 _PUBLISHED_COPY = 1
 
@@ -60,7 +62,8 @@ class StableBaselinesAgent:
 
     Raises:
         InvalidParameterError: another algorithm, or a hyperparameter that the conversion sets.
-        MissingExtraError: Stable-Baselines3 is not installed; raised at the first training.
+        MissingExtraError: Stable-Baselines3 is not installed; raised at the first training, as is
+            an InvalidParameterError for a hyperparameter that the library does not know.
 
     Source: section 2.1 and section 5; Raffin et al., Stable-Baselines3 (JMLR 2021).
     """
@@ -82,7 +85,8 @@ class StableBaselinesAgent:
         self.algorithm = algorithm
         self.seed = seed
         self.as_published = as_published
-        self.hyperparameters = hyperparameters
+        # Copies, here and below: the library writes into dictionaries that it is given.
+        self.hyperparameters = deepcopy(hyperparameters)
         self._learners: dict[tuple[int, int, float | None], Learner] = {}
         self._tables: OrderedDict[tuple[int, int, float | None], Table] = OrderedDict()
 
@@ -121,7 +125,7 @@ class StableBaselinesAgent:
         key = (n_actions, n_observations, rate)
         learner = self._learners.get(key)
         if learner is None:
-            settings = dict(self.hyperparameters)
+            settings = deepcopy(self.hyperparameters)
             if rate is not None:
                 settings["learning_rate"] = rate
             learner = self._learners[key] = ALGORITHMS[self.algorithm](
@@ -139,7 +143,7 @@ class StableBaselinesAgent:
         if table is None:
             table = self._learner(*counts, rate).train(prefix(trained_on))
             self._tables[key] = table
-            if len(self._tables) > _REMEMBERED:
+            while len(self._tables) > max(1, min(_REMEMBERED, _CELLS // (counts[0] * counts[1]))):
                 self._tables.popitem(last=False)
         else:
             self._tables.move_to_end(key)
@@ -192,7 +196,13 @@ class _LearnerMind:
                 self._trained_on, self._trained_state, self._k, self._counts, self._rate
             )
         assert self._turn is not None
-        return bisect_right(table[self._turn.observation], uniform(self._state, self._stream))
+        observation = self._turn.observation
+        if not 0 <= observation < len(table):
+            raise InvalidParameterError(
+                f"{self._agent!r} is told of observation {observation}, expected 0 to "
+                f"{len(table) - 1}: the environment tells of one that it does not have"
+            )
+        return bisect_right(table[observation], uniform(self._state, self._stream))
 
     def take(self, action: int) -> None:
         self._state = hash_action(self._state, action)
