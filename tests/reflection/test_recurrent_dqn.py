@@ -19,13 +19,14 @@ from reflection.histories import answers, random_history, tell
 
 import goalmeter
 from goalmeter._errors import InvalidParameterError
+from goalmeter.reflection.adapters import FunctionAgent
 from goalmeter.reflection.agents._prefix import Prefix
 from goalmeter.reflection.agents.reality_check import RealityCheck
 from goalmeter.reflection.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.reflection.agents.recurrent_network import Pass, QNetwork
 from goalmeter.reflection.agents.recurrent_training import windows_of
 from goalmeter.reflection.draws import hash_action, hash_percept, hash_start
-from goalmeter.reflection.environments.registry import BATTERY, find
+from goalmeter.reflection.environments.registry import BATTERY, ENVIRONMENTS, find
 from goalmeter.reflection.protocol import History, Percept
 from goalmeter.reflection.trial import OK, run_trial
 
@@ -115,6 +116,37 @@ def test_every_answer_along_a_history_is_that_of_the_literal_function() -> None:
     ]
     assert answers(agent.begin(2, 2), told) == expected
     assert set(expected) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [name for name in ENVIRONMENTS if name not in ("PunishSlowAgent", "PunishFastAgent")],
+)
+def test_every_environment_sees_the_literal_agent(environment: str) -> None:
+    """A run with minds is the run with the literal function; it learns from the fifth percept."""
+    oracle = pytest.importorskip("oracles.recurrent_dqn")
+    agent = RecurrentDQN(2, **SMALL)
+
+    def literal(
+        history: History,
+        n_actions: int,
+        n_observations: int,
+        *,
+        learning_rate: float = SMALL["learning_rate"],
+        learning_rate_scale: float = 1.0,
+    ) -> int:
+        settings = SMALL | {"learning_rate": learning_rate * learning_rate_scale}
+        draws = generators_of(agent, n_actions, n_observations)
+        action: int = oracle.recurrent_dqn(
+            history, n_actions, n_observations, draws=draws, **settings
+        )
+        return action
+
+    for opposite in (False, True):
+        place = find(environment)[0]
+        ours = run_trial(agent, place, opposite=opposite, steps=11, seed=3)
+        theirs = run_trial(FunctionAgent(literal), place, opposite=opposite, steps=11, seed=3)
+        assert ours == theirs and ours.outcome == OK
 
 
 def test_the_published_settings_agree_with_the_literal_function_when_learning_begins() -> None:
