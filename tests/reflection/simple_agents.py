@@ -6,6 +6,7 @@ Those that the specifications of the environments name are in `KNOWN`.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -252,11 +253,13 @@ class CodeOf:
             return trace
 
         before = sys.gettrace()
+        gc.disable()  # it may run anybody's code, at any time
         sys.settrace(trace)
         try:
             function(history, *self.counts)
         finally:
             sys.settrace(before)
+            gc.enable()
         return count
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import runpy
 import sys
@@ -23,7 +24,7 @@ from reflection.simple_agents import (
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.reflection import environments
-from goalmeter.reflection.agents import NaiveLearner, QLearner, RealityCheck
+from goalmeter.reflection.agents import ConstantAgent, NaiveLearner, QLearner, RealityCheck
 from goalmeter.reflection.draws import below, hash_action, hash_percept
 from goalmeter.reflection.environments import (
     BATTERY,
@@ -491,3 +492,32 @@ def test_the_environment_of_the_readme_works(tmp_path: Path) -> None:
 def test_classes_that_are_no_environment(run: Any, said: str) -> None:
     with pytest.raises(InvalidParameterError, match=said):
         Environment(run)
+
+
+def test_the_garbage_collector_is_not_the_agent_s_thought() -> None:
+    """Whoever asks to be told of collections runs Python code then, at any time."""
+    told: list[str] = []
+
+    def callback(phase: str, info: dict[str, int]) -> None:
+        told.append(phase)
+
+    class Wasteful:
+        """Makes rubbish that only the collector can find."""
+
+        options: frozenset[str] = frozenset()
+
+        def begin(self, n_actions: int, n_observations: int, **options: object) -> Any:
+            for _ in range(5000):
+                loop: list[object] = []
+                loop.append(loop)
+            return ConstantAgent().begin(n_actions, n_observations)
+
+    source = Source(Wasteful(), 2, 1)
+    quiet = lines_of_thought(source, [(0, 0)], [])
+    gc.callbacks.append(callback)
+    try:
+        assert lines_of_thought(source, [(0, 0)], []) == quiet
+        Wasteful().begin(2, 1)
+        assert told and gc.isenabled()
+    finally:
+        gc.callbacks.remove(callback)

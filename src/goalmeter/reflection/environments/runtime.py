@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from types import FrameType
@@ -40,7 +41,10 @@ def lines_of_thought(
         return trace
 
     # This function's own lines are not counted: tracing takes hold of frames that begin after it.
-    before = sys.gettrace()
+    # The garbage collector may come at any time, and runs Python code of anybody who has asked it
+    # to; reference counts go on freeing what they free.
+    before, collecting = sys.gettrace(), gc.isenabled()
+    gc.disable()
     sys.settrace(trace)
     try:
         mind = source.begin()
@@ -51,6 +55,8 @@ def lines_of_thought(
         mind.act()
     finally:
         sys.settrace(before)
+        if collecting:
+            gc.enable()
     return count
 
 
