@@ -231,7 +231,7 @@ def test_bad_agents_are_outcomes_and_stop_nothing_else(
         20,
         1,
         environments=[*names, "IgnoreRewards"],
-        timeout=1.5,
+        timeout=6,
         workers=2,
         out=tmp_path / "run",
     )
@@ -244,7 +244,7 @@ def test_bad_agents_are_outcomes_and_stop_nothing_else(
     ]
     assert found.trials[2].detail == "RuntimeError: no idea (user.py, line 15)"
     timeout, crash = found.trials[4:6]
-    assert (timeout.detail, timeout.played) == ("no answer within 1.5 s", None)
+    assert (timeout.detail, timeout.played) == ("no answer within 6 s", None)
     assert crash.detail == "the process ended with exit status 3"
     assert timeout.total_reward == crash.total_reward == 0
     assert found.measure == 0
