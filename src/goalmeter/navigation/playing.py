@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, nullcontext
@@ -12,14 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from goalmeter import _errors
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
 from goalmeter.agents.navigators import navigator
 from goalmeter.navigation.plan import GROWS, Plan, command, plan_from
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.walks import walk
-from goalmeter.runs import Job, RunStore, Workers, read_run
-from goalmeter.runs.jobs import OK, REFUSED
+from goalmeter.runs import Job, RunStore, Workers, made_here, read_run
+from goalmeter.runs.jobs import OK
 
 Progress = Callable[[str], None]
 _PLAY = "goalmeter.navigation.playing:play"
@@ -136,8 +134,7 @@ def _elsewhere(plan: Plan, keys: list[str], workers: int) -> Generator[tuple[str
     jobs = [Job(_PLAY, {"what": what, "keys": part}) for part in parts]
     with Workers(min(workers, len(jobs))) as pool:
         for index, result in pool.run(jobs):
-            if result.outcome == REFUSED:
-                raise getattr(_errors, result.error, GoalmeterError)(result.detail)
+            result.raise_refusal()
             if result.outcome != OK:
                 raise RuntimeError(f"walks failed in a worker process: {result.detail}")
             for key, value in zip(parts[index], result.value, strict=True):
@@ -158,9 +155,7 @@ def _read(values: dict[str, Any], folder: str | Path) -> dict[str, Trajectory]:
 
 
 def _store(plan: Plan, out: str | Path) -> RunStore:
-    # By way of sys.modules, since rooms do not import the root; it has been imported before them.
-    version = sys.modules["goalmeter"].__version__
-    return RunStore(out, plan.what, grows=GROWS, made_by={"goalmeter": version})
+    return RunStore(out, plan.what, grows=GROWS, made_by=made_here())
 
 
 class _Reporter:

@@ -6,9 +6,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from goalmeter.reflection.environments.opposite import READINGS
 from goalmeter.reflection.environments.registry import BATTERY, opposite
-from goalmeter.reflection.trial import COUNTINGS
+from goalmeter.reflection.plan import readings_of
 
 
 def command(what: dict[str, Any], folder: str | Path) -> str:
@@ -25,11 +24,7 @@ def command(what: dict[str, Any], folder: str | Path) -> str:
     """
     agent, seeds, names = what["agent"], what["seeds"], what["environments"]
     first = seeds[0]
-    readings = {
-        option: what[option]
-        for option in ("opposite_reading", "step_counting")
-        if what.get(option, READINGS[0]) not in (READINGS[0], COUNTINGS[0])
-    }
+    readings = readings_of(what)
     given = [name for name in names if not (name[:9] == "opposite(" and name[9:-1] in names)]
     if names == [way for e in BATTERY for way in (e.name, opposite(e.name))]:
         given = []

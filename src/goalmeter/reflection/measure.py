@@ -14,7 +14,7 @@ from goalmeter.reflection.comparison import compare as compare
 from goalmeter.reflection.environments.base import Run
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import BATTERY
-from goalmeter.reflection.plan import DEFAULTS, KIND, OPTIONS, Given, key, plan_of
+from goalmeter.reflection.plan import KIND, Given, key, plan_of, readings_of
 from goalmeter.reflection.playing import Progress, check_all, play_all
 from goalmeter.reflection.result import Reflection as Reflection
 from goalmeter.reflection.result import reflection_of
@@ -148,5 +148,5 @@ def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
         trials,
         runs=runs,
         confidence=confidence,
-        readings={k: what[k] for k in OPTIONS if k in what and what[k] not in DEFAULTS},
+        readings=readings_of(what),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,8 +119,7 @@ class Plan:
     @property
     def readings(self) -> dict[str, str]:
         """What is not read as published: the name of the option, and its value."""
-        given = {name: getattr(self, name) for name in OPTIONS}
-        return {name: value for name, value in given.items() if value not in DEFAULTS}
+        return readings_of({name: getattr(self, name) for name in OPTIONS})
 
     def object_in_it(self) -> str:
         """What of it has no name by which another process could find it, in words; "" if all has.
@@ -198,6 +198,11 @@ def _agent(given: Given) -> Agent | type[Agent] | str:
     if isinstance(given, type) and hasattr(given, "begin"):
         return given
     return as_agent(given)
+
+
+def readings_of(what: Mapping[str, Any]) -> dict[str, str]:
+    """What of a measurement is not read as published; an option that is not there is."""
+    return {k: what[k] for k in OPTIONS if k in what and what[k] not in DEFAULTS}
 
 
 def key(name: str, seed: int) -> str:

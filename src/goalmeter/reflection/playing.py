@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing, nullcontext
 from pathlib import Path
 
-from goalmeter import _errors
-from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.reflection.agents.given import check_mind
 from goalmeter.reflection.plan import Case, Plan, trial_arguments
 from goalmeter.reflection.trial import FAILED, OK, Trial, run_trial
-from goalmeter.runs import Job, JobResult, RunStore, Workers
+from goalmeter.runs import Job, JobResult, RunStore, Workers, made_here
 from goalmeter.runs.jobs import REFUSED, said
 
 Progress = Callable[[str], None]
@@ -139,8 +137,7 @@ def _raise(result: JobResult, agent: str) -> None:
     """Raise the error that making the agent gave, if it did."""
     if result.outcome == OK:
         return
-    if result.outcome == REFUSED:
-        raise getattr(_errors, result.error, GoalmeterError)(result.detail)
+    result.raise_refusal()
     raise InvalidFileError(
         f"{agent} cannot be made: {result.outcome}, {result.detail}; a file is run before each "
         f"trial, so keep what takes long or may fail out of it"
@@ -148,9 +145,7 @@ def _raise(result: JobResult, agent: str) -> None:
 
 
 def _store(plan: Plan, out: str | Path) -> RunStore:
-    # By way of sys.modules, since rooms do not import the root; it has been imported before them.
-    version = sys.modules["goalmeter"].__version__
-    return RunStore(out, plan.what(), grows=("seeds",), made_by={"goalmeter": version})
+    return RunStore(out, plan.what(), grows=("seeds",), made_by=made_here())
 
 
 def _refuse_objects(

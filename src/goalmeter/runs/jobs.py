@@ -14,6 +14,7 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
+from goalmeter import _errors
 from goalmeter._errors import GoalmeterError, MissingExtraError
 
 OK = "ok"
@@ -62,6 +63,15 @@ class JobResult:
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
         return asdict(self)
+
+    def raise_refusal(self) -> None:
+        """Raise here what the user can mend, if that is what came of the job.
+
+        Raises:
+            GoalmeterError: of the class that was raised there.
+        """
+        if self.outcome == REFUSED:
+            raise getattr(_errors, self.error, GoalmeterError)(self.detail)
 
 
 def call(job: Job) -> JobResult:

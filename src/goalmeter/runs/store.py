@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -25,6 +26,12 @@ from goalmeter._files import write_text
 from goalmeter.runs.reading import FORMAT, RUN, TRIALS, read_about, read_trials
 
 _SYNC_EVERY = 1.0  # seconds
+
+
+def made_here() -> dict[str, str]:
+    """What a run is made with in this process, to be recorded with it."""
+    # By way of sys.modules, since rooms do not import the root; it has been imported before them.
+    return {"goalmeter": sys.modules["goalmeter"].__version__}
 
 
 class RunStore:

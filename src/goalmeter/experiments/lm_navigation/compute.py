@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter import _errors
-from goalmeter._errors import GoalmeterError, InvalidParameterError
+from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import Memoryless, navigator, planned
 from goalmeter.experiments.navigation_results import MAZES, Measured, measured
 from goalmeter.navigation.measures import exact
@@ -24,7 +23,7 @@ from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import load, play_all
 from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES, suite
 from goalmeter.runs import Job, run_jobs
-from goalmeter.runs.jobs import OK, REFUSED
+from goalmeter.runs.jobs import OK
 from goalmeter.statistics.clustered import Estimate, estimate
 
 AGENTS = ("optimal", "greedy", "random", "epsilon-optimal", "wall-follower", "key-seeker")
@@ -65,8 +64,7 @@ def values(
     found: dict[int, Values] = {}
     with closing(run_jobs(jobs, workers=workers if workers > 1 else 0)) as results:
         for index, result in results:
-            if result.outcome == REFUSED:
-                raise getattr(_errors, result.error, GoalmeterError)(result.detail)
+            result.raise_refusal()
             if result.outcome != OK:
                 raise RuntimeError(f"{parts[index]}: {result.detail}")
             found[index] = {name: _estimate(value) for name, value in result.value.items()}
