@@ -24,6 +24,9 @@ from goalmeter.tabular.rewards import Rewards
 
 _DONE = 1e-9
 _MAX_STEPS = 120
+# Fractions of a step that are tried before it is damped, and by how much: in scaled weights, whose
+# own information is 1.
+_SHORTEST, _LEAST_DAMPED, _MOST_DAMPED = 0.02, 1e-6, 1e3
 # Multiples of the best rationality at which each trajectory's evidence is worked out.
 _SCAN = np.geomspace(1 / 256, 256, 49)
 _CLOSE = np.linspace(0.0, 2.0, 65)
@@ -84,22 +87,32 @@ def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
 
     theta = np.zeros(groups[0].utilities.n_weights)
     models, value = evaluate(theta)
-    last = np.inf
+    damping = 0.0
     for _ in range(_MAX_STEPS):
         pairs = zip(models, behaviours, strict=True)
         gradient = np.sum([m.gradient(b) for m, b in pairs], axis=0)
-        step = NewtonSystem(list(zip(models, visits, strict=True)), exact=False).solve(gradient)
-        last = float(gradient @ step)
-        if last <= _DONE:
+        system = NewtonSystem(list(zip(models, visits, strict=True)), exact=False)
+        step = system.solve(gradient, damping=damping)
+        rise = float(gradient @ step)
+        if rise <= _DONE:
             break
         size, found = 1.0, None
-        while size > 1e-6 and found is None:
+        while found is None and damping <= _MOST_DAMPED:
             trial, reached = evaluate(theta + size * step)
-            if reached >= value + 1e-4 * size * last:
+            if reached >= value + 1e-4 * size * rise:
                 found = (theta + size * step, trial, reached)
-            size /= 2
+            elif size > _SHORTEST:
+                size /= 2
+            else:
+                # Directions that the logs hardly tell apart promise steps far beyond where the
+                # promise holds: they are kept short, the others stay as they are.
+                damping = max(10 * damping, _LEAST_DAMPED)
+                step = system.solve(gradient, damping=damping)
+                rise, size = float(gradient @ step), 1.0
         if found is None:
             break
+        if size == 1.0:
+            damping = damping / 10 if damping > _LEAST_DAMPED else 0.0
         theta, models, value = found
     return Fit(theta, models, value, _diverges(models, visits, step))
 
