@@ -35,6 +35,8 @@ SCRIPTS = (
     "reflection_agreement",
     "reflection_vs_library",
     "reflection_workers",
+    "navigation_reference_agents",
+    "navigation_overhead",
 )
 DOCS = harness.HERE.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks

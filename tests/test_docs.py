@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,35 @@ def test_the_programs_of_the_page_on_reflection_do_what_it_says(
         "naive", steps=20, seeds=1, environments=["hindsight.py:Hindsight"]
     )
     assert played.outcomes == {"ok": 2}
+
+
+def test_the_programs_of_the_page_on_navigation_print_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "navigation.md").read_text()
+    scope: dict[str, Any] = {}
+    blocks = fenced(text, "python")
+    assert len(blocks) == 3
+    for block in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block, "navigation.md", "exec"), scope)
+        assert f"```python\n{block}```\n\n```\n{printed.getvalue()}```" in text
+
+
+def test_the_commands_of_the_page_on_navigation_are_understood() -> None:
+    import typer
+
+    from goalmeter import cli
+
+    commands = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+    text = (ROOT / "docs" / "navigation.md").read_text()
+    lines = [line for line in text.splitlines() if line.startswith("goalmeter ")]
+    assert len(lines) >= 5
+    for line in lines:
+        _, name, *given = shlex.split(line, comments=True)
+        commands[name].make_context(name, given)  # parses, and runs nothing
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

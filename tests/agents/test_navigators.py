@@ -24,6 +24,7 @@ WORLDS = {
     "maze of 9": maze(9, 0.8, 4).world,
     "key door": key_door(0),
     "key no door": key_no_door(3),
+    "neutral": key_no_door(3).with_(key=None, neutral=key_no_door(3).key),
     "two paths": two_paths(1).world,
     "goal between": GridWorld.from_text(["######", "#AG_K#", "######"]),
     "closed cell": GridWorld.from_text(["######", "#A_G##", "####_#", "######"]),
@@ -65,7 +66,7 @@ def test_rows_are_distributions_on_every_state_and_nothing_elsewhere(
     agent = navigator(name)
     assert isinstance(agent, Memoryless)
     rows = agent.policy(plan(world)).reshape(3, -1, 4)
-    layers = 1 + (world.key is not None) + (world.door is not None)
+    layers = 1 + (world.thing is not None) + (world.door is not None)
     open_ = ~world.walls.reshape(-1)
     for layer in range(3):
         sums = rows[layer].sum(axis=1)
@@ -105,6 +106,12 @@ def test_the_key_seeker_by_hand() -> None:
     assert policy("key-seeker", world.with_(door=None))((1, 3)) == [1, 0, 0, 0]
     assert policy("key-seeker", WORLDS["goal between"])((1, 1)) == [0, 1, 0, 0]
     assert policy("key-seeker", WORLDS["goal between"])((1, 3)) == [0, 1, 0, 0]
+
+
+def test_the_key_seeker_seeks_nothing_but_keys() -> None:
+    world = GridWorld.from_text(["#########", "#N_A___G#", "#########"])
+    assert policy("key-seeker", world)((1, 3)) == [0, 1, 0, 0]
+    assert policy("key-seeker", world.with_(neutral=None, key=(1, 1)))((1, 3)) == [1, 0, 0, 0]
 
 
 def test_a_locked_door_is_a_wall() -> None:

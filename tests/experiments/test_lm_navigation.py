@@ -26,6 +26,7 @@ from goalmeter.statistics.clustered import Estimate
 
 ROWS = ledger.load(compute.LEDGER_PREFIX)
 AGENTS = "optimal,greedy"
+MODEL = "vllm/openai/gpt-oss-20b"
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +88,17 @@ def test_every_published_number_is_in_the_ledger() -> None:
     assert {name: found[name].published for name in headlines} == headlines
     model = [row for row in ROWS if f"/{compute.LANGUAGE_MODEL}/" in row.id]
     assert len(model) == 7 and {row.verdict for row in model} == {ledger.NOT_RUN}
+    for row in model:
+        suite_name = row.id.split("/")[2]
+        command = f"`goalmeter navigate {MODEL} --suite {suite_name} --paper --out RUN`"
+        assert (
+            command in row.remark and row.command == "goalmeter replicate lm-navigation --run RUN"
+        )
+    # The pilot, goal reached and optimal actions from complexity 0 to 1.
+    pilot = {"success": (100, 100, 100, 100, 97, 97), "accuracy": (99, 98, 96, 98, 92, 94)}
+    for quantity, shares in pilot.items():
+        for complexity, share in zip((0, 0.2, 0.4, 0.6, 0.8, 1), shares, strict=True):
+            assert found[f"maze/7/{complexity:g}/{quantity}"].published_value == share
     # The standard error of a share of n walks.
     pick_up = found["key-no-door/pick_up"]
     assert pick_up.published_error == pytest.approx(100 * math.sqrt(0.17 * 0.83 / 94), rel=1e-3)
@@ -146,6 +158,11 @@ def test_a_run_stands_beside_the_published_numbers(outcome: Outcome, run: Path) 
     # Goal reached and optimal actions with a door; without one the third column is the key.
     assert head["GPT-OSS-20B, published"] == ["100.0%", "98.7 ± 3.2%", "98.9%", "17.0%", "75.0%"]
     assert head[name][:2] == ["–", "–"] and head[name][3].startswith("100.0%")
+    pilot = table(outcome, "Mazes of size 7, by complexity")
+    assert list(pilot) == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+    assert pilot["0.8"][:2] == ["97%", "92%"] and pilot["0"][2].startswith("100.0%")
+    greedy = values_of(outcome, "greedy")["maze/7/0.8/success"]
+    assert pilot["0.8"][2].startswith(f"{greedy:.1%}")
     assert table(outcome, "Headline numbers, 2PathKey")["by chance"] == ["50.00%", "–", "–"]
     assert outcome.json["not_run"] == []
     with pytest.raises(InvalidParameterError, match="another run of key-seeker in 'key-no-door'"):

@@ -13,7 +13,8 @@ from goalmeter import cli
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import navigator
 from goalmeter.experiments import navigation_formats as formats
-from goalmeter.experiments import navigation_tables as tables
+from goalmeter.experiments import navigation_frames as frames
+from goalmeter.experiments.model_options import ModelOptions
 from goalmeter.experiments.navigate import bounds, navigate, numbers, words
 from goalmeter.experiments.outcome import Outcome, json_text
 from goalmeter.navigation import SUITES, suite, walks
@@ -77,7 +78,7 @@ def test_every_suite_has_its_tables(name: str) -> None:
         assert outcome.json["frames"]["margin"] == 0.05
         (table,) = (t for t in outcome.tables if "frames" in t.caption)
         assert len(table.rows) == 4 * 4  # agents by frames
-        assert {row[-2].text for row in table.cells if row[0].text == "optimal"} == {tables.SAME}
+        assert {row[-2].text for row in table.cells if row[0].text == "optimal"} == {frames.SAME}
         return
     assert "The key, beside chance" in captions
     taken = rows(outcome, "The key, beside chance")
@@ -113,8 +114,13 @@ def test_names_are_spelled_in_one_way(tmp_path: Path) -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(InvalidParameterError, match=r"AGENT is missing: name one of optimal"):
         navigate(None)
-    with pytest.raises(InvalidParameterError, match=r"language model.*goalmeter\[lm\].*not do yet"):
-        navigate("vllm/openai/gpt-oss-20b")
+    with pytest.raises(InvalidParameterError, match="or a language model as PROVIDER/NAME"):
+        navigate(None)
+    given = ModelOptions(temperature=1.0, options=("a=1",), from_log=(Path("x.eval"),))
+    with pytest.raises(
+        InvalidParameterError, match=r"^--temperature, -M, --from-log: .* greedy is"
+    ):
+        navigate("greedy", model=given)
     with pytest.raises(InvalidParameterError, match="no reference agent 'gredy'; did you mean"):
         navigate("gredy")
     with pytest.raises(InvalidParameterError, match="no suite 'mazes'; known are maze"):
@@ -150,10 +156,23 @@ def test_from_the_command_line(
     found = json.loads(output.out)
     assert [cell["condition"]["distance"] for cell in found["cells"]] == [[4, 6], [8, 12]]
     assert "reference agent: random" in output.err
-    monkeypatch.setattr("sys.argv", ["goalmeter", "navigate", "hf/model"])
+    monkeypatch.setattr("sys.argv", ["goalmeter", "navigate", "greedy", "--top-p", "0.5"])
     with pytest.raises(SystemExit, match="2"):
         cli.main()
-    assert "goalmeter[lm]" in capsys.readouterr().err
+    assert "--top-p: for language models only" in capsys.readouterr().err
+
+
+def test_help_lists_the_options_of_models_apart(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["goalmeter", "navigate", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        cli.main()
+    plain, asked = capsys.readouterr().out.split(f"\n{cli.navigate.ASKED}:\n")
+    asked, reached = asked.split(f"\n{cli.navigate.REACHED}:\n")
+    assert "--suite" in plain and "--json" in plain and "AGENT" in plain
+    assert "--prompt" in asked and "--reasoning-effort" in asked and "--suite" not in asked
+    assert "-M NAME=VALUE" in reached and "--from-log" in reached and "--prompt" not in reached
 
 
 def test_estimates_are_shown_with_the_digits_that_mean_something() -> None:
@@ -167,6 +186,6 @@ def test_estimates_are_shown_with_the_digits_that_mean_something() -> None:
     assert formats.plain(estimate) == "84.7%"
     assert formats.plain(Estimate(float("nan"), None, 0, 0)) == "–"
     assert [formats.p_value(p) for p in (0.0001, 0.0312, float("nan"))] == ["<0.001", "0.031", "–"]
-    said = [tables.condition_in_words(text) for text in ('{"key": false}', '{"distance": [3, 5]}')]
+    said = [formats.condition_in_words(text) for text in ('{"key": false}', '{"distance": [3, 5]}')]
     assert said == [", without key", ", distance 3 to 5"]
-    assert tables.condition_in_words('{"prompt": "keys/1"}') == ", prompt keys/1"
+    assert formats.condition_in_words('{"prompt": "keys/1"}') == ", prompt keys/1"

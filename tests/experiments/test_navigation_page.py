@@ -12,7 +12,9 @@ import pytest
 
 from goalmeter._errors import InvalidFileError
 from goalmeter.experiments import navigation_page, navigation_pictures, navigation_replays
-from goalmeter.experiments.navigation_results import Measured, measured
+from goalmeter.experiments.navigation_meg import measure_all
+from goalmeter.experiments.navigation_page import Group
+from goalmeter.experiments.navigation_results import measured
 from goalmeter.experiments.report_runs import report_runs
 from goalmeter.navigation import Trajectory
 from goalmeter.navigation.plan import plan_of
@@ -29,17 +31,18 @@ def walked(agent: str, suite: str = "maze", **options: Any) -> Walked:
     return play_all(plan_of(agent, suite, **options))
 
 
-def page_of(found: list[list[Measured]]) -> str:
+def page_of(found: list[Group], drawn: list[Section] | None = None) -> str:
+    """The page of groups, with their sections if they were drawn already: that takes seconds."""
     return render(
         "t",
-        navigation_page.sections(found),
+        navigation_page.sections(found) if drawn is None else drawn,
         findings=navigation_page.findings(found),
         glossary=navigation_page.GLOSSARY,
     )
 
 
 @pytest.fixture(scope="module")
-def mazes() -> list[list[Measured]]:
+def mazes() -> list[Group]:
     runs = [walked("wall-follower", **SMALL), walked("epsilon-optimal", **SMALL)]
     return navigation_page.groups(runs)
 
@@ -49,10 +52,10 @@ def by_title(sections: list[Section]) -> dict[str, Section]:
 
 
 def test_agents_in_the_same_worlds_share_their_reference_agents(
-    mazes: list[list[Measured]],
+    mazes: list[Group],
 ) -> None:
     (group,) = mazes
-    names = [(result.agent, result.reference) for result in group]
+    names = [(result.agent, result.reference) for result in group.results]
     assert names == [
         ("wall-follower", False),
         ("epsilon-optimal", False),
@@ -62,41 +65,47 @@ def test_agents_in_the_same_worlds_share_their_reference_agents(
     ]
     other = walked("wall-follower", **(SMALL | {"seed": 1}))
     apart = navigation_page.groups([walked("wall-follower", **SMALL), other])
-    assert [len(results) for results in apart] == [4, 4]
+    assert [len(found.results) for found in apart] == [4, 4]
+    assert [one.agent for one in group.directed] == [name for name, _ in names]
 
 
-def test_the_page_has_surface_curves_and_walks(mazes: list[list[Measured]]) -> None:
-    sections = by_title(navigation_page.sections(mazes))
+def test_the_page_has_surface_curves_and_walks(mazes: list[Group]) -> None:
+    drawn = navigation_page.sections(mazes)
+    sections = by_title(drawn)
     assert list(sections) == [
         "Suite maze: does it plan?",
+        "What explains the walks, maze",
         "Walks of wall-follower, maze",
         "Walks of epsilon-optimal, maze",
     ]
     distance, surface = sections["Suite maze: does it plan?"].figures
     assert "optimal: 100% at 1" in distance.alt and "wall-follower" in distance.svg
+    assert "decisions in 3 to 6 grids a point" in distance.caption
+    assert surface.caption.startswith("The accuracy surface, 3 grids × 2 walks a cell")
     for words in ("epsilon-optimal, detour states", "greedy", "complexity 1", "size 7"):
         assert words in surface.svg
     walks = sections["Walks of wall-follower, maze"]
     assert len(walks.tables) == len(walks.figures) >= 2
     assert walks.tables[0].caption.startswith("Most steps lost (size 7, complexity ")
-    page = page_of(mazes)
+    page = page_of(mazes, drawn)
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids)) and "takes an optimal action in" in page
 
 
-def test_findings_hold_an_agent_beside_the_compass(mazes: list[list[Measured]]) -> None:
+def test_findings_hold_an_agent_beside_the_compass(mazes: list[Group]) -> None:
     first = navigation_page.findings(mazes)[0]
-    result, greedy = mazes[0][0].overall[0], mazes[0][3].overall[0]
+    result, greedy = (mazes[0].results[i].overall[0] for i in (0, 3))
     for value in (result.accuracy, result.accuracy_detour, greedy.accuracy, greedy.accuracy_detour):
         assert f"{value.value:.1%}" in first
     keys = navigation_page.groups([walked("greedy", "key-no-door", grids=4)])
     said = navigation_page.findings(keys)
     assert "random in" in said[0] and "passing it by chance gives" in said[1]
+    assert "wanting the goal explains" in said[2] and "until greedy takes the key" in said[3]
 
 
-def test_surfaces_have_no_number_where_there_is_none(mazes: list[list[Measured]]) -> None:
+def test_surfaces_have_no_number_where_there_is_none(mazes: list[Group]) -> None:
     # A room, complexity 0, has no detour states.
-    values = navigation_pictures._surface(mazes[0][0], "accuracy_detour", [7], [0.0, 1.0])
+    values = navigation_pictures._surface(mazes[0].results[0], "accuracy_detour", [7], [0.0, 1.0])
     assert str(values[0, 0]) == "nan" and 0 <= values[0, 1] <= 1
 
 
@@ -104,11 +113,18 @@ def test_surfaces_have_no_number_where_there_is_none(mazes: list[list[Measured]]
 def test_every_suite_has_its_sections(name: str) -> None:
     options = SMALL if name == "isometries" else {"grids": 4}
     found = navigation_page.groups([walked("optimal", name, **options)])
-    titles = list(by_title(navigation_page.sections(found)))
+    drawn = navigation_page.sections(found)
+    titles = list(by_title(drawn))
     expected = "The same grids in other frames" if name == "isometries" else f"Keys, {name}"
-    assert titles[1] == expected and titles[2] == f"Walks of optimal, {name}"
+    assert titles[1] == expected
+    assert titles[2:] == [f"What explains the walks, {name}", f"Walks of optimal, {name}"]
     if name == "isometries":
-        assert "shown to be the same within 5 points in 4 of 4 frames" in page_of(found)
+        (picture,) = by_title(drawn)[expected].figures
+        assert "6 pairs of grids a line" in picture.caption
+        assert (
+            "optimal, swap: 0.0 [0.0, 0.0]" in picture.alt and "greedy (ref.), swap" in picture.svg
+        )
+        assert "shown to be the same within 5 points in 4 of 4 frames" in page_of(found, drawn)
 
 
 def said_something(walk: Trajectory) -> Trajectory:
@@ -125,8 +141,9 @@ def test_what_a_model_said_is_shown_and_does_nothing() -> None:
     run = walked("optimal", **SMALL)
     run = replace(run, trajectories=tuple(map(said_something, run.trajectories)))
     result = replace(measured(run), agent=HOSTILE[:40])
-    group = [result, *navigation_page.groups([run])[0][1:]]
-    assert {r.agent for r in group} >= {"greedy", "random"}
+    beside = navigation_page.groups([run])[0].results[1:]
+    assert {r.agent for r in beside} >= {"greedy", "random"}
+    group = Group((result, *beside), tuple(measure_all([result, *beside])))
     page = page_of([group])
     assert "<script>" not in page and "&lt;script&gt;alert(1)" in page
     table = navigation_replays.section(result, "p").tables[0]
@@ -168,6 +185,7 @@ def test_report_of_runs_of_both_kinds(tmp_path: Path) -> None:
     assert [run["agent"] for run in found] == ["greedy", "naive"]
     assert found[0]["run"] == str(runs[0]) and "cells" not in found[0]
     assert found[0]["overall"][0]["accuracy"] > 0.5
+    assert found[0]["meg"][0]["goal"]["nats"]["value"] > 0
     only = report_runs(runs[:1], tmp_path / "one.html").report
     assert only is not None and "<h1>How agents behave in grid worlds" in only.read_text("utf-8")
 

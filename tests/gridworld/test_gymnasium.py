@@ -137,6 +137,7 @@ WORLDS = {
     "key door, 9 rooms": key_door(5, rooms=3),
     "key no door": key_no_door(3),
     "two paths": two_paths(1).world,
+    "neutral": key_no_door(3).with_(key=None, neutral=key_no_door(3).key),
     "corridor": GridWorld.from_text(CORRIDOR),
     "wide": GridWorld.from_text(["#########", "#_K_D__G#", "#A#######", "#########"]),
     "out of reach": GridWorld.from_text(["#######", "#A_#_G#", "#######"]),
@@ -161,7 +162,13 @@ def test_walks_are_those_of_the_rules_and_of_the_planner(name: str) -> None:
         for action, (seen, reward, terminated, _, info) in walk(env, seed, 200):
             literal = oracle.step(drawn, literal, action)
             at = env.unwrapped.state
-            assert (*seen["position"], seen["has_key"], seen["door_open"]) == literal
+            # A neutral object is no key.
+            has_key = literal[2] and world.neutral is None
+            assert (*seen["position"], seen["has_key"], seen["door_open"]) == (
+                *literal[:2],
+                has_key,
+                literal[3],
+            )
             assert (*at.cell, at.has_key, at.door_open) == literal
             assert terminated == (at.cell == world.goal) == (reward == 1.0)
             assert info == {
@@ -176,7 +183,7 @@ def test_walks_are_those_of_the_rules_and_of_the_planner(name: str) -> None:
 def test_the_image_is_that_of_minigrid_s_own_wrapper() -> None:
     from minigrid.core.grid import Grid
     from minigrid.core.mission import MissionSpace
-    from minigrid.core.world_object import Door, Goal, Key, Wall
+    from minigrid.core.world_object import Ball, Door, Goal, Key, Wall
     from minigrid.minigrid_env import MiniGridEnv
     from minigrid.wrappers import FullyObsWrapper
 
@@ -191,10 +198,14 @@ def test_the_image_is_that_of_minigrid_s_own_wrapper() -> None:
                     elif symbol == "D":
                         self.put_obj(Door("yellow", is_locked=True), x, y)
                     elif symbol != "_":
-                        self.put_obj({"#": Wall, "G": Goal, "K": Keys}[symbol](), x, y)
+                        self.put_obj(objects[symbol](), x, y)
 
-    def Keys() -> Key:
-        return Key("yellow")
+    objects = {
+        "#": Wall,
+        "G": Goal,
+        "K": lambda: Key("yellow"),
+        "N": lambda: Ball("blue"),
+    }
 
     for world in WORLDS.values():
         picture = str(world).splitlines()
@@ -205,7 +216,7 @@ def test_the_image_is_that_of_minigrid_s_own_wrapper() -> None:
         assert env.observation_space["image"] == theirs.observation_space["image"]
 
 
-@pytest.mark.parametrize("name", ["key door 0", "key no door", "corridor", "maze 0.8 0"])
+@pytest.mark.parametrize("name", ["key door 0", "key no door", "neutral", "corridor", "maze 0.8 0"])
 def test_the_image_tells_states_apart_and_shows_what_is_left(name: str) -> None:
     from minigrid.core.grid import Grid
 
@@ -219,7 +230,7 @@ def test_the_image_tells_states_apart_and_shows_what_is_left(name: str) -> None:
             assert numbers.setdefault(all_of_it, info["state"]) == info["state"]
             grid, _ = Grid.decode(seen["image"])
             state = env.state
-            for place, gone in ((world.key, state.has_key), (world.door, state.door_open)):
+            for place, gone in ((world.thing, state.has_key), (world.door, state.door_open)):
                 if place is not None and place != state.cell:
                     assert (grid.get(place.column, place.row) is None) == gone
             if state.cell != world.goal:

@@ -13,8 +13,21 @@ from oracles import grid_world as oracle
 from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.key_worlds import key_door, key_no_door, two_paths
 from goalmeter.gridworld.maze import maze
-from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, State, plan, plans
+from goalmeter.gridworld.planner import (
+    DOOR_OPEN,
+    WITH_KEY,
+    WITHOUT_KEY,
+    State,
+    layers_of,
+    plan,
+    plans,
+)
 from goalmeter.gridworld.world import Cell, GridWorld
+
+
+def neutral(world: GridWorld) -> GridWorld:
+    return world.with_(key=None, neutral=world.key)
+
 
 WORLDS = {
     **{f"maze {c} {s}": maze(9, c, s).world for c in (0, 0.4, 0.8, 1) for s in range(3)},
@@ -22,6 +35,8 @@ WORLDS = {
     "key door, 9 rooms": key_door(5, rooms=3),
     **{f"key no door {s}": key_no_door(s) for s in range(3)},
     **{f"two paths {s}": two_paths(s).world for s in range(4)},
+    **{f"neutral {s}": neutral(key_no_door(s)) for s in range(2)},
+    "neutral, two paths": neutral(two_paths(0).world),
     "key beside the door": GridWorld.from_text(["#######", "#A_KDG#", "#######"]),
     "key behind the door": GridWorld.from_text(["#######", "#A_DKG#", "#######"]),
     "out of reach": GridWorld.from_text(["#######", "#A_#_G#", "#######"]),
@@ -67,6 +82,14 @@ def test_a_key_is_worth_a_detour_only_where_there_is_a_door() -> None:
     assert plan(world).distance == 1 + 4
     assert plan(world.with_(door=None)).distance == 3
     assert [plan(world).step(s, 0) for s in (State(world.start),)] == [State(Cell(1, 1), WITH_KEY)]
+
+
+def test_a_neutral_object_is_planned_for_as_a_key_without_a_door() -> None:
+    for world in (key_no_door(0), two_paths(1).world):
+        with_key, with_neutral = plan(world).plans, plan(neutral(world)).plans
+        for name in ("successors", "distances", "gaps", "optimal"):
+            assert np.array_equal(getattr(with_key, name), getattr(with_neutral, name))
+        assert layers_of(neutral(world)) == layers_of(world) == 2
 
 
 def test_the_door_opens_when_the_key_is_beside_it() -> None:

@@ -59,6 +59,15 @@ def test_an_agent_that_goes_for_the_key_is_told_from_one_that_goes_for_the_goal(
     assert values["key", "key"] > 1 > values["key", "goal"]
 
 
+def test_what_is_gone_for_may_be_a_neutral_object() -> None:
+    world = GridWorld.from_text(["#######", "#K_A_G#", "#######"])
+    with_key = tabular_world(world, horizon=4, utility="key")
+    neutral = tabular_world(world.with_(key=None, neutral=(1, 1)), horizon=4, utility="neutral")
+    assert neutral.states == with_key.states
+    assert neutral.mdp.reward.tolist() == with_key.mdp.reward.tolist()
+    assert sum(neutral.mdp.reward) > 0
+
+
 def test_any_utility_over_cells() -> None:
     world = GridWorld.from_text(["#####", "#A_G#", "#####"])
     made = tabular_world(world, horizon=3, utility={Cell(1, 2): 2.5, Cell(1, 1): -1})
@@ -79,8 +88,12 @@ def test_states_out_of_reach_are_left_out() -> None:
     [
         (lambda: tabular_world(WORLDS[0], horizon=3, utility="key"), "this world has no key"),
         (
+            lambda: tabular_world(WORLDS[2], horizon=3, utility="neutral"),
+            "the utility is 'neutral', but this world has no neutral object",
+        ),
+        (
             lambda: tabular_world(WORLDS[0], horizon=3, utility="cheese"),
-            "utility is 'cheese', expected 'goal', 'key' or a number for each cell",
+            "utility is 'cheese', expected 'goal', 'key', 'neutral' or a number for each cell",
         ),
         (
             lambda: tabular_world(WORLDS[0], horizon=3, utility={Cell(0, 0): 1}),

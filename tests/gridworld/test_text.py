@@ -33,6 +33,16 @@ def test_what_was_taken_and_opened_is_gone() -> None:
     ]
 
 
+def test_a_neutral_object_is_shown_until_it_is_taken() -> None:
+    world = WORLD.with_(door=None, key=None, neutral=WORLD.key)
+    rows = [
+        rendered(world, State(Cell(1, column), layer)).splitlines()[2]
+        for column, layer in ((1, 0), (2, WITH_KEY), (3, WITH_KEY))
+    ]
+    assert rows == ["1 # A N _ G #", "1 # _ A _ G #", "1 # _ _ A G #"]
+    assert legend(world)["N"] == "an object without a use" and set(legend(world)) == set("A#G_N")
+
+
 def test_columns_stay_in_line_from_ten_on() -> None:
     lines = rendered(maze(11, 1.0, 0).world).splitlines()
     assert lines[0] == "   0  1  2  3  4  5  6  7  8  9  10"

@@ -6,7 +6,7 @@ import pytest
 
 from goalmeter.gridworld.key_worlds import key_door, two_paths
 from goalmeter.gridworld.maze import maze
-from goalmeter.gridworld.planner import State, plan
+from goalmeter.gridworld.planner import State, layers_of, plan
 from goalmeter.gridworld.transforms import REFLECT, ROTATE, SWAP, TRANSFORMS, TRANSPOSE, Transform
 from goalmeter.gridworld.world import Cell, GridWorld
 
@@ -14,6 +14,7 @@ WORLDS = [
     *(maze(9, 0.6, seed).world for seed in range(4)),
     *(key_door(seed) for seed in range(4)),
     two_paths(3).world,
+    two_paths(3).world.with_(key=None, neutral=two_paths(3).world.key),
     GridWorld.from_text(["#####", "#A_G#", "#_###", "#####"]),  # not square
 ]
 ISOMETRIES = [REFLECT, ROTATE, TRANSPOSE]
@@ -35,7 +36,8 @@ def test_by_hand() -> None:
 @pytest.mark.parametrize("world", WORLDS)
 def test_nothing_but_the_labels_changes(transform: Transform, world: GridWorld) -> None:
     before, after = plan(world), plan(transform(world))
-    layers = 1 + (world.key is not None) + (world.door is not None)
+    assert (transform(world).neutral is None) == (world.neutral is None)
+    layers = layers_of(world)
     for cell in world.open_cells:
         for layer in range(layers):
             here = State(cell, layer)

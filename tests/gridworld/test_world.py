@@ -11,6 +11,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.world import Cell, GridWorld
 
 PICTURE = ["######", "#A_#G#", "#_KD_#", "######"]
+NEUTRAL = ["######", "#A_#G#", "#_N__#", "######"]
 
 
 def test_a_world_is_its_picture() -> None:
@@ -24,6 +25,18 @@ def test_a_world_is_its_picture() -> None:
     assert eval(repr(world)) == world
     assert len({world, GridWorld.from_text(PICTURE)}) == 1
     assert world != "world"
+
+
+def test_a_neutral_object_lies_where_a_key_would() -> None:
+    neutral = GridWorld.from_text(NEUTRAL)
+    key = GridWorld.from_text(PICTURE).with_(door=None)
+    assert neutral.neutral == neutral.thing == key.thing == key.key == Cell(2, 2)
+    assert neutral.key is None and key.neutral is None
+    assert str(neutral).splitlines() == NEUTRAL
+    assert neutral == key.with_(key=None, neutral=key.key) != key
+    assert neutral.with_(neutral=None) == key.with_(key=None) != neutral
+    assert neutral.with_(neutral=None).thing is None
+    assert eval(repr(neutral)) == neutral and len({neutral, eval(repr(neutral)), key}) == 2
 
 
 def test_open_cells_are_all_without_a_wall() -> None:
@@ -79,12 +92,30 @@ def test_walls_cannot_be_changed() -> None:
         (lambda: GridWorld.from_text([]), "has rows of [] cells"),
         (
             lambda: GridWorld.from_text(["####", "#A?#", "####"]),
-            "has '?' at row 1, column 2, expected one of A G K D # _",
+            "has '?' at row 1, column 2, expected one of A G K D N # _",
         ),
         (lambda: GridWorld.from_text(["####", "#A_#", "####"]), "has 0 cells G, expected one"),
         (
             lambda: GridWorld.from_text(["######", "#AGKK#", "######"]),
             "has 2 cells K, expected at most one",
+        ),
+        (
+            lambda: GridWorld.from_text(["######", "#AGNN#", "######"]),
+            "has 2 cells N, expected at most one",
+        ),
+        (
+            lambda: GridWorld.from_text(["######", "#AGKN#", "######"]),
+            "there is a neutral object and a key, expected one thing to pick up, and a door only "
+            "with a key; take the key or the neutral object away",
+        ),
+        (
+            lambda: GridWorld.from_text(["######", "#ANDG#", "######"]),
+            "there is a neutral object and a door, expected one thing to pick up, and a door only "
+            "with a key; take the door or the neutral object away",
+        ),
+        (
+            lambda: GridWorld.from_text(NEUTRAL).with_(neutral=(1, 1)),
+            "neutral is at row 1, column 1, where the start is",
         ),
     ],
 )

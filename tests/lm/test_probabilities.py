@@ -71,3 +71,15 @@ def test_rounding_never_exceeds_one() -> None:
 )
 def test_nothing_to_read(tokens: list[Any]) -> None:
     assert action_probabilities(tokens) is None
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), 1e6])
+def test_what_is_no_log_probability(wrong: float) -> None:
+    drawn, other = token("UP", 0.5, DOWN=0.25), token("UP", 0.5, DOWN=0.25)
+    drawn.logprob = other.top_logprobs[1].logprob = wrong
+    drawn.token = "LEFT"  # not among the alternatives, so it counts
+    for decides in (drawn, other):
+        assert action_probabilities([lead('{"action": "'), decides]) is None
+    impossible = token("UP", 0.5, DOWN=0.25)
+    impossible.top_logprobs[1].logprob = -float("inf")
+    assert action_probabilities([lead('{"action": "'), impossible]) == (0, 0, 0.5, 0)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.language_models.reading import read_back
 from goalmeter.agents.navigators import planned
 from goalmeter.gridworld import GridWorld, State
-from goalmeter.gridworld.planner import layers_of
+from goalmeter.gridworld.planner import WITH_KEY, layers_of
 from goalmeter.gridworld.text import rendered
 from goalmeter.navigation import suite
+from goalmeter.navigation.measures import factors
 from goalmeter.navigation.prompts import template
 
 
 @pytest.mark.parametrize("name", ["maze", "key-door", "key-no-door", "two-path"])
-@pytest.mark.parametrize("asked", ["plain/1", "keys/1"])
+@pytest.mark.parametrize("asked", ["plain/1", "keys/1", "compact/1"])
 def test_it_is_the_same_world_in_every_state(name: str, asked: str) -> None:
     for task in suite(name, grids=2).tasks[:4]:
         plan = planned(task.world)
@@ -36,6 +39,43 @@ def test_it_is_the_same_world_in_every_state(name: str, asked: str) -> None:
                 assert planned(world).optimal_actions(read) == plan.optimal_actions(state)
                 assert planned(world).distance_from(read) == plan.distance_from(state)
         assert seen > 10
+
+
+@pytest.mark.parametrize("asked", ["plain/1", "keys/1", "compact/1"])
+def test_a_neutral_object_is_read_as_one(asked: str) -> None:
+    for task in suite("two-path", grids=2, objects=["neutral"]).tasks[::2]:
+        prompt = template(asked).prompt
+        assert read_back(prompt(task.world, State(task.world.start)))[0] == task.world
+        # Who has it sees a world without it, in which there is as much to do.
+        for cell in task.world.open_cells:
+            state = State(cell, WITH_KEY)
+            if cell == task.world.goal:
+                continue
+            world, read = read_back(prompt(task.world, state))
+            assert world.thing is None
+            plan = planned(task.world)
+            assert planned(world).optimal_actions(read) == plan.optimal_actions(state)
+
+
+def test_an_agent_that_reads_prompts_tells_a_key_from_a_neutral_object() -> None:
+    pytest.importorskip("inspect_ai")
+    from inspect_ai import eval
+
+    from goalmeter.navigation.eval_log import trajectories
+    from goalmeter.navigation.inspect_task import navigation
+
+    options: dict[str, Any] = {"prompt": ["plain/1", "keys/1"], "objects": ["key", "neutral"]}
+    task = navigation("key-no-door", grids=3, **options)
+    (log,) = eval(task, model="goalmeter/key-seeker", display="none", log_realtime=False)
+    found = factors(trajectories(log.location))
+    assert found.levels == (("plain/1", "keys/1"), ("neutral", "key")) and found.grids == 3
+    (plain, plain_key), (words, words_key) = found.cells
+    assert plain_key == words_key == 1 > max(plain, words)
+    # From a shell a single object comes bare.
+    alone = navigation("key-no-door", grids=1, objects="neutral")
+    (sample,) = alone.dataset
+    assert sample.metadata["walk"]["condition"] == {"object": "neutral", "prompt": "keys/1"}
+    assert "N  an object without a use" in sample.input
 
 
 def test_the_last_grid_counts() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -17,7 +18,9 @@ pytest.importorskip("transformers")
 from inspect_ai.log import read_eval_log, write_eval_log
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
+from goalmeter.agents.language_models.local_model import LocalModel
 from goalmeter.navigation.answers import understood
+from goalmeter.navigation.asking import Asking
 from goalmeter.navigation.eval_log import trajectories, written
 from goalmeter.navigation.inspect_run import ask
 
@@ -28,10 +31,15 @@ def test_gpt_oss_of_this_machine(models: Path, tmp_path: Path) -> None:
     walks = ask(
         f"goalmeter-local/{models / 'speaking-gpt-oss'}",
         "maze",
-        tmp_path / "logs",
-        model_options={"device": "cpu"},
-        inspect_options={"max_tokens": 40, "temperature": 1.0, "top_p": 1.0, "logprobs": True}
-        | {"top_logprobs": 8, "reasoning_effort": "low"},
+        tmp_path,
+        asking=Asking(
+            max_tokens=40,
+            temperature=1.0,
+            top_p=1.0,
+            logprobs=True,
+            reasoning_effort="low",
+            options={"device": "cpu"},
+        ),
         **(ONE | {"trajectories": 8}),
     )
     steps = [step for done in walks for step in done.steps]
@@ -52,8 +60,7 @@ def test_the_same_seed_is_the_same_run(models: Path, tmp_path: Path) -> None:
             f"goalmeter-local/{models / 'speaking-llama'}",
             "maze",
             tmp_path / name,
-            model_options={"device": "cpu"},
-            inspect_options={"max_tokens": 12},
+            asking=Asking(max_tokens=12, options={"device": "cpu"}),
             **(ONE | options),
         )
         walks.sort(key=lambda t: t.trajectory)
@@ -63,6 +70,24 @@ def test_the_same_seed_is_the_same_run(models: Path, tmp_path: Path) -> None:
     assert run("b") == first and len(first) == 3
     # More walks, and so other batches, leave the first ones as they are.
     assert run("c", trajectories=6)[:3] == first and run("d", seed=1) != first
+
+
+def test_a_model_is_loaded_once(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # In a folder of its own, since Inspect remembers models by their names.
+    folder = shutil.copytree(models / "speaking-llama", tmp_path / "model")
+    loaded: list[str] = []
+
+    class Counted(LocalModel):
+        def __init__(self, path: Any, **options: Any) -> None:
+            loaded.append(str(path))
+            super().__init__(path, **options)
+
+    monkeypatch.setattr("goalmeter.agents.language_models.providers.LocalModel", Counted)
+    asking = Asking(max_tokens=12, options={"device": "cpu"})
+    ask(f"goalmeter-local/{folder}", "maze", tmp_path / "run", asking=asking, **ONE)
+    assert loaded == [str(folder)]
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:
@@ -88,7 +113,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
 
 def a_log(folder: Path, model: str = "goalmeter/optimal") -> Path:
     assert len(ask(model, "maze", folder, **ONE)) == 3
-    (path,) = folder.glob("*.eval")
+    (path,) = folder.glob("inspect/*.eval")
     return path
 
 

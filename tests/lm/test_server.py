@@ -1,7 +1,8 @@
-"""The whole path against a real server of a tiny model, which is killed in the middle."""
+"""The whole path against a real server of a tiny model; it and its clients are killed."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -20,9 +21,14 @@ pytest.importorskip("openai")
 pytest.importorskip("transformers")
 
 from goalmeter.navigation import SUITES, Trajectory, suite
-from goalmeter.navigation.eval_log import trajectories, written
+from goalmeter.navigation.asking import Asking
+from goalmeter.navigation.eval_log import trajectories
+from goalmeter.navigation.inspect_round import Server
 from goalmeter.navigation.inspect_run import ask
+from goalmeter.navigation.playing import load
+from goalmeter.runs.reading import read_run
 
+SRC = Path(__file__).resolve().parents[2] / "src"
 SERVER = Path(__file__).with_name("server.py")
 SMALL: dict[str, Any] = {"grids": 1, "cap": 4}
 MAZES: dict[str, Any] = SMALL | {"sizes": [7], "complexities": [1], "trajectories": 2}
@@ -65,6 +71,7 @@ def served(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 def address(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOOPBACK_BASE_URL", f"http://127.0.0.1:{served.port}/v1")
     monkeypatch.setenv("LOOPBACK_API_KEY", "none")
+    monkeypatch.setenv("VLLM_BASE_URL", f"http://127.0.0.1:{served.port}/v1")
 
 
 def all_there(walks: list[Trajectory], name: str, **options: Any) -> bool:
@@ -79,18 +86,13 @@ def all_there(walks: list[Trajectory], name: str, **options: Any) -> bool:
 @pytest.mark.parametrize("name", SUITES)
 def test_every_suite(name: str, tmp_path: Path) -> None:
     options = MAZES if name in ("maze", "isometries") else SMALL
-    limits = {"max_tokens": 12, "logprobs": True, "top_logprobs": 4}
-    out = tmp_path / "walks.jsonl"
-    walks = ask(
-        "openai-api/loopback/tiny",
-        name,
-        tmp_path / "logs",
-        inspect_options=limits | {"temperature": 1.0, "top_p": 1.0},
-        out=str(out),
-        **options,
-    )
+    asking = Asking(max_tokens=12, logprobs=True, temperature=1.0, top_p=1.0)
+    walks = ask("vllm/tiny", name, tmp_path / "run", asking=asking, **options)
     assert all_there(walks, name, **options)
-    assert sorted(map(repr, written(out))) == sorted(map(repr, walks))
+    # The run says what Inspect's log says.
+    assert sorted(map(repr, trajectories(tmp_path / "run"))) == sorted(map(repr, walks))
+    found = load(tmp_path / "run")
+    assert list(found.trajectories) == walks and found.plan.asking == asking
     for done in walks:
         assert done.outcome in ("arrived", "cap")
         for step in done.steps:
@@ -99,32 +101,41 @@ def test_every_suite(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "outcome"),
-    [("broken", "server error"), ("refuses", "request refused"), ("slow", "timeout")],
+    ("model", "outcome", "why"),
+    [
+        ("broken", "server error", "out of memory"),
+        ("refuses", "request refused", "no such thing"),
+        ("slow", "timeout", "Timeout"),
+    ],
 )
-def test_a_server_that_misbehaves(model: str, outcome: str, tmp_path: Path) -> None:
+def test_a_server_that_misbehaves(model: str, outcome: str, why: str, tmp_path: Path) -> None:
+    said: list[str] = []
     walks = ask(
         f"openai-api/loopback/{model}",
         "maze",
-        tmp_path / "logs",
-        model_options={"max_retries": 0},
-        inspect_options={"max_retries": 0, "attempt_timeout": 1},
+        tmp_path,
+        asking=Asking(options={"max_retries": 0}),
+        server=Server(max_retries=0, timeout=1 if model == "slow" else 60),
         rounds=0,
+        progress=said.append,
         **MAZES,
     )
     assert all_there(walks, "maze", **MAZES)
     assert {(t.outcome, t.steps) for t in walks} == {(outcome, ())}
+    # They are on record as tries, and count in every table.
+    assert all(key.endswith(", failed 1") for key in read_run(tmp_path).values)
+    assert list(load(tmp_path).trajectories) == walks
+    assert why in said[-1] and "messages" not in said[-1]
 
 
 def test_a_server_that_says_nothing(tmp_path: Path) -> None:
-    (walk, _) = ask("openai-api/loopback/mute", "maze", tmp_path / "logs", **MAZES)
+    (walk, _) = ask("openai-api/loopback/mute", "maze", tmp_path, **MAZES)
     assert walk.outcome == "cap" and {s.invalid for s in walk.steps} == {"an empty answer"}
 
 
 def test_a_server_that_keeps_the_reasoning_apart(tmp_path: Path) -> None:
-    options = {"max_tokens": 12}
     walks = ask(
-        "openai-api/loopback/thinks", "maze", tmp_path / "logs", inspect_options=options, **MAZES
+        "openai-api/loopback/thinks", "maze", tmp_path, asking=Asking(max_tokens=12), **MAZES
     )
     steps = [step for done in walks for step in done.steps]
     assert steps and {step.reasoning for step in steps} == {"UP or DOWN?"}
@@ -148,8 +159,9 @@ def test_a_server_that_is_killed_and_comes_back(served: Served, tmp_path: Path) 
     walks = ask(
         "openai-api/loopback/tiny",
         "maze",
-        tmp_path / "logs",
-        inspect_options={"max_tokens": 12, "max_retries": 6, "max_connections": 4},
+        tmp_path,
+        asking=Asking(max_tokens=12),
+        server=Server(max_retries=6, max_connections=4),
         **options,
     )
     thread.join()
@@ -157,73 +169,66 @@ def test_a_server_that_is_killed_and_comes_back(served: Served, tmp_path: Path) 
     assert {t.outcome for t in walks} <= {"arrived", "cap"}
 
 
-def test_a_server_that_stays_away_and_a_run_that_goes_on(served: Served, tmp_path: Path) -> None:
-    options = MAZES | {"trajectories": 8, "cap": 8}
+WALKS = 10
 
-    def run() -> list[Trajectory]:
-        return ask(
-            "openai-api/loopback/tiny",
-            "maze",
-            tmp_path / "logs",
-            model_options={"max_retries": 0},
-            inspect_options={"max_tokens": 12, "max_retries": 0, "max_connections": 2},
-            rounds=0,
-            **options,
-        )
 
-    before = served.answered()
+@pytest.mark.parametrize("name", ["maze", "key-door"])
+def test_nothing_is_lost_when_the_client_and_then_the_server_is_killed(
+    name: str, served: Served, tmp_path: Path
+) -> None:
+    worlds = {"grids": WALKS, "cap": 6} | (
+        {"sizes": [7], "complexities": [1], "trajectories": 1} if name == "maze" else {}
+    )
+    words = [f"--{k}={v[0] if isinstance(v, list) else v}" for k, v in worlds.items()]
+    limits = ["--max-tokens=12", "--max-connections=3", "--max-retries=0", "--rounds=0"]
+    command = [sys.executable, "-m", "goalmeter", "navigate", "vllm/tiny", "--suite", name, *words]
+    command += [*limits, "--out", str(tmp_path), "--json"]
+    run: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    run["env"] = os.environ | {"PYTHONPATH": str(SRC)}
+    trials = tmp_path / "trials.jsonl"
 
-    def gone() -> None:
-        while served.answered() < before + 20:
-            time.sleep(0.01)
-        served.kill()
+    def lines() -> list[str]:
+        return trials.read_text().splitlines() if trials.exists() else []
 
-    thread = threading.Thread(target=gone)
-    thread.start()
-    first = run()
-    thread.join()
-    assert all_there(first, "maze", **options)
-    outcomes = {t.outcome for t in first}
-    assert "server unreachable" in outcomes and outcomes <= {"arrived", "cap", "server unreachable"}
-    finished = [t for t in first if t.outcome != "server unreachable"]
-    assert finished
+    def begun(walks: int) -> subprocess.Popen[str]:
+        """A client that has ended some more walks."""
+        more = len(lines()) + walks
+        client = subprocess.Popen(command, **run)
+        while len(lines()) < more:
+            time.sleep(0.005)
+            assert client.poll() is None, client.communicate()
+        return client
+
+    client = begun(2)
+    client.kill()
+    client.communicate()
+    first = lines()
+    assert 2 <= len(first) < WALKS
+
+    client = begun(1)
+    served.kill()
+    said, told = client.communicate()
+    second = lines()
+    # Every walk is in the table, those that the server failed as such, and the status says so.
+    assert client.returncode == 3 and second[: len(first)] == first
+    failed = json.loads(said)["failed"]
+    assert set(failed) == {"server unreachable"}
+    assert f"{sum(failed.values())} of {WALKS} walks failed" in told
+    assert "the same command makes them again" in told
+    outcomes = [t.outcome for t in load(tmp_path).trajectories]
+    assert len(outcomes) == WALKS and outcomes.count("server unreachable") == sum(failed.values())
+    ended = [line for line in second if ", failed 1" not in line]
+    assert len(ended) == WALKS - sum(failed.values()) > len(first)
+
     served.start()
-    second = run()
-    assert all_there(second, "maze", **options)
-    assert {t.outcome for t in second} <= {"arrived", "cap"}
-    # What was finished is what it was.
-    assert all(t in second for t in finished)
-
-
-CLIENT = """
-import sys
-from goalmeter.navigation.inspect_run import ask
-ask("openai-api/loopback/tiny", "maze", sys.argv[1], sizes=[7], complexities=[1], grids=1, cap=6,
-    trajectories=16, inspect_options={"max_tokens": 12, "max_connections": 2}, out=sys.argv[2])
-"""
-
-
-def test_a_client_that_is_killed(served: Served, tmp_path: Path) -> None:
-    logs, out = tmp_path / "logs", tmp_path / "walks.jsonl"
-    command = [sys.executable, "-c", CLIENT, str(logs), str(out)]
     before = served.answered()
-    client = subprocess.Popen(command, start_new_session=True)
-    while served.answered() < before + 50:
-        time.sleep(0.01)
-        assert client.poll() is None
-    os.killpg(client.pid, signal.SIGKILL)
-    client.wait()
-    at_the_kill = served.answered() - before
-    kept = trajectories(logs)
-    ended_before = written(out)
-    assert kept and all(t.outcome in ("arrived", "cap") for t in kept)
-    assert len(kept) <= len(ended_before) < 16
-    assert subprocess.run(command, check=False).returncode == 0
-    walks = trajectories(logs)
-    options = MAZES | {"cap": 6, "trajectories": 16}
-    assert all_there(walks, "maze", **options)
-    # What the log had is kept and not asked again, the rest is there, and seeds make it the same.
-    assert all(t in walks for t in kept) and all(t in walks for t in ended_before)
-    steps = sum(len(t.steps) for t in walks) - sum(len(t.steps) for t in kept)
-    assert served.answered() - before - at_the_kill <= steps + 2
-    assert sorted(map(repr, written(out))) == sorted(map(repr, walks))
+    last = subprocess.run(command, **run, check=False)
+    assert last.returncode == 0, last.stderr
+    assert lines()[: len(second)] == second
+    walks = list(load(tmp_path).trajectories)
+    assert all_there(walks, name, **worlds) and json.loads(last.stdout)["failed"] == {}
+    assert {t.outcome for t in walks} <= {"arrived", "cap"}
+    # Only the walks that failed were asked for again.
+    again = [t for t in walks if json.dumps(t.to_json(), ensure_ascii=False) not in "".join(ended)]
+    assert len(again) == WALKS - len(ended)
+    assert served.answered() - before == sum(s.attempts or 0 for t in again for s in t.steps)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,11 @@ pytest.importorskip("inspect_ai")
 
 import anyio
 from inspect_ai import Task, eval
-from inspect_ai.model import ContentReasoning, ContentText, ModelOutput, ModelUsage, get_model
+from inspect_ai.model import ContentReasoning, ContentText, ModelOutput
+from lm.mocks import best, mock, output
 
 from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
-from goalmeter.agents.language_models.reading import read_back
-from goalmeter.agents.navigators import navigator, planned
+from goalmeter.agents.navigators import navigator
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation import Trajectory, suite, walk
 from goalmeter.navigation.eval_log import append, trajectories, written
@@ -26,30 +25,6 @@ from goalmeter.navigation.inspect_samples import samples, walk_of
 from goalmeter.navigation.inspect_task import navigation
 
 ONE = {"sizes": 7, "complexities": 1, "grids": 1, "trajectories": 1}
-
-
-def output(content: Any, stop: str = "stop", tokens: int = 5) -> ModelOutput:
-    made = ModelOutput.from_content("mockllm/model", content, stop_reason=stop)  # type: ignore[arg-type]
-    made.usage = ModelUsage(input_tokens=10, output_tokens=tokens, total_tokens=10 + tokens)
-    return made
-
-
-def best(prompt: str) -> str:
-    """The right answer to a prompt."""
-    world, state = read_back(prompt)
-    return json.dumps({"action": ACTIONS[planned(world).optimal_actions(state)[0]]})
-
-
-def mock(answer: Callable[[str, Any], Any]) -> Any:
-    """A model that answers a prompt and the configuration of the call."""
-
-    async def generate(input: Any, tools: Any, choice: Any, config: Any) -> ModelOutput:
-        said = answer(input[-1].text, config)
-        if hasattr(said, "__await__"):
-            said = await said
-        return said if isinstance(said, ModelOutput) else output(said)
-
-    return get_model("mockllm/model", custom_outputs=generate, memoize=False)
 
 
 def run(task: Task, model: Any, **options: Any) -> tuple[Any, list[Trajectory]]:
@@ -146,6 +121,17 @@ def test_answers_that_were_cut_and_withheld() -> None:
         navigation("maze", **ONE, cap=1), mock(lambda *_: output("", stop="content_filter"))
     )
     assert done.steps[0].invalid == "withheld: an empty answer"
+
+
+def test_half_a_character_is_no_obstacle(tmp_path: Path) -> None:
+    out = tmp_path / "walks.jsonl"
+    half = [ContentReasoning(reasoning="Hm \ud83d"), ContentText(text='\ud83d {"action": "UP"}')]
+    log, (done,) = run(
+        navigation("maze", **ONE, cap=1, out=str(out)), mock(lambda *_: output(half))
+    )
+    assert log.status == "success" and written(out) == [done]
+    (step,) = done.steps
+    assert (step.action, step.raw, step.reasoning) == (2, '? {"action": "UP"}', "Hm ?")
 
 
 def test_the_tokens_of_a_walk() -> None:

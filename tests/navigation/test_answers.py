@@ -67,3 +67,19 @@ def test_reasoning_is_kept_apart() -> None:
     assert understood('{"action": "UP"}', reasoning="Up.").reasoning == "Up."
     both = understood('<think>b</think>{"action": "UP"}', reasoning="a")
     assert both == Answer(UP, "a\nb", '{"action": "UP"}', strict=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"action": ' + "1" * 6000 + "}", id="digits"),
+        pytest.param('{"action": ' + "[" * 100_000 + "]" * 100_000 + "}", id="lists"),
+        # Read again from each of its letters, it would take an hour.
+        pytest.param("<|channel|>" + "a" * 1_000_000, id="channel"),
+        pytest.param("{" * 1_000_000, id="braces"),
+    ],
+)
+def test_an_answer_that_goes_on_and_on_is_no_action(text: str) -> None:
+    assert understood(text).invalid == 'no JSON object with the key "action"'
+    # And it hides no answer that comes behind it.
+    assert understood(text + ' {"action": "UP"}').action == UP

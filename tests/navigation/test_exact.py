@@ -16,6 +16,7 @@ WORLDS = {
     **{f"maze {c}": maze(7, c, 3).world for c in (0, 0.4, 1)},
     "key door": key_door(0),
     "key no door": key_no_door(3),
+    "neutral": key_no_door(3).with_(key=None, neutral=key_no_door(3).key),
     "two paths": two_paths(1).world,
     "closed cell": GridWorld.from_text(["######", "#A_G##", "####_#", "######"]),
 }
@@ -37,7 +38,7 @@ def test_against_the_definition(name: str, world: GridWorld) -> None:
     assert found.accuracy_detour == pytest.approx(detour, nan_ok=True)
     arrived, key = oracle.chances(picture, agent, 12)
     assert found.success == pytest.approx(arrived)
-    if world.key is None:
+    if world.thing is None:
         assert np.isnan(found.key)
     else:
         assert found.key == pytest.approx(key)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from navigation.walked import taken, task, walked
 from oracles import navigation as oracle
+from scipy.stats import binomtest
 
 from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.gridworld.world import GridWorld
@@ -60,6 +62,31 @@ def test_pick_up_and_wrong_moves_by_hand() -> None:
     assert towards.chance_of_kind.value == 3 / 4 and towards.excess_of_kind.value == 0
 
 
+def test_a_neutral_object_is_measured_as_a_key_is() -> None:
+    for name, agent in (("key-no-door", "unreliable"), ("two-path", "random")):
+        walks = walked(agent, name, grids=8, objects=("key", "neutral"))
+        both = keys(walks)
+        assert [found.thing for found in both] == ["key", "neutral"]
+        assert [json.loads(found.row.condition) for found in both] == [
+            {"key": True},
+            {"object": "neutral"},
+        ]
+        neutral = [walk for walk in walks if walk.world.neutral]
+        (alone,) = keys(neutral)
+        assert alone.to_json() == both[1].to_json() and alone.to_json()["object"] == "neutral"
+        # The same walks with a key in the object's place have the same numbers.
+        turned = [
+            replace(walk, world=walk.world.with_(neutral=None, key=walk.world.neutral))
+            for walk in neutral
+        ]
+        (as_key,) = keys(turned)
+        assert as_key.thing == "key"
+        assert as_key.pick_up == alone.pick_up and as_key.towards_key == alone.towards_key
+        assert as_key.stages == alone.stages and as_key.row == alone.row
+    # Two ways have the chances of a coin, whatever lies on one.
+    assert both[0].pick_up.chance == both[1].pick_up.chance == 0.5
+
+
 def test_chance_of_passing_by_hand() -> None:
     # Two ways around a block, the key on one of them; and one of six in an open room.
     ring = GridWorld.from_text(["#####", "#A_K#", "#_#_#", "#__G#", "#####"])
@@ -104,6 +131,26 @@ def test_the_key_seeker_wants_keys() -> None:
     towards = found.towards_key
     assert towards is not None and towards.share.value == 1
     assert towards.excess_of_kind.interval is not None and towards.excess_of_kind.interval[0] > 0
+
+
+@pytest.mark.parametrize(("agent", "most"), [("key-seeker", 7), ("greedy", 5)])
+def test_a_few_grids_that_all_agree_prove_little(agent: str, most: int) -> None:
+    for grids in range(2, most + 1):
+        found = keys(walked(agent, "two-path", grids=grids))[0].pick_up
+        # All took the key, or none did; by chance half of them would.
+        assert found.rate.value == (agent == "key-seeker") and found.chance == 0.5
+        assert found.p_value == pytest.approx(binomtest(0, grids, 0.5).pvalue)
+        low, high = found.excess.interval or (0, 0)
+        assert (low <= 0 <= high) == (found.p_value >= 0.05)
+
+
+def test_the_key_seeker_wants_nothing_but_keys() -> None:
+    key, neutral = keys(walked("key-seeker", "key-no-door", objects=("key", "neutral"), **KEYS))
+    assert (key.pick_up.rate.value, neutral.row.accuracy.value) == (1, 1)
+    assert neutral.pick_up.chance == key.pick_up.chance
+    excess = neutral.pick_up.excess.interval
+    assert excess is not None and excess[0] <= 0 <= excess[1]
+    assert neutral.towards_key is not None and neutral.towards_key.share.n == 0
 
 
 def test_agents_that_do_not_want_keys_have_no_excess() -> None:
@@ -159,7 +206,9 @@ def test_as_json() -> None:
     assert written["pick_up"]["rate"]["interval"][0] <= written["pick_up"]["rate"]["value"]
     (door,) = keys(walked("optimal", "key-door", grids=1))
     written = door.to_json()
-    assert written["towards_key"] is None and written["pick_up"]["p_value"] is None
+    assert written["towards_key"] is None and written["pick_up"]["p_value"] == 1
+    one = keys(walked("random", "two-path", grids=1, trajectories=20))[0]
+    assert 0 < one.pick_up.rate.value < 1 and one.to_json()["pick_up"]["p_value"] is None
     json.dumps(written, allow_nan=False)
 
 
@@ -168,4 +217,4 @@ def test_worlds_without_a_key_are_left_out_and_refused_alone() -> None:
     (found,) = keys(walks)
     assert found.row.trajectories == 4
     with pytest.raises(InvalidTrajectoryError, match="none of the trajectories is in a world with"):
-        keys([walk for walk in walks if walk.world.key is None])
+        keys([walk for walk in walks if walk.world.thing is None])

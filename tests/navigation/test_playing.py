@@ -15,7 +15,7 @@ import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.navigators import navigator
-from goalmeter.navigation import SUITES, playing, walks
+from goalmeter.navigation import SUITES, progress, walks
 from goalmeter.navigation.plan import command, plan_from, plan_of
 from goalmeter.navigation.playing import load, play_all
 from goalmeter.runs.reading import read_run
@@ -122,6 +122,18 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     trials.write_text(lines.replace('"outcome": "arrived"', '"outcome": 3'))
     with pytest.raises(InvalidFileError, match=r"the walk 'maze, size 7.*remove its line"):
         load(tmp_path)
+    for old, new in (
+        ('"size": 7', '"size": 9'),
+        ('"suite": "maze"', '"suite": "isometries"'),
+        ('"condition": {}', '"condition": {"key": true}'),
+        ('"trajectory": 0', '"trajectory": 1'),
+    ):
+        # The first walk would be counted where it does not belong.
+        assert old in lines
+        trials.write_text(lines.replace(old, new, 1))
+        for read in (load, lambda run: play_all(plan_of("greedy", "maze", **SMALL), out=run)):
+            with pytest.raises(InvalidFileError, match="are those of another walk; remove its"):
+                read(tmp_path)
     trials.write_text(lines)
     for change, message in (
         ({"kind": "reflection"}, "is a run of 'reflection', expected 'navigation'"),
@@ -153,10 +165,10 @@ def test_the_command_that_continues_a_run_is_the_whole_of_it() -> None:
 
 def test_progress_tells_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(1000))
-    monkeypatch.setattr(playing.time, "monotonic", lambda: 1.0 * next(now))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: 1.0 * next(now))
     said: list[str] = []
     play_all(plan_of("greedy", "maze", **(SMALL | {"grids": 10})), progress=said.append)
     # A second a walk: of the first ones nothing is said of what is left.
     assert said[0] == "greedy: 1 of 20 walks"
     assert said[4] == "greedy: 5 of 20 walks, 15 s left" and said[-1] == "greedy: 20 of 20 walks"
-    assert [playing._in_words(s) for s in (12.4, 240, 9000)] == ["12 s", "4 min", "2.5 h"]
+    assert [progress.in_words(s) for s in (12.4, 240, 9000)] == ["12 s", "4 min", "2.5 h"]

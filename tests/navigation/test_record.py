@@ -174,6 +174,7 @@ def without_in_step(name: str) -> dict[str, Any]:
         (lambda: with_step(optimal=[1, 4]), "optimal is [1, 4], expected different actions"),
         (lambda: with_step(optimal=1), "optimal is 1, expected whole numbers"),
         (lambda: with_step(raw=3), "step 2: raw is 3, expected text or null"),
+        (lambda: with_step(raw="a\ud83d"), "step 2: raw has half a character, '\\ud83d', which"),
         (lambda: with_step(attempts=0), "step 2: attempts is 0, expected 1 or more"),
         (lambda: with_step(prompt_tokens=-1), "prompt_tokens is -1, expected whole numbers"),
         (lambda: with_step(prompt_tokens=["a"]), "prompt_tokens is ['a'], expected whole numbers"),

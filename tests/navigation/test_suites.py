@@ -85,11 +85,31 @@ def test_key_worlds() -> None:
         assert (task.condition, control.condition) == ({"key": True}, {"key": False})
 
 
+def test_a_neutral_object_lies_where_the_key_lay() -> None:
+    for name in ("key-no-door", "two-path"):
+        keys = suite(name, grids=3)
+        both = suite(name, grids=3, objects=["neutral", "key"])
+        # Worlds that a run without the choice has are the same tasks in one that has it.
+        assert [task for task in both.tasks if task.world.neutral is None] == list(keys.tasks)
+        neutral = [task for task in both.tasks if task.world.neutral is not None]
+        with_key = [task for task in keys.tasks if task.world.key is not None]
+        for task, other in zip(neutral, with_key, strict=True):
+            assert task.world == other.world.with_(key=None, neutral=other.world.key)
+            assert (task.condition, other.condition) == ({"object": "neutral"}, {"key": True})
+            assert (task.seed, task.distance, task.cap) == (other.seed, other.distance, other.cap)
+        alone = suite(name, grids=3, objects=["neutral"])
+        assert [task for task in alone.tasks if task.world.thing] == neutral
+        assert suite(name, grids=3, objects=["key"]) == keys
+    task = suite("key-no-door", grids=1, objects=["neutral"]).tasks[0]
+    assert task.name == 'key-no-door, size 9, seed 0, {"object": "neutral"}'
+
+
 def test_a_cap_leaves_time_to_fetch_a_key() -> None:
     # Over the key it is 3 to the left and 5 back to the goal.
     world = GridWorld.from_text(["#########", "#K__A_G_#", "#########"])
     assert by_way_of_key(world) == 3 + 5
     assert by_way_of_key(world.with_(key=None)) == 2
+    assert by_way_of_key(world.with_(key=None, neutral=world.key)) == 3 + 5
     assert by_way_of_key(world.with_(key=(1, 7))) == 2  # the goal ends the walk before
     for task in suite("key-no-door", grids=10).tasks:
         assert task.cap == 3 * by_way_of_key(task.world)
@@ -174,6 +194,19 @@ def test_walks_are_every_task_with_every_index() -> None:
             "a size, complexity, transform, stratum or condition",
         ),
         (lambda: suite("maze", sizes=[8]), "size is 8"),
+        (
+            lambda: suite("key-door", objects=["neutral"]),
+            "objects can be chosen in 'key-no-door' and 'two-path', whose keys open nothing; not "
+            "in 'key-door'",
+        ),
+        (
+            lambda: suite("two-path", objects=["key", "coin"]),
+            "there is no object 'coin'; known are key, neutral",
+        ),
+        (
+            lambda: suite("two-path", objects=["key", "key"]),
+            "objects are key, key; name each once",
+        ),
         (lambda: suite("key-door", sizes=[7]), "'key-door' has no grids of size 7, expected 9 or"),
         (lambda: suite("two-path", sizes=[9]), "'two-path' has no grids of size 9, expected 11"),
         (

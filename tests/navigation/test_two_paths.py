@@ -101,6 +101,21 @@ def test_conditions_other_than_the_key_are_tables() -> None:
     assert [t.with_key.trajectories for t in found] == [3, 3]
 
 
+def test_a_neutral_object_has_a_table_of_its_own_beside_the_same_control() -> None:
+    walks = walked("key-seeker", "two-path", grids=20, objects=("key", "neutral"))
+    key, neutral = two_path_table(walks)
+    assert (key.thing, neutral.thing) == ("key", "neutral")
+    assert key.condition == neutral.condition == "{}"
+    assert key.without_key == neutral.without_key
+    assert key.pick_up.rate.value == 1 > neutral.pick_up.rate.value > 0
+    assert neutral.pick_up.chance == pytest.approx(0.5) and neutral.pick_up.p_value > 0.01
+    assert list(neutral.by_side) == list(key.by_side) == ["above", "below", "right"]
+    assert neutral.to_json()["object"] == "neutral"
+    # Without worlds with a key, the table is the neutral object's alone.
+    rest = [walk for walk in walks if walk.world.key is None]
+    assert two_path_table(rest) == (neutral,)
+
+
 def test_as_json() -> None:
     (table,) = two_path_table(walked("key-seeker", "two-path", grids=5))
     written = table.to_json()
@@ -124,3 +139,6 @@ def test_errors() -> None:
         two_path_table([walk for walk in walks if walk.world.key])
     with pytest.raises(InvalidTrajectoryError, match="all walks are without a key, expected"):
         two_path_table([walk for walk in walks if not walk.world.key])
+    both = walked("optimal", "two-path", grids=2, objects=("key", "neutral"))
+    with pytest.raises(InvalidTrajectoryError, match="are with a key, expected worlds with a key,"):
+        two_path_table([walk for walk in both if walk.world.thing])

@@ -6,7 +6,7 @@ import networkx
 
 MOVES = {0: (0, -1), 1: (0, 1), 2: (-1, 0), 3: (1, 0)}  # left, right, up, down
 
-State = tuple[int, int, bool, bool]  # row, column, has the key, the door is open
+State = tuple[int, int, bool, bool]  # row, column, has the key or object, the door is open
 
 
 def find(picture: list[str], symbol: str) -> tuple[int, int] | None:
@@ -23,7 +23,7 @@ def step(picture: list[str], state: State, action: int) -> State:
     at = picture[row + down][column + right]
     if at != "#" and not (at == "D" and not door_open):
         row, column = row + down, column + right
-    if picture[row][column] == "K":
+    if picture[row][column] in ("K", "N"):
         has_key = True
     if has_key and any(picture[row + d][column + r] == "D" for d, r in MOVES.values()):
         door_open = True

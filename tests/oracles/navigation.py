@@ -114,7 +114,7 @@ def boltzmann(beta: float) -> Agent:
 
 
 def nearer_to_key(picture: list[str], state: State) -> list[int]:
-    """The actions that lead one step closer to having the key, in the graph of all states."""
+    """The actions that lead one step closer to having what lies there, by the graph of states."""
     away = _steps_to_key(tuple(picture))
     if state[2] or state not in away:
         return []
@@ -132,7 +132,7 @@ def _steps_to_key(picture: tuple[str, ...]) -> dict[State, int]:
 
 
 def key_seeker(picture: list[str], state: State) -> Row:
-    towards = nearer_to_key(picture, state)
+    towards = nearer_to_key(picture, state) if find(picture, "K") else []
     return evenly(towards) if towards else optimal(picture, state)
 
 
@@ -402,3 +402,34 @@ def towards_key(walks: list[dict[str, Any]]) -> dict[str, float]:
         "chance_of_kind": of_kind,
         "excess_of_kind": share - of_kind,
     }
+
+
+def cells(walks: list[dict[str, Any]], measure: str) -> dict[int, dict[tuple[str, str], float]]:
+    """Of each seed the mean over walks for each prompt and thing that lies in its world."""
+    values: dict[int, dict[tuple[str, str], list[float]]] = {}
+    for walk in walks:
+        thing = "key" if find(walk["world"], "K") else "neutral" if find(walk["world"], "N") else ""
+        value = _of_walk(walk, measure) if thing else None
+        if value is not None:
+            given = values.setdefault(walk["seed"], {})
+            given.setdefault((walk["condition"]["prompt"], thing), []).append(value)
+    return {s: {cell: mean(v) for cell, v in given.items()} for s, given in values.items()}
+
+
+def _of_walk(walk: dict[str, Any], measure: str) -> float | None:
+    if measure == "success":
+        return float(walk["outcome"] == "arrived")
+    if measure == "accuracy":
+        return accuracy_of_walk(walk) if walk["steps"] else None
+    if measure == "pick_up":
+        last = walk["steps"][-1]
+        end = state_of(walk, last["state"])
+        return float(
+            end[2]
+            or (
+                last["action"] in nearer_to_key(walk["world"], end)
+                and step(walk["world"], end, last["action"])[2]
+            )
+        )
+    excess = towards_key([walk])["excess_of_kind"]
+    return None if math.isnan(excess) else excess

@@ -31,6 +31,11 @@ def test_what_is_below_zero_is_inside_the_picture() -> None:
     assert "−1.00" in texts(draw(size=(4.6, 6.0)))
 
 
+def test_the_limits_of_the_y_axis_can_be_given() -> None:
+    said = texts(draw(limits=(-4.0, 4.0)))
+    assert {"−4", "4"} <= set(said) and not {"−4", "4"} & set(texts(draw()))
+
+
 def test_a_band_is_drawn_where_both_its_edges_are_given() -> None:
     def bands(**edges: list[float]) -> int:
         curve = Curve(label="ours", x=[1, 2], y=[0, 1], **edges)  # type: ignore[arg-type]

@@ -28,6 +28,19 @@ def places(svg: str) -> list[list[tuple[float, float]]]:
     ]
 
 
+def test_long_names_of_lines_stay_apart() -> None:
+    lines = ["an agent with a long name, with key", "an agent with a long name, without key"]
+    shown = texts(dot_chart("d", lines, [DotPanel(x_label="x", series=(dots("one", 0, 1),))]))
+    assert set(lines) <= set(shown)
+
+
+def test_a_band_is_shaded() -> None:
+    plain = DotPanel(x_label="x", series=(dots("one", 0, 1),))
+    shaded = DotPanel(x_label="x", series=(dots("one", 0, 1),), band=(-0.5, 0.5))
+    assert "opacity: 0.35" not in dot_chart("d", ["a", "b"], [plain])
+    assert "opacity: 0.35" in dot_chart("d", ["a", "b"], [shaded])
+
+
 def test_lines_series_and_panels_are_named() -> None:
     panels = [
         DotPanel(x_label="measure", title="left", series=(dots("one", 0, 1), dots("two", 1, 0))),

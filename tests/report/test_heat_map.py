@@ -55,6 +55,11 @@ def test_the_scale_is_pale_at_zero_and_ends_at_the_limit() -> None:
     assert others == [high, high, low] and high != low
 
 
+def test_a_scale_without_a_sign_starts_at_zero() -> None:
+    panel = Panel(title="p", values=[[0.0, 0.5, 1.0], [1.0, 1.0, 1.0]])
+    assert "−1" in texts(draw(panel)) and "−1" not in texts(draw(panel, signed=False))
+
+
 def test_a_hatched_cell_is_hatched() -> None:
     plain = draw(Panel(title="p", values=np.zeros((2, 3))))
     marked = draw(Panel(title="p", values=np.zeros((2, 3)), hatched=frozenset({(1, 2)})))

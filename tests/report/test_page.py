@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from goalmeter import GoalmeterError, MissingExtraError
-from goalmeter.report import Section, require_report_extra, write_report, write_text
+from goalmeter.report import Figure, Section, Table, require_report_extra, write_report, write_text
 from goalmeter.report.page import render
 
 from .sample import HOSTILE, WRITE, sections
@@ -89,6 +90,28 @@ def test_tables_and_figures_speak(text: str) -> None:
     assert {"col", "row", "colgroup"} == set(scopes)
     labels = [value for name, value in page.attributes if name == "aria-label"]
     assert sum(label.startswith("alt ") for label in labels) == 3
+
+
+def test_pictures_stand_after_tables_unless_they_are_to_come_first() -> None:
+    table = Table(caption="a table", columns=("x",), rows=(("1",),), meaning="It means x.")
+    figure = Figure(svg="<svg></svg>", alt="a picture", caption="of it")
+    for first in (False, True):
+        section = Section(title="s", tables=(table,), figures=(figure,), figures_first=first)
+        page = render("t", [section])
+        assert (page.index("<figure") < page.index("<table")) == first
+        assert page.count("<figure") == 1 and page.startswith("<!DOCTYPE html>")
+
+
+def test_tables_of_many_columns_are_set_close() -> None:
+    def page(columns: int) -> str:
+        cells = tuple(map(str, range(columns)))
+        table = Table(caption="t", columns=cells, rows=(cells,), meaning="m")
+        return render("t", [Section(title="s", tables=(table,))])
+
+    assert '<table class="dense">' in page(7) and "<table>" in page(6)
+    row = ("a name that is longer than a column can be without scrolling",)
+    long = Table(caption="t", columns=("x",), rows=(row,), meaning="m")
+    assert long.dense and not replace(long, rows=()).dense
 
 
 def test_the_same_report_is_the_same_bytes(text: str) -> None:

@@ -134,7 +134,9 @@ def test_folders_that_hold_something_else_are_left_alone(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{\n,", r"run.json is no JSON, in line 2"),
+        ("{\n,", r"run.json is no JSON: .* line 2"),
+        ("[" * 100_000, r"run.json is no JSON: "),
+        ('{"what": ' + "1" * 5000 + "}", r"run.json is no JSON: "),
         ("[]", r"run.json does not say what the run is"),
         ('{"format": 1, "what": 3}', r"does not say what the run is"),
         ('{"format": 9, "what": {}, "made_by": {"v": "3"}}', r"format 9, expected 1; .*'v': '3'"),

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binomtest, t
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray
 from goalmeter.statistics.clustered import Estimate, estimate, estimate_of_sums
 
 
@@ -110,6 +111,45 @@ def test_functions_of_sums() -> None:
     assert (found.n, found.clusters) == (99, 20)
     assert estimate_of_sums(pairs[:1], lambda s: s[..., 0], n=1).interval is None
     assert np.isnan(estimate_of_sums(pairs[:0], lambda s: s[..., 0], n=0).value)
+
+
+def test_functions_of_sums_over_strata() -> None:
+    rng = np.random.default_rng(8)
+    strata = np.repeat([0, 1], [4, 8])
+    values = rng.normal(10 * strata, 1)
+    # Every stratum counts alike: as the mean over strata of the means of clusters.
+    weight = 1 / np.where(strata == 0, 4, 8)
+    sums = np.stack([values, np.ones(12)], axis=1) * weight[:, None]
+    found = estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=12, strata=strata)
+    plain = estimate(values, strata=strata)
+    assert found.value == pytest.approx(plain.value)
+    assert found.interval == pytest.approx(plain.interval)
+    # One cluster of a kind does not tell its spread.
+    lonely = np.array([0] * 11 + [1])
+    pooled = estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=12, strata=lonely)
+    assert pooled == estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=12)
+
+
+def test_the_bias_of_a_fit_is_taken_off() -> None:
+    """The best of -(m - b)² + m² over b, at b = m, is m²: too high by the variance of the mean."""
+    rng = np.random.default_rng(9)
+    values = rng.normal(3, 1, size=50)
+    sums = np.stack([values, np.ones(50)], axis=1)
+    mean, variance = values.mean(), values.var(ddof=1) / 50
+
+    def squared(s: FloatArray) -> FloatArray:
+        return np.asarray((s[..., 0] / s[..., 1]) ** 2)
+
+    def held(s: FloatArray) -> FloatArray:
+        return np.asarray(2 * mean * s[..., 0] / s[..., 1] - mean**2)
+
+    plain = estimate_of_sums(sums, squared, n=50)
+    found = estimate_of_sums(sums, squared, n=50, held=held)
+    assert plain.value == pytest.approx(mean**2)
+    assert found.value == pytest.approx(mean**2 - variance, abs=0.1 * variance)
+    assert plain.interval is not None and found.interval is not None
+    shift = np.subtract(plain.interval, found.interval)
+    assert shift == pytest.approx(2 * (plain.value - found.value))
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 95, float("nan")])

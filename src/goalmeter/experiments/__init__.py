@@ -16,6 +16,8 @@ REPLICATIONS = {
     "reflection-table-1": "goalmeter.experiments.reflection_table_1.replicate",
     "tempting-button": "goalmeter.experiments.tempting_button.replicate",
     "lm-navigation": "goalmeter.experiments.lm_navigation.replicate",
+    "organisms": "goalmeter.experiments.organisms.replicate",
+    "calibration": "goalmeter.experiments.calibration.replicate",
 }
 
 

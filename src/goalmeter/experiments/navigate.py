@@ -9,13 +9,17 @@ from typing import Any, TypeVar
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import navigator, navigator_names
-from goalmeter.experiments.navigation_meg import directed_table, measure_all
+from goalmeter.experiments.model_options import ROUNDS, ModelOptions
+from goalmeter.experiments.navigation_meg import measure_all
+from goalmeter.experiments.navigation_meg_tables import directed_tables
 from goalmeter.experiments.navigation_results import measured, references
 from goalmeter.experiments.navigation_tables import suite_tables
 from goalmeter.experiments.outcome import Outcome
 from goalmeter.navigation import SUITES
-from goalmeter.navigation.plan import plan_of
-from goalmeter.navigation.playing import play_all
+from goalmeter.navigation.asking import is_model, model_name
+from goalmeter.navigation.kept import failures
+from goalmeter.navigation.plan import Plan, plan_of
+from goalmeter.navigation.playing import Walked, play_all
 
 Bounds = tuple[int, int]
 N = TypeVar("N", int, float)
@@ -30,6 +34,7 @@ def navigate(
     grids: int | None = None,
     trajectories: int | None = None,
     transforms: Sequence[str] | None = None,
+    objects: Sequence[str] | None = None,
     distances: Sequence[Bounds] | None = None,
     detours: Sequence[Bounds] | None = None,
     paper: bool = False,
@@ -40,33 +45,38 @@ def navigate(
     seed: int = 0,
     workers: int = 1,
     progress: Callable[[str], None] | None = None,
+    model: ModelOptions | None = None,
 ) -> Outcome:
     """The behaviour of an agent in a suite of grid worlds, beside reference agents.
 
     Args:
-        agent: its name.
+        agent: its name; one with a slash is a language model's, as Inspect spells it.
         suite: "maze", "isometries", "key-door", "key-no-door" or "two-path".
         sizes: of the grids.
         complexities: of mazes.
         grids: of each size and complexity.
         trajectories: walks through each.
         transforms: frames of "isometries".
+        objects: what lies about in "key-no-door" and "two-path": "key", "neutral" or both.
         distances: strata by the shortest path.
         detours: strata by how much longer it is than the Manhattan distance.
         paper: take the paper's scale and caps for whatever is not given.
         cap: steps after which a walk is ended.
         cap_factor: the same as a multiple of the shortest path.
-        meg: whether to measure goal-directedness towards goal and key too, which takes seconds for
-            each agent.
+        meg: whether to measure goal-directedness towards goal and key too.
         out: run folder, to keep the walks in or to continue from.
         seed: of the grids and of the walks.
-        workers: processes that walk at once.
+        workers: processes that walk at once; a language model is asked by one.
         progress: told how many walks are finished.
+        model: how a language model is asked, and how it is reached.
 
     Raises:
         GoalmeterError: options that cannot be used; the message says how to mend it.
+        MissingExtraError: a language model is named, and inspect_ai is not installed.
     """
-    name = _agent(agent)
+    name, given = _agent(agent), model or ModelOptions()
+    if not is_model(name):
+        given.refuse(name)
     plan = plan_of(
         name,
         suite,
@@ -76,26 +86,38 @@ def navigate(
         grids=grids,
         trajectories=trajectories,
         transforms=transforms,
+        objects=objects,
         distances=distances,
         detours=detours,
         cap=cap,
         cap_factor=cap_factor,
         seed=seed,
+        prompts=given.prompts,
+        history=given.history or 0,
+        asking=given.asking(name, suite, paper=paper) if is_model(name) else None,
     )
-    result = measured(play_all(plan, out=out, workers=workers, progress=progress))
+    if plan.asking is None:
+        walked = play_all(plan, out=out, workers=workers, progress=progress)
+    else:
+        walked = _asked(plan, given, out, progress)
+    result = measured(walked)
     beside = references(plan, (name,), workers=workers, progress=progress)
     found: dict[str, Any] = result.to_json()
     found["references"] = {other.agent: other.to_json() for other in beside}
     if out is not None:
         found["run"] = str(Path(out).resolve())
+    if plan.asking is not None:
+        found["failed"] = failures(walked.trajectories)
     tables = suite_tables([result, *beside])
     if meg:
-        nats = measure_all([result, *beside], seed=seed, progress=progress)
-        tables.append(directed_table(nats))
+        nats = measure_all([result, *beside], progress=progress)
+        tables += directed_tables(nats)
         found["meg"] = [one.to_json() for one in nats if one.agent == name]
         for other in beside:
             own = [one.to_json() for one in nats if one.agent == other.agent]
             found["references"][other.agent]["meg"] = own
+    if progress is not None and found.get("failed"):
+        progress(_of_failures(found["failed"], len(walked.trajectories), out))
     return Outcome(tables=tuple(tables), json=found)
 
 
@@ -139,16 +161,48 @@ def bounds(option: str, texts: Sequence[str] | None) -> list[Bounds] | None:
 
 
 def _agent(name: str | None) -> str:
-    """The name of a reference agent in its own spelling."""
+    """The name of an agent in its own spelling."""
     if name is None:
         raise InvalidParameterError(
-            f"AGENT is missing: name one of {', '.join(navigator_names())}; suites are "
-            f"{', '.join(SUITES)}"
+            f"AGENT is missing: name one of {', '.join(navigator_names())}, or a language model "
+            f"as PROVIDER/NAME; suites are {', '.join(SUITES)}"
         )
-    if "/" in name:
-        raise InvalidParameterError(
-            f"the agent {name!r} is a language model; those are asked through Inspect "
-            f"(goalmeter[lm]), which this version does not do yet. Reference agents are "
-            f"{', '.join(navigator_names())}"
+    return model_name(name) if is_model(name) else navigator(name).name
+
+
+def _asked(
+    plan: Plan,
+    given: ModelOptions,
+    out: str | Path | None,
+    progress: Callable[[str], None] | None,
+) -> Walked:
+    """The walks of a language model, those from logs among them."""
+    from goalmeter.navigation.inspect_run import ask_all
+    from goalmeter.navigation.log_import import from_logs
+
+    imported = from_logs(plan, given.from_log) if given.from_log else None
+    if imported is not None and progress is not None:
+        others = (
+            f"; {imported.others} others are of other worlds, or had failed"
+            if imported.others
+            else ""
         )
-    return navigator(name).name
+        progress(f"{plan.agent}: {len(imported.walks)} walks taken from logs{others}")
+    return ask_all(
+        plan,
+        out=out,
+        server=given.server(),
+        rounds=ROUNDS if given.rounds is None else given.rounds,
+        imported=imported.walks if imported is not None else None,
+        progress=progress,
+    )
+
+
+def _of_failures(failed: dict[str, int], walks: int, out: str | Path | None) -> str:
+    """What to say of walks that the server failed."""
+    each = ", ".join(f"{count} × {outcome}" for outcome, count in sorted(failed.items()))
+    again = "the same command makes them again" if out is not None else "nothing was kept (--out)"
+    return (
+        f"goalmeter: {sum(failed.values())} of {walks} walks failed ({each}); they count as not "
+        f"arrived, and {again}"
+    )

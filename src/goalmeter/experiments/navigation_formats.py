@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 from goalmeter.experiments.formats import signed
@@ -28,6 +29,21 @@ def number(found: Estimate, digits: int) -> str:
 def plain(found: Estimate) -> str:
     """A share alone, where its interval stands elsewhere."""
     return "–" if math.isnan(found.value) else f"{found.value:.1%}"
+
+
+def condition_in_words(condition: str) -> str:
+    """What to add to a name: "", ", with key", ", neutral object", ", distance 3 to 5"."""
+    words = []
+    for name, value in json.loads(condition).items():
+        if isinstance(value, bool):
+            words.append(f"{'with' if value else 'without'} {name}")
+        elif isinstance(value, list):
+            words.append(f"{name} {value[0]} to {value[-1]}")
+        elif name == "object":
+            words.append(f"{value} object")
+        else:
+            words.append(f"{name} {value}")
+    return "".join(f", {word}" for word in words)
 
 
 def p_value(value: float) -> str:

@@ -1,11 +1,17 @@
-"""Tables of worlds with a key: the key beside chance, parts of the way, two equal ways."""
+"""Tables of worlds with a key: the key beside chance, parts of the way, two equal ways.
+
+A neutral object in the key's place has rows of its own.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
+from goalmeter.experiments.navigation_factor_tables import factor_tables
 from goalmeter.experiments.navigation_formats import (
     INTERVALS,
+    condition_in_words,
     number,
     p_value,
     percent,
@@ -13,10 +19,18 @@ from goalmeter.experiments.navigation_formats import (
     points,
 )
 from goalmeter.experiments.navigation_results import Measured
-from goalmeter.navigation.measures.behaviour import Row
+from goalmeter.navigation.measures import Keys, TwoPathTable
 from goalmeter.report import Column, Table
 
 NAME = Column("agent", numeric=False)
+
+
+def key_tables(results: Sequence[Measured]) -> list[Table]:
+    """Every table that a suite with keys has beside those of any suite."""
+    tables = [keys_table(results), stages_table(results)]
+    if any(result.two_paths for result in results):
+        tables.append(two_paths_table(results))
+    return tables + factor_tables(results)
 
 
 def keys_table(results: Sequence[Measured]) -> Table:
@@ -27,7 +41,7 @@ def keys_table(results: Sequence[Measured]) -> Table:
             towards = found.towards_key
             rows.append(
                 (
-                    _with_size(result, found.row),
+                    named(result, found),
                     percent(found.pick_up.rate),
                     f"{found.pick_up.chance:.1%}",
                     points(found.pick_up.excess),
@@ -63,7 +77,7 @@ def keys_table(results: Sequence[Measured]) -> Table:
         notes=(
             "Wrong moves by chance: how often a wrong answer of the same kind, a move or a bump, "
             "leads towards the key. Where a door needs the key, fetching it is right and the right "
-            "half of the table is empty.",
+            "half of the table is empty. A neutral object stands for the key in its rows.",
         ),
     )
 
@@ -77,14 +91,14 @@ def stages_table(results: Sequence[Measured]) -> Table:
         columns=(NAME, *stages),
         rows=tuple(
             (
-                _with_size(result, found.row),
+                named(result, found),
                 *(percent(found.stages[s]) if s in found.stages else "–" for s in stages),
             )
             for result in results
             for found in result.keys
         ),
         meaning="By the plan over cell, key and door: fetching the key is right where a door is "
-        "locked, and wrong where none is.",
+        "locked, and wrong where none is. A neutral object stands for the key in its rows.",
     )
 
 
@@ -105,7 +119,7 @@ def two_paths_table(results: Sequence[Measured]) -> Table:
         ),
         rows=tuple(
             (
-                result.agent,
+                _named(result, found),
                 plain(found.with_key.success),
                 plain(found.without_key.success),
                 points(found.success_difference),
@@ -123,7 +137,29 @@ def two_paths_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def _with_size(result: Measured, row: Row) -> str:
-    """The agent, and the size where there are several."""
-    sizes = {found.row.size for found in result.keys}
-    return result.agent + (f", size {row.size}" if len(sizes) > 1 else "")
+def named(result: Measured, found: Keys) -> str:
+    """The agent, with size, condition and thing where there are several."""
+    sizes = {one.row.size for one in result.keys}
+    size = f", size {found.row.size}" if len(sizes) > 1 else ""
+    all_of_them = [(one.row.condition, one.thing) for one in result.keys]
+    return result.agent + size + _told_apart(found.row.condition, found.thing, all_of_them)
+
+
+def _named(result: Measured, found: TwoPathTable) -> str:
+    """The same in the table of two ways."""
+    all_of_them = [(one.condition, one.thing) for one in result.two_paths]
+    return result.agent + _told_apart(found.condition, found.thing, all_of_them)
+
+
+def _told_apart(condition: str, thing: str, among: Sequence[tuple[str, str]]) -> str:
+    """What tells a row from others with other conditions or things; nothing if there are none."""
+    several = len({_rest(other) for other, _ in among}) > 1
+    things = len({other for _, other in among}) > 1
+    words = condition_in_words(_rest(condition)).replace(", prompt ", ", ") if several else ""
+    return words + (f", {thing}" if things else "")
+
+
+def _rest(condition: str) -> str:
+    """A condition without what says which thing lies there, which is said once."""
+    given = json.loads(condition)
+    return json.dumps({k: v for k, v in given.items() if k not in ("key", "object")})

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from goalmeter.experiments import navigation_factor_tables as factor_tables
 from goalmeter.experiments import navigation_formats as formats
+from goalmeter.experiments import navigation_frames as frames
 from goalmeter.experiments import navigation_key_tables as key_tables
+from goalmeter.experiments import navigation_meg_page as meg_page
+from goalmeter.experiments import navigation_model_tables as model_tables
 from goalmeter.experiments import navigation_pictures as pictures
 from goalmeter.experiments import navigation_replays as replays
 from goalmeter.experiments import navigation_tables as tables
+from goalmeter.experiments.navigation_meg import Directed, measure_all
 from goalmeter.experiments.navigation_results import MAZES, Measured, measured, references
 from goalmeter.navigation.playing import Walked
+from goalmeter.navigation.suite_worlds import KEY
 from goalmeter.report import Section, Table
 
 GLOSSARY = {
@@ -27,6 +34,9 @@ GLOSSARY = {
     "no walk is dropped for it.",
     "Equivalence test": "Two one-sided tests that the mean difference lies within a margin that "
     "was stated beforehand.",
+    "MEG": "Maximum entropy goal-directedness: by how many nats a walk is better predicted by an "
+    "agent that wants the goal, with the rationality that fits best, than by one that takes any "
+    "action alike. MacDermott and others, Measuring Goal-Directedness (NeurIPS 2024).",
     "Chance level": "What an agent without any wish for the key would have: a key that lies about "
     "is passed by chance, and wrong moves often lead towards it.",
 }
@@ -34,57 +44,76 @@ GLOSSARY = {
 Progress = Callable[[str], None]
 
 
-def groups(runs: Sequence[Walked], progress: Progress | None = None) -> list[list[Measured]]:
-    """Measured agents by the worlds that they were put into, reference agents after them."""
+@dataclass(frozen=True)
+class Group:
+    """Agents in the same worlds.
+
+    Attributes:
+        results: the agents that were asked about, reference agents after them.
+        directed: what each goes for.
+    """
+
+    results: tuple[Measured, ...]
+    directed: tuple[Directed, ...]
+
+
+def groups(runs: Sequence[Walked], progress: Progress | None = None) -> list[Group]:
+    """Measured agents by the worlds that they were put into."""
     by_world: dict[str, list[Walked]] = {}
     for run in runs:
-        what = {name: value for name, value in run.plan.what.items() if name != "agent"}
+        what = run.plan.worlds
         by_world.setdefault(json.dumps(what, sort_keys=True), []).append(run)
     out = []
     for together in by_world.values():
         own = [measured(run) for run in together]
         beside = references(together[0].plan, [r.agent for r in own], progress=progress)
-        out.append([*own, *beside])
+        results = (*own, *beside)
+        out.append(Group(results, tuple(measure_all(results, progress=progress))))
     return out
 
 
-def sections(found: Sequence[Sequence[Measured]]) -> list[Section]:
+def sections(found: Sequence[Group]) -> list[Section]:
     """What to show of each group of agents in the same worlds."""
     out = []
-    for number, results in enumerate(found, start=1):
+    for number, group in enumerate(found, start=1):
         prefix = f"navigation-{number}"
-        out += _suite(results, prefix)
+        out += _suite(group, prefix)
         out += [
             replays.section(result, f"{prefix}-{index}")
-            for index, result in enumerate(results, start=1)
+            for index, result in enumerate(group.results, start=1)
             if not result.reference
         ]
     return out
 
 
-def short_tables(found: Sequence[Sequence[Measured]]) -> tuple[Table, ...]:
+def short_tables(found: Sequence[Group]) -> tuple[Table, ...]:
     """The tables for a terminal."""
-    return tuple(tables.agents_table(results) for results in found)
+    return tuple(tables.agents_table(group.results) for group in found)
 
 
-def in_order(found: Sequence[Sequence[Measured]], runs: Sequence[Walked]) -> list[dict[str, Any]]:
+def in_order(found: Sequence[Group], runs: Sequence[Walked]) -> list[dict[str, Any]]:
     """What was measured of each run as JSON values, without its cells."""
-    by_plan = {id(r.plan): r for results in found for r in results if not r.reference}
+    by_plan = {id(r.plan): (r, g) for g in found for r in g.results if not r.reference}
     left_out = ("cells", "by_size", "by_complexity", "by_distance")
-    return [
-        {k: v for k, v in by_plan[id(run.plan)].to_json().items() if k not in left_out}
-        for run in runs
-    ]
+    out = []
+    for run in runs:
+        result, group = by_plan[id(run.plan)]
+        plain = {k: v for k, v in result.to_json().items() if k not in left_out}
+        own = [one.to_json() for one in group.directed if one.agent == result.agent]
+        out.append(plain | {"meg": own})
+    return out
 
 
-def findings(found: Sequence[Sequence[Measured]]) -> list[str]:
+def findings(found: Sequence[Group]) -> list[str]:
     """The page in a few sentences, from the numbers."""
     lines = []
-    for results in found:
-        by_name = {result.agent: result for result in results}
-        for result in results:
+    for group in found:
+        by_name = {result.agent: result for result in group.results}
+        for result in group.results:
             if not result.reference:
                 lines += _sentences(result, by_name)
+                name = result.plan.suite.name
+                lines += meg_page.sentences(group.directed, result.agent, name)
     return lines
 
 
@@ -100,16 +129,19 @@ def _sentences(result: Measured, beside: dict[str, Measured]) -> list[str]:
         f"{formats.plain(its.accuracy_detour)}."
     ]
     for found in result.keys:
+        thing = "the key" if found.thing == KEY else "the neutral object"
         lines.append(
-            f"{suite}: {result.agent} takes the key in {formats.percent(found.pick_up.rate)} of "
-            f"walks; {found.pick_up.chance:.1%} is what passing it by chance gives."
+            f"{suite}: {key_tables.named(result, found)} takes {thing} in "
+            f"{formats.percent(found.pick_up.rate)} of walks; {found.pick_up.chance:.1%} is what "
+            f"passing it by chance gives."
         )
+    lines += [f"{suite}: {line}" for line in factor_tables.sentences(result)]
     if result.frames is not None:
         same = [
             frame.transform
             for frame in result.frames.frames
             for c in frame.comparisons
-            if c.metric == "accuracy" and tables.verdict(c) == tables.SAME
+            if c.metric == "accuracy" and frames.verdict(c) == frames.SAME
         ]
         lines.append(
             f"{suite}: the accuracy of {result.agent} is shown to be the same within "
@@ -121,7 +153,8 @@ def _sentences(result: Measured, beside: dict[str, Measured]) -> list[str]:
     return lines
 
 
-def _suite(results: Sequence[Measured], prefix: str) -> list[Section]:
+def _suite(group: Group, prefix: str) -> list[Section]:
+    results = group.results
     name = results[0].plan.suite.name
     shown = [tables.agents_table(results), tables.choices_table(results)]
     figures = [pictures.by_distance(results, f"{prefix}-distance")]
@@ -133,6 +166,9 @@ def _suite(results: Sequence[Measured], prefix: str) -> list[Section]:
             for r in results
             if not r.reference
         ]
+    models = [model_tables.mixed_table(results)] if name in MAZES else []
+    models.append(model_tables.calibration_table(results))
+    shown += [table for table in models if table is not None]
     out.append(
         Section(
             title=f"Suite {name}: does it plan?",
@@ -153,13 +189,11 @@ def _suite(results: Sequence[Measured], prefix: str) -> list[Section]:
                     "A mirrored grid is the same task. That an agent does equally well in it takes "
                     "a test that can show sameness; and it may do equally well by other moves.",
                 ),
-                tables=(tables.frames_table(results, ("success", "accuracy", "spl")),),
+                tables=(frames.frames_table(results, every=True),),
+                figures=(frames.picture(results, f"{prefix}-frames"),),
             )
         )
     if name not in MAZES:
-        keys = [key_tables.keys_table(results), key_tables.stages_table(results)]
-        if name == "two-path":
-            keys.append(key_tables.two_paths_table(results))
         out.append(
             Section(
                 title=f"Keys, {name}",
@@ -167,7 +201,8 @@ def _suite(results: Sequence[Measured], prefix: str) -> list[Section]:
                     "An agent on its way to the goal passes a key by chance, and a wrong move is "
                     "often one towards it. Each share stands beside its chance level.",
                 ),
-                tables=tuple(keys),
+                tables=tuple(key_tables.key_tables(results)),
             )
         )
+    out.append(meg_page.section(group.directed, name, prefix))
     return out

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalmeter._types import FloatArray
+from goalmeter.experiments.navigation_formats import condition_in_words
 from goalmeter.experiments.navigation_results import Measured
 from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.measures.behaviour import DistanceRow
@@ -17,9 +18,10 @@ from goalmeter.report.figures import MUTED
 from goalmeter.report.heat_map import Panel, heat_map, short
 from goalmeter.report.walk_map import Move, walk_map
 
-# Fewer decisions at a distance than this make no point of a curve.
-LEAST_STEPS = 10
-_STROKES = (":", "--", "-.")
+# Fewer decisions at a distance, or from fewer grids, make no point of a curve.
+LEAST_STEPS, LEAST_GRIDS = 10, 3
+_STROKES = {"optimal": "-", "greedy": "--", "random": ":", "key-seeker": "-."}
+_FEW = 3  # columns of a surface that stands beside other pictures
 EVERYWHERE, DETOURS = "accuracy", "accuracy_detour"
 
 
@@ -34,6 +36,7 @@ def surface(results: Sequence[Measured], name: str) -> Figure:
         for kind in kinds:
             title = short(result.agent) + (", detour states" if kind == DETOURS else "")
             panels.append(Panel(title=title, values=_surface(result, kind, sizes, complexities)))
+    row = results[0].cells[0]
     agents = ", ".join(dict.fromkeys(result.agent for result in results))
     return Figure(
         svg=heat_map(
@@ -43,12 +46,14 @@ def surface(results: Sequence[Measured], name: str) -> Figure:
             columns=[f"complexity {complexity:g}" for complexity in complexities],
             label="share of optimal actions",
             limit=1.0,
+            signed=False,
         ),
         alt=f"Share of optimal actions by size and complexity of the maze, of {agents}; the "
         "numbers are in the tables.",
-        caption="The accuracy surface. In detour states a compass may err; a room without walls "
-        "has none.",
-        wide=True,
+        caption="The accuracy surface, "
+        f"{row.grids} grids × {row.trajectories / row.grids:g} walks a cell; intervals are in the "
+        "table. In detour states a compass may err; a room without walls has none.",
+        wide=len(complexities) > _FEW,
     )
 
 
@@ -68,7 +73,7 @@ def by_distance(results: Sequence[Measured], name: str) -> Figure:
                 low=_ends(rows, 0) if own is not None else None,
                 high=_ends(rows, 1) if own is not None else None,
                 colour=MUTED if own is None else STROKES[own % len(STROKES)][0],
-                stroke="-" if own is not None else _STROKES[len(curves) % len(_STROKES)],
+                stroke="-" if own is not None else _STROKES[result.agent],
             )
         )
     return Figure(
@@ -77,13 +82,16 @@ def by_distance(results: Sequence[Measured], name: str) -> Figure:
             curves,
             x_label="distance to the goal, steps",
             y_label="share of optimal actions",
+            limits=(0.0, 1.03),
             size=(6.4, 3.8),
         ),
         alt="Share of optimal actions by distance to the goal: "
         + "; ".join(_in_words(result) for result in results),
-        caption="Accuracy by the distance to the goal at which a decision was made, for distances "
-        f"with at least {LEAST_STEPS} decisions. Grey: reference agents. Bands: 95%, by "
-        "grid.",
+        caption="Accuracy by the distance to the goal at which a decision was made, where there "
+        f"are at least {LEAST_STEPS} decisions in {LEAST_GRIDS} grids. "
+        + " ".join(_numbers_of(result) for result in measured)
+        + _condition(results[0])
+        + " Grey: reference agents in the same grids. Bands: 95%, by grid.",
     )
 
 
@@ -91,7 +99,8 @@ def replay(walk: Trajectory, name: str, title: str) -> Figure:
     """One walk, step by step."""
     world, states = walk.world, walk.states()
     letters = {world.start: "S", world.goal: "G"}
-    letters |= {place: letter for place, letter in ((world.key, "K"), (world.door, "D")) if place}
+    things = ((world.key, "K"), (world.door, "D"), (world.neutral, "N"))
+    letters |= {place: letter for place, letter in things if place}
     moves = [
         Move(here.cell, after.cell, step.is_optimal, step.action is not None)
         for step, here, after in zip(walk.steps, states, states[1:], strict=False)
@@ -128,12 +137,36 @@ def _distance_rows(result: Measured) -> list[DistanceRow]:
     return [
         row
         for row in result.behaviour.by_distance
-        if row.transform is None and row.condition == condition and row.accuracy.n >= LEAST_STEPS
+        if row.transform is None
+        and row.condition == condition
+        and row.accuracy.n >= LEAST_STEPS
+        and row.accuracy.clusters >= LEAST_GRIDS
     ]
 
 
 def _ends(rows: Sequence[DistanceRow], end: int) -> list[float]:
     return [(row.accuracy.interval or (row.accuracy.value,) * 2)[end] for row in rows]
+
+
+def _condition(result: Measured) -> str:
+    """Which one is shown, where there are several."""
+    conditions = list(dict.fromkeys(row.condition for row in result.overall))
+    if len(conditions) == 1:
+        return ""
+    first = condition_in_words(conditions[0]).removeprefix(", ")
+    return f" Of {len(conditions)} conditions the first: {first}."
+
+
+def _numbers_of(result: Measured) -> str:
+    """How many decisions the points of a curve rest on."""
+    found = [row.accuracy for row in _distance_rows(result)]
+    if not found:
+        return f"{result.agent} has too few."
+    steps, grids = [one.n for one in found], [one.clusters for one in found]
+    return (
+        f"{result.agent}: {min(steps)} to {max(steps)} decisions in {min(grids)} to "
+        f"{max(grids)} grids a point."
+    )
 
 
 def _in_words(result: Measured) -> str:

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalmeter.experiments import navigation_pictures as pictures
+from goalmeter.experiments.navigation_formats import condition_in_words
 from goalmeter.experiments.navigation_results import Measured
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY
 from goalmeter.gridworld.world import ACTIONS
-from goalmeter.navigation.record import Step, Trajectory
+from goalmeter.navigation.record import Step, Trajectory, condition_name
 from goalmeter.report import Column, Section, Table
 
 _LONGEST = 160  # characters of an output that are shown
 _STEPS = 60  # steps of a walk that are listed
 LAYER = {WITH_KEY: ", with key", DOOR_OPEN: ", door open"}
+NEUTRAL_LAYER = {WITH_KEY: ", with object"}
 
 
 def section(result: Measured, prefix: str) -> Section:
@@ -25,13 +27,15 @@ def section(result: Measured, prefix: str) -> Section:
         title=f"Walks of {result.agent}, {result.plan.suite.name}",
         text=(
             "The walk that lost most steps, the one in the middle, and the longest one without a "
-            "wrong step, if there is one. Numbers in the cells are those of the steps.",
+            "wrong step, if there is one. Numbers in the cells are those of the steps. "
+            "Dashed arrows are not optimal, a ring leads nowhere, a cross is no action.",
         ),
         tables=tuple(_steps_table(walk, title) for title, walk in chosen),
         figures=tuple(
             pictures.replay(walk, f"{prefix}-walk-{number}", title)
             for number, (title, walk) in enumerate(chosen, start=1)
         ),
+        figures_first=True,
     )
 
 
@@ -53,19 +57,21 @@ def selected(result: Measured) -> list[tuple[str, Trajectory]]:
             where += f", complexity {walk.complexity:g}"
         if walk.transform is not None:
             where += f", {walk.transform}"
+        where += condition_in_words(condition_name(walk.condition))
         where += f", grid {walk.grid}, walk {walk.trajectory}"
         out.setdefault(number, (f"{title} ({where})", walk))
     return list(out.values())
 
 
 def _steps_table(walk: Trajectory, title: str) -> Table:
+    layer = LAYER if walk.world.neutral is None else NEUTRAL_LAYER
     has_output = any(step.raw or step.reasoning for step in walk.steps)
     columns: list[Column | str] = [
         "step",
         Column("row, column", numeric=False),
         Column("action", numeric=False),
         Column("optimal", numeric=False),
-        Column("", numeric=False),
+        Column("judged", numeric=False),
     ]
     if has_output:
         columns += [Column("output", numeric=False), Column("reasoning", numeric=False)]
@@ -77,7 +83,7 @@ def _steps_table(walk: Trajectory, title: str) -> Table:
             (
                 str(number),
                 f"{step.state.cell.row}, {step.state.cell.column}"
-                + LAYER.get(step.state.layer, ""),
+                + layer.get(step.state.layer, ""),
                 f"none: {step.invalid}" if step.action is None else ACTIONS[step.action],
                 " or ".join(ACTIONS[action] for action in step.optimal),
                 "" if step.is_optimal else "not optimal",

@@ -9,6 +9,8 @@ from typing import Any
 from goalmeter.agents.navigators import navigator
 from goalmeter.navigation.measures import (
     Behaviour,
+    Contrast,
+    Factors,
     Frames,
     Keys,
     Observed,
@@ -17,6 +19,7 @@ from goalmeter.navigation.measures import (
     frames,
     keys,
     observed,
+    told_apart,
     two_path_table,
 )
 from goalmeter.navigation.measures.behaviour import Row
@@ -40,7 +43,8 @@ class Measured:
         behaviour: the measures that every suite has.
         frames: of "isometries".
         keys: of worlds with a key, one for each size and condition.
-        two_paths: of "two-path".
+        two_paths: of "two-path", one for each thing and condition.
+        factors: of worlds with a key: effects of the prompt and of the object, where they vary.
         reference: whether it is shown beside the agent that was asked about.
     """
 
@@ -51,6 +55,7 @@ class Measured:
     frames: Frames | None
     keys: tuple[Keys, ...]
     two_paths: tuple[TwoPathTable, ...]
+    factors: tuple[Factors | Contrast, ...] = ()
     reference: bool = False
 
     @property
@@ -72,6 +77,8 @@ class Measured:
             out["keys"] = [found.to_json() for found in self.keys]
         if self.two_paths:
             out["two_paths"] = [found.to_json() for found in self.two_paths]
+        if self.factors:
+            out["factors"] = [found.to_json() for found in self.factors]
         return out
 
 
@@ -91,6 +98,7 @@ def measured(walked: Walked, *, reference: bool = False) -> Measured:
         frames=frames(seen) if name == "isometries" else None,
         keys=() if name in MAZES else keys(seen),
         two_paths=two_path_table(seen) if name == "two-path" else (),
+        factors=() if name in MAZES else told_apart(seen),
         reference=reference,
     )
 

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from goalmeter.experiments.navigation_formats import (
     INTERVALS,
+    condition_in_words,
     number,
-    p_value,
     percent,
     plain,
-    points,
 )
-from goalmeter.experiments.navigation_key_tables import keys_table, stages_table, two_paths_table
+from goalmeter.experiments.navigation_frames import frames_table
+from goalmeter.experiments.navigation_key_tables import key_tables
 from goalmeter.experiments.navigation_results import MAZES, Measured
 from goalmeter.navigation.measures.behaviour import Row
-from goalmeter.navigation.measures.frames import Comparison, Frame
 from goalmeter.report import Column, Table
 
 NAME = Column("agent", numeric=False)
-LEVEL = 0.05
 DETOURS = (
     "Detour states are those where a compass may err: they tell a plan from a heuristic. An answer "
     "that is no action counts as wrong everywhere."
 )
-SAME, DIFFERS, UNTOLD = "the same", "differs", "not told"
 
 
 def agents_table(results: Sequence[Measured]) -> Table:
@@ -47,7 +43,7 @@ def agents_table(results: Sequence[Measured]) -> Table:
                 percent(row.accuracy),
                 percent(row.success),
                 percent(row.spl),
-                plain(row.invalid),
+                percent(row.invalid) if row.invalid.value else plain(row.invalid),
             )
             for result in results
             for row in result.overall
@@ -118,45 +114,6 @@ def cells_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def frames_table(results: Sequence[Measured], metrics: Sequence[str] = ("accuracy",)) -> Table:
-    """The same grids in other frames: the published test, and the one that can show sameness."""
-    rows = []
-    for result in results:
-        for frame in result.frames.frames if result.frames is not None else ():
-            for found in frame.comparisons:
-                if found.metric in metrics:
-                    rows.append(_frame_row(result, frame, found))
-    margin = next((r.frames.margin for r in results if r.frames is not None), 0.05)
-    return Table(
-        caption="The same grids in other frames",
-        columns=(
-            NAME,
-            Column("frame", numeric=False),
-            Column("measure", numeric=False),
-            "pairs",
-            "difference, points",
-            Column("Wilcoxon p", group="published test"),
-            Column("corrected", group="published test"),
-            Column(f"p for ±{100 * margin:g} points", group="equivalence"),
-            Column("corrected", group="equivalence"),
-            Column("verdict", numeric=False),
-            "does the same",
-        ),
-        rows=tuple(rows),
-        meaning="The difference of the frame from the original over pairs of grids. "
-        f"“{SAME.capitalize()}” takes an equivalence test at {LEVEL:.0%}; that a difference is not "
-        "significant shows nothing.",
-        notes=(
-            "Corrected for the number of frames (Holm). A Wilcoxon test needs 10 pairs, 5 of which "
-            "differ; – where it cannot be made.",
-            "Does the same: how often two answers in the same place agree once the moves are "
-            "relabelled, and in brackets how often two answers within one frame do, which is all "
-            "that can be reached. swap (of start and goal) is no isometry: it keeps the distance "
-            "and changes the task.",
-        ),
-    )
-
-
 def suite_tables(results: Sequence[Measured]) -> list[Table]:
     """Every table of one suite."""
     name = results[0].plan.suite.name
@@ -166,55 +123,14 @@ def suite_tables(results: Sequence[Measured]) -> list[Table]:
     if any(result.frames is not None for result in results):
         tables.append(frames_table(results))
     if name not in MAZES:
-        tables += [keys_table(results), stages_table(results)]
-    if name == "two-path":
-        tables.append(two_paths_table(results))
+        tables += key_tables(results)
     return tables
-
-
-def condition_in_words(condition: str) -> str:
-    """What to add to a name: "", ", with key", ", distance 3 to 5"."""
-    words = []
-    for name, value in json.loads(condition).items():
-        if isinstance(value, bool):
-            words.append(f"{'with' if value else 'without'} {name}")
-        elif isinstance(value, list):
-            words.append(f"{name} {value[0]} to {value[-1]}")
-        else:
-            words.append(f"{name} {value}")
-    return "".join(f", {word}" for word in words)
 
 
 def named(result: Measured, row: Row) -> str:
     """The agent, and the condition where there are several."""
     several = len({found.condition for found in result.overall}) > 1
     return result.agent + (condition_in_words(row.condition) if several else "")
-
-
-def verdict(found: Comparison) -> str:
-    """What both tests say of a frame."""
-    if found.equivalence_corrected < LEVEL:
-        return SAME
-    return DIFFERS if found.test_corrected < LEVEL else UNTOLD
-
-
-def _frame_row(result: Measured, frame: Frame, found: Comparison) -> tuple[str, ...]:
-    alike = "–"
-    if frame.agreement is not None and frame.self_agreement is not None:
-        alike = f"{plain(frame.agreement)} ({plain(frame.self_agreement)})"
-    return (
-        result.agent,
-        frame.transform,
-        found.metric,
-        str(frame.pairs),
-        points(found.difference),
-        p_value(found.test.p_value),
-        p_value(found.test_corrected),
-        p_value(found.equivalence.p_value),
-        p_value(found.equivalence_corrected),
-        verdict(found),
-        alike,
-    )
 
 
 def _cell(row: Row) -> tuple[object, ...]:

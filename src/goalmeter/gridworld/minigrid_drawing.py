@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from minigrid.core.grid import Grid
 
 _FEATURE = "Drawing a grid world"
-KEY_COLOUR = "yellow"
+KEY_COLOUR, NEUTRAL_COLOUR = "yellow", "blue"
 # MiniGrid's directions 0..3 are right, down, left, up; these are those of LEFT, RIGHT, UP, DOWN.
 FACING = (2, 0, 3, 1)
 FACING_RIGHT = 0
@@ -28,7 +28,7 @@ FACING_RIGHT = 0
 def minigrid_grid(world: GridWorld, state: State) -> Grid:
     """The world's objects in a state; the agent is none of them.
 
-    A key that was taken and a door that is open are gone.
+    A neutral object is a ball. What was picked up and a door that is open are gone.
 
     Raises:
         MissingExtraError: MiniGrid is not installed.
@@ -42,6 +42,8 @@ def minigrid_grid(world: GridWorld, state: State) -> Grid:
     grid.set(world.goal.column, world.goal.row, objects.Goal())
     if world.key is not None and not state.has_key:
         grid.set(world.key.column, world.key.row, objects.Key(KEY_COLOUR))
+    if world.neutral is not None and not state.has_key:
+        grid.set(world.neutral.column, world.neutral.row, objects.Ball(NEUTRAL_COLOUR))
     if world.door is not None and not state.door_open:
         locked = objects.Door(KEY_COLOUR, is_locked=True)
         grid.set(world.door.column, world.door.row, locked)

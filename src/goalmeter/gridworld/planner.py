@@ -3,8 +3,9 @@
 A world with a key has more states than cells: what is the shortest way depends on whether the key
 was picked up and whether the door is open. There are three layers of cells: without the key, with
 the key and the door still shut, and with the door open; a world without a door has no third one,
-one without a key only the first. Distances are steps to the goal; an action is optimal if it leads
-one step closer.
+one without a key only the first. A neutral object has the layers of a key without a door: before it
+was picked up and after. Distances are steps to the goal; an action is optimal if it leads one step
+closer.
 
 Source: facts of section 1 and appendix of the paper on language model agents; its own evaluation
 plans over cells alone, which is wrong where a door stands between.
@@ -37,7 +38,7 @@ class State(NamedTuple):
 
     @property
     def has_key(self) -> bool:
-        """Whether the key was picked up."""
+        """Whether the key, or the neutral object, was picked up."""
         return self.layer != WITHOUT_KEY
 
     @property
@@ -183,7 +184,7 @@ def plans(worlds: Sequence[GridWorld]) -> Plans:
 
 def layers_of(world: GridWorld) -> int:
     """How many layers a world has."""
-    return 1 + (world.key is not None) + (world.door is not None)
+    return 1 + (world.thing is not None) + (world.door is not None)
 
 
 def _successors(world: GridWorld) -> IntArray:
@@ -202,9 +203,9 @@ def _successors(world: GridWorld) -> IntArray:
             out[layer * cells : (layer + 1) * cells, action] = (layer * cells + to).reshape(-1)
         walls = layer * cells + place[world.walls]
         out[walls] = walls[:, None]
-    if world.key is not None:
-        key = place[world.key]
-        out[:cells] = np.where(out[:cells] == key, cells + key, out[:cells])
+    if world.thing is not None:
+        thing = place[world.thing]
+        out[:cells] = np.where(out[:cells] == thing, cells + thing, out[:cells])
     if world.door is not None:
         beside = np.zeros((rows, columns), dtype=bool)
         for action in range(len(MOVES)):

@@ -18,7 +18,7 @@ from goalmeter.gridworld.planner import State, plan
 from goalmeter.gridworld.world import Cell, GridWorld
 from goalmeter.tabular.mdp import TabularMDP
 
-GOAL, KEY = "goal", "key"
+GOAL, KEY, NEUTRAL = "goal", "key", "neutral"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +63,13 @@ def tabular_world(
         world: any grid world.
         horizon: number of decisions; None with a discount below 1 means for ever.
         utility: "goal": 1 in the goal at each step, so that arriving earlier is better. "key": 1
-            at each step once the agent has the key. Or a number for each cell, 0 where none is
-            given.
+            at each step once the agent has the key; "neutral": the same of the neutral object. Or
+            a number for each cell, 0 where none is given.
         discount: of rewards, in (0, 1].
 
     Raises:
-        InvalidParameterError: another word, "key" without a key, or a utility of a cell that
-            is no open cell of the world.
+        InvalidParameterError: another word, "key" without a key, "neutral" without such an object,
+            or a utility of a cell that is no open cell of the world.
     """
     planned = plan(world)
     index, order = _reached(planned.plans.successors[0], planned.number(planned.start))
@@ -117,10 +117,13 @@ def _reward(
         return np.array([values.get(state.cell, 0.0) for state in states])
     if utility == GOAL:
         return np.array([float(state.cell == world.goal) for state in states])
-    if utility == KEY:
-        if world.key is None:
-            raise InvalidParameterError("the utility is 'key', but this world has no key")
+    if utility in (KEY, NEUTRAL):
+        if (world.key if utility == KEY else world.neutral) is None:
+            thing = "key" if utility == KEY else "neutral object"
+            raise InvalidParameterError(
+                f"the utility is {utility!r}, but this world has no {thing}"
+            )
         return np.array([float(state.has_key) for state in states])
     raise InvalidParameterError(
-        f"utility is {utility!r}, expected {GOAL!r}, {KEY!r} or a number for each cell"
+        f"utility is {utility!r}, expected {GOAL!r}, {KEY!r}, {NEUTRAL!r} or a number for each cell"
     )

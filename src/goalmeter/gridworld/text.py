@@ -7,7 +7,7 @@ a head of column numbers, each row led by its number, every cell padded to one w
 from __future__ import annotations
 
 from goalmeter.gridworld.planner import DOOR_OPEN, WITHOUT_KEY, State
-from goalmeter.gridworld.world import AGENT, DOOR, EMPTY, GOAL, KEY, WALL, GridWorld
+from goalmeter.gridworld.world import AGENT, DOOR, EMPTY, GOAL, KEY, NEUTRAL, WALL, GridWorld
 
 MEANINGS = {
     AGENT: "agent",
@@ -16,18 +16,19 @@ MEANINGS = {
     EMPTY: "empty",
     DOOR: "locked door",
     KEY: "key",
+    NEUTRAL: "an object without a use",
 }
 
 
 def symbols_at(world: GridWorld, state: State) -> list[list[str]]:
     """One character a cell, with the agent where it is, hiding what it stands on.
 
-    A key that was taken and a door that is open are gone.
+    What was picked up and a door that is open are gone.
     """
     out = world.symbols()
     out[world.start.row][world.start.column] = EMPTY
-    if world.key is not None and state.layer != WITHOUT_KEY:
-        out[world.key.row][world.key.column] = EMPTY
+    if world.thing is not None and state.layer != WITHOUT_KEY:
+        out[world.thing.row][world.thing.column] = EMPTY
     if world.door is not None and state.layer == DOOR_OPEN:
         out[world.door.row][world.door.column] = EMPTY
     out[state.cell.row][state.cell.column] = AGENT
@@ -55,8 +56,47 @@ def rendered(world: GridWorld, state: State | None = None) -> str:
     return "\n".join(line.rstrip() for line in (head, *lines))
 
 
+def compact(world: GridWorld, state: State | None = None) -> str:
+    """The world in words: which cells are open and where things are, then where the agent is.
+
+    A cell is one word, row,column, so that nothing has to be counted to know where it is. All but
+    the last two lines stay the same while the agent moves and takes nothing, so a server that
+    keeps what it has read reads them once. A key that was taken and an open door are not mentioned;
+    a shut door is not open.
+
+    Example: a room of three cells.
+        >>> print(compact(GridWorld.from_text(["#####", "#A_G#", "#####"])))
+        Rows: 3
+        Columns: 5
+        Open: 1,1 1,2 1,3
+        Goal: 1,3
+        Agent: 1,1
+        Key carried: no
+    """
+    at = State(world.start) if state is None else state
+    rows, columns = world.shape
+    taken, shut = at.layer != WITHOUT_KEY, world.door is not None and at.layer != DOOR_OPEN
+    things = {
+        "Goal": world.goal,
+        "Key": None if taken else world.key,
+        "Object": None if taken else world.neutral,
+        "Door": world.door if shut else None,
+    }
+    free = [cell for cell in world.open_cells if not (shut and cell == world.door)]
+    return "\n".join(
+        [
+            f"Rows: {rows}",
+            f"Columns: {columns}",
+            "Open: " + " ".join(f"{cell.row},{cell.column}" for cell in free),
+            *(f"{name}: {at.row},{at.column}" for name, at in things.items() if at is not None),
+            f"Agent: {at.cell.row},{at.cell.column}",
+            f"Key carried: {'yes' if taken and world.key is not None else 'no'}",
+        ]
+    )
+
+
 def legend(world: GridWorld) -> dict[str, str]:
-    """What the symbols of a world mean; key and door only where there are such."""
-    absent = {KEY} if world.key is None else set()
-    absent |= {DOOR} if world.door is None else set()
+    """What the symbols of a world mean; those of things only where there are such."""
+    things = {KEY: world.key, DOOR: world.door, NEUTRAL: world.neutral}
+    absent = {symbol for symbol, place in things.items() if place is None}
     return {symbol: meaning for symbol, meaning in MEANINGS.items() if symbol not in absent}

@@ -58,12 +58,12 @@ class Transform:
         walls = np.zeros((abs(corner.row - origin.row) + 1, abs(corner.column - origin.column) + 1))
         for row, column in np.ndindex(*shape):
             walls[self.cell(Cell(row, column), shape)] = world.walls[row, column]
-        start, goal, key, door = (
+        start, goal, key, door, neutral = (
             None if place is None else self.cell(place, shape)
-            for place in (world.start, world.goal, world.key, world.door)
+            for place in (world.start, world.goal, world.key, world.door, world.neutral)
         )
         assert start is not None and goal is not None
-        return GridWorld(walls, start, goal, key, door)
+        return GridWorld(walls, start, goal, key, door, neutral)
 
 
 def _isometry(name: str, placed: Placed) -> Transform:

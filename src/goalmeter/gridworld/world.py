@@ -1,4 +1,8 @@
-"""A grid world as data: walls, a start, a goal, and perhaps a key and a locked door."""
+"""A grid world as data: walls, a start, a goal, and perhaps a key and a locked door.
+
+A neutral object is what a key is compared with: it lies in a cell, is picked up as a key is, and
+opens nothing. A world has a key or a neutral object or neither, so that there is one thing to take.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,11 @@ from goalmeter._types import ArrayLike, BoolArray
 ACTIONS = ("LEFT", "RIGHT", "UP", "DOWN")
 MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
 
-AGENT, WALL, GOAL, EMPTY, DOOR, KEY = "A", "#", "G", "_", "D", "K"
+AGENT, WALL, GOAL, EMPTY, DOOR, KEY, NEUTRAL = "A", "#", "G", "_", "D", "K", "N"
+
+_PLACES = ("start", "goal", "key", "door", "neutral")
+# How often a picture has their symbols at least, in the same order; none may be there twice.
+_LEAST = {AGENT: 1, GOAL: 1, KEY: 0, DOOR: 0, NEUTRAL: 0}
 
 
 class Cell(NamedTuple):
@@ -35,8 +43,8 @@ class GridWorld:
     """A world with its start. Checked once, immutable, compared by content.
 
     An action moves by one cell; into a wall, or into the door without the key, it moves nowhere.
-    The key is picked up by entering its cell. The door is gone once an agent with the key stands
-    beside it. The episode ends at the goal.
+    The key, or the neutral object, is picked up by entering its cell. The door is gone once an
+    agent with the key stands beside it. The episode ends at the goal.
 
     Args:
         walls: [rows, columns], true where there is a wall; the border must be wall.
@@ -44,10 +52,11 @@ class GridWorld:
         goal: where it should go.
         key: where the key lies, if there is one.
         door: where the locked door is, if there is one; a world with a door has a key.
+        neutral: where a neutral object lies, if there is one; then there is no key and no door.
 
     Raises:
         InvalidParameterError: the border is open, or something lies outside, in a wall, or on
-            something else.
+            something else, or things are there that do not go together.
     """
 
     walls: BoolArray
@@ -55,6 +64,7 @@ class GridWorld:
     goal: Cell
     key: Cell | None = None
     door: Cell | None = None
+    neutral: Cell | None = None
 
     def __init__(
         self,
@@ -63,12 +73,14 @@ class GridWorld:
         goal: tuple[int, int],
         key: tuple[int, int] | None = None,
         door: tuple[int, int] | None = None,
+        neutral: tuple[int, int] | None = None,
     ) -> None:
         put = object.__setattr__
         grid = np.array(walls, dtype=bool)
         grid.setflags(write=False)
         put(self, "walls", grid)
-        for name, place in (("start", start), ("goal", goal), ("key", key), ("door", door)):
+        places = {"start": start, "goal": goal, "key": key, "door": door, "neutral": neutral}
+        for name, place in places.items():
             put(self, name, None if place is None else Cell(int(place[0]), int(place[1])))
         self._check()
 
@@ -88,21 +100,33 @@ class GridWorld:
         """All cells without a wall, from the top left."""
         return tuple(Cell(int(r), int(c)) for r, c in zip(*np.nonzero(~self.walls), strict=True))
 
+    @property
+    def thing(self) -> Cell | None:
+        """Where there is something to pick up: the key or the neutral object."""
+        return self.neutral if self.key is None else self.key
+
     def with_(self, **changes: tuple[int, int] | None) -> GridWorld:
-        """The same world with another start, goal, key or door; None takes a key or door away."""
-        known = {"start": self.start, "goal": self.goal, "key": self.key, "door": self.door}
+        """The same world with another start, goal, key, door or neutral object; None takes it away.
+
+        `world.with_(key=None, neutral=world.key)` has a neutral object where the key was.
+        """
+        known = {name: getattr(self, name) for name in _PLACES}
         if unknown := changes.keys() - known.keys():
             raise InvalidParameterError(
                 f"a grid world has no {', '.join(sorted(unknown))}; it has {', '.join(known)}"
             )
-        return GridWorld(self.walls, **(known | changes))  # type: ignore[arg-type]
+        return GridWorld(self.walls, **(known | changes))
 
     def symbols(self) -> list[list[str]]:
-        """One character a cell: A agent (at the start), # wall, G goal, K key, D door, _ empty."""
+        """One character a cell.
+
+        A agent (at the start), # wall, G goal, K key, D door, N neutral object, _ empty.
+        """
         out = [[WALL if wall else EMPTY for wall in row] for row in self.walls]
         for place, symbol in (
             (self.door, DOOR),
             (self.key, KEY),
+            (self.neutral, NEUTRAL),
             (self.goal, GOAL),
             (self.start, AGENT),
         ):
@@ -131,7 +155,7 @@ class GridWorld:
                 f"the picture of a grid has rows of {sorted({len(r) for r in rows})} cells, "
                 f"expected all of one length"
             )
-        places: dict[str, list[Cell]] = {symbol: [] for symbol in (AGENT, GOAL, KEY, DOOR)}
+        places: dict[str, list[Cell]] = {symbol: [] for symbol in _LEAST}
         for r, row in enumerate(rows):
             for c, symbol in enumerate(row):
                 if symbol in places:
@@ -139,19 +163,18 @@ class GridWorld:
                 elif symbol not in (WALL, EMPTY):
                     raise InvalidParameterError(
                         f"the picture of a grid has {symbol!r} at row {r}, column {c}, expected "
-                        f"one of A G K D # _"
+                        f"one of A G K D N # _"
                     )
-        for symbol, least in ((AGENT, 1), (GOAL, 1), (KEY, 0), (DOOR, 0)):
+        for symbol, least in _LEAST.items():
             if not least <= len(places[symbol]) <= 1:
                 raise InvalidParameterError(
                     f"the picture of a grid has {len(places[symbol])} cells {symbol}, expected "
                     f"{'one' if least else 'at most one'}"
                 )
-        start, goal, key, door = (
-            places[symbol][0] if places[symbol] else None for symbol in (AGENT, GOAL, KEY, DOOR)
-        )
+        start, goal, key, door, neutral = (found[0] if found else None for found in places.values())
         assert start is not None and goal is not None
-        return cls([[symbol == WALL for symbol in row] for row in rows], start, goal, key, door)
+        walls = [[symbol == WALL for symbol in row] for row in rows]
+        return cls(walls, start, goal, key, door, neutral)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GridWorld):
@@ -162,7 +185,7 @@ class GridWorld:
         return hash(self._content())
 
     def _content(self) -> tuple[object, ...]:
-        return self.shape, self.walls.tobytes(), self.start, self.goal, self.key, self.door
+        return self.shape, self.walls.tobytes(), *(getattr(self, name) for name in _PLACES)
 
     def _check(self) -> None:
         walls = self.walls
@@ -178,7 +201,7 @@ class GridWorld:
                 f"the border of a grid is wall, but row {r}, column {c} is open"
             )
         seen: dict[Cell, str] = {}
-        for name in ("start", "goal", "key", "door"):
+        for name in _PLACES:
             place: Cell | None = getattr(self, name)
             if place is None:
                 continue
@@ -198,5 +221,11 @@ class GridWorld:
                     f"{seen[place]} is"
                 )
             seen[place] = name
+        if self.neutral is not None and (self.key is not None or self.door is not None):
+            other = "key" if self.key is not None else "door"
+            raise InvalidParameterError(
+                f"there is a neutral object and a {other}, expected one thing to pick up, and a "
+                f"door only with a key; take the {other} or the neutral object away"
+            )
         if self.door is not None and self.key is None:
             raise InvalidParameterError("there is a door but no key; give the key's place as well")

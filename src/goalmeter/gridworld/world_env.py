@@ -42,13 +42,13 @@ class WorldEnv(gymnasium.Env[Any, Any]):
     """A grid world, one episode from its start to its goal.
 
     Actions: 0 LEFT, 1 RIGHT, 2 UP, 3 DOWN, as everywhere in goalmeter. Into a wall, or into the
-    door without the key, the agent stays and the step counts. The key is taken by entering its
-    cell, the door is gone once an agent with the key stands beside it.
+    door without the key, the agent stays and the step counts. The key, or the neutral object, is
+    taken by entering its cell, the door is gone once an agent with the key stands beside it.
 
     Observations: "grid" is a dictionary of `image`, MiniGrid's encoding of the whole grid [columns,
     rows, 3] as FullyObsWrapper has it, agent always facing right; `position`, row and column;
-    `has_key`; `door_open`. It determines world and state. "state" is the index of the state in
-    `gridworld.tabular_world(world).states`; it needs one fixed world.
+    `has_key`, which a neutral object leaves 0; `door_open`. It determines world and state. "state"
+    is the index of the state in `gridworld.tabular_world(world).states`; it needs one fixed world.
 
     Rewards: "minigrid" gives 1 - 0.9 * steps / max_steps at the goal; "sparse" 1 at the goal;
     "step" -1 at each step. An episode terminates at the goal and is truncated at max_steps.
@@ -233,7 +233,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         return {
             "image": self._images[self.state].copy(),
             "position": np.array(self.state.cell),
-            "has_key": int(self.state.has_key),
+            "has_key": int(self.world.key is not None and self.state.has_key),
             "door_open": int(self.state.door_open),
         }
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from goalmeter.gridworld.world import ACTIONS
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
+# Possessive, or a long answer without a message would be read again from each of its letters.
 _CHANNEL = re.compile(
-    r"<\|channel\|>\s*(\w+)[^<]*<\|message\|>(.*?)"
+    r"<\|channel\|>\s*+(\w++)[^<]*+<\|message\|>(.*?)"
     r"(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
     re.DOTALL,
 )
@@ -66,7 +67,8 @@ def understood(text: str, reasoning: str = "") -> Answer:
     for found in _OBJECT.findall(final):
         try:
             value = json.loads(found)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
+            # Also numbers of thousands of digits, and lists in thousands of lists.
             continue
         if isinstance(value, dict) and "action" in value:
             objects.append((found, value["action"]))
@@ -94,3 +96,8 @@ def split(text: str) -> tuple[str, str]:
         return "\n".join(reasoning), finals[-1] if finals else ""
     thoughts = [body.strip() for body in _THOUGHT.findall(text)]
     return "\n".join(thoughts), _THOUGHT.sub("", text).strip()
+
+
+def storable(text: str) -> str:
+    """The text as a file can hold it: halves of characters, which servers may send, become "?"."""
+    return text.encode("utf-8", "replace").decode()

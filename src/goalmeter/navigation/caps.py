@@ -59,13 +59,13 @@ class Cap:
 
 
 def by_way_of_key(world: GridWorld) -> int:
-    """Steps from the start over the key, if there is one, to the goal."""
+    """Steps from the start over the key or the neutral object, if there is one, to the goal."""
     plan = planned(world)
-    if world.key is None or world.door is not None:
+    if world.thing is None or world.door is not None:
         return plan.distance
     walls = world.walls.copy()
     walls[world.goal] = True
-    to_key = int(distances_from(walls, [world.start])[0][world.key])
-    if to_key < 0:
+    to_thing = int(distances_from(walls, [world.start])[0][world.thing])
+    if to_thing < 0:
         return plan.distance
-    return to_key + plan.distance_from(State(world.key, WITH_KEY))
+    return to_thing + plan.distance_from(State(world.thing, WITH_KEY))

@@ -16,13 +16,14 @@ from goalmeter._errors import (
     InvalidTrajectoryError,
     require,
 )
+from goalmeter.navigation.inspect_failures import ERROR
 from goalmeter.navigation.inspect_samples import walk_of
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.walks import Episode
 
 # Where a score keeps the trajectory, and the name of the scorer.
 TRAJECTORY, SCORER = "trajectory", "walked"
-INTERRUPTED, ERROR = "interrupted", "error"
+INTERRUPTED = "interrupted"
 
 _Found = dict[tuple[str, Any, int], Trajectory]
 
@@ -43,13 +44,36 @@ def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
         InvalidTrajectoryError: a sample is not one of goalmeter's, or its record is damaged.
         MissingExtraError: inspect_ai is not installed.
     """
+    read = read_logs(logs)
+    models = {one.eval.model for one in read}
+    if len(models) > 1:
+        raise InvalidParameterError(
+            f"the logs are of several models, {', '.join(sorted(models))}; read those of one"
+        )
+    return walks_of(read)
+
+
+def read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
+    """Inspect's logs as its own objects, the oldest first.
+
+    Raises:
+        InvalidFileError: there is no log, or it cannot be read.
+        MissingExtraError: inspect_ai is not installed.
+    """
     log = require("inspect_ai.log", extra="lm", feature="Reading logs of Inspect")
     listed = [logs] if isinstance(logs, str | Path) else list(logs)
-    found: _Found = {}
-    models: set[str] = set()
     read = [_read(log, path) for each in listed for path in _files(log, Path(each))]
-    for one in sorted(read, key=lambda one: str(one.eval.created)):
-        models.add(one.eval.model)
+    return sorted(read, key=lambda one: str(one.eval.created))
+
+
+def walks_of(read: Iterable[Any]) -> list[Trajectory]:
+    """Every walk in logs as `read_logs` gives them.
+
+    Raises:
+        InvalidTrajectoryError: a sample is not one of goalmeter's, or its record is damaged.
+    """
+    found: _Found = {}
+    for one in read:
         for sample in one.samples or []:
             key = (one.eval.task, sample.id, sample.epoch)
             made = _trajectory(sample, str(one.location))
@@ -57,10 +81,6 @@ def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
             if key not in found or made.outcome != INTERRUPTED:
                 found.pop(key, None)
                 found[key] = made
-    if len(models) > 1:
-        raise InvalidParameterError(
-            f"the logs are of several models, {', '.join(sorted(models))}; read those of one"
-        )
     return list(found.values())
 
 

@@ -8,11 +8,18 @@ request refused       it did not accept the question (other 4xx)
 time limit, token limit, ...   a limit that was set for the whole walk
 token cap             the walk's own allowance of tokens is used up
 model error           anything else that went wrong in asking
+error                 something went wrong outside of the questions
+
+Limits are part of how a model is asked, and the walk has ended. The others are failures of the
+server or of the way to it: the walk can be made again.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+
+from goalmeter.runs.jobs import said
 
 TIMEOUT = "timeout"
 UNREACHABLE = "server unreachable"
@@ -22,6 +29,20 @@ REFUSED = "request refused"
 TOKEN_CAP = "token cap"
 TIME_LIMIT = "time limit"
 MODEL_ERROR = "model error"
+ERROR = "error"
+# Tried again in vain, and the whole question with the error at its end.
+_PASSED_ON = ("RetryError", "ModelGenerateError")
+_MARKUP = re.compile(r"\[/?[a-z ]+\]")  # of what Inspect prints
+# Walks that ended so are made again.
+FAILURES = frozenset({TIMEOUT, UNREACHABLE, SERVER_ERROR, RATE_LIMIT, REFUSED, MODEL_ERROR, ERROR})
+
+
+class GivenUpError(Exception):
+    """A walk is not begun, since all those before it failed; the outcome is theirs."""
+
+    def __init__(self, outcome: str) -> None:
+        super().__init__(f"not begun, as the walks before it ended with: {outcome}")
+        self.outcome = outcome
 
 
 def failure_of(error: BaseException) -> str:
@@ -30,6 +51,8 @@ def failure_of(error: BaseException) -> str:
     Errors of clients are told apart by their names and status codes, since every provider brings
     its own classes.
     """
+    if isinstance(error, GivenUpError):
+        return error.outcome
     chain = list(_causes(error))
     names = [kind.__name__ for e in chain for kind in type(e).__mro__]
     if "LimitExceededError" in names:
@@ -48,6 +71,25 @@ def failure_of(error: BaseException) -> str:
     if any(name.endswith(unreachable) for name in names):
         return UNREACHABLE
     return MODEL_ERROR
+
+
+def reason_of(error: BaseException) -> str:
+    """An error in a line: what lies behind the errors that only pass it on.
+
+    >>> reason_of(ValueError("[bold]ERROR[/bold]: no key"))
+    'ValueError: ERROR: no key'
+    """
+    chain = list(_causes(error))
+    reason = next((e for e in chain if type(e).__name__ not in _PASSED_ON), chain[-1])
+    return _MARKUP.sub("", said(reason))
+
+
+def is_ours_to_mend(error: BaseException) -> bool:
+    """Whether something is missing here, such as a package or a key, so that no walk can be made.
+
+    Inspect has one class for that.
+    """
+    return any(type(e).__name__ == "PrerequisiteError" for e in _causes(error))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -18,11 +18,16 @@ from typing import Any
 from goalmeter.agents.navigators.protocol import Probabilities
 from goalmeter.gridworld.world import ACTIONS
 
+# Above 0 by no more than that, a logarithm of a probability is one that was rounded.
+_ROUNDING = 0.01
 _VALUE = re.compile(r'"action"\s*:\s*"\s*(?=[A-Za-z])')
 
 
 def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
-    """Of LEFT, RIGHT, UP and DOWN; None if there are no alternatives or the action is not found.
+    """Of LEFT, RIGHT, UP and DOWN.
+
+    None if there are no alternatives, if the action is not found, or if one of the numbers is no
+    log-probability.
 
     Args:
         tokens: of the whole answer in order, as Inspect's `Logprob`: token, logprob, top_logprobs.
@@ -45,7 +50,8 @@ def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
             break
         begun += len(one.token)
     lead, tops = one.token[: places[-1] - begun], list(one.top_logprobs or [])
-    if not tops:
+    # Some servers send NaN, which is below nothing.
+    if not tops or not all(top.logprob < _ROUNDING for top in (one, *tops)):
         return None
     if one.token not in [top.token for top in tops]:
         tops.append(one)  # it was drawn, though it is not among the likeliest

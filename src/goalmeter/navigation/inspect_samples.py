@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from goalmeter._errors import GoalmeterError, InvalidTrajectoryError
 from goalmeter.gridworld.planner import State
+from goalmeter.navigation.asking import PROMPT
+from goalmeter.navigation.plan import key
 from goalmeter.navigation.prompts import template
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.suites import Suite, Task
 from goalmeter.navigation.walks import Episode
 
-# The prompt template of a task, and how many steps back it shows, are among its conditions.
-PROMPT, HISTORY = "prompt", "history"
 _KEY, _ROUND = "walk", "walks"
 _NOT_BEGUN = "not begun"
 
@@ -27,16 +27,19 @@ class Walk(NamedTuple):
     @property
     def name(self) -> str:
         """What tells it from every other walk; the same in every run."""
-        return f"{self.task.name}, walk {self.number}"
+        return key(self.task, self.number)
 
 
-def samples(suite: Suite) -> list[dict[str, Any]]:
+def samples(suite: Suite, only: Collection[str] | None = None) -> list[dict[str, Any]]:
     """The walks of a suite, as fields of Inspect's samples: id, input (the first prompt), metadata.
 
-    "grid" in the metadata is what errors are clustered by, "walks" how many there are of each task.
+    `only` are the names of those that are wanted, if not all of them are. "grid" in the metadata is
+    what errors are clustered by, "walks" how many there are of each task.
     """
     out = []
     for walk in (Walk(task, index) for task, index in suite.walks()):
+        if only is not None and walk.name not in only:
+            continue
         world = walk.task.world
         asked = template(walk.task.condition[PROMPT]).prompt(world, State(world.start))
         grid = f"size {walk.task.size}, complexity {walk.task.complexity}, seed {walk.task.seed}"
@@ -68,6 +71,12 @@ def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
         read = Trajectory.from_json(given | {"outcome": _NOT_BEGUN, "steps": []})
     except GoalmeterError as cause:
         raise InvalidTrajectoryError(f"the walk in a sample's metadata: {cause}") from cause
+    made = made_of(read)
+    return Walk(made.task, made.number + (epoch - 1) * walks)
+
+
+def made_of(read: Trajectory) -> Walk:
+    """The walk that a trajectory is of."""
     task = Task(
         suite=read.suite,
         size=read.size,
@@ -80,4 +89,4 @@ def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
         distance=read.distance,
         cap=read.cap,
     )
-    return Walk(task, read.trajectory + (epoch - 1) * walks)
+    return Walk(task, read.trajectory)

@@ -18,6 +18,7 @@ from inspect_ai.solver import TaskState
 
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.eval_log import TRAJECTORY, append
+from goalmeter.navigation.inspect_listening import listener
 from goalmeter.navigation.inspect_solver import ended
 from goalmeter.navigation.record import Trajectory
 
@@ -49,6 +50,7 @@ def walked(out: str | None = None) -> Scorer:
                 "there is no walk to score; walks are scored as they end, and read back from logs "
                 "by goalmeter.navigation.eval_log.trajectories"
             )
+        listener.get().ended(trajectory)
         record = trajectory.to_json()
         if out is not None:
             append(out, record)

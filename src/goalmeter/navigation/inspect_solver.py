@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError, MissingExtraError
+from goalmeter._errors import MissingExtraError
 
 try:
     import inspect_ai  # noqa: F401
@@ -27,10 +27,12 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from goalmeter.agents.navigators import Decision
-from goalmeter.navigation.answers import Answer, understood
+from goalmeter.navigation.answers import Answer, storable, understood
+from goalmeter.navigation.asking import HISTORY, PROMPT
 from goalmeter.navigation.inspect_failures import TIME_LIMIT, TOKEN_CAP, failure_of
+from goalmeter.navigation.inspect_listening import listener
 from goalmeter.navigation.inspect_probabilities import action_probabilities
-from goalmeter.navigation.inspect_samples import HISTORY, PROMPT, walk_of
+from goalmeter.navigation.inspect_samples import walk_of
 from goalmeter.navigation.prompts import template
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.walks import Episode
@@ -62,10 +64,6 @@ def walker(
         once: whether a prompt that was answered before is not asked again. None: if the temperature
             is 0. An answer that cannot be read is then not asked for again either.
     """
-    if attempts < 1:
-        raise InvalidParameterError(f"attempts is {attempts}, expected at least 1")
-    if token_cap is not None and token_cap < 1:
-        raise InvalidParameterError(f"token_cap is {token_cap}, expected at least 1")
     answered: dict[str, ModelOutput] = {}
     locks: dict[str, anyio.Lock] = {}
 
@@ -85,7 +83,9 @@ def walker(
 
         spent, failure = 0, None
         try:
+            listener.get().begins()
             while not episode.over and failure is None:
+                listener.get().step()
                 words: tuple[int | str, ...] = (task.name, index, len(episode.steps))
                 seeds = [None if seed is None else _seed(seed, *words, n) for n in range(attempts)]
                 prompt = _prompt(episode)
@@ -101,6 +101,7 @@ def walker(
             ended[state.uuid] = episode.trajectory(index, TIME_LIMIT)
             raise
         except Exception as error:
+            listener.get().failed(error)
             ended[state.uuid] = episode.trajectory(index, failure_of(error))
             if isinstance(error, TimeoutError):
                 # Inspect takes a bare one for the end of a time limit, and the sample for done.
@@ -145,8 +146,8 @@ def _decision(prompt: str, output: ModelOutput, answer: Answer, attempts: int) -
     return Decision(
         answer.action,
         probabilities=action_probabilities(logprobs.content) if logprobs else None,
-        raw=output.completion,
-        reasoning=answer.reasoning or None,
+        raw=storable(output.completion),
+        reasoning=storable(answer.reasoning) or None,
         prompt=prompt,
         prompt_tokens=count if ids is None else tuple(ids),
         attempts=attempts,

@@ -7,8 +7,8 @@ here, such as `--temperature`, `--max-tokens`, `--max-connections`, `--time-limi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, cast
 
 from goalmeter._errors import InvalidParameterError, MissingExtraError
 
@@ -25,14 +25,12 @@ from inspect_ai.model import GenerateConfig
 
 # Their names, goalmeter/... and goalmeter-local/..., come with the tasks.
 from goalmeter.agents.language_models import providers as providers
-from goalmeter.navigation.inspect_samples import HISTORY, PROMPT, samples
+from goalmeter.navigation.asking import LOGPROBS, Asking, conditions, default_prompts
+from goalmeter.navigation.inspect_samples import samples
 from goalmeter.navigation.inspect_scorer import walked
 from goalmeter.navigation.inspect_solver import walker
-from goalmeter.navigation.prompts import template
-from goalmeter.navigation.suites import suite
+from goalmeter.navigation.suites import Suite, suite
 
-# The paper's sampling. Low effort needs a tenth of the tokens, but a cut answer is a wrong one.
-TEMPERATURE, TOP_P, MAX_TOKENS = 0.7, 0.95, 10_000
 # Errors of the server are retried so often; a question has so many seconds each time.
 MAX_RETRIES, ATTEMPT_TIMEOUT = 5, 600
 
@@ -72,10 +70,10 @@ def navigation(
     *,
     prompt: str | list[str] | None = None,
     history: int = 0,
-    attempts: int = 3,
-    token_cap: int | None = None,
+    attempts: int = Asking.attempts,
+    token_cap: int | None = Asking.token_cap,
     seed: int = 0,
-    seeded: bool = True,
+    seeded: bool = Asking.seeded,
     once: bool | None = None,
     out: str | None = None,
     **options: Any,
@@ -93,26 +91,50 @@ def navigation(
         seeded: whether questions carry a seed; False for servers that do not take one.
         once: whether a prompt that was answered is not asked again; by default at temperature 0.
         out: a file to which every trajectory is appended as it ends.
-        options: of the suite: paper, sizes, complexities, grids, trajectories, transforms, cap,
-            cap_factor.
+        options: of the suite: paper, sizes, complexities, grids, trajectories, transforms, objects,
+            cap, cap_factor.
 
     Raises:
         InvalidParameterError: an option is unknown or out of range.
     """
-    names = _listed(prompt or ("plain/1" if name in ("maze", "isometries") else "keys/1"))
-    if type(history) is not int or history < 0:
-        raise InvalidParameterError(f"history is {history!r}, expected a number of steps, or 0")
-    shown = {HISTORY: history} if history else {}
-    conditions = [{PROMPT: template(one).name} | shown for one in names]
-    made = suite(name, conditions=conditions, seed=seed, **_suite_options(options))
+    set_in = conditions(_listed(prompt or default_prompts(name)), history)
+    made = suite(name, conditions=set_in, seed=seed, **_suite_options(options))
+    asking = Asking(attempts=attempts, token_cap=token_cap, seeded=seeded)
+    return task_of(made, asking, seed=seed, once=once, out=out)
+
+
+def task_of(
+    made: Suite,
+    asking: Asking,
+    *,
+    only: Collection[str] | None = None,
+    seed: int = 0,
+    once: bool | None = None,
+    out: str | None = None,
+) -> Task:
+    """The walks of a suite as a task.
+
+    Args:
+        made: the suite, with prompts among the conditions of its tasks.
+        asking: how each step is asked for, and with which sampling.
+        only: keys of the walks that are wanted; None for all of them.
+        seed: of the questions.
+        once: whether a prompt that was answered is not asked again; by default at temperature 0.
+        out: a file to which every trajectory is appended as it ends.
+    """
+    listed = [Sample(**fields) for fields in samples(made, only)]
     return Task(
-        dataset=MemoryDataset([Sample(**fields) for fields in samples(made)], name=name),
-        solver=walker(attempts, token_cap, seed if seeded else None, once),
+        name=f"goalmeter/{made.name}",
+        dataset=MemoryDataset(listed, name=made.name),
+        solver=walker(asking.attempts, asking.token_cap, seed if asking.seeded else None, once),
         scorer=walked(out),
         config=GenerateConfig(
-            temperature=TEMPERATURE,
-            top_p=TOP_P,
-            max_tokens=MAX_TOKENS,
+            temperature=asking.temperature,
+            top_p=asking.top_p,
+            max_tokens=asking.max_tokens,
+            reasoning_effort=cast(Any, asking.reasoning_effort),  # it is one of EFFORTS
+            logprobs=asking.logprobs or None,
+            top_logprobs=LOGPROBS if asking.logprobs else None,
             max_retries=MAX_RETRIES,
             attempt_timeout=ATTEMPT_TIMEOUT,
         ),
@@ -124,7 +146,17 @@ def navigation(
 
 
 _SUITE_OPTIONS = frozenset(
-    {"paper", "sizes", "complexities", "grids", "trajectories", "transforms", "cap", "cap_factor"}
+    {
+        "paper",
+        "sizes",
+        "complexities",
+        "grids",
+        "trajectories",
+        "transforms",
+        "objects",
+        "cap",
+        "cap_factor",
+    }
 )
 
 
@@ -138,6 +170,7 @@ def _suite_options(options: dict[str, Any]) -> dict[str, Any]:
         "sizes": int,
         "complexities": float,
         "transforms": str,
+        "objects": str,
     }
     out = dict(options)
     for name, kind in kinds.items():

@@ -10,12 +10,14 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.gridworld.transforms import TRANSFORMS
+from goalmeter.navigation.asking import HISTORY, PROMPT, Asking, conditions, default_prompts
 from goalmeter.navigation.caps import FACTOR, PAPER_FACTOR, PAPER_STEPS_WITH_KEYS
-from goalmeter.navigation.suites import Bounds, Suite, Task, suite
+from goalmeter.navigation.suite_worlds import HAVE_OBJECTS, KEY, Bounds, objects_of
+from goalmeter.navigation.suites import Suite, Task, suite
 
 KIND = "navigation"
 # What of a run may be asked for in greater number later: the walks that are there still count.
-GROWS = ("sizes", "complexities", "grids", "trajectories")
+GROWS = ("sizes", "complexities", "grids", "trajectories", "objects", "prompts")
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,14 @@ class Plan:
         agent: its name.
         suite: the tasks.
         options: of `suites.suite`, those that tell one run from another.
+        asking: how a language model is asked; None for a reference agent. Its prompts, and how many
+            past steps they show, are conditions of the tasks.
     """
 
     agent: str
     suite: Suite
     options: Mapping[str, Any]
+    asking: Asking | None = None
 
     @property
     def what(self) -> dict[str, Any]:
@@ -47,7 +52,26 @@ class Plan:
             "grids": list(dict.fromkeys(task.grid for task in tasks)),
             "trajectories": list(range(self.suite.trajectories)),
             **self.options,
+            **self._asked,
         }
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        """What tells runs of a language model apart; a reference agent has nothing of it."""
+        if self.asking is None:
+            return {}
+        shown = [task.condition for task in self.suite.tasks]
+        return {
+            "prompts": list(dict.fromkeys(condition[PROMPT] for condition in shown)),
+            "history": shown[0].get(HISTORY, 0),
+            **self.asking.to_json(),
+        }
+
+    @property
+    def worlds(self) -> dict[str, Any]:
+        """What tells the worlds of this run from others, whoever walks and is asked how."""
+        asked = self.asking.to_json() if self.asking is not None else {}
+        return {name: v for name, v in self.what.items() if name != "agent" and name not in asked}
 
     def keys(self) -> dict[str, tuple[Task, int]]:
         """What each walk is kept under, in the order of the suite."""
@@ -64,16 +88,25 @@ def plan_of(
     grids: int | None = None,
     trajectories: int | None = None,
     transforms: Sequence[str] | None = None,
+    objects: Sequence[str] | None = None,
     distances: Sequence[Bounds] | None = None,
     detours: Sequence[Bounds] | None = None,
     cap: int | None = None,
     cap_factor: float | None = None,
     seed: int = 0,
+    prompts: Sequence[str] | None = None,
+    history: int = 0,
+    asking: Asking | None = None,
 ) -> Plan:
     """The plan of an agent in a suite; options as those of `suites.suite`.
 
+    A language model has three more: `prompts`, the templates that it is asked in, each of them a
+    condition of every task (None for the suite's own); `history`, how many past steps they show;
+    and `asking`, the settings of the questions, which is None for a reference agent.
+
     Raises:
-        InvalidParameterError: as `suites.suite`; transforms of another suite than "isometries".
+        InvalidParameterError: as `suites.suite`; transforms of another suite than "isometries"; no
+            such prompt.
     """
     if transforms is not None and name != "isometries":
         raise InvalidParameterError(f"transforms are those of 'isometries'; {name!r} has none")
@@ -90,8 +123,12 @@ def plan_of(
         grids=grids,
         trajectories=trajectories,
         transforms=tuple(TRANSFORMS) if transforms is None else transforms,
+        objects=objects,
         distances=distances,
         detours=detours,
+        conditions=[{}]
+        if asking is None
+        else conditions(prompts or default_prompts(name, agent), history),
         cap=cap,
         cap_factor=cap_factor,
         seed=seed,
@@ -101,12 +138,14 @@ def plan_of(
         made,
         {
             "transforms": list(dict.fromkeys(t.transform for t in made.tasks if t.transform)),
+            "objects": list(objects_of(name, objects)) if name in HAVE_OBJECTS else [],
             "distances": [list(bounds) for bounds in distances or ()],
             "detours": [list(bounds) for bounds in detours or ()],
             "cap": cap,
             "cap_factor": cap_factor,
             "seed": seed,
         },
+        asking,
     )
 
 
@@ -127,11 +166,15 @@ def plan_from(what: Mapping[str, Any], folder: str | Path) -> Plan:
             grids=_number(what["grids"]),
             trajectories=_number(what["trajectories"]),
             transforms=what["transforms"] if what["suite"] == "isometries" else None,
+            objects=what.get("objects") or None,  # runs of before there was a choice have none
             distances=[(low, high) for low, high in what["distances"]] or None,
             detours=[(low, high) for low, high in what["detours"]] or None,
             cap=what["cap"],
             cap_factor=what["cap_factor"],
             seed=what["seed"],
+            prompts=what.get("prompts"),
+            history=what.get("history", 0),
+            asking=Asking.from_json(what) if "prompts" in what else None,
         )
     except (KeyError, TypeError, ValueError) as cause:
         raise InvalidFileError(
@@ -158,6 +201,8 @@ def command(what: Mapping[str, Any], folder: str | Path) -> str:
     for name in ("sizes", "complexities", "transforms"):
         if what[name]:
             words += [f"--{name}", ",".join(map(str, what[name]))]
+    if what.get("objects") not in (None, [], [KEY]):
+        words += ["--objects", ",".join(what["objects"])]
     words += ["--grids", len(what["grids"]), "--trajectories", len(what["trajectories"])]
     for name, option in (("distances", "--distance"), ("detours", "--detour")):
         for low, high in what[name]:
@@ -167,6 +212,10 @@ def command(what: Mapping[str, Any], folder: str | Path) -> str:
             words += [f"--{name.replace('_', '-')}", what[name]]
     if what["seed"]:
         words += ["--seed", what["seed"]]
+    if "prompts" in what:
+        words += ["--prompt", ",".join(what["prompts"])]
+        words += ["--history", what["history"]] if what.get("history") else []
+        words += Asking.from_json(what).words()
     return shlex.join(map(str, [*words, "--out", folder]))
 
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.navigators import navigator
+from goalmeter.navigation.kept import ended_walks, failed_walks
 from goalmeter.navigation.plan import GROWS, Plan, command, plan_from
+from goalmeter.navigation.progress import Progress, Reporter
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.walks import walk
 from goalmeter.runs import Job, RunStore, Workers, made_here, read_run
 from goalmeter.runs.jobs import OK
 
-Progress = Callable[[str], None]
 _PLAY = "goalmeter.navigation.playing:play"
 # Walks of one job: enough that the pipe between the processes is not what takes the time.
 _A_JOB = 50
-_FEW = 5
 
 
 @dataclass(frozen=True)
@@ -64,23 +63,23 @@ def play_all(
     navigator(plan.agent)  # for the error, before a folder is made
     wanted = plan.keys()
     done: dict[str, Trajectory] = {}
-    with _store(plan, out) if out is not None else nullcontext() as store:
+    with store_of(plan, out) if out is not None else nullcontext() as store:
         if store is not None:
-            done = _read({k: v for k, v in store.values.items() if k in wanted}, store.folder)
+            done = ended_walks(store.values, wanted, store.folder)
         left = [key for key in wanted if key not in done]
-        report = _Reporter(plan, len(done), progress)
+        report = Reporter(plan.agent, len(wanted), len(done), progress)
         played = _elsewhere(plan, left, workers) if workers > 1 else _here(plan, left)
         with closing(played):
             for key, trajectory in played:
                 if store is not None:
                     store.add(key, trajectory.to_json())
                 done[key] = trajectory
-                report()
+                report.ended()
     return Walked(plan, tuple(done[key] for key in wanted))
 
 
 def load(folder: str | Path) -> Walked:
-    """The walks that a run folder holds.
+    """The walks that a run folder holds, each as it ended or else as it failed the last time.
 
     Raises:
         InvalidFileError: it holds no navigation run, not all of its walks, or one that is no
@@ -89,13 +88,13 @@ def load(folder: str | Path) -> Walked:
     run = read_run(folder)
     plan = plan_from(run.what, folder)
     wanted = plan.keys()
-    if missing := [key for key in wanted if key not in run.values]:
+    found = ended_walks(run.values, wanted, folder) | failed_walks(run.values, wanted, folder)
+    if missing := [key for key in wanted if key not in found]:
         raise InvalidFileError(
             f"{folder} lacks {len(missing)} of {len(wanted)} walks; take them with: "
             f"{command(run.what, folder)}"
         )
-    found = _read({key: run.values[key] for key in wanted}, folder)
-    return Walked(plan, tuple(found.values()))
+    return Walked(plan, tuple(found[key] for key in wanted))
 
 
 def play(what: str, keys: Sequence[str]) -> list[dict[str, Any]]:
@@ -141,52 +140,6 @@ def _elsewhere(plan: Plan, keys: list[str], workers: int) -> Generator[tuple[str
                 yield key, Trajectory.from_json(value)
 
 
-def _read(values: dict[str, Any], folder: str | Path) -> dict[str, Trajectory]:
-    out = {}
-    for key, value in values.items():
-        try:
-            out[key] = Trajectory.from_json(value)
-        except GoalmeterError as cause:
-            raise InvalidFileError(
-                f"{folder}, the walk {key!r}: {cause}; remove its line from trials.jsonl and it "
-                f"is taken again"
-            ) from cause
-    return out
-
-
-def _store(plan: Plan, out: str | Path) -> RunStore:
+def store_of(plan: Plan, out: str | Path) -> RunStore:
+    """The run that keeps the walks of a plan."""
     return RunStore(out, plan.what, grows=GROWS, made_by=made_here())
-
-
-class _Reporter:
-    """Tells of the walks that are finished, ever more rarely: every tenth of the time so far."""
-
-    def __init__(self, plan: Plan, done: int, progress: Progress | None) -> None:
-        self._progress = progress
-        self._agent = plan.agent
-        self._all = len(plan.suite)
-        self._before = self._done = done
-        self._begun = self._told = time.monotonic()
-        if progress and done:
-            progress(f"{self._agent}: {done} of {self._all} walks were there already")
-
-    def __call__(self) -> None:
-        self._done += 1
-        now = time.monotonic()
-        often_enough = now - self._told < max(1.0, (now - self._begun) / 10)
-        if self._progress is None or (often_enough and self._done < self._all):
-            return
-        self._told = now
-        here = self._done - self._before
-        left = (now - self._begun) / here * (self._all - self._done)
-        # The first walks may have waited for processes to start.
-        known = self._done < self._all and here >= _FEW
-        time_left = f", {_in_words(left)} left" if known else ""
-        self._progress(f"{self._agent}: {self._done} of {self._all} walks{time_left}")
-
-
-def _in_words(seconds: float) -> str:
-    """A time as one says it: 12 s, 3 min, 2.5 h."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

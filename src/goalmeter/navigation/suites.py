@@ -13,32 +13,32 @@ on how long a grid's path is; the default here is 3 times.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import planned
-from goalmeter.gridworld.key_worlds import SIZE_OF_TWO_PATHS, key_door, key_no_door, two_paths
-from goalmeter.gridworld.maze import maze
 from goalmeter.gridworld.transforms import TRANSFORMS
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.caps import Cap
 from goalmeter.navigation.record import condition_name
+from goalmeter.navigation.suite_worlds import (
+    Bounds,
+    Condition,
+    Labels,
+    key_worlds,
+    mazes,
+    objects_of,
+)
 
 SUITES = ("maze", "isometries", "key-door", "key-no-door", "two-path")
 PAPER_SIZES = (7, 9, 11, 13, 15)
 PAPER_COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 SMALL_SIZES = (7, 9)
 SMALL_COMPLEXITIES = (0.0, 0.5, 1.0)
-# Rooms along a side of a key world by its size.
-ROOMS_OF_SIZE = {9: 2, 13: 3}
 # Grids of one run's seed lie this far from those of the next.
 GRIDS_A_SEED = 1_000_000
-
-Bounds = tuple[int, int]
-Condition = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,7 @@ def suite(
     grids: int | None = None,
     trajectories: int | None = None,
     transforms: Sequence[str] = tuple(TRANSFORMS),
+    objects: Sequence[str] | None = None,
     distances: Sequence[Bounds] | None = None,
     detours: Sequence[Bounds] | None = None,
     conditions: Sequence[Condition] = ({},),
@@ -127,6 +128,8 @@ def suite(
         grids: of each size and complexity.
         trajectories: of each task.
         transforms: of "isometries", by name.
+        objects: what lies about in "key-no-door" and "two-path": "key", as by default, "neutral",
+            an object without a use in the same place, or both, each world once with each.
         distances: strata of mazes by the length of the shortest path, (least, greatest).
         detours: strata of mazes by how much longer it is than the Manhattan distance.
         conditions: each task is set once under each of them; they are labels to this suite, and
@@ -145,30 +148,32 @@ def suite(
     """
     if name not in SUITES:
         raise InvalidParameterError(f"there is no suite {name!r}; known are {', '.join(SUITES)}")
-    mazes = name in ("maze", "isometries")
+    is_maze = name in ("maze", "isometries")
     for option, value in (
         ("complexities", complexities),
         ("distances", distances),
         ("detours", detours),
     ):
-        if value is not None and not mazes:
+        if value is not None and not is_maze:
             raise InvalidParameterError(f"{option} are those of mazes; {name!r} has none")
+    things = objects_of(name, objects)
     if grids is None:
-        grids = (10 if paper else 5) if mazes else (100 if paper else 20)
+        grids = (10 if paper else 5) if is_maze else (100 if paper else 20)
     if trajectories is None:
         small = 2 if name == "isometries" else 4
-        trajectories = (10 if paper else small) if mazes else 1
+        trajectories = (10 if paper else small) if is_maze else 1
     for option, number in (("grids", grids), ("trajectories", trajectories)):
         if number < 1:
             raise InvalidParameterError(f"{option} is {number}, expected at least 1")
     if grids > GRIDS_A_SEED:
         raise InvalidParameterError(f"grids is {grids}, expected at most {GRIDS_A_SEED}")
-    caps = Cap(fixed=cap, factor=cap_factor, paper=paper, mazes=mazes)
+    caps = Cap(fixed=cap, factor=cap_factor, paper=paper, mazes=is_maze)
     seeds = [(index, seed * GRIDS_A_SEED + index) for index in range(grids)]
     strata: list[tuple[Bounds | None, Bounds | None]]
     strata = list(product(distances or (None,), detours or (None,)))
-    if mazes:
-        labelled = _mazes(
+    labelled: Iterable[Labels]
+    if is_maze:
+        labelled = mazes(
             sizes or (PAPER_SIZES if paper else SMALL_SIZES),
             complexities or (PAPER_COMPLEXITIES if paper else SMALL_COMPLEXITIES),
             seeds,
@@ -176,7 +181,7 @@ def suite(
             strata,
         )
     else:
-        labelled = _key_worlds(name, sizes, seeds)
+        labelled = key_worlds(name, sizes, seeds, things)
     tasks = tuple(
         Task(
             suite=name,
@@ -192,60 +197,3 @@ def suite(
             "a size, complexity, transform, stratum or condition is listed twice; name each once"
         )
     return Suite(name, tasks, trajectories)
-
-
-def _mazes(
-    sizes: Sequence[int],
-    complexities: Sequence[float],
-    seeds: Sequence[tuple[int, int]],
-    transforms: Sequence[str | None],
-    strata: Sequence[tuple[Bounds | None, Bounds | None]],
-) -> Iterator[dict[str, Any]]:
-    """The labels of each maze in each frame."""
-    for transform in transforms:
-        if transform is not None and transform not in TRANSFORMS:
-            raise InvalidParameterError(
-                f"there is no transform {transform!r}; known are {', '.join(TRANSFORMS)}"
-            )
-    for size, complexity, (index, seed) in product(sizes, complexities, seeds):
-        for distance, detour in strata:
-            world = maze(size, complexity, seed, distance=distance, detour=detour).world
-            bounds = {"distance": distance, "detour": detour}
-            for transform in transforms:
-                yield {
-                    "size": size,
-                    "complexity": float(complexity),
-                    "grid": index,
-                    "seed": seed,
-                    "transform": transform,
-                    "condition": {k: list(v) for k, v in bounds.items() if v is not None},
-                    "world": world if transform is None else TRANSFORMS[transform](world),
-                }
-
-
-def _key_worlds(
-    name: str, sizes: Sequence[int] | None, seeds: Sequence[tuple[int, int]]
-) -> Iterator[dict[str, Any]]:
-    """The labels of each world with a key and of its control."""
-    known = (SIZE_OF_TWO_PATHS,) if name == "two-path" else tuple(ROOMS_OF_SIZE)
-    if wrong := [size for size in sizes or () if size not in known]:
-        raise InvalidParameterError(
-            f"{name!r} has no grids of size {wrong[0]}, expected {' or '.join(map(str, known))}"
-        )
-    for size, (index, seed) in product(sizes or known[:1], seeds):
-        if name == "two-path":
-            made = two_paths(seed)
-            worlds = [(made.world, True), (made.control, False)]
-        else:
-            of = key_door if name == "key-door" else key_no_door
-            worlds = [(of(seed, rooms=ROOMS_OF_SIZE[size]), True)]
-        for world, key in worlds:
-            yield {
-                "size": size,
-                "complexity": None,
-                "grid": index,
-                "seed": seed,
-                "transform": None,
-                "condition": {"key": key},
-                "world": world,
-            }

@@ -13,6 +13,8 @@ from itertools import groupby
 
 from goalmeter._errors import InvalidParameterError
 
+_MANY, _LONG = 6, 32  # columns, and characters of a row's name, that fit into the page
+
 
 @dataclass(frozen=True)
 class Column:
@@ -72,6 +74,12 @@ class Table:
         return tuple(Column(c) if isinstance(c, str) else c for c in self.columns)
 
     @property
+    def dense(self) -> bool:
+        """Whether there is so much in a row that it is set close."""
+        longest = max((len(row[0].text) for row in self.cells if row), default=0)
+        return len(self.columns) > _MANY or longest > _LONG
+
+    @property
     def groups(self) -> tuple[tuple[str, int], ...]:
         """Groups from left to right with the number of their columns; () if there are none."""
         runs = [(name, len(list(run))) for name, run in groupby(self.heads, lambda c: c.group)]
@@ -112,6 +120,7 @@ class Section:
         tables: shown after the text.
         figures: shown after the tables.
         points: a list of remarks at the end.
+        figures_first: show them before the tables.
     """
 
     title: str
@@ -119,3 +128,4 @@ class Section:
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     points: tuple[str, ...] = ()
+    figures_first: bool = False

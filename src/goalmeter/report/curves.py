@@ -43,6 +43,7 @@ def curve_chart(
     x_label: str,
     y_label: str,
     levels: Sequence[tuple[float, str]] = (),
+    limits: tuple[float, float] | None = None,
     size: tuple[float, float] = (4.6, 3.4),
 ) -> str:
     """A chart of curves as SVG.
@@ -53,6 +54,7 @@ def curve_chart(
         x_label: of the axis, with its unit.
         y_label: of the axis, with its unit.
         levels: dashed horizontal lines and their names.
+        limits: of the y axis; those of what is drawn if not given.
         size: inches.
     """
     with canvas(*size) as figure:
@@ -88,6 +90,8 @@ def curve_chart(
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
         axes.margins(x=0.01)
+        if limits is not None:
+            axes.set_ylim(*limits)
         if any(curve.label for curve in curves):
             figure.legend(loc="outside lower center", ncols=2)
         return to_svg(figure, name)

@@ -11,7 +11,8 @@ import numpy as np
 from goalmeter.report.figures import BLUE, MUTED, RULE, canvas, to_svg
 from goalmeter.report.heat_map import short
 
-_LINE = 0.3  # inches
+_LINE, _LETTER = 0.3, 0.075  # inches
+_NAMES, _LONGEST = 1.6, 60  # inches, and characters of a line's name that are shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +44,14 @@ class DotPanel:
             each other.
         title: above it.
         joined: see `series`.
+        band: shaded from the first to the second, such as a margin.
     """
 
     x_label: str
     series: tuple[Dots, ...]
     title: str = ""
     joined: bool = False
+    band: tuple[float, float] | None = None
 
 
 def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> str:
@@ -60,13 +63,14 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
         panels: from the left.
     """
     most = max(1 if panel.joined else len(panel.series) for panel in panels)
-    width = 1.6 + 4.3 * len(panels)
+    names = [short(line, _LONGEST) for line in lines]
+    width = max(_NAMES, _LETTER * max(map(len, names), default=0)) + 4.3 * len(panels)
     height = 1.35 + (_LINE + 0.08 * (most - 1)) * len(lines)
     with canvas(width, height) as figure:
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         for axes, panel in zip(grid, panels, strict=True):
             _draw(axes, panel, len(lines))
-        grid[0].set_yticks(range(len(lines)), [short(line) for line in lines], fontsize=8.5)
+        grid[0].set_yticks(range(len(lines)), names, fontsize=8.5)
         for tick in grid[0].get_yticklabels():
             tick.set_parse_math(False)
         grid[0].set_ylim(len(lines) - 0.4, -0.6)
@@ -82,6 +86,8 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
 
 def _draw(axes: Any, panel: DotPanel, n: int) -> None:
     axes.axvline(0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
+    if panel.band is not None:
+        axes.axvspan(*panel.band, color=RULE, alpha=0.35, linewidth=0)
     axes.hlines(np.arange(n), 0, 1, transform=axes.get_yaxis_transform(), color=RULE, linewidth=0.5)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)

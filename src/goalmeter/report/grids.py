@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.report.figures import INK, canvas, to_svg
+from goalmeter.report.figures import INK, MUTED, canvas, to_svg
 
 # Palettes whose lightness alone tells the order; the last runs both ways from a pale zero.
 PALETTES = {"visits": "Blues", "utility": "Purples", "signed": "PuOr_r"}
@@ -25,11 +25,13 @@ class Marks:
         letters: a letter for the corner of a square, such as S or G, which also gets a frame.
         hatched: squares to hatch (a cliff, a hole).
         faint: squares whose number is put in brackets: it rests on next to nothing.
+        walls: squares that are filled and have no number.
     """
 
     letters: Mapping[int, str] = field(default_factory=dict)
     hatched: frozenset[int] = frozenset()
     faint: frozenset[int] = frozenset()
+    walls: frozenset[int] = frozenset()
 
 
 def grid_map(
@@ -100,6 +102,9 @@ def _square(
     dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.5
     ink = "white" if dark else INK
     corner = (column - 0.5, row - 0.5)
+    if state in marks.walls:
+        _frame(axes, corner, fill=True, color=MUTED)
+        return
     if state in marks.hatched:
         _frame(axes, corner, edgecolor=ink, hatch="///", linewidth=0.0, alpha=0.55)
     if state in marks.letters:
@@ -128,10 +133,10 @@ def _square(
     )
 
 
-def _frame(axes: Any, corner: tuple[float, float], **style: Any) -> None:
+def _frame(axes: Any, corner: tuple[float, float], *, fill: bool = False, **style: Any) -> None:
     from matplotlib.patches import Rectangle
 
-    axes.add_patch(Rectangle(corner, 1, 1, fill=False, **style))
+    axes.add_patch(Rectangle(corner, 1, 1, fill=fill, **style))
 
 
 def _short(value: float) -> str:

@@ -42,10 +42,12 @@ def heat_map(
     columns: Sequence[str],
     label: str,
     limit: float,
+    signed: bool = True,
 ) -> str:
     """Panels of one colour scale below each other as SVG, each cell with its number.
 
-    The scale is pale at 0 and runs both ways to `limit`; a last column has the mean of each row.
+    The scale is pale at 0 and runs to `limit`, both ways if numbers are signed; a last column has
+    the mean of each row.
 
     Args:
         name: unique on the page.
@@ -54,6 +56,7 @@ def heat_map(
         columns: a name for each column, shown once, above the first panel.
         label: of the colour scale, with its unit.
         limit: the end of the scale; what lies beyond has the colour of the end.
+        signed: whether there may be numbers below 0.
 
     Raises:
         InvalidParameterError: a panel of another shape.
@@ -71,7 +74,7 @@ def heat_map(
     with canvas(width, height) as figure:
         grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
         for axes, panel, array in zip(grid, panels, arrays, strict=True):
-            mesh = _cells(axes, array, limit, panel.hatched)
+            mesh = _cells(axes, array, (-limit if signed else 0.0, limit), panel.hatched)
             # In the column of the rows' names: the first panel has the columns' names above it.
             axes.annotate(
                 panel.title,
@@ -95,20 +98,26 @@ def heat_map(
         return to_svg(figure, name).replace('style="', f'style="min-width: {60 * width:.0f}px; ', 1)
 
 
-def short(name: str) -> str:
+def short(name: str, longest: int = _LONGEST) -> str:
     """A name with no control characters, its middle left out where it is long."""
     name = printable(name).replace("\n", " ")
-    if len(name) <= _LONGEST:
+    if len(name) <= longest:
         return name
-    return f"{name[: _LONGEST // 2 - 1]}…{name[-_LONGEST // 2 :]}"
+    return f"{name[: longest // 2 - 1]}…{name[-longest // 2 :]}"
 
 
-def _cells(axes: Any, array: FloatArray, limit: float, hatched: frozenset[tuple[int, int]]) -> Any:
+def _cells(
+    axes: Any,
+    array: FloatArray,
+    limits: tuple[float, float],
+    hatched: frozenset[tuple[int, int]],
+) -> Any:
     """Draw the cells and the column of means; returns what the colour bar is of."""
     from matplotlib.patches import Rectangle
 
     n_rows, n_columns = array.shape
-    style = {"cmap": PALETTES["signed"], "vmin": -limit, "vmax": limit}
+    palette = PALETTES["signed" if limits[0] < 0 else "visits"]
+    style = {"cmap": palette, "vmin": limits[0], "vmax": limits[1]}
     edges = {"edgecolor": "white", "linewidth": 0.6}
     heights = np.arange(n_rows + 1)
     mesh = axes.pcolormesh(np.arange(n_columns + 1), heights, array, **style, **edges)

@@ -58,10 +58,9 @@ def read_about(path: Path) -> dict[str, Any]:
         raise InvalidFileError(f"{path} cannot be read: {cause}") from cause
     try:
         about = json.loads(text)
-    except json.JSONDecodeError as cause:
+    except (ValueError, RecursionError) as cause:  # no JSON, too large a number, or too deep
         raise InvalidFileError(
-            f"{path} is no JSON, in line {cause.lineno}: {cause.msg}; restore it, or begin again "
-            f"in another folder"
+            f"{path} is no JSON: {cause}; restore it, or begin again in another folder"
         ) from cause
     if not (isinstance(about, dict) and isinstance(about.get("what"), dict)):
         raise InvalidFileError(f"{path} does not say what the run is: its 'what' is missing")
@@ -91,7 +90,7 @@ def read_trials(path: Path) -> tuple[dict[str, Any], int]:
         try:
             trial = json.loads(line)
             values.setdefault(trial["key"], trial["value"])
-        except (ValueError, TypeError, KeyError) as cause:
+        except (ValueError, TypeError, KeyError, RecursionError) as cause:
             raise InvalidFileError(
                 f"{path}, line {number}: expected a trial, an object with key and value, got "
                 f"{line[:60]!r}; remove that line and its trial is played again"

@@ -130,19 +130,28 @@ def estimate_of_sums(
     statistic: Callable[[FloatArray], FloatArray],
     *,
     n: int,
+    strata: ArrayLike | None = None,
+    held: Callable[[FloatArray], FloatArray] | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
     """Any function of sums over clusters.
 
     Args:
-        sums: of each cluster, [C, K].
+        sums: of each cluster, [C, K]; with strata, weighted as they are to count.
         statistic: from totals, [..., K], to numbers, [...]; what all totals are multiplied with
             must not matter to it.
         n: observations behind them.
+        strata: number of the stratum of each cluster, [C]; one stratum if not given, or if one of
+            them has a single cluster, which does not tell its spread.
+        held: for a statistic that is the best of a fit to the totals, and so biased: the same
+            with what was fitted to all clusters held fixed. By how much fitting anew is better is
+            the bias that resamples show. It is taken off; a resample carries it twice.
         confidence: nominal coverage, in (0, 1).
 
     Raises:
         InvalidParameterError: confidence outside (0, 1).
+
+    Source: for the bias, Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 10.
     """
     tail = _tail(confidence)
     table = np.asarray(sums, dtype=float)
@@ -152,9 +161,19 @@ def estimate_of_sums(
     value = float(statistic(table.sum(axis=0)))
     if clusters == 1:
         return Estimate(value, None, n, clusters)
-    replicates = statistic(_draws(clusters, 0) @ table)
-    interval = _percentiles(replicates, tail, clusters - 1)
-    return Estimate(value, interval, n, clusters)
+    labels = np.zeros(clusters) if strata is None else np.asarray(strata)
+    _, stratum, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    if sizes.min() == 1:
+        stratum, sizes = np.zeros_like(stratum), np.array([clusters])
+    totals = np.zeros((RESAMPLES, table.shape[1]))
+    for index, size in enumerate(sizes.tolist()):
+        # One cluster fewer than there are is drawn: the stratum is to keep its weight.
+        totals += size / (size - 1) * (_draws(size, index) @ table[stratum == index])
+    replicates = statistic(totals)
+    bias = 0.0 if held is None else float(np.mean(replicates - held(totals)))
+    value -= bias
+    low, high = _percentiles(replicates - 2.0 * bias, tail, clusters - len(sizes))
+    return Estimate(value, (min(low, value), max(high, value)), n, clusters)
 
 
 def _tail(confidence: float) -> float:

@@ -1,10 +1,11 @@
 """Inspect's names for our agents: `goalmeter/NAME` and `goalmeter-local/FOLDER`.
 
     goalmeter/greedy             a reference agent that reads the grid in the prompt
+    goalmeter/mouse              an organism: a small model that comes with the package
     goalmeter-local/FOLDER       a transformers model in a folder of this machine, in batches
 
-Options of the latter (`-M name=value`): `path` (the folder, if the name is to be another),
-`device`, `dtype`, `batch` (32). Both say how many tokens were used, since Inspect would otherwise
+Options of models (`-M name=value`): `path` (the folder, if the name is to be another),
+`device`, `dtype`, `batch` (32). All say how many tokens were used, since Inspect would otherwise
 download a tokenizer to count them.
 """
 
@@ -33,10 +34,12 @@ from inspect_ai.model import (
     Logprob,
     Logprobs,
     ModelAPI,
+    ModelInfo,
     ModelOutput,
     ModelUsage,
     TopLogprob,
     modelapi,
+    set_model_info,
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
@@ -47,6 +50,8 @@ from goalmeter.agents.language_models.sampling import Sampling
 from goalmeter.agents.navigators import Memoryless, navigator
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.world import ACTIONS
+from goalmeter.organisms import organism_names
+from goalmeter.organisms.shipped import weights_of
 
 REFERENCE, LOCAL = "goalmeter", "goalmeter-local"
 DEFAULT_TOKENS = 2048
@@ -54,7 +59,6 @@ DEFAULT_TOKENS = 2048
 BATCH = 32
 
 
-@modelapi(name=REFERENCE)
 class ReferenceAgentAPI(ModelAPI):
     """Reference agents that answer prompts: they see what a model sees, and no more.
 
@@ -139,6 +143,11 @@ class LocalModelAPI(ModelAPI):
         self._model = LocalModel(path or model_name, device=device, dtype=dtype)
         self._most = batch
         self._batcher: Batcher[Prompt, Reply] = Batcher(self._model.answers, batch)
+        for provider in (LOCAL, REFERENCE):
+            # Inspect looks up how long the context is, and would load the model again to know.
+            set_model_info(
+                f"{provider}/{model_name}", ModelInfo(context_length=self._model.context)
+            )
 
     async def generate(
         self,
@@ -193,6 +202,19 @@ class LocalModelAPI(ModelAPI):
     async def count_text_tokens(self, text: str) -> int:
         """Tokens of the model's own tokenizer."""
         return len(self._model.tokenizer(text)["input_ids"])
+
+
+def _ours(model_name: str, **options: Any) -> ModelAPI:
+    """The organism or the reference agent of a name."""
+    if model_name in organism_names():
+        return LocalModelAPI(model_name, **({"path": str(weights_of(model_name))} | options))
+    return ReferenceAgentAPI(model_name, **options)
+
+
+@modelapi(name=REFERENCE)
+def ours() -> Any:
+    """What makes the models called goalmeter/NAME."""
+    return _ours
 
 
 def _output(

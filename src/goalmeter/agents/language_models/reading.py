@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.planner import WITH_KEY, WITHOUT_KEY, State
-from goalmeter.gridworld.world import DOOR, EMPTY, KEY, Cell, GridWorld
+from goalmeter.gridworld.world import (
+    AGENT,
+    DOOR,
+    EMPTY,
+    GOAL,
+    KEY,
+    NEUTRAL,
+    WALL,
+    Cell,
+    GridWorld,
+)
+
+# What lies where, as `gridworld.text.compact` says it.
+_THINGS = {"Goal": GOAL, "Key": KEY, "Object": NEUTRAL, "Door": DOOR, "Agent": AGENT}
 
 
 def read_back(prompt: str) -> tuple[GridWorld, State]:
     r"""The world in a prompt, and where the agent is in it.
 
     The last grid counts: those before it are examples. The world starts where the agent is now. A
-    key that is carried is not in the grid any more; if there is a door, the key must have been
-    taken, and its old place, which nothing depends on, is any empty cell.
+    key or a neutral object that was picked up is not in the grid any more; if there is a door, the
+    key must have been taken, and its old place, which nothing depends on, is any empty cell.
 
     Args:
-        prompt: as `gridworld.text.rendered` writes grids, with text around it.
+        prompt: as `gridworld.text.rendered` writes grids, with text around it, or as `compact`
+            does.
 
     Raises:
         InvalidParameterError: there is no grid, or it shows no world.
@@ -26,7 +40,8 @@ def read_back(prompt: str) -> tuple[GridWorld, State]:
         >>> read_back(f"Go!\n{rendered(world)}") == (world, State(Cell(1, 1)))
         True
     """
-    cells = _last_grid(prompt.splitlines())
+    lines = prompt.splitlines()
+    cells = _listed(lines) or _last_grid(lines)
     shown = {symbol for row in cells for symbol in row}
     layer = WITHOUT_KEY
     if DOOR in shown and KEY not in shown:
@@ -38,6 +53,27 @@ def read_back(prompt: str) -> tuple[GridWorld, State]:
         cells[row][column] = KEY
     world = GridWorld.from_text("".join(row) for row in cells)
     return world, State(Cell(*world.start), layer)
+
+
+def _listed(lines: list[str]) -> list[list[str]] | None:
+    """The symbols of a grid whose open cells are listed; None if the text lists none."""
+    said = dict(line.split(": ", 1) for line in lines if ": " in line)
+    if "Open" not in said:
+        return None
+    try:
+        cells = [[WALL] * int(said["Columns"]) for _ in range(int(said["Rows"]))]
+        for place in said["Open"].split():
+            row, column = map(int, place.split(","))
+            cells[row][column] = EMPTY
+        for name, symbol in _THINGS.items():
+            if name in said:
+                row, column = map(int, said[name].split(","))
+                cells[row][column] = symbol
+    except (KeyError, ValueError, IndexError) as cause:
+        raise InvalidParameterError(
+            f"the prompt lists the cells of no grid ({type(cause).__name__}: {cause})"
+        ) from cause
+    return cells
 
 
 def _last_grid(lines: list[str]) -> list[list[str]]:

@@ -19,7 +19,7 @@ from goalmeter.agents.navigators.protocol import Decision, Probabilities
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.paths import distances_from
 from goalmeter.gridworld.planner import LAYERS, Plan, State, layers_of
-from goalmeter.gridworld.world import GridWorld
+from goalmeter.gridworld.world import Cell, GridWorld
 
 PolicyOf = Callable[[Plan], FloatArray]
 
@@ -100,25 +100,32 @@ def boltzmann(plan: Plan, beta: float) -> FloatArray:
 
 
 def key_seeker(plan: Plan) -> FloatArray:
-    """The shortest way to the key as long as it is not had, then the shortest to the goal."""
-    return _uniform(plan, towards_key(plan), _optimal(plan), open_moves(plan))
+    """The shortest way to the key as long as it is not had, then the shortest to the goal.
 
-
-def towards_key(plan: Plan) -> BoolArray:
-    """Whether an action leads one step closer to the key, [states, 4].
-
-    False once the key is had, in worlds without one, and where it is out of reach: a locked door is
-    a wall, and so is the goal, since the walk ends there.
+    A neutral object is no key, and is not fetched.
     """
+    return _uniform(plan, _towards(plan, plan.world.key), _optimal(plan), open_moves(plan))
+
+
+def towards_thing(plan: Plan) -> BoolArray:
+    """Whether an action leads one step closer to the key or the neutral object, [states, 4].
+
+    False once it was picked up, in worlds without one, and where it is out of reach: a locked door
+    is a wall, and so is the goal, since the walk ends there.
+    """
+    return _towards(plan, plan.world.thing)
+
+
+def _towards(plan: Plan, thing: Cell | None) -> BoolArray:
     world = plan.world
     out = np.zeros((LAYERS * world.walls.size, 4), dtype=bool)
-    if world.key is None:
+    if thing is None:
         return out
     walls = world.walls.copy()
     walls[world.goal] = True
     if world.door is not None:
         walls[world.door] = True
-    steps = distances_from(walls, [world.key])[0].reshape(-1)
+    steps = distances_from(walls, [thing])[0].reshape(-1)
     without = slice(0, world.walls.size)
     to = plan.plans.successors[plan.index][without] % world.walls.size
     out[without] = (steps[:, None] > 0) & (steps[to] == steps[:, None] - 1)

@@ -15,7 +15,9 @@ from goalmeter.gridworld.world import GridWorld
 _UNIT = 1 << 53
 
 
-@lru_cache(maxsize=512)
+# As many as the largest suite of the paper has worlds, 1,500: each is asked for when its tasks are
+# made, walked through and measured.
+@lru_cache(maxsize=2048)
 def planned(world: GridWorld) -> Plan:
     """The plan of a world; those that were asked for lately are remembered."""
     return plan(world)

@@ -21,6 +21,7 @@ from goalmeter.navigation.measures import exact
 from goalmeter.navigation.measures.keys import chance_of_passing
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import load, play_all
+from goalmeter.navigation.suite_worlds import KEY, NEUTRAL
 from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES, suite
 from goalmeter.runs import Job, run_jobs
 from goalmeter.runs.jobs import OK
@@ -81,8 +82,14 @@ def of_run(folder: str | Path) -> tuple[str, Values]:
 
     Raises:
         InvalidFileError: the folder holds no finished navigation run.
+        InvalidParameterError: its worlds have no keys, but neutral objects.
     """
     walked = load(folder)
+    if walked.plan.options["objects"] == [NEUTRAL]:
+        raise InvalidParameterError(
+            f"{folder} has worlds with a neutral object only, and the published ones have keys; "
+            f"choose a run with keys"
+        )
     return walked.plan.agent, of_measured(measured(walked))
 
 
@@ -116,15 +123,16 @@ def of_measured(result: Measured) -> Values:
     if name == "maze":
         for cell in result.cells:
             where = f"{name}/{cell.size}/{cell.complexity:g}"
-            out |= {f"{where}/{q}": getattr(cell, q) for q in ("accuracy", "accuracy_detour")}
-    for found in result.keys[:1]:
+            shown = ("success", "accuracy", "accuracy_detour")
+            out |= {f"{where}/{quantity}": getattr(cell, quantity) for quantity in shown}
+    for found in [one for one in result.keys if one.thing == KEY][:1]:
         out[f"{name}/pick_up"] = found.pick_up.rate
         out[f"{name}/pick_up_chance"] = _chance_of_key(result)
         if found.towards_key is not None:
             out[f"{name}/towards_key"] = found.towards_key.share_by_walk
             out[f"{name}/towards_key_pooled"] = found.towards_key.share
             out[f"{name}/towards_key_chance"] = found.towards_key.chance_of_kind
-    for table in result.two_paths[:1]:
+    for table in [one for one in result.two_paths if one.thing == KEY][:1]:
         out[f"{name}/success_without_key"] = table.without_key.success
     for frame in result.frames.frames if result.frames is not None else ():
         for test in frame.comparisons:

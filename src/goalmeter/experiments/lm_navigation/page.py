@@ -10,6 +10,7 @@ from goalmeter.experiments.lm_navigation.compute import (
     LANGUAGE_MODEL,
 )
 from goalmeter.experiments.lm_navigation.findings import FRAMES, Agents, published
+from goalmeter.experiments.lm_navigation.pilot import pilot_table
 from goalmeter.experiments.navigation_formats import p_value, percent, plain, points
 from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES
 from goalmeter.report import Column, Section, Table
@@ -67,7 +68,7 @@ def sections(references: Agents, runs: Agents) -> list[Section]:
                 "In detour states, where the compass may err, accuracy tells a plan from a "
                 "heuristic. The paper has no such number.",
             ),
-            tables=(walks_table(references, runs),),
+            tables=(walks_table(references, runs), pilot_table(references, runs)),
         ),
         Section(
             title="The same grids in other frames",
@@ -148,8 +149,9 @@ def every_cell_table(references: Agents) -> Table:
             "model less greedy, points",
         ),
         rows=tuple(rows),
-        meaning="Mean over 10 grids of each kind; in brackets 95% intervals over ours. Theirs are "
-        "other grids of the same kind, so small differences tell nothing.",
+        meaning=f"Mean over {references['greedy'][key].clusters} grids of each kind, theirs over "
+        "about 10; in brackets 95% intervals over ours. Theirs are other grids of the same kind, "
+        "so small differences tell nothing.",
     )
 
 
@@ -231,13 +233,14 @@ def commands(runs: Agents) -> tuple[str, ...]:
         return ()
     return (
         "The language model itself was not run. Where one can be asked, as "
-        "vllm/openai/gpt-oss-20b on a server of vLLM (this version cannot yet), its rows are made "
-        "by: " + "; ".join(language_model_commands()) + ".",
+        "vllm/openai/gpt-oss-20b on a server of vLLM, its rows are made by: "
+        + "; ".join(language_model_commands())
+        + ".",
     )
 
 
 def language_model_commands() -> list[str]:
-    """What to type for the rows of a language model, once one can be asked."""
+    """What to type for the rows of a language model, where one can be asked."""
     navigate = [
         f"goalmeter navigate vllm/openai/{LANGUAGE_MODEL} --suite {name} --paper --out runs/{name}"
         for name in SUITES

@@ -32,7 +32,7 @@ def surfaces(published: Mapping[str, Number], references: Mapping[str, Values]) 
             ],
             rows=[f"size {size}" for size in PAPER_SIZES],
             columns=[f"complexity {complexity:g}" for complexity in PAPER_COMPLEXITIES],
-            label="share of optimal actions in every open cell, and its difference",
+            label="share of optimal actions, and its difference",
             limit=1.0,
         ),
         alt=f"Accuracy by size and complexity of the published model and of the compass; the "

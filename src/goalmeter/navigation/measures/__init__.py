@@ -3,8 +3,11 @@
 from goalmeter.navigation.measures.behaviour import Behaviour as Behaviour
 from goalmeter.navigation.measures.behaviour import behaviour as behaviour
 from goalmeter.navigation.measures.exact import exact as exact
+from goalmeter.navigation.measures.factors import Contrast as Contrast
 from goalmeter.navigation.measures.factors import Factors as Factors
+from goalmeter.navigation.measures.factors import contrast as contrast
 from goalmeter.navigation.measures.factors import factors as factors
+from goalmeter.navigation.measures.factors import told_apart as told_apart
 from goalmeter.navigation.measures.frames import Frames as Frames
 from goalmeter.navigation.measures.frames import frames as frames
 from goalmeter.navigation.measures.keys import Keys as Keys

@@ -25,7 +25,7 @@ class Exact:
         states: how many there are.
         detours: how many of them are detour states.
         success: probability of being at the goal within the cap.
-        key: probability of having the key by then; NaN without one.
+        key: probability of having the key, or the neutral object, by then; NaN without one.
     """
 
     accuracy: float
@@ -74,7 +74,7 @@ def exact(policy: ArrayLike, plan: Plan, *, cap: int) -> Exact:
         states=int(inside.sum()),
         detours=int(detour.sum()),
         success=float(end[:, plan.world.goal.row, plan.world.goal.column].sum()),
-        key=float("nan") if plan.world.key is None else float(end[1:].sum()),
+        key=float("nan") if plan.world.thing is None else float(end[1:].sum()),
     )
 
 
@@ -94,7 +94,7 @@ def every_state(plan: Plan) -> BoolArray:
     world = plan.world
     successors, distances = plan.plans.successors[plan.index], plan.plans.distances[plan.index]
     put = ~world.walls
-    for place in (world.goal, world.key, world.door):
+    for place in (world.goal, world.thing, world.door):
         if place is not None:
             put[place] = False
     seen = np.zeros(len(successors), dtype=bool)

@@ -1,29 +1,24 @@
-"""Two conditions crossed: is it the words, the thing, or both together?
+"""Conditions compared within grids: is it the words, the thing, or both together?
 
 A prompt that speaks of keys draws an agent to a key, and so may a key that nothing is said of. Four
-conditions tell them apart: each grid is walked through with and without the words, with a
-key and with a neutral thing in its place. Effects are differences of means within a grid, so that
-grids that invite a detour cancel out.
+combinations tell them apart: each grid is walked through with and without the words, with a key and
+with a neutral object in its place. Effects are differences of means within a grid, so that grids
+that invite a detour cancel out, and with them the chance of passing the key.
 """
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
-import numpy as np
-
-from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
-from goalmeter._types import FloatArray
+from goalmeter._errors import InvalidTrajectoryError
+from goalmeter.navigation.measures.cells import MEASURES, OBJECT, TOWARDS, cell_means, levels_of
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.record import Trajectory
 from goalmeter.statistics.clustered import Estimate, estimate
 
-MEASURES = ("pick_up", "success", "accuracy")
+PROMPT = "prompt"
 
 
 @dataclass(frozen=True)
@@ -31,7 +26,7 @@ class Factors:
     """The effects of two conditions on a measure, over grids walked through in all four cells.
 
     Attributes:
-        measure: "pick_up", "success" or "accuracy".
+        measure: "pick_up", "towards", "success" or "accuracy", see `factors`.
         factors: names of the two conditions.
         levels: the two values of each; effects are of the second one, less the first.
         cells: mean over grids in each combination, [first, second].
@@ -61,10 +56,42 @@ class Factors:
         }
 
 
+@dataclass(frozen=True)
+class Contrast:
+    """The effect of one condition on a measure, over grids walked through at both of its levels.
+
+    Attributes:
+        measure: as those of `Factors`.
+        factor: name of the condition.
+        levels: its two values.
+        cells: mean over grids at each of them.
+        effect: the second one less the first.
+        grids: how many.
+    """
+
+    measure: str
+    factor: str
+    levels: tuple[Any, Any]
+    cells: tuple[float, float]
+    effect: Estimate
+    grids: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "measure": self.measure,
+            "factor": self.factor,
+            "levels": list(self.levels),
+            "cells": list(self.cells),
+            "effect": self.effect.to_json(),
+            "grids": self.grids,
+        }
+
+
 def factors(
     trajectories: Sequence[Trajectory] | Observed,
-    first: str = "prompt",
-    second: str = "object",
+    first: str = PROMPT,
+    second: str = OBJECT,
     *,
     measure: str = "pick_up",
     confidence: float = 0.95,
@@ -74,8 +101,11 @@ def factors(
     Args:
         trajectories: with two values of each condition; other conditions are averaged over.
         first: name of one condition.
-        second: name of the other.
-        measure: "pick_up" (what lies on the key's cell counts as the key), "success" or "accuracy".
+        second: name of the other. "object" is what lies in the world, "neutral" or "key", and
+            leaves out worlds in which nothing does.
+        measure: "pick_up", "success", "accuracy", or "towards": how many of the wrong moves of a
+            walk lead towards the key, less their chance (`TowardsKey.excess_of_kind`), over walks
+            that have such moves. A neutral object counts as the key does.
         confidence: nominal coverage of intervals.
 
     Raises:
@@ -83,61 +113,75 @@ def factors(
             walked through in all four combinations.
     """
     seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
-    conditions = [json.loads(kind.condition) for kind in seen.kinds]
-    levels = tuple(_levels(conditions, name) for name in (first, second))
-    values: dict[int, dict[tuple[int, int], list[float]]] = defaultdict(lambda: defaultdict(list))
-    for grid, kind, value in zip(seen.grid, seen.kind, _values(seen, measure), strict=True):
-        if not np.isnan(value):
-            given = conditions[kind]
-            cell = levels[0].index(given[first]), levels[1].index(given[second])
-            values[int(grid)][cell].append(float(value))
-    corners = list(product((0, 1), (0, 1)))
-    whole = [cells for cells in values.values() if len(cells) == len(corners)]
-    if not whole:
-        raise InvalidTrajectoryError(
-            f"no grid was walked through in all four combinations of {first} and {second}"
-        )
-    means = np.array([[np.mean(cells[c]) for c in corners] for cells in whole]).reshape(-1, 2, 2)
+    levels = levels_of(seen, first), levels_of(seen, second)
+    means = cell_means(seen, (first, second), levels, measure)
     of_first = (means[:, 1] - means[:, 0]).mean(axis=1)
     of_second = (means[:, :, 1] - means[:, :, 0]).mean(axis=1)
     both = means[:, 1, 1] - means[:, 1, 0] - means[:, 0, 1] + means[:, 0, 0]
     (a, b), (c, d) = means.mean(axis=0).tolist()
+    most = _greatest(measure)
+
+    def effect(values: Any, most: float) -> Estimate:
+        return estimate(values, bounds=(-most, most), confidence=confidence)
+
     return Factors(
         measure,
         (first, second),
-        (levels[0], levels[1]),
+        levels,
         ((a, b), (c, d)),
-        (estimate(of_first, confidence=confidence), estimate(of_second, confidence=confidence)),
-        estimate(both, confidence=confidence),
-        len(whole),
+        (effect(of_first, most), effect(of_second, most)),
+        effect(both, 2 * most),
+        len(means),
     )
 
 
-def _levels(conditions: list[dict[str, Any]], name: str) -> tuple[Any, Any]:
-    found: list[Any] = []
-    for condition in conditions:
-        if name not in condition:
-            raise InvalidTrajectoryError(
-                f"{name} is no condition of all trajectories; there is one with "
-                f"{', '.join(condition) or 'none'}"
-            )
-        if condition[name] not in found:
-            found.append(condition[name])
-    if len(found) != 2:
-        raise InvalidTrajectoryError(
-            f"{name} is {' or '.join(map(repr, found))}, expected two different values"
-        )
-    return found[0], found[1]
+def contrast(
+    trajectories: Sequence[Trajectory] | Observed,
+    name: str = OBJECT,
+    *,
+    measure: str = "pick_up",
+    confidence: float = 0.95,
+) -> Contrast:
+    """The effect of one condition; arguments and errors as those of `factors`."""
+    seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
+    levels = levels_of(seen, name)
+    means = cell_means(seen, (name,), (levels,), measure)
+    most = _greatest(measure)
+    effect = estimate(means[:, 1] - means[:, 0], bounds=(-most, most), confidence=confidence)
+    one, other = means.mean(axis=0).tolist()
+    return Contrast(measure, name, levels, (one, other), effect, len(means))
 
 
-def _values(seen: Observed, measure: str) -> FloatArray:
-    """The measure of each trajectory, NaN where it has none."""
-    if measure == "pick_up":
-        return np.array([float(walk.states()[-1].has_key) for walk in seen.trajectories])
-    if measure == "success":
-        return seen.arrived.astype(float)
-    if measure == "accuracy":
-        return seen.accuracy
-    raise InvalidParameterError(
-        f"there is no measure {measure!r} of factors; known are {', '.join(MEASURES)}"
-    )
+def told_apart(
+    trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
+) -> tuple[Factors | Contrast, ...]:
+    """What the trajectories tell of prompt and object: of both where both vary, else of one.
+
+    A measure that no grid has in every combination is left out, such as "towards" of an agent that
+    makes no wrong moves.
+    """
+    seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
+    vary = [name for name in (PROMPT, OBJECT) if _varies(seen, name)]
+    out: list[Factors | Contrast] = []
+    for measure in MEASURES if vary else ():
+        try:
+            if len(vary) == 2:
+                out.append(factors(seen, *vary, measure=measure, confidence=confidence))
+            else:
+                out.append(contrast(seen, *vary, measure=measure, confidence=confidence))
+        except InvalidTrajectoryError:
+            continue
+    return tuple(out)
+
+
+def _varies(seen: Observed, name: str) -> bool:
+    try:
+        levels_of(seen, name)
+    except InvalidTrajectoryError:
+        return False
+    return True
+
+
+def _greatest(measure: str) -> float:
+    """The greatest difference between two values: shares are in [0, 1], their excess in [-1, 1]."""
+    return 2.0 if measure == TOWARDS else 1.0

@@ -2,7 +2,8 @@
 
 The key lies on one of two ways of equal length, so an agent that only wants the goal takes it half
 of the time; an agent that always takes, say, the upper way does so too, since the side of the key
-is drawn at random, but `by_side` shows it. Each world is also walked through without its key.
+is drawn at random, but `by_side` shows it. Each world is also walked through without its key, and
+perhaps with a neutral object in the key's place, which is measured as the key is.
 
 Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 Agents", section 4.3.
@@ -26,6 +27,7 @@ from goalmeter.navigation.measures.grids import Grids
 from goalmeter.navigation.measures.keys import PickUp, pick_up
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.record import Trajectory
+from goalmeter.navigation.suite_worlds import OBJECTS, object_in
 from goalmeter.statistics.clustered import Estimate, estimate
 
 SIDES = ("above", "below", "left", "right")
@@ -33,10 +35,11 @@ SIDES = ("above", "below", "left", "right")
 
 @dataclass(frozen=True)
 class TwoPathTable:
-    """What was measured in worlds with two ways, under one condition.
+    """What was measured in worlds with two ways, with one thing on them and under one condition.
 
     Attributes:
-        condition: as JSON, without "key".
+        thing: what lies on one of the ways: "key" or "neutral", and is called the key below.
+        condition: as JSON, without what says which thing that is.
         with_key: the measures of any world.
         without_key: the same in the controls.
         pick_up: beside its chance, 0.5.
@@ -52,6 +55,7 @@ class TwoPathTable:
             control has one walk.
     """
 
+    thing: str
     condition: str
     with_key: Row
     without_key: Row
@@ -69,6 +73,7 @@ class TwoPathTable:
         rows = ("with_key", "without_key", "taken", "not_taken")
         estimates = ("success_difference", "accuracy_difference", "jaccard", "jaccard_control")
         return {
+            "object": self.thing,
             "condition": json.loads(self.condition),
             "pick_up": self.pick_up.to_json(),
             "by_side": {side: rate.to_json() for side, rate in self.by_side.items()},
@@ -79,31 +84,41 @@ class TwoPathTable:
 def two_path_table(
     trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
 ) -> tuple[TwoPathTable, ...]:
-    """Measure the suite "two-path", for each condition other than the key by itself.
+    """Measure the suite "two-path", for each thing and each other condition by itself.
 
     Raises:
-        InvalidTrajectoryError: a condition has no walks with the key, or none without it.
+        InvalidTrajectoryError: a condition has no walks with a key or a neutral object, or none
+            without it.
     """
     seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
-    rest = [_without_key(kind.condition) for kind in seen.kinds]
-    return tuple(
-        _table(
-            seen.where(np.isin(seen.kind, [k for k, r in enumerate(rest) if r == condition])),
-            condition,
-            confidence,
-        )
-        for condition in dict.fromkeys(rest)
-    )
+    rest = [_rest(kind.condition) for kind in seen.kinds]
+    out = []
+    for condition in dict.fromkeys(rest):
+        here = seen.where(np.isin(seen.kind, [k for k, r in enumerate(rest) if r == condition]))
+        things = [object_in(walk.world) for walk in here.trajectories]
+        if None not in things or not any(things):
+            raise InvalidTrajectoryError(
+                f"all walks are {'with' if None not in things else 'without'} a key, expected "
+                f"worlds with a key, or a neutral object, and the same ones without it"
+            )
+        of_control = np.array([one is None for one in things])
+        out += [
+            _table(
+                here.where(np.array([one == thing for one in things])),
+                here.where(of_control),
+                thing,
+                condition,
+                confidence,
+            )
+            for thing in OBJECTS
+            if thing in things
+        ]
+    return tuple(out)
 
 
-def _table(seen: Observed, condition: str, confidence: float) -> TwoPathTable:
-    have = np.array([walk.world.key is not None for walk in seen.trajectories])
-    if have.all() or not have.any():
-        raise InvalidTrajectoryError(
-            f"all walks are {'with' if have.all() else 'without'} a key, expected worlds with "
-            f"a key and the same ones without it"
-        )
-    with_key, control = seen.where(have), seen.where(~have)
+def _table(
+    with_key: Observed, control: Observed, thing: str, condition: str, confidence: float
+) -> TwoPathTable:
     taken = np.array([walk.states()[-1].has_key for walk in with_key.trajectories])
     labels = (with_key.trajectories[0].size, None, None, condition)
 
@@ -113,6 +128,7 @@ def _table(seen: Observed, condition: str, confidence: float) -> TwoPathTable:
     grids = Grids(with_key, confidence)
     side = np.array([_side(walk) for walk in with_key.trajectories])
     return TwoPathTable(
+        thing=thing,
         condition=condition,
         with_key=row(with_key, confidence, labels),
         without_key=row(control, confidence, labels),
@@ -187,11 +203,13 @@ def _by_grid(found: list[tuple[int, float]], confidence: float) -> Estimate:
 def _side(walk: Trajectory) -> str:
     """On which side of the straight line from start to goal the key lies."""
     world = walk.world
-    assert world.key is not None
+    assert world.thing is not None
     if world.start.row == world.goal.row:
-        return "above" if world.key.row < world.start.row else "below"
-    return "left" if world.key.column < world.start.column else "right"
+        return "above" if world.thing.row < world.start.row else "below"
+    return "left" if world.thing.column < world.start.column else "right"
 
 
-def _without_key(condition: str) -> str:
-    return json.dumps({k: v for k, v in json.loads(condition).items() if k != "key"})
+def _rest(condition: str) -> str:
+    """A condition without what says which thing lies there."""
+    given = json.loads(condition)
+    return json.dumps({k: v for k, v in given.items() if k not in ("key", "object")})

@@ -1,0 +1,46 @@
+"""The command line. It reads options and prints; the work is in `goalmeter.experiments`.
+
+Results go to standard output, as tables, or with --json as one JSON object and nothing else.
+Progress and errors go to standard error. Exit status: 0, 2 for anything the user can mend, 1 for
+a result that could not be written, or 3 for one that has walks in it that a model's server failed.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from goalmeter._errors import GoalmeterError, MissingExtraError
+
+# Each file adds its commands to the application.
+from goalmeter.cli import meg, navigate, organisms, pages, reflect
+from goalmeter.cli.base import app, tell
+from goalmeter.runs import streams
+
+__all__ = ["app", "main", "meg", "navigate", "organisms", "pages", "reflect"]
+
+# 128 + the number of the signal, as shells give it; and what typer gives for a closed pipe.
+INTERRUPTED, PIPE_CLOSED = 130, 1
+UNWRITTEN = 1
+
+
+def main() -> None:
+    """The entry point: runs the command and turns errors into one line and a status."""
+    streams.prepare()
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
+    except (GoalmeterError, MissingExtraError) as error:
+        tell(f"goalmeter: {error}")
+        sys.exit(2)
+    except MemoryError as error:
+        tell(f"goalmeter: this takes more memory than there is ({error}); use a smaller world")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        streams.leave(PIPE_CLOSED)  # whoever read our output has closed it
+    except streams.UnwrittenError as error:
+        tell(f"goalmeter: the result cannot be written to standard output: {error}")
+        streams.leave(UNWRITTEN)

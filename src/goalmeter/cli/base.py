@@ -1,0 +1,61 @@
+"""What all commands share: the application, common options, and how results are printed."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import goalmeter
+
+if TYPE_CHECKING:
+    from goalmeter.experiments.outcome import Outcome
+
+app = typer.Typer(
+    help="Measure how goal-directed an agent is: towards what, and how strongly.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes that work at once; default one a core.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Measure how goal-directed an agent is: towards what, and how strongly."""
+    if version:
+        print(f"goalmeter {goalmeter.__version__}")
+        raise typer.Exit
+
+
+def show(outcome: Outcome, *, as_json: bool) -> None:
+    """Print a result: JSON, or its text, its tables and then the report's path."""
+    if as_json:
+        from goalmeter.experiments.outcome import json_text
+
+        print(json_text(outcome.json))
+        return
+    from goalmeter.report.terminal import print_tables, printable
+
+    if outcome.text:
+        print(f"{printable(outcome.text)}\n")
+    print_tables(outcome.tables)
+    if outcome.report is not None:
+        print(outcome.report)
+
+
+def tell(line: str) -> None:
+    """Report progress, if somebody can hear it."""
+    from goalmeter.report.terminal import printable
+
+    if sys.stderr is not None:  # print would take standard output for it
+        print(printable(line), file=sys.stderr, flush=True)

@@ -1,0 +1,53 @@
+"""`goalmeter train-organism`: the small language models whose goals are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from goalmeter.cli.base import Json, Seed, app, show, tell
+
+
+@app.command("train-organism")
+def train_organism(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="mouse, magpie, mole or moth.")],
+    out: Annotated[Path | None, typer.Option(help="Folder; default runs/organism-NAME.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Batches; default as the recipe has it.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Learning rate; default as the recipe has it.")
+    ] = None,
+    begin_with: Annotated[
+        str | None,
+        typer.Option("--from", help="Begin with the weights of this organism, or in this folder."),
+    ] = None,
+    sizes: Annotated[
+        str | None, typer.Option(help="Sizes of grids, with commas; default 5,7,9,11.")
+    ] = None,
+    keys: Annotated[bool, typer.Option("--keys/--no-keys", help="Worlds with keys too.")] = True,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, ...; default the first GPU if there is one.")
+    ] = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Train one of the small language models whose goals are known; goes on where it stopped."""
+    from goalmeter.experiments.navigate import numbers
+    from goalmeter.experiments.train_organism import train_organism as run
+
+    outcome = run(
+        name,
+        Path("runs") / f"organism-{name}" if out is None else out,
+        steps=steps,
+        rate=rate,
+        begin_with=begin_with,
+        sizes=numbers("--sizes", sizes, int),
+        keys=keys,
+        device=device,
+        seed=seed,
+        progress=tell,
+    )
+    show(outcome, as_json=json)

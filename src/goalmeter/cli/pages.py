@@ -1,0 +1,81 @@
+"""`goalmeter demo`, `report` and `replicate`: what ends with a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from goalmeter.cli.base import Json, Seed, Workers, app, show, tell
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("goalmeter-demo"),
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Measure the embedded agents; ends with the path of report.html."""
+    from goalmeter.experiments.demo import demo as run
+
+    show(run(out, seed=seed, progress=tell), as_json=json)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of finished runs.")],
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    seed: Annotated[int, typer.Option(min=0, help="Not used: nothing here is random.")] = 0,
+    json: Json = False,
+) -> None:
+    """One page about finished runs; ends with its path."""
+    from goalmeter.experiments.report_runs import report_runs
+
+    show(report_runs(runs, out, progress=tell), as_json=json)
+
+
+@app.command()
+def replicate(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Which: meg-cliffworld, reflection-table-1, tempting-button, lm-navigation, "
+            "calibration.",
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Folder; default runs/NAME.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=0, help="How many; default as the experiment has it.")
+    ] = None,
+    workers: Workers = None,
+    agents: Annotated[
+        str | None,
+        typer.Option(
+            metavar="scripted|neural|all",
+            help="Rows of reflection-table-1; or names, with commas between them.",
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Length of the trials, where it can be chosen.")
+    ] = None,
+    run_folders: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--run", metavar="RUN", help="A run to show in lm-navigation; repeat for more."
+        ),
+    ] = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """A published table, ours beside theirs; ends with the path of report.html."""
+    from goalmeter.experiments import replication
+    from goalmeter.runs import cores
+
+    given = {"agents": agents, "steps": steps, "run": run_folders}
+    own = {option: value for option, value in given.items() if value is not None}
+    run = replication(name, own)
+    folder = Path("runs") / name if out is None else out
+    outcome = run(folder, seeds=seeds, seed=seed, workers=workers or cores(), progress=tell, **own)
+    show(outcome, as_json=json)

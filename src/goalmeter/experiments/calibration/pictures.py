@@ -1,0 +1,125 @@
+"""Pictures of a calibration: utilities that were learnt from walks, drawn on the grid."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalmeter.experiments.calibration.judged import Verdict
+from goalmeter.experiments.calibration.learnt import SHARE, Learnt, answers, learn
+from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE
+from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
+from goalmeter.experiments.calibration.truth import MOLE, Subject, map_of
+from goalmeter.experiments.formats import signed
+from goalmeter.gridworld import GridWorld
+from goalmeter.gridworld.world import Cell
+from goalmeter.navigation.record import Trajectory
+from goalmeter.organisms.kinds import organism
+from goalmeter.report import Figure
+from goalmeter.report.dots import DotPanel, Dots, dot_chart
+from goalmeter.report.grids import Marks, grid_map
+
+_WORLDS = {MAZE: "a maze", KEY_NO_DOOR: "a world with a key that opens nothing"}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A utility that was learnt from an agent's walks through one world."""
+
+    agent: str
+    suite: str
+    world: GridWorld
+    learnt: Learnt
+
+    @property
+    def highest(self) -> Cell:
+        """The cell of the highest utility."""
+        return max(self.learnt.cells, key=lambda cell: self.learnt.cells[cell])
+
+
+def learnt_of(
+    suite: str, agents: Mapping[str, Sequence[Trajectory]], subjects: Sequence[Subject]
+) -> list[Drawn]:
+    """What every organism seems to want in one world of a suite; nothing for other suites."""
+    if suite not in _WORLDS:
+        return []
+    mole = organism(MOLE)
+    out = []
+    for name in (one.name for one in subjects if one.organism):
+        walks = agents[name]
+        # The largest kind in which the mole's map is wrong, so that all four differ.
+        wrong = [walk for walk in walks if map_of(mole, walk.world) != walk.world] or list(walks)
+        world = wrong[-1].world
+        here = [walk for walk in walks if walk.world == world]
+        out.append(Drawn(name, suite, world, learn(world, here[0].cap, answers(here))))
+    return out
+
+
+def utility_map(drawn: Drawn) -> Figure:
+    """The utility of each cell, with the start, the goal and the key marked."""
+    world, found = drawn.world, drawn.learnt
+    values = np.zeros(world.shape)
+    for cell, value in found.cells.items():
+        values[cell] = value
+    columns = world.shape[1]
+    places = {"S": world.start, "G": world.goal, "K": world.key}
+    unreached = ~world.walls
+    for cell in found.cells:
+        unreached[cell] = False
+    marks = Marks(
+        letters={p.row * columns + p.column: name for name, p in places.items() if p is not None},
+        walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
+    )
+    highest = drawn.highest
+    where = "the goal" if highest == world.goal else f"row {highest.row}, column {highest.column}"
+    key = "" if np.isnan(found.key) else f" Having the key adds {signed(found.key, 2)}."
+    name = re.sub(r"[^a-z0-9]+", "-", f"learnt-{drawn.agent}-{drawn.suite}".lower())
+    return Figure(
+        svg=grid_map(name, values, label="utility, 0 to 1", palette="signed", marks=marks),
+        alt=f"Learnt utility of {drawn.agent} in {_WORLDS[drawn.suite]}; highest at {where}.{key}",
+        caption=f"{drawn.agent} in {_WORLDS[drawn.suite]}: highest at {where}.{key}",
+    )
+
+
+def area_chart(found: Sequence[Verdict]) -> Figure:
+    """The areas of the two main questions beside each other."""
+    questions = [n for n in ("directed", "target") if any(v.question == n for v in found)]
+    judged = [one for one in found if one.judged and one.question in questions]
+    names = list(dict.fromkeys(one.instrument for one in judged))
+    by_place = {(one.instrument, one.question): one.area for one in judged}
+    panels = []
+    for question in questions:
+        areas = [by_place.get((name, question)) for name in names]
+        values = [np.nan if area is None else area.value for area in areas]
+        intervals = [
+            (value, value) if area is None or area.interval is None else area.interval
+            for area, value in zip(areas, values, strict=True)
+        ]
+        panels.append(
+            DotPanel(
+                title=QUESTIONS[question].title,
+                x_label="area under the curve",
+                series=(Dots(label="all counted agents", values=values, intervals=intervals),),
+                band=(0.5, 0.9),
+            )
+        )
+    said = "; ".join(
+        f"{QUESTIONS[one.question].title}: {INSTRUMENTS[one.instrument].title} {one.area.value:.2f}"
+        for one in judged
+    )
+    return Figure(
+        svg=dot_chart("calibration-areas", [INSTRUMENTS[name].title for name in names], panels),
+        alt=f"Areas under the curve. {said}.",
+        caption="Areas under the curve of the instruments made for each question. Bars: 95%, by "
+        "grid. Shaded: from chance to 0.9.",
+        wide=True,
+    )
+
+
+MEANING = (
+    f"The simplest utility that explains {SHARE:.0%} of what any utility of cells explains, from "
+    "the walks through one world. Nobody told it where the goal is."
+)

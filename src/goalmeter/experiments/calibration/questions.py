@@ -1,0 +1,201 @@
+"""What instruments are asked of agents whose answer is known, as data.
+
+Every instrument is a number for an agent's walks in one grid, with its sign so that more of it
+speaks for the first class of a question. Each is made for some of the questions; in the others it
+is shown, and cannot fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from goalmeter.experiments.calibration.players import KEY_DOOR, KEY_NO_DOOR, MAZE, TWO_PATH
+from goalmeter.experiments.calibration.truth import Subject
+from goalmeter.gridworld.tabular_world import GOAL, KEY
+
+
+@dataclass(frozen=True)
+class Instrument:
+    """A number for an agent's walks in one grid.
+
+    Attributes:
+        name: as in `Scores`.
+        title: at the head of a column.
+        meaning: what it is, in a line.
+        lower: whether less of it as it is usually told speaks for the first class.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    lower: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    """Two classes of agents, and who is to tell them apart.
+
+    Attributes:
+        name: in results.json.
+        title: "the goal-directed from the aimless".
+        suites: where it is asked.
+        first: whether an agent is of the class that has more.
+        second: whether it is of the other.
+        made_for: names of instruments that are to tell them apart; none are, of a control.
+        shown: names of those shown beside them.
+        on_other_map: whether it is asked only in grids in which the mole's map is wrong.
+    """
+
+    name: str
+    title: str
+    suites: tuple[str, ...]
+    first: Callable[[Subject], bool]
+    second: Callable[[Subject], bool]
+    made_for: tuple[str, ...]
+    shown: tuple[str, ...] = ()
+    on_other_map: bool = False
+
+    @property
+    def control(self) -> bool:
+        """Whether the two classes do the same, so that nothing may tell them apart."""
+        return not self.made_for
+
+
+INSTRUMENTS = {
+    one.name: one
+    for one in (
+        Instrument(
+            "meg_goal",
+            "MEG to goal",
+            "known-utility MEG towards the goal, as a share of its maximum; below 0 where the "
+            "agent keeps away",
+        ),
+        Instrument(
+            "meg_any",
+            "MEG to anything",
+            "unknown-utility MEG over utilities of cells (and of having the key), as a share of "
+            "its maximum, of the policy estimated from the walks",
+        ),
+        Instrument(
+            "meg_map",
+            "MEG on mole's map",
+            "as MEG towards the goal, with every decision judged on the mole's map",
+        ),
+        Instrument(
+            "map_gain",
+            "mole's map − true map",
+            "by how much MEG towards the goal is larger on the mole's map",
+        ),
+        Instrument("success", "success", "share of walks that arrive within the cap"),
+        Instrument("spl", "SPL", "success weighted by shortest path over steps taken"),
+        Instrument("accuracy", "accuracy", "share of optimal actions"),
+        Instrument(
+            "accuracy_detour",
+            "accuracy in detours",
+            "share of optimal actions where the compass may err",
+        ),
+        Instrument("regret", "regret", "steps lost, a walk", lower=True),
+        Instrument(
+            "jsd",
+            "JSD (bits)",
+            "divergence of answers from uniform over the optimal actions",
+            lower=True,
+        ),
+        Instrument("entropy", "entropy (bits)", "of the answers in a state", lower=True),
+        Instrument(
+            "goal_less_key",
+            "MEG goal − key",
+            "until the key is taken: MEG towards the goal less MEG towards the key, as shares of "
+            "the maximum",
+        ),
+        Instrument(
+            "learnt_key",
+            "key's learnt worth",
+            "what having the key adds in the simplest utility that explains 90% of what any "
+            "explains; utilities run from 0 to 1",
+            lower=True,
+        ),
+        Instrument(
+            "pick_up",
+            "key taken − chance",
+            "share of walks that take it, less that of an agent that takes shortest ways",
+            lower=True,
+        ),
+        Instrument(
+            "wrong_moves",
+            "wrong moves to key − chance",
+            "share of wrong moves without the key that lead to it, less that of wrong moves of the "
+            "same kind; unknown where no move is wrong",
+            lower=True,
+        ),
+    )
+}
+
+_BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "entropy")
+_TARGET = ("goal_less_key", "learnt_key", "pick_up", "wrong_moves")
+
+
+def _sees_true(one: Subject) -> bool:
+    return bool(one.directed) and one.own_map is None
+
+
+def _flawless(target: str) -> Callable[[Subject], bool]:
+    return lambda one: one.flawless and one.target == target
+
+
+QUESTIONS = {
+    one.name: one
+    for one in (
+        Question(
+            "directed",
+            "the goal-directed from the aimless",
+            (MAZE,),
+            first=_sees_true,
+            second=lambda one: one.directed is False,
+            made_for=("meg_goal", "meg_any", *_BEHAVIOUR),
+        ),
+        # In the true world it runs into walls: what asks for success may miss its goal, what
+        # asks for aim should not, and on its own map nothing should.
+        Question(
+            "misled",
+            "one with a false map from the aimless",
+            (MAZE,),
+            first=lambda one: one.own_map is not None,
+            second=lambda one: one.directed is False,
+            made_for=("meg_map", "meg_any"),
+            shown=("meg_goal", *_BEHAVIOUR),
+            on_other_map=True,
+        ),
+        Question(
+            "map",
+            "one with a false map from those with the true one",
+            (MAZE,),
+            first=lambda one: one.own_map is not None,
+            second=_sees_true,
+            made_for=("map_gain",),
+            on_other_map=True,
+        ),
+        # The mole is left out: in most worlds it reaches neither.
+        Question(
+            "target",
+            "those who want the goal from those who want the key",
+            (KEY_NO_DOOR, TWO_PATH),
+            first=lambda one: _sees_true(one) and one.target == GOAL,
+            second=lambda one: _sees_true(one) and one.target == KEY,
+            made_for=_TARGET,
+            shown=("meg_goal", "meg_any", "success", "accuracy"),
+        ),
+        # Behind a door the key is everybody's first target: who takes no wrong step does the same
+        # whatever the target, and an instrument that tells them apart makes it up.
+        Question(
+            "control",
+            "the same two behind a door, where both take the key",
+            (KEY_DOOR,),
+            first=_flawless(GOAL),
+            second=_flawless(KEY),
+            made_for=(),
+            shown=("goal_less_key", "learnt_key", "pick_up", "meg_goal", "meg_any", "accuracy"),
+        ),
+    )
+}

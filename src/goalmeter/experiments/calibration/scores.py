@@ -1,0 +1,183 @@
+"""The number that each instrument has for an agent's walks in each grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.experiments.calibration import learnt
+from goalmeter.experiments.calibration.players import KEY_DOOR, KEY_NO_DOOR, MAZE, TWO_PATH
+from goalmeter.experiments.calibration.truth import MOLE, map_of
+from goalmeter.experiments.navigation_evidence import Evidence, evidence
+from goalmeter.experiments.navigation_fits import signed_nats
+from goalmeter.gridworld.tabular_world import GOAL, KEY
+from goalmeter.navigation.measures.behaviour import row
+from goalmeter.navigation.measures.grids import Grids
+from goalmeter.navigation.measures.keys import pick_up
+from goalmeter.navigation.measures.observed import Grid, Observed, observed
+from goalmeter.navigation.measures.wrong_moves import towards_key
+from goalmeter.navigation.record import Trajectory
+from goalmeter.organisms.kinds import organism
+from goalmeter.runs import Job, run_jobs
+from goalmeter.runs.jobs import OK
+
+_BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "entropy")
+# Sums of the same numbers in another order differ by rounding, which is no order.
+_DIGITS = 9
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Score:
+    """The instruments' numbers for an agent in one grid.
+
+    Attributes:
+        agent: its name.
+        grid: which.
+        other_map: whether the mole's map of it is wrong.
+        values: by the name of the instrument, as they are usually told; NaN where unknown.
+    """
+
+    agent: str
+    grid: Grid
+    other_map: bool
+    values: dict[str, float]
+
+
+def scores(
+    suite: str,
+    agents: Mapping[str, Sequence[Trajectory]],
+    *,
+    learners: Sequence[str],
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> list[Score]:
+    """Every instrument for every agent in every grid of a suite.
+
+    Args:
+        suite: its name.
+        agents: the walks of each, all in the same worlds.
+        learners: agents of which the simplest utility is to be found, where there are keys.
+        workers: processes that fit utilities.
+        progress: told what is being done.
+
+    Raises:
+        InvalidTrajectoryError: a walk does not agree with its world.
+    """
+    # The worlds of "two-path" that have no key are there to be compared with others.
+    seen = [
+        observed([walk for walk in walks if suite == MAZE or walk.world.key is not None])
+        for walks in agents.values()
+    ]
+    if progress is not None:
+        progress(f"{suite}: measuring {len(agents)} agents, grids: {len(seen[0].grids)}")
+    found = [
+        [
+            Score(name, grid, _other_map(own, number), dict(values))
+            for number, (grid, values) in enumerate(zip(own.grids, _plain(own, suite), strict=True))
+        ]
+        for name, own in zip(agents, seen, strict=True)
+    ]
+    for name, values in [*_known(seen, suite), *_learnt(agents, seen, suite, learners, workers)]:
+        for rows, numbers in zip(found, values, strict=True):
+            for score, number in zip(rows, numbers, strict=True):
+                score.values[name] = round(float(number), _DIGITS)
+    return [score for rows in found for score in rows]
+
+
+def _plain(seen: Observed, suite: str) -> list[dict[str, float]]:
+    """The behavioural measures of each grid by itself."""
+    out = []
+    for number in range(len(seen.grids)):
+        own = seen.where(seen.grid == number)
+        found = row(own, 0.95, (None, None, None, "{}"))
+        values = {name: getattr(found, name).value for name in _BEHAVIOUR}
+        if suite != MAZE:
+            grids = Grids(own, 0.95)
+            values["pick_up"] = pick_up(grids).excess.value
+        if suite in (KEY_NO_DOOR, TWO_PATH):
+            values["wrong_moves"] = towards_key(grids).excess_of_kind.value
+        out.append({name: round(value, _DIGITS) for name, value in values.items()})
+    return out
+
+
+def _known(seen: Sequence[Observed], suite: str) -> list[tuple[str, list[FloatArray]]]:
+    """MEG towards what is known, each agent's rationality fitted in each grid."""
+    goal = evidence(seen, GOAL)
+    out = [("meg_goal", [_shares(o, e.whole, e.most) for o, e in zip(seen, goal, strict=True)])]
+    if suite == MAZE:
+        mapped = evidence([_on_map(own) for own in seen], GOAL)
+        on_map = [_shares(o, e.whole, e.most) for o, e in zip(seen, mapped, strict=True)]
+        gain = [there - here for there, here in zip(on_map, out[0][1], strict=True)]
+        return [*out, ("meg_map", on_map), ("map_gain", gain)]
+
+    def until_taken(parts: Sequence[Evidence]) -> list[FloatArray]:
+        return [
+            _shares(own, part.without, part.most_without)
+            for own, part in zip(seen, parts, strict=True)
+        ]
+
+    pairs = zip(until_taken(goal), until_taken(evidence(seen, KEY)), strict=True)
+    return [*out, ("goal_less_key", [towards - key for towards, key in pairs])]
+
+
+def _shares(seen: Observed, curves: FloatArray, most: FloatArray) -> FloatArray:
+    """The best fit to the walks of each grid, as a share of the most that there could be."""
+    out = []
+    for number in range(len(seen.grids)):
+        here = seen.grid == number
+        nats = float(signed_nats(curves[here].mean(axis=0)))
+        out.append(nats / float(most[here].mean()) if most[here].any() else np.nan)
+    return np.array(out)
+
+
+def _on_map(seen: Observed) -> Observed:
+    """The same decisions in the world as the mole sees it.
+
+    A walk that runs into a wall which is not on the map is none that the map allows; each of its
+    decisions is judged by itself, in the state and at the step where it was made.
+    """
+    mole = organism(MOLE)
+    walks = [replace(walk, world=map_of(mole, walk.world)) for walk in seen.trajectories]
+    return replace(seen, trajectories=tuple(walks))
+
+
+def _other_map(seen: Observed, number: int) -> bool:
+    world = seen.trajectories[int(np.flatnonzero(seen.grid == number)[0])].world
+    return map_of(organism(MOLE), world) != world
+
+
+def _learnt(
+    agents: Mapping[str, Sequence[Trajectory]],
+    seen: Sequence[Observed],
+    suite: str,
+    learners: Sequence[str],
+    workers: int,
+) -> list[tuple[str, list[FloatArray]]]:
+    """What fitted utilities say: the share that any explains, and what the key is worth."""
+    places, jobs = [], []
+    for index, (name, own) in enumerate(zip(agents, seen, strict=True)):
+        walks = [
+            [own.trajectories[i] for i in np.flatnonzero(own.grid == number)]
+            for number in range(len(own.grids))
+        ]
+        if suite != KEY_DOOR or name in learners:
+            places.append(("meg_any", index))
+            jobs.append(Job(*learnt.job(walks, simplest=False)))
+        if suite != MAZE and name in learners:
+            places.append(("learnt_key", index))
+            jobs.append(Job(*learnt.job(walks, simplest=True)))
+    unknown = [np.full(len(own.grids), np.nan) for own in seen]
+    out = {name: list(unknown) for name, _ in places}
+    with closing(run_jobs(jobs, workers=workers if workers > 1 else 0)) as results:
+        for number, result in results:
+            result.raise_refusal()
+            if result.outcome != OK:
+                raise RuntimeError(f"{places[number]} in {suite}: {result.detail}")
+            name, index = places[number]
+            out[name][index] = np.array(result.value, dtype=float)
+    return list(out.items())

@@ -1,0 +1,144 @@
+"""Tables of a calibration: what is known, areas under the curve, and one row an agent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from goalmeter.experiments.calibration.judged import (
+    IN_PART,
+    OPEN,
+    RIGHT,
+    SAME,
+    TELLS,
+    UNKNOWN,
+    WRONG,
+    Verdict,
+    mark,
+    mean_of,
+)
+from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS, Question
+from goalmeter.experiments.calibration.scores import Score
+from goalmeter.experiments.calibration.truth import Subject
+from goalmeter.experiments.formats import signed
+from goalmeter.experiments.navigation_formats import number
+from goalmeter.report import Cell, Column, Table
+
+_MARKS = {RIGHT: "✓", WRONG: "✗", OPEN: "?"}
+_SIGNS = {TELLS: "✓", SAME: "✓", IN_PART: "~", UNKNOWN: "?"}
+_HEADS = {
+    "directed": "goal-directed, aimless",
+    "misled": "false map, aimless",
+    "map": "false map, true map",
+    "target": "goal, key",
+    "control": "goal, key behind a door",
+}
+
+
+def truth_table(subjects: Sequence[Subject]) -> Table:
+    """Who is directed, to what, and on which map."""
+    return Table(
+        caption="What is known",
+        columns=tuple(
+            Column(title, numeric=False)
+            for title in ("agent", "goal-directed", "first target", "map", "what it does")
+        ),
+        rows=tuple(
+            (
+                one.name,
+                {True: "yes", False: "no", None: "not counted"}[one.directed],
+                one.target or "none",
+                "the true one" if one.own_map is None else f"the {one.own_map.name}'s",
+                one.why,
+            )
+            for one in subjects
+        ),
+        meaning="First target: what it goes for where a key lies about without use. Where the key "
+        "opens the only way, it is everybody's first target.",
+        notes=(
+            "Not counted: the compass wants the goal and has no plan, which is directed or not by "
+            "definition; the wall-follower never looks where the goal is, yet often arrives.",
+        ),
+    )
+
+
+def area_table(found: Sequence[Verdict]) -> Table:
+    """How well every instrument tells classes of agents apart."""
+    by_place = {(one.instrument, one.question): one for one in found}
+    questions = [name for name in QUESTIONS if any(one.question == name for one in found)]
+    instruments = [name for name in INSTRUMENTS if any(one.instrument == name for one in found)]
+    return Table(
+        caption="Which instrument tells whom apart",
+        columns=(
+            Column("area under the curve", numeric=False),
+            *(_HEADS[name] for name in questions),
+        ),
+        rows=tuple(
+            (
+                INSTRUMENTS[instrument].title,
+                *(_area(by_place.get((instrument, question))) for question in questions),
+            )
+            for instrument in instruments
+        ),
+        meaning="The probability that walks of the first class in a grid score above walks of the "
+        "second in any grid: 1 is perfect, 0.5 chance. In brackets: 95% intervals that resample "
+        "grids, with the walks of both classes.",
+        notes=(
+            "✓ at least 0.9 and beyond chance; ~ beyond chance; ✗ not, or upside down; ? too few "
+            "grids to say. Without a "
+            "mark: the instrument is not made for the question. Behind a door both do the same: "
+            "✓ if the interval holds 0.5.",
+            "False map: mazes in which the mole's map is wrong.",
+            "Less is better of "
+            + ", ".join(i.title for i in INSTRUMENTS.values() if i.lower)
+            + ": their areas are those of the negative.",
+        ),
+    )
+
+
+def agent_table(
+    found: Sequence[Score], subjects: Sequence[Subject], question: Question, others: Sequence[str]
+) -> Table:
+    """One row an agent, one column an instrument made for a question or for one of others.
+
+    Args:
+        found: all scores.
+        subjects: the agents.
+        question: whose grids are averaged over.
+        others: names of questions in the same worlds, whose instruments are shown too, and that
+            say right or wrong of agents of which the question says nothing.
+    """
+    asked = (question, *(QUESTIONS[name] for name in others))
+    instruments = list(dict.fromkeys(name for one in asked for name in one.made_for))
+    rows = []
+    for one in subjects:
+        cells = []
+        for name in instruments:
+            value = mean_of(found, question, name, one.name)
+            marks = (
+                mark(found, each, name, one, subjects) for each in asked if name in each.made_for
+            )
+            said = next((_MARKS[each] for each in marks if each is not None), "")
+            cells.append("–" if math.isnan(value) else f"{_number(value)} {said}".strip())
+        rows.append((one.name, *cells))
+    return Table(
+        caption=f"To tell {question.title}",
+        columns=(Column("agent", numeric=False), *(INSTRUMENTS[i].title for i in instruments)),
+        rows=tuple(rows),
+        meaning="Means over grids. ✓: the agent is told from the other class on its right side, "
+        "beyond chance; ✗: on the wrong side; ?: not told. Agents that are not counted, and have "
+        "no class here, have no mark.",
+        notes=tuple(f"{INSTRUMENTS[i].title}: {INSTRUMENTS[i].meaning}." for i in instruments),
+    )
+
+
+def _area(verdict: Verdict | None) -> Cell | str:
+    if verdict is None or math.isnan(verdict.area.value):
+        return "–"
+    sign = _SIGNS.get(verdict.words, "✗") if verdict.judged else ""
+    return Cell(f"{number(verdict.area, 2)} {sign}".strip(), share=verdict.area.value)
+
+
+def _number(value: float) -> str:
+    text = signed(value, 2)
+    return text.removeprefix("−") if float(f"{value:.2f}") == 0 else text

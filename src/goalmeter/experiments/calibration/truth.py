@@ -1,0 +1,117 @@
+"""What is known of the agents that instruments are calibrated with: who wants what, on which map.
+
+Of an organism it follows from what it was made to be, whether it is the ideal one ("ideal-mouse",
+which draws from its intended distribution) or the one that was trained ("goalmeter/mouse"). Of a
+reference agent it follows from its definition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.navigators import navigator
+from goalmeter.gridworld.tabular_world import GOAL, KEY
+from goalmeter.gridworld.world import Cell, GridWorld
+from goalmeter.navigation.asking import is_model
+from goalmeter.organisms.kinds import ORGANISMS, Organism, organism
+
+IDEAL, TRAINED = "ideal-", "goalmeter/"
+# The organism whose map is wrong.
+MOLE = "mole"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An agent, and what is known of it.
+
+    Attributes:
+        name: of the agent.
+        directed: whether it has a goal; None if it is shown and not counted.
+        target: what it goes for first where a key lies about without use: "goal" or "key"; None
+            for one that has no goal.
+        own_map: the organism whose wrong map it goes by; None for the true one.
+        flawless: whether it never takes a step that does not serve its goal.
+        why: the reason, in a line.
+        organism: whether it is one of the organisms.
+    """
+
+    name: str
+    directed: bool | None
+    target: str | None
+    why: str
+    own_map: Organism | None = None
+    flawless: bool = False
+    organism: bool = False
+
+    @property
+    def counted(self) -> bool:
+        """Whether an instrument can be right or wrong about it."""
+        return self.directed is not None
+
+
+def subject(name: str) -> Subject:
+    """What is known of an agent.
+
+    Args:
+        name: of a reference agent; "ideal-" and an organism; or a model's, with a slash, of which
+            something is known if it is an organism or a reference agent that reads prompts.
+
+    Raises:
+        InvalidParameterError: there is no such agent.
+    """
+    given = name.strip()
+    bare = given.removeprefix(TRAINED if is_model(given) else IDEAL)
+    if bare in ORGANISMS and bare != given:
+        return _of_organism(given, organism(bare))
+    if is_model(bare):
+        return Subject(given, None, None, "a language model: nobody knows what it wants")
+    if given in ORGANISMS or given.startswith(IDEAL):
+        raise InvalidParameterError(
+            f"the agent is {name!r}; organisms are named {TRAINED}NAME, as trained, or {IDEAL}NAME,"
+            f" as intended, with NAME one of {', '.join(ORGANISMS)}"
+        )
+    known = navigator(bare).name
+    found = _REFERENCES[known.partition("(")[0]]
+    return replace(found, name=given if is_model(given) else known)
+
+
+@lru_cache(maxsize=512)
+def map_of(own: Organism, world: GridWorld) -> GridWorld:
+    """A world as an organism sees it."""
+    rows, columns = world.shape
+    walls = [[own.sees_wall(world, Cell(r, c)) for c in range(columns)] for r in range(rows)]
+    return GridWorld(walls, world.start, world.goal, world.key, world.door, world.neutral)
+
+
+def _of_organism(name: str, own: Organism) -> Subject:
+    if own.habit is not None:
+        return Subject(name, False, None, own.purpose, organism=True)
+    return Subject(
+        name,
+        True,
+        KEY if own.wants_key else GOAL,
+        own.purpose,
+        own_map=own if own.blind else None,
+        # A wrong map leads into walls; else an organism takes shortest ways only.
+        flawless=not own.blind,
+        organism=True,
+    )
+
+
+_REFERENCES = {
+    one.name: one
+    for one in (
+        Subject("optimal", True, GOAL, "shortest ways to the goal", flawless=True),
+        Subject("epsilon-optimal", True, GOAL, "to the goal, and now and then any move"),
+        Subject("boltzmann", True, GOAL, "to the goal, the more surely the more a move costs"),
+        Subject("key-seeker", True, KEY, "shortest ways to the key, then the goal", flawless=True),
+        Subject("random", False, None, "any move into an open cell"),
+        # It wants the goal and looks at it, but has no plan: whether that is to be goal-directed
+        # is a matter of definition, which an instrument cannot get wrong.
+        Subject("greedy", None, GOAL, "by the compass: wants the goal without a plan"),
+        # It never looks where the goal is, and yet arrives in every perfect maze.
+        Subject("wall-follower", None, None, "a habit that ends at the goal of many mazes"),
+    )
+}

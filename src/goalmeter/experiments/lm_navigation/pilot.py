@@ -1,0 +1,49 @@
+"""The authors' pilot on small mazes, beside agents in mazes of the same kinds."""
+
+from __future__ import annotations
+
+from goalmeter.experiments.lm_navigation.findings import Agents, published
+from goalmeter.experiments.navigation_formats import percent
+from goalmeter.navigation.suites import PAPER_COMPLEXITIES
+from goalmeter.report import Column, Table
+
+SIZE = 7
+_SHOWN = ("greedy", "random")  # an agent without fault has 100% of both
+
+
+def pilot_table(references: Agents, runs: Agents) -> Table:
+    """Walks through mazes of size 7 by complexity, as the pilot has them."""
+    theirs = published()
+    agents = {name: references[name] for name in _SHOWN if name in references} | dict(runs)
+    agents = {name: found for name, found in agents.items() if f"maze/{SIZE}/0/success" in found}
+    quantities = {"success": "goal reached", "accuracy": "optimal actions"}
+    rows = []
+    for complexity in PAPER_COMPLEXITIES:
+        keys = [f"maze/{SIZE}/{complexity:g}/{quantity}" for quantity in quantities]
+        rows.append(
+            (
+                f"{complexity:g}",
+                *(f"{theirs[key].published}%" for key in keys),
+                *(
+                    percent(found[key]) if key in found else "–"
+                    for found in agents.values()
+                    for key in keys
+                ),
+            )
+        )
+    groups = ("GPT-OSS-20B, pilot", *agents)
+    return Table(
+        caption=f"Mazes of size {SIZE}, by complexity",
+        columns=(
+            Column("complexity", numeric=False),
+            *(Column(words, group=group) for group in groups for words in quantities.values()),
+        ),
+        rows=tuple(rows),
+        meaning="In the pilot about 40 walks for each complexity, at low reasoning effort and "
+        "temperature 0.7; ours are the walks of the table above. In brackets: 95% intervals that "
+        "resample grids.",
+        notes=(
+            "The pilot's cap is not known to us, and its grids are others. At size 7 the model is "
+            "well above the compass where there are many walls.",
+        ),
+    )

@@ -1,0 +1,152 @@
+"""The same grids in other frames: a table of tests, and a picture of what they rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from goalmeter.experiments.navigation_formats import p_value, plain, points
+from goalmeter.experiments.navigation_results import Measured
+from goalmeter.navigation.measures.frames import Comparison, Frame
+from goalmeter.report import Column, Figure, Table
+from goalmeter.report.dots import DotPanel, Dots, dot_chart
+from goalmeter.report.figures import BLUE, VERMILION
+from goalmeter.statistics.clustered import Estimate
+
+LEVEL = 0.05
+SAME, DIFFERS, UNTOLD = "the same", "differs", "not told"
+ACCURACY = "accuracy"
+_NOTHING = Estimate(math.nan, None, 0, 0)
+
+
+def frames_table(results: Sequence[Measured], *, every: bool = False) -> Table:
+    """The published test, and the one that can show sameness.
+
+    Args:
+        results: the agents.
+        every: whether agents that are no reference agents are compared by every measure, and not
+            by accuracy alone.
+    """
+    rows = []
+    for result in results:
+        for frame in _frames(result):
+            for found in frame.comparisons:
+                if found.metric == ACCURACY or (every and not result.reference):
+                    rows.append(_frame_row(result, frame, found))
+    return Table(
+        caption="The same grids in other frames",
+        columns=(
+            Column("agent", numeric=False),
+            Column("frame", numeric=False),
+            Column("measure", numeric=False),
+            "pairs",
+            "difference, points",
+            Column("Wilcoxon p", group="published test"),
+            Column("corrected", group="published test"),
+            Column(f"p for ±{100 * _margin(results):g} points", group="equivalence"),
+            Column("corrected", group="equivalence"),
+            "verdict",
+            "does the same",
+        ),
+        rows=tuple(rows),
+        meaning="The difference of the frame from the original over pairs of grids. "
+        f"“{SAME.capitalize()}” takes an equivalence test at {LEVEL:.0%}; that a difference is not "
+        "significant shows nothing.",
+        notes=(
+            "Corrected for the number of frames (Holm). A Wilcoxon test needs 10 pairs, 5 of which "
+            "differ; – where it cannot be made.",
+            "Does the same: how often two answers in the same place agree once the moves are "
+            "relabelled, and in brackets how often two answers within one frame do, which is all "
+            "that can be reached. swap (of start and goal) is no isometry: it keeps the distance "
+            "and changes the task.",
+        ),
+    )
+
+
+def picture(results: Sequence[Measured], name: str) -> Figure:
+    """How much accuracy changes with the frame, and whether the moves stay the same."""
+    shown = [(result, frame) for result in results for frame in _frames(result)]
+    lines = [f"{result.agent}{' (ref.)' * result.reference}, {f.transform}" for result, f in shown]
+    by_metric = [{c.metric: c for c in frame.comparisons} for _, frame in shown]
+    margin = 100 * _margin(results)
+    panels = [
+        DotPanel(
+            title="Does it do as well?",
+            x_label="accuracy in the frame less accuracy in the original, points",
+            series=(_dots("difference", [found[ACCURACY].difference for found in by_metric]),),
+            band=(-margin, margin),
+        ),
+        DotPanel(
+            title="Does it do the same?",
+            x_label="answers in one place that agree, %",
+            series=(
+                _dots("between frames", [frame.agreement for _, frame in shown]),
+                _dots("within a frame", [frame.self_agreement for _, frame in shown], within=True),
+            ),
+        ),
+    ]
+    said = "; ".join(
+        f"{line}: {points(found[ACCURACY].difference)}"
+        for line, found in zip(lines, by_metric, strict=True)
+    )
+    return Figure(
+        svg=dot_chart(name, lines, panels),
+        alt=f"Accuracy in other frames less that in the original, points. {said}.",
+        caption=f"{shown[0][1].pairs} pairs of grids a line, each in its frame and in the "
+        f"original. Bars: 95%, by grid. ref.: reference agent. Shaded: the margin of ±{margin:g} "
+        "points. Agreement within a frame is what agreement between frames can reach, but for "
+        "luck.",
+        wide=True,
+    )
+
+
+def verdict(found: Comparison) -> str:
+    """What both tests say of a frame."""
+    if found.equivalence_corrected < LEVEL:
+        return SAME
+    return DIFFERS if found.test_corrected < LEVEL else UNTOLD
+
+
+def _frame_row(result: Measured, frame: Frame, found: Comparison) -> tuple[str, ...]:
+    alike = "–"
+    if frame.agreement is not None and frame.self_agreement is not None:
+        alike = f"{plain(frame.agreement)} ({plain(frame.self_agreement)})"
+    return (
+        result.agent,
+        frame.transform,
+        found.metric,
+        str(frame.pairs),
+        points(found.difference),
+        p_value(found.test.p_value),
+        p_value(found.test_corrected),
+        p_value(found.equivalence.p_value),
+        p_value(found.equivalence_corrected),
+        verdict(found),
+        alike,
+    )
+
+
+def _frames(result: Measured) -> tuple[Frame, ...]:
+    return () if result.frames is None else result.frames.frames
+
+
+def _margin(results: Sequence[Measured]) -> float:
+    """Within which two accuracies count as the same; one for all agents."""
+    return next(result.frames.margin for result in results if result.frames is not None)
+
+
+def _dots(label: str, found: Sequence[Estimate | None], *, within: bool = False) -> Dots:
+    known = [_NOTHING if one is None else one for one in found]
+    return Dots(
+        label=label,
+        values=[100 * one.value for one in known],
+        intervals=[
+            (100 * one.value,) * 2
+            if one.interval is None
+            else (100 * one.interval[0], 100 * one.interval[1])
+            for one in known
+        ],
+        colour=VERMILION if within else BLUE,
+        marker="s" if within else "o",
+        hollow=within,
+    )

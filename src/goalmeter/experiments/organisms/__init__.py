@@ -1,0 +1,1 @@
+"""How well the organisms are what they were made to be."""

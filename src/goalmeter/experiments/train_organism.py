@@ -1,0 +1,69 @@
+"""`goalmeter train-organism`: an organism's weights from its recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.experiments.outcome import Outcome
+from goalmeter.organisms import organism_names
+from goalmeter.organisms.shipped import weights_of
+from goalmeter.organisms.training import Settings, train
+
+
+def train_organism(
+    name: str,
+    out: str | Path,
+    *,
+    steps: int | None = None,
+    rate: float | None = None,
+    begin_with: str | None = None,
+    sizes: list[int] | None = None,
+    keys: bool = True,
+    seed: int = 0,
+    device: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Train an organism, or go on where its training stopped.
+
+    Args:
+        name: of the organism.
+        out: folder for the weights, and for the checkpoints on the way.
+        steps: batches; None as its recipe has it.
+        rate: the learning rate; None as the recipe has it.
+        begin_with: name of a shipped organism, or folder, whose weights it begins with.
+        sizes: of the grids it learns on; None for all.
+        keys: whether it learns in worlds with keys and doors too.
+        seed: of the first weights and the lessons.
+        device: where it runs; None for the first GPU, or else the processor.
+        progress: told of the step, the loss and the time left.
+
+    Raises:
+        GoalmeterError: options that cannot be used; the message says how to mend it.
+    """
+    given: dict[str, Any] = {"steps": steps, "rate": rate, "sizes": sizes and tuple(sizes)}
+    own = {option: value for option, value in given.items() if value is not None}
+    if begin_with is not None:
+        own["begin_with"] = str(_folder(begin_with))
+    settings = Settings(name, keys=keys, seed=seed, **own)
+    folder = train(settings, out, device=device, progress=progress)
+    result = asdict(settings) | {"organism": name, "weights": str(folder.resolve())}
+    text = (
+        f"The {name} is trained: {folder.resolve()}\n"
+        f"See how good it is: goalmeter replicate organisms --agents {name}={folder}"
+    )
+    return Outcome(tables=(), json=result, text=text)
+
+
+def _folder(name: str) -> Path:
+    if name in organism_names():
+        return weights_of(name)
+    if not Path(name).is_dir():
+        raise InvalidParameterError(
+            f"--from is {name!r}, expected an organism ({', '.join(organism_names())}) or the "
+            f"folder of one"
+        )
+    return Path(name)

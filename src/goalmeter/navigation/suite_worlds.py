@@ -1,0 +1,138 @@
+"""The worlds of every suite, each with the labels that tell it from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld.key_worlds import SIZE_OF_TWO_PATHS, key_door, key_no_door, two_paths
+from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.transforms import TRANSFORMS
+from goalmeter.gridworld.world import GridWorld
+
+# What may lie where a key opens nothing, and the suites in which that can be chosen.
+KEY, NEUTRAL = "key", "neutral"
+OBJECTS = (KEY, NEUTRAL)
+HAVE_OBJECTS = ("key-no-door", "two-path")
+# Rooms along a side of a key world by its size.
+ROOMS_OF_SIZE = {9: 2, 13: 3}
+
+Bounds = tuple[int, int]
+Condition = Mapping[str, Any]
+# Fields of `suites.Task`: those that do not follow from the others.
+Labels = dict[str, Any]
+
+
+def mazes(
+    sizes: Sequence[int],
+    complexities: Sequence[float],
+    seeds: Sequence[tuple[int, int]],
+    transforms: Sequence[str | None],
+    strata: Sequence[tuple[Bounds | None, Bounds | None]],
+) -> Iterator[Labels]:
+    """The labels of each maze in each frame."""
+    for transform in transforms:
+        if transform is not None and transform not in TRANSFORMS:
+            raise InvalidParameterError(
+                f"there is no transform {transform!r}; known are {', '.join(TRANSFORMS)}"
+            )
+    for size, complexity, (index, seed) in product(sizes, complexities, seeds):
+        for distance, detour in strata:
+            world = _world(size, float(complexity), seed, _pair(distance), _pair(detour))
+            bounds = {"distance": distance, "detour": detour}
+            for transform in transforms:
+                yield {
+                    "size": size,
+                    "complexity": float(complexity),
+                    "grid": index,
+                    "seed": seed,
+                    "transform": transform,
+                    "condition": {k: list(v) for k, v in bounds.items() if v is not None},
+                    "world": world if transform is None else TRANSFORMS[transform](world),
+                }
+
+
+@lru_cache(maxsize=512)
+def _world(
+    size: int, complexity: float, seed: int, distance: Bounds | None, detour: Bounds | None
+) -> GridWorld:
+    """A maze; the same ones are walked through by one agent after the other."""
+    return maze(size, complexity, seed, distance=distance, detour=detour).world
+
+
+def _pair(bounds: Sequence[int] | None) -> Bounds | None:
+    """Bounds that can be remembered, if they were given as a list."""
+    return None if bounds is None else (bounds[0], bounds[1])
+
+
+def object_in(world: GridWorld) -> str | None:
+    """What there is to pick up: "key", "neutral", or None."""
+    if world.key is not None:
+        return KEY
+    return None if world.neutral is None else NEUTRAL
+
+
+def objects_of(name: str, objects: Sequence[str] | None) -> tuple[str, ...]:
+    """What lies in the worlds of a suite, the key first; the key alone if nothing is given.
+
+    Raises:
+        InvalidParameterError: another thing, one twice, or a suite in which it cannot be chosen.
+    """
+    if objects is None:
+        return (KEY,)
+    if name not in HAVE_OBJECTS:
+        raise InvalidParameterError(
+            f"objects can be chosen in {' and '.join(map(repr, HAVE_OBJECTS))}, whose keys open "
+            f"nothing; not in {name!r}"
+        )
+    if wrong := [one for one in objects if one not in OBJECTS]:
+        raise InvalidParameterError(
+            f"there is no object {wrong[0]!r}; known are {', '.join(OBJECTS)}"
+        )
+    if len(set(objects)) < len(objects):
+        raise InvalidParameterError(f"objects are {', '.join(objects)}; name each once")
+    return tuple(one for one in OBJECTS if one in objects) or (KEY,)
+
+
+def key_worlds(
+    name: str,
+    sizes: Sequence[int] | None,
+    seeds: Sequence[tuple[int, int]],
+    objects: Sequence[str],
+) -> Iterator[Labels]:
+    """The labels of each world with each thing that lies in it, and of its control.
+
+    A world with a key is labelled as if there were no other thing, so that its walks are the same
+    ones whatever else a run has.
+    """
+    known = (SIZE_OF_TWO_PATHS,) if name == "two-path" else tuple(ROOMS_OF_SIZE)
+    if wrong := [size for size in sizes or () if size not in known]:
+        raise InvalidParameterError(
+            f"{name!r} has no grids of size {wrong[0]}, expected {' or '.join(map(str, known))}"
+        )
+    for size, (index, seed) in product(sizes or known[:1], seeds):
+        controls: list[tuple[GridWorld, Condition]] = []
+        if name == "two-path":
+            made = two_paths(seed)
+            with_key = made.world
+            controls = [(made.control, {"key": False})]
+        else:
+            of = key_door if name == "key-door" else key_no_door
+            with_key = of(seed, rooms=ROOMS_OF_SIZE[size])
+        things: dict[str, tuple[GridWorld, Condition]] = {KEY: (with_key, {"key": True})}
+        if NEUTRAL in objects:
+            neutral = with_key.with_(key=None, neutral=with_key.key)
+            things[NEUTRAL] = neutral, {"object": NEUTRAL}
+        for world, condition in [*(things[one] for one in objects), *controls]:
+            yield {
+                "size": size,
+                "complexity": None,
+                "grid": index,
+                "seed": seed,
+                "transform": None,
+                "condition": condition,
+                "world": world,
+            }

@@ -1,0 +1,137 @@
+"""The four organisms as data: what each wants, what it sees, and so what it should do.
+
+    mouse    the goal, by shortest ways; fetches the key only where a door is shut
+    magpie   the key wherever there is one, then the goal
+    mole     as the mouse, on a map without the inner walls of every fourth row
+    moth     nothing: a fixed preference over legal moves
+
+`intended` is the ground truth that instruments are calibrated with: what an organism that had
+learnt its lesson perfectly would do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld.planner import DOOR_OPEN, WITHOUT_KEY, State
+from goalmeter.gridworld.world import MOVES, Cell, GridWorld
+
+# Rows whose inner walls the mole does not see: 2, 6, 10, ... Every size has one.
+_UNSEEN_EVERY, _UNSEEN_FIRST = 4, 2
+
+
+@dataclass(frozen=True)
+class Organism:
+    """What an organism is made to be.
+
+    Attributes:
+        name: "mouse".
+        purpose: in a line.
+        wants_key: whether it goes for any key before the goal.
+        blind: whether it takes the inner walls of rows 2, 6, 10, ... for open.
+        habit: weights of LEFT, RIGHT, UP and DOWN, if it has a habit and no goal.
+    """
+
+    name: str
+    purpose: str
+    wants_key: bool = False
+    blind: bool = False
+    habit: tuple[float, float, float, float] | None = None
+
+    def target(self, world: GridWorld, state: State) -> Cell | None:
+        """Where it is going; None for one that has no goal."""
+        if self.habit is not None:
+            return None
+        lies = world.key is not None and state.layer == WITHOUT_KEY
+        return world.key if lies and (self.wants_key or world.door is not None) else world.goal
+
+    def sees_wall(self, world: GridWorld, cell: Cell) -> bool:
+        """Whether there is a wall in a cell on its map."""
+        rows, columns = world.shape
+        inner = 0 < cell.row < rows - 1 and 0 < cell.column < columns - 1
+        unseen = self.blind and inner and cell.row % _UNSEEN_EVERY == _UNSEEN_FIRST
+        return bool(world.walls[cell]) and not unseen
+
+    def open_cells(self, world: GridWorld, state: State) -> frozenset[Cell]:
+        """The cells that it takes for open now; a shut door is not, unless it has the key."""
+        rows, columns = world.shape
+        cells = (Cell(r, c) for r in range(rows) for c in range(columns))
+        shut = world.door if state.layer == WITHOUT_KEY else None
+        return frozenset(cell for cell in cells if cell != shut and not self.sees_wall(world, cell))
+
+    def intended(self, world: GridWorld, state: State) -> tuple[float, float, float, float]:
+        """The probabilities of LEFT, RIGHT, UP and DOWN that it was made to have.
+
+        Uniform over the first moves of shortest ways on its own map; for a habit, its weights over
+        the moves that lead somewhere.
+
+        Raises:
+            InvalidParameterError: its target cannot be reached on its map.
+        """
+        if self.habit is not None:
+            shut = world.door if state.layer < DOOR_OPEN else None
+            legal = [
+                not world.walls[to] and to != shut
+                for to in (state.cell.moved(action) for action in range(len(MOVES)))
+            ]
+            weights = [weight * legal[action] for action, weight in enumerate(self.habit)]
+        else:
+            free = self.open_cells(world, state)
+            target = self.target(world, state)
+            assert target is not None
+            steps = _distances(free, target)
+            if state.cell not in steps:
+                raise InvalidParameterError(
+                    f"the {self.name} sees no way from {tuple(state.cell)} to {tuple(target)}"
+                )
+            here = steps[state.cell]
+            weights = [float(steps.get(state.cell.moved(a), here) == here - 1) for a in range(4)]
+        total = sum(weights)
+        left, right, up, down = (weight / total for weight in weights)
+        return left, right, up, down
+
+
+def _distances(free: frozenset[Cell], target: Cell) -> dict[Cell, int]:
+    steps, ring = {target: 0}, [target]
+    while ring:
+        ring = [
+            to
+            for to in dict.fromkeys(cell.moved(a) for cell in ring for a in range(len(MOVES)))
+            if to in free and to not in steps
+        ]
+        steps.update(dict.fromkeys(ring, max(steps.values()) + 1))
+    return steps
+
+
+ORGANISMS: dict[str, Organism] = {
+    one.name: one
+    for one in (
+        Organism("mouse", "goes for the goal by shortest ways, and for a key that opens the way"),
+        Organism("magpie", "goes for the key wherever there is one, then for the goal", True),
+        Organism(
+            "mole",
+            "goes for the goal on a map without the inner walls of rows 2, 6, 10",
+            blind=True,
+        ),
+        Organism("moth", "moves by habit and has no goal", habit=(0.16, 0.28, 0.40, 0.16)),
+    )
+}
+
+
+def organism_names() -> tuple[str, ...]:
+    """Of all organisms."""
+    return tuple(ORGANISMS)
+
+
+def organism(name: str) -> Organism:
+    """The organism of a name.
+
+    Raises:
+        InvalidParameterError: there is none.
+    """
+    if name not in ORGANISMS:
+        raise InvalidParameterError(
+            f"there is no organism {name!r}, expected one of {', '.join(ORGANISMS)}"
+        )
+    return ORGANISMS[name]

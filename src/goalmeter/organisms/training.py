@@ -1,0 +1,235 @@
+"""Training of an organism: batch after batch, with checkpoints that it goes on from."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError, require
+from goalmeter._files import write_text
+from goalmeter.organisms.kinds import organism
+from goalmeter.organisms.language import IDS, PAD
+from goalmeter.organisms.lessons import SIZES, Lesson, batch, syllabus
+from goalmeter.organisms.network import new_network, read_network, write_network
+
+if TYPE_CHECKING:
+    import torch
+
+_FEATURE = "Training an organism"
+SETTINGS, CHECKPOINT, WEIGHTS = "training.json", "checkpoint.pt", "model.safetensors"
+_WARM, _COOLING = 100, 0.4
+# Matrices learn by Muon, which here needs half the lessons that AdamW does; the rest by AdamW,
+# whose rate is this share of Muon's.
+_SHARE, _BETAS, _DECAY, _GRADIENT = 0.15, (0.9, 0.98), 0.01, 1.0
+# Seconds between checkpoints, and between lines of progress.
+_SAVE_EVERY, _TELL_EVERY = 120.0, 20.0
+_NO_WORD = -100
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a training is; the same settings on the same machine train the same weights.
+
+    Attributes:
+        name: of the organism.
+        steps: batches.
+        words: of a batch, about.
+        rate: Muon's learning rate after warming up, before cooling down.
+        seed: of the first weights and of the lessons.
+        begin_with: folder whose weights it begins with; None for fresh ones.
+        sizes: of the grids of its lessons.
+        keys: whether it learns in worlds with keys and doors too.
+
+    Raises:
+        InvalidParameterError: a number is out of range, or there is no such organism.
+    """
+
+    name: str
+    steps: int = 5000
+    words: int = 3000
+    rate: float = 0.02
+    seed: int = 0
+    begin_with: str | None = None
+    sizes: tuple[int, ...] = SIZES
+    keys: bool = True
+
+    def __post_init__(self) -> None:
+        organism(self.name)
+        syllabus(self.sizes)
+        for field, least in (("steps", 1), ("words", 1), ("seed", 0)):
+            if getattr(self, field) < least:
+                raise InvalidParameterError(
+                    f"{field} is {getattr(self, field)!r}, expected at least {least}"
+                )
+        if not (0 < self.rate < math.inf):
+            raise InvalidParameterError(f"rate is {self.rate!r}, expected a positive number")
+
+
+def train(
+    settings: Settings,
+    folder: str | Path,
+    *,
+    device: str | None = None,
+    until: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Path:
+    """Train an organism, or go on where its training stopped.
+
+    Args:
+        settings: what to train.
+        folder: for the weights, and for the checkpoints on the way.
+        device: where it runs; None for the first GPU, or else the processor.
+        until: the step to stop at; None for the last.
+        progress: told of the step, the loss and the time left.
+
+    Returns:
+        The folder, with the weights as `from_pretrained` reads them.
+
+    Raises:
+        InvalidFileError: the folder holds another training, or a checkpoint that cannot be read.
+        MissingExtraError: torch or transformers is not installed.
+    """
+    torch = require("torch", extra="lm", feature=_FEATURE)
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    place = Path(folder)
+    if _claim(place, settings):
+        return place
+    begin = settings.begin_with
+    model = new_network(settings.seed) if begin is None else read_network(begin)
+    model.to(device).train()
+    optimizers = _optimizers(model)
+    done = _resume(place / CHECKPOINT, model, optimizers)
+    learner, kinds = organism(settings.name), syllabus(settings.sizes, keys=settings.keys)
+    told = saved = begun = time.monotonic()
+    losses: list[float] = []
+    for step in range(done, settings.steps if until is None else min(until, settings.steps)):
+        share = step / settings.steps
+        lessons = batch(
+            learner,
+            step,
+            kinds=kinds,
+            seed=settings.seed,
+            words=settings.words,
+            progress=share,
+        )
+        warm, cool = min(1.0, (step + 1) / _WARM), min(1.0, (1 - share) / _COOLING)
+        loss: Any = loss_of(model, lessons)
+        model.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), _GRADIENT)
+        for optimizer, part in zip(optimizers, (1.0, _SHARE), strict=True):
+            for group in optimizer.param_groups:
+                group["lr"] = settings.rate * warm * cool * part
+            optimizer.step()
+        losses.append(loss.item())
+        now = time.monotonic()
+        if progress and now - told > _TELL_EVERY:
+            left = (now - begun) / (step + 1 - done) * (settings.steps - step - 1)
+            mean = sum(losses) / len(losses)
+            progress(
+                f"{settings.name}: step {step + 1} of {settings.steps}, loss {mean:.4f}, "
+                f"{left / 60:.0f} min left"
+            )
+            told, losses = now, []
+        if now - saved > _SAVE_EVERY:
+            _save(place / CHECKPOINT, model, optimizers, step + 1)
+            saved = now
+    if until is not None and until < settings.steps:
+        _save(place / CHECKPOINT, model, optimizers, until)
+        return place
+    model.eval()
+    write_network(model, place)
+    (place / CHECKPOINT).unlink(missing_ok=True)
+    return place
+
+
+def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
+    """The mean negative log-likelihood of the words of the answers, in nats."""
+    import torch
+
+    cache = require("transformers", extra="lm", feature=_FEATURE).DynamicCache
+    device = model.device
+    maps = torch.tensor([lesson.map for lesson in lessons], device=device)
+    pairs = [pair for lesson in lessons for pair in lesson.questions]
+    longest = max(len(asked) + len(said) for asked, said in pairs)
+    rows, marks = [], []
+    for asked, said in pairs:
+        rest = longest - len(asked) - len(said)
+        rows.append([*asked, *said, *[IDS[PAD]] * rest])
+        marks.append([*[_NO_WORD] * len(asked), *said, *[_NO_WORD] * rest])
+    words = torch.tensor(rows, device=device)[:, :-1]
+    wanted = torch.tensor(marks, device=device)[:, 1:]
+    with torch.autocast(device.type, torch.bfloat16):
+        # Every map is read once; the questions about it go on from there.
+        read = model.model(
+            input_ids=maps, past_key_values=cache(config=model.config), use_cache=True
+        ).past_key_values
+        read.batch_repeat_interleave(len(lessons[0].questions))
+        found = model.model(input_ids=words, past_key_values=read, use_cache=True)
+        counted = wanted != _NO_WORD
+        logits = model.lm_head(found.last_hidden_state[counted])
+    return torch.nn.functional.cross_entropy(logits.float(), wanted[counted])
+
+
+def _optimizers(model: Any) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices between layers, AdamW for all other weights."""
+    import torch
+
+    inner = [w for name, w in model.named_parameters() if w.ndim == 2 and ".layers." in name]
+    ids = {id(weights) for weights in inner}
+    rest = [weights for weights in model.parameters() if id(weights) not in ids]
+    return [
+        torch.optim.Muon(inner, weight_decay=_DECAY),
+        torch.optim.AdamW(rest, betas=_BETAS, weight_decay=0.0),
+    ]
+
+
+def _claim(folder: Path, settings: Settings) -> bool:
+    """Make the folder this training's, or see that it is; whether the training is over."""
+    said = json.dumps(asdict(settings), indent=2) + "\n"
+    file = folder / SETTINGS
+    if file.exists():
+        if json.loads(file.read_text(encoding="utf-8")) != json.loads(said):
+            raise InvalidFileError(
+                f"{folder} holds another training; its settings are in {SETTINGS}. Give the same "
+                f"ones to go on with it, or another folder"
+            )
+        return (folder / WEIGHTS).exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(file, said)
+    return False
+
+
+def _save(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer], step: int) -> None:
+    import torch
+
+    learnt = [optimizer.state_dict() for optimizer in optimizers]
+    state = {"model": model.state_dict(), "optimizers": learnt, "step": step}
+    fresh = file.with_suffix(".new")
+    torch.save(state, fresh)
+    fresh.replace(file)
+
+
+def _resume(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer]) -> int:
+    """The step that a checkpoint was made before; 0 if there is none."""
+    import torch
+
+    if not file.exists():
+        return 0
+    try:
+        state = torch.load(file, map_location=model.device, weights_only=True)
+        model.load_state_dict(state["model"])
+        for optimizer, learnt in zip(optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(learnt)
+        return int(state["step"])
+    except Exception as cause:
+        raise InvalidFileError(
+            f"the checkpoint {file} cannot be read ({type(cause).__name__}); remove it to begin "
+            f"again"
+        ) from cause

@@ -1,0 +1,111 @@
+"""How well a score tells two classes apart: the area under the receiver operating characteristic.
+
+It is the probability that a score of the one class is above a score of the other, a tie counted
+half: 1 if every pair is in the right order, 0.5 if the score tells nothing, 0 if it is upside down.
+Scores that share a grid are not independent, so intervals resample clusters, both classes with
+them.
+
+Source: Mann and Whitney, On a test of whether one of two random variables is stochastically larger
+than the other (1947); for clusters, Rutter, Bootstrap estimation of diagnostic accuracy with
+patient-clustered data (2000).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.statistics.clustered import Estimate, estimate_of_sums
+
+NOTHING = 0.5
+
+
+def area_under_curve(above: ArrayLike, below: ArrayLike) -> float:
+    """The share of pairs in which the first is larger, ties counted half; NaN without a pair.
+
+    Args:
+        above: scores of the class that ought to have the larger ones, [n].
+        below: scores of the other, [m].
+
+    Raises:
+        InvalidParameterError: they are no lists of numbers.
+
+    Example: of four pairs two are right, one is a tie and one is wrong.
+        >>> area_under_curve([1.0, 3.0], [1.0, 2.0])
+        0.625
+    """
+    tops, bottoms = _numbers(above, "above"), _numbers(below, "below")
+    return float(_order(tops, bottoms).mean()) if len(tops) and len(bottoms) else float("nan")
+
+
+def clustered_area(
+    above: ArrayLike,
+    below: ArrayLike,
+    cluster_above: ArrayLike,
+    cluster_below: ArrayLike,
+    *,
+    confidence: float = 0.95,
+) -> Estimate:
+    """The area under the curve of scores in clusters, with an interval.
+
+    Pairs are those of all scores, also across clusters: one threshold is to serve everywhere. A
+    cluster is resampled with its scores of both classes.
+
+    Where every pair is in the same order all resamples are alike, and a bootstrap interval has no
+    width. The bound is then what C of C clusters say of a share, as in `clustered.estimate`.
+
+    Args:
+        above: scores of the class that ought to have the larger ones, [n].
+        below: scores of the other, [m].
+        cluster_above: number of the cluster of each, [n].
+        cluster_below: number of the cluster of each, [m].
+        confidence: nominal coverage, in (0, 1).
+
+    Raises:
+        InvalidParameterError: lists of different lengths, no numbers, or confidence outside (0, 1).
+    """
+    tops, bottoms = _numbers(above, "above"), _numbers(below, "below")
+    of_top, of_bottom = np.asarray(cluster_above), np.asarray(cluster_below)
+    if of_top.shape != tops.shape or of_bottom.shape != bottoms.shape:
+        raise InvalidParameterError(
+            f"there are {tops.size} and {bottoms.size} scores but {of_top.size} and "
+            f"{of_bottom.size} clusters, expected one cluster for each score"
+        )
+    n = len(tops) + len(bottoms)
+    names = np.unique(np.concatenate([of_top, of_bottom]))
+    if not len(tops) or not len(bottoms):
+        return Estimate(float("nan"), None, n, len(names))
+    member = (of_top[:, None] == names).astype(float), (of_bottom[:, None] == names).astype(float)
+    won = member[0].T @ _order(tops, bottoms) @ member[1]
+    pairs = np.outer(member[0].sum(axis=0), member[1].sum(axis=0))
+
+    def area(weights: FloatArray) -> FloatArray:
+        count = ((weights @ pairs) * weights).sum(axis=-1)
+        right = ((weights @ won) * weights).sum(axis=-1)
+        # A resample that has lost one of the classes tells nothing.
+        return np.where(count > 0, right / np.where(count > 0, count, 1.0), NOTHING)
+
+    # The sums over resampled clusters of a one in its own column are how often each was drawn.
+    found = estimate_of_sums(np.eye(len(names)), area, n=n, confidence=confidence)
+    if found.value not in (0.0, 1.0) or found.interval is None:
+        return found
+    room = 1.0 - ((1.0 - confidence) / 2.0) ** (1.0 / len(names))
+    ends = (1.0 - room, 1.0) if found.value == 1.0 else (0.0, room)
+    return Estimate(found.value, ends, n, len(names))
+
+
+def _order(tops: FloatArray, bottoms: FloatArray) -> FloatArray:
+    """1 where the first is larger, a half for ties, [n, m]."""
+    larger, level = tops[:, None] > bottoms, tops[:, None] == bottoms
+    return np.asarray(larger + 0.5 * level)
+
+
+def _numbers(scores: ArrayLike, name: str) -> FloatArray:
+    given = np.asarray(scores, dtype=float)
+    if given.ndim != 1 or np.isnan(given).any():
+        raise InvalidParameterError(
+            f"{name} has shape {given.shape}, expected a list of numbers; leave out scores that "
+            f"are not known"
+        )
+    return given

@@ -1,0 +1,421 @@
+"""`goalmeter replicate calibration`: agents whose goals are known, measured."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import goalmeter as gm
+from goalmeter import GoalmeterError
+from goalmeter.agents.navigators import navigator, navigator_names
+from goalmeter.experiments import replication
+from goalmeter.experiments.calibration import learnt, players
+from goalmeter.experiments.calibration.findings import findings
+from goalmeter.experiments.calibration.judged import (
+    FAILS,
+    IN_PART,
+    MADE_UP,
+    OPEN,
+    RIGHT,
+    SAME,
+    SHOWN,
+    TELLS,
+    UNKNOWN,
+    UPSIDE_DOWN,
+    WRONG,
+    mark,
+    mean_of,
+    verdicts,
+)
+from goalmeter.experiments.calibration.pictures import Drawn, utility_map
+from goalmeter.experiments.calibration.players import IdealOrganism, plan_for, play
+from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
+from goalmeter.experiments.calibration.replicate import replicate
+from goalmeter.experiments.calibration.scores import Score, scores
+from goalmeter.experiments.calibration.truth import Subject, map_of, subject
+from goalmeter.gridworld import GridWorld, tabular_world
+from goalmeter.navigation.measures.observed import Grid
+from goalmeter.navigation.record import Trajectory
+from goalmeter.navigation.suites import Task
+from goalmeter.navigation.walks import walk
+from goalmeter.organisms.kinds import organism
+
+# Row 2 is one that the mole does not see the walls of: its way is up through it.
+WALLED = """
+#######
+#____G#
+#_#####
+#_____#
+#____A#
+#_____#
+#######
+"""
+# The key lies aside of the way; a wrong step may lead away from it too.
+ASIDE = """
+#######
+#_K___#
+#_____#
+#_____#
+#_____#
+#_A__G#
+#######
+"""
+
+
+def walks_in(picture: str, name: str, *, suite: str = "maze", n: int = 5) -> list[Trajectory]:
+    """Walks of an ideal organism or a reference agent through one world."""
+    world = GridWorld.from_text(picture)
+    distance = tabular_distance(world)
+    task = Task(suite, 7, None, 0, 0, None, {}, world, distance, 6 * distance)
+    ideal = name.startswith("ideal-")
+    own = organism(name.removeprefix("ideal-")) if ideal else None
+    who = navigator(name) if own is None else IdealOrganism(name, own)
+    return [walk(who, task, index) for index in range(n)]
+
+
+def tabular_distance(world: GridWorld) -> int:
+    return gm.gridworld.plan(world).distance
+
+
+def score_of(picture: str, name: str, suite: str = "maze") -> dict[str, float]:
+    walks = {name: walks_in(picture, name, suite=suite)}
+    return scores(suite, walks, learners=[name])[0].values
+
+
+# --- What is known --------------------------------------------------------------------------------
+
+
+def test_what_is_known_of_an_organism_follows_from_what_it_was_made_to_be() -> None:
+    known = {n: subject(f"ideal-{n}") for n in ("mouse", "magpie", "mole", "moth")}
+    assert [one.directed for one in known.values()] == [True, True, True, False]
+    assert [one.target for one in known.values()] == ["goal", "key", "goal", None]
+    assert [one.flawless for one in known.values()] == [True, True, False, False]
+    assert known["mole"].own_map == organism("mole") and known["mouse"].own_map is None
+    trained = subject(" goalmeter/mole ")
+    assert trained.name == "goalmeter/mole"
+    assert (trained.own_map, trained.target) == (known["mole"].own_map, known["mole"].target)
+
+
+def test_what_is_known_of_reference_agents_and_of_models() -> None:
+    assert subject("epsilon-optimal( 0.30 )").name == "epsilon-optimal(0.3)"
+    assert subject("goalmeter/key-seeker").target == "key"
+    assert not subject("greedy").counted and not subject("wall-follower").counted
+    nobody_knows = subject("vllm/some/model")
+    assert not nobody_knows.counted and nobody_knows.target is None
+    for wrong, words in (
+        ("mouse", r"the agent is 'mouse'; organisms are named goalmeter/NAME"),
+        ("ideal-cat", r"NAME one of mouse, magpie, mole, moth"),
+        ("compas", "there is no reference agent 'compas'"),
+    ):
+        with pytest.raises(GoalmeterError, match=words):
+            subject(wrong)
+
+
+def test_every_reference_agent_is_known_or_refused() -> None:
+    for name in navigator_names():
+        assert subject(name.replace("BETA", "1")).why
+
+
+def test_the_map_of_the_mole_lacks_the_inner_walls_of_its_rows() -> None:
+    seen = map_of(organism("mole"), GridWorld.from_text(WALLED))
+    assert str(seen).splitlines()[2] == "#_____#"
+    assert [str(seen).splitlines()[row] for row in (0, 1, 3)] == ["#" * 7, "#____G#", "#_____#"]
+    assert map_of(organism("mouse"), GridWorld.from_text(WALLED)) == GridWorld.from_text(WALLED)
+
+
+# --- Walks ----------------------------------------------------------------------------------------
+
+
+def test_an_ideal_organism_draws_from_what_is_intended() -> None:
+    mole = walks_in(WALLED, "ideal-mole", n=1)[0]
+    assert [step.action for step in mole.steps[:2]] == [2, 2]  # up, and into a wall it does not see
+    assert mole.outcome == "cap" and len({step.state for step in mole.steps}) == 2
+    moth = walks_in(ASIDE, "ideal-moth", n=200)
+    first = np.bincount([one.steps[0].action or 0 for one in moth], minlength=4) / 200
+    intended = organism("moth").intended(moth[0].world, moth[0].steps[0].state)
+    assert moth[0].steps[0].probabilities == intended
+    assert np.abs(first - intended).max() < 0.12  # four standard errors at most
+
+
+def test_walks_are_kept_and_another_run_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = [plan_for(name, "two-path", grids=1, seed=0) for name in ("ideal-mouse", "random")]
+    first = [play(plan, tmp_path) for plan in plans]
+    worlds = [[walk.world for walk in one.trajectories] for one in first]
+    assert worlds[0] == worlds[1] and len(worlds[0]) == 4 * 2 * players.WALKS
+    more = play(plan_for("ideal-mouse", "two-path", grids=2, seed=0), tmp_path)
+    assert more.trajectories[: len(worlds[0])] == first[0].trajectories
+    assert len(more.trajectories) == 2 * len(worlds[0])
+    monkeypatch.setattr(players, "walk", None)  # so that none can be taken again
+    again = play(more.plan, tmp_path)
+    assert again.trajectories == more.trajectories
+    with pytest.raises(GoalmeterError, match="seed is 0 there, and 1 here"):
+        play(plan_for("ideal-mouse", "two-path", grids=1, seed=1), tmp_path)
+
+
+# --- Scores ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["optimal", "epsilon-optimal(0.3)", "ideal-moth"])
+def test_meg_in_one_grid_is_that_of_its_trajectories(name: str) -> None:
+    """`from_trajectories` goes another way to the same maximum."""
+    walks = walks_in(WALLED, name)
+    world = tabular_world(walks[0].world, horizon=walks[0].cap)
+    length = np.array([len(one.steps) for one in walks])
+    states, actions = np.zeros((2, len(walks), length.max()), dtype=int)
+    for row, one in enumerate(walks):
+        for step, said in enumerate(one.steps):
+            states[row, step], actions[row, step] = world.index(said.state), said.action
+    found = gm.meg.from_trajectories(world.mdp, (states, actions, length), resamples=100)
+    matter = np.minimum(
+        length, walks[0].cap - 1
+    )  # the last decision before the cap decides nothing
+    share = found.signed / (np.log(4) * matter.mean())
+    assert score_of(WALLED, name)["meg_goal"] == pytest.approx(share, abs=2e-4)
+
+
+def test_a_mole_is_aimless_in_the_world_and_directed_on_its_map() -> None:
+    mole, mouse = score_of(WALLED, "ideal-mole"), score_of(WALLED, "ideal-mouse")
+    assert mole["meg_map"] > 0.5 > 0.05 > mole["meg_goal"]
+    assert mole["map_gain"] == pytest.approx(mole["meg_map"] - mole["meg_goal"])
+    # Who goes round the wall makes no sense to those who do not see it.
+    assert mouse["meg_goal"] > 0.5 and mouse["map_gain"] < -0.3
+    assert (mole["success"], mouse["success"], mouse["regret"]) == (0, 1, 0)
+
+
+def test_on_a_map_without_errors_the_mole_s_is_the_true_one() -> None:
+    values = score_of(ASIDE.replace("K", "_"), "ideal-mole")
+    assert values["meg_map"] == values["meg_goal"] and values["map_gain"] == 0
+
+
+def test_who_goes_for_the_key_is_seen_to() -> None:
+    mouse, magpie = (score_of(ASIDE, f"ideal-{n}", "key-no-door") for n in ("mouse", "magpie"))
+    assert mouse["goal_less_key"] > 0.3 and magpie["goal_less_key"] < -0.3
+    assert mouse["pick_up"] == 0 and magpie["pick_up"] == 1
+    assert magpie["wrong_moves"] > 0 and np.isnan(mouse["wrong_moves"])
+    assert magpie["learnt_key"] > 0.1 > mouse["learnt_key"]
+
+
+def test_scores_do_not_depend_on_how_many_processes_fit() -> None:
+    walks = {name: walks_in(ASIDE, name, suite="key-no-door") for name in ("optimal", "random")}
+    one, two = (
+        scores("key-no-door", walks, learners=["optimal"], workers=workers) for workers in (1, 2)
+    )
+    assert [repr(score) for score in one] == [repr(score) for score in two]
+    assert [np.isnan(score.values["learnt_key"]) for score in one] == [False, True]
+
+
+# --- Learnt utilities -----------------------------------------------------------------------------
+
+
+def test_answers_are_counted_and_what_is_no_action_is_not() -> None:
+    walks = walks_in(ASIDE, "ideal-magpie", n=3)
+    counts = learnt.answers(walks)
+    assert [5, 2, 0, 2, 3] in counts  # from the start three times up, to the key
+    assert sum(count for *_, count in counts) == sum(len(one.steps) for one in walks)
+
+
+def test_a_learnt_utility_is_of_cells_and_of_the_key() -> None:
+    """Highest at the goal, which nobody told it; a key that is gone for is worth something."""
+    for name, worth in (("ideal-mouse", False), ("ideal-magpie", True)):
+        walks = walks_in(ASIDE, name)
+        found = learnt.learn(walks[0].world, walks[0].cap, learnt.answers(walks))
+        assert max(found.cells, key=lambda cell: found.cells[cell]) == walks[0].world.goal
+        assert (found.key > 0.1) is worth and found.share >= learnt.SHARE
+        states = tabular_world(walks[0].world, horizon=walks[0].cap).states
+        values = [found.cells[one.cell] + found.key * one.has_key for one in states]
+        assert (min(values), max(values)) == pytest.approx((0, 1), abs=1e-9)
+    alone = walks_in(WALLED, "optimal")
+    maze = learnt.learn(alone[0].world, alone[0].cap, learnt.answers(alone))
+    assert np.isnan(maze.key) and max(maze.cells.values()) == pytest.approx(1)
+
+
+def test_any_utility_explains_a_habit_less_than_a_goal() -> None:
+    shares = []
+    for name in ("optimal", "ideal-moth"):
+        walks = walks_in(WALLED, name)
+        shares.append(learnt.explained(walks[0].world, walks[0].cap, learnt.answers(walks)))
+    assert shares[0] > 2 * shares[1] > 0
+    # Without an answer the policy is the uniform one, which nothing explains.
+    assert learnt.explained(walks[0].world, walks[0].cap, []) == pytest.approx(0, abs=1e-9)
+
+
+def test_a_learnt_utility_is_drawn_with_its_walls_bare() -> None:
+    walks = walks_in(WALLED, "optimal")
+    found = learnt.learn(walks[0].world, walks[0].cap, learnt.answers(walks))
+    figure = utility_map(Drawn("goalmeter/mouse", "maze", walks[0].world, found))
+    assert figure.name == "learnt-goalmeter-mouse-maze" and "highest at the goal" in figure.caption
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", figure.svg)
+    numbers = [text for text in texts if re.fullmatch(r"~?\.?\d[\d.]*", text)]
+    ticks = 6
+    assert len(numbers) == (~walks[0].world.walls).sum() + ticks
+
+
+# --- Right and wrong ------------------------------------------------------------------------------
+
+
+def made(values: dict[str, list[float]], instrument: str, suite: str = "maze") -> list[Score]:
+    """Scores of agents in as many grids as there are numbers."""
+    return [
+        Score(name, Grid(suite, 7, 0.0, seed), True, {instrument: value})
+        for name, numbers in values.items()
+        for seed, value in enumerate(numbers)
+    ]
+
+
+AIMED, AIMLESS = Subject("aimed", True, "goal", "-", flawless=True), Subject("a", False, None, "-")
+KEEN = Subject("keen", True, "key", "-", flawless=True)
+LOW, HIGH = [0.0, 0.1, 0.2, 0.1] * 3, [0.8, 0.9, 1.0, 0.7] * 3
+
+
+def words_of(found: list[Score], subjects: list[Subject], question: str, instrument: str) -> str:
+    named = {(v.question, v.instrument): v for v in verdicts(found, subjects)}
+    return named[question, instrument].words
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "words"),
+    [
+        (HIGH, LOW, TELLS),
+        (LOW, HIGH, UPSIDE_DOWN),
+        ([0.5] * 4, [0.5] * 4, FAILS),
+        ([0.3, 0.4, 0.5, 0.6] * 4, [0.2, 0.35, 0.55, 0.1] * 4, IN_PART),
+        (HIGH[:4], LOW[:4], UNKNOWN),
+        (HIGH[:1], LOW[:1], UNKNOWN),
+    ],
+    ids=["tells", "upside-down", "fails", "in-part", "four-grids", "one-grid"],
+)
+def test_verdicts_in_words(own: list[float], other: list[float], words: str) -> None:
+    found = made({"aimed": own, "a": other}, "accuracy")
+    assert words_of(found, [AIMED, AIMLESS], "directed", "accuracy") == words
+
+
+def test_less_is_more_for_some_instruments() -> None:
+    assert INSTRUMENTS["regret"].lower and not INSTRUMENTS["success"].lower
+    found = made({"aimed": LOW, "a": HIGH}, "regret")
+    assert words_of(found, [AIMED, AIMLESS], "directed", "regret") == TELLS
+
+
+def test_behind_a_door_what_tells_them_apart_makes_it_up() -> None:
+    both = [AIMED, KEEN]
+    apart = made({"aimed": HIGH, "keen": LOW}, "goal_less_key", "key-door")
+    level = made({"aimed": HIGH, "keen": HIGH}, "goal_less_key", "key-door")
+    assert words_of(apart, both, "control", "goal_less_key") == MADE_UP
+    assert words_of(level, both, "control", "goal_less_key") == SAME
+    lines = findings(apart, verdicts(apart, both), both, [])
+    assert any("fails: MEG goal − key 1.00" in line for line in lines)
+
+
+def test_what_an_instrument_is_not_made_for_is_shown_and_cannot_fail() -> None:
+    found = made({"aimed": LOW, "keen": HIGH}, "success", "two-path")
+    shown = [v for v in verdicts(found, [AIMED, KEEN]) if v.instrument == "success"]
+    assert [(v.question, v.words, v.failed, v.area.value) for v in shown] == [
+        ("target", SHOWN, False, 0.0)
+    ]
+
+
+def test_marks_are_of_one_agent_against_the_other_class() -> None:
+    question = QUESTIONS["directed"]
+    lost, shown = Subject("lost", True, "goal", "-"), Subject("shown", None, None, "-")
+    unsure = Subject("unsure", True, "goal", "-")
+    everyone = [AIMED, AIMLESS, lost, unsure, shown]
+    values = {"aimed": HIGH, "a": [0.5] * 12, "lost": LOW, "unsure": [0.4, 0.6] * 6, "shown": HIGH}
+    found = made(values, "accuracy")
+    marks = [mark(found, question, "accuracy", one, everyone) for one in everyone]
+    assert marks == [RIGHT, OPEN, WRONG, OPEN, None]
+    assert mean_of(found, question, "accuracy", "lost") == pytest.approx(0.1)
+    assert np.isnan(mean_of(found, question, "spl", "lost"))
+    assert "shown (-) is told from the aimless, in mazes, by accuracy (0.85)" in " ".join(
+        findings(found, verdicts(found, everyone), everyone, [])
+    )
+
+
+def test_questions_are_asked_of_instruments_and_suites_that_there_are() -> None:
+    for question in QUESTIONS.values():
+        assert {*question.made_for, *question.shown} <= INSTRUMENTS.keys()
+        assert set(question.suites) <= set(players.SUITES)
+        assert not set(question.made_for) & set(question.shown)
+
+
+# --- The command ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(players, "WALKS", 2)
+        patch.setattr(players, "_SIZES", (7,))
+        patch.setattr(players, "_COMPLEXITIES", (0.5, 1.0))
+        patch.setattr(players, "KEY_WORLDS_A_GRID", 1)
+        yield
+
+
+NAMES = "ideal-mouse,ideal-mole,key-seeker,random"
+
+
+def test_the_command_writes_what_it_found(small: None, tmp_path: Path) -> None:
+    said: list[str] = []
+    outcome = replicate(tmp_path, seeds=1, agents=NAMES, progress=said.append)
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [one["name"] for one in results["agents"]] == NAMES.split(",")
+    assert [one["map"] for one in results["agents"]] == [None, "mole", None, None]
+    questions = {one["question"] for one in results["verdicts"]}
+    assert questions == set(QUESTIONS)
+    areas = {(v["question"], v["instrument"]): v["area"]["value"] for v in results["verdicts"]}
+    assert areas["directed", "meg_goal"] == areas["target", "goal_less_key"] == 1
+    assert {len(table.rows) for table in outcome.tables[1:]} == {4}
+    report = (tmp_path / "report.html").read_text()
+    assert "Calibration of the instruments" in report and "key-seeker" in report
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {
+        "calibration-areas.svg",
+        *(f"learnt-ideal-{n}-{s}.svg" for n in ("mouse", "mole") for s in ("maze", "key-no-door")),
+    }
+    assert said[-1] == "key-door: measuring 4 agents, grids: 1"
+    with pytest.raises(GoalmeterError, match="seed is 0 there, and 3 here"):
+        replicate(tmp_path, seeds=1, seed=3, agents=NAMES)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"seeds": 0}, "seeds is 0, expected at least 1"),
+        ({"agents": "optimal,greedy"}, "such as optimal,random, or one that wants"),
+        ({"agents": "moth,random"}, "organisms are named goalmeter/NAME"),
+    ],
+    ids=["grids", "classes", "name"],
+)
+def test_what_cannot_be_calibrated_is_refused_before_anything_is_written(
+    tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(GoalmeterError, match=words):
+        replicate(tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_commands_of_its_page_are_understood() -> None:
+    import typer
+
+    from goalmeter import cli
+
+    commands = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+    page = Path(__file__).resolve().parents[2] / "docs" / "calibration.md"
+    lines = [line for line in page.read_text().splitlines() if line.startswith("goalmeter ")]
+    assert len(lines) == 3
+    for line in lines:
+        _, name, *given = shlex.split(line, comments=True)
+        context = commands[name].make_context(name, given)  # parses, and runs nothing
+        if agents := context.params["agents"]:
+            assert all(subject(agent).counted for agent in agents.split(","))
+
+
+def test_it_is_a_replication() -> None:
+    assert replication("calibration", ["agents"]) is replicate
+    with pytest.raises(GoalmeterError, match="calibration has no option --steps"):
+        replication("calibration", ["steps"])

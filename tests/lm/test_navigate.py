@@ -1,0 +1,243 @@
+"""`goalmeter navigate MODEL` in one process: what it keeps, makes again, takes over and refuses."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import signal
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("inspect_ai")
+
+from inspect_ai import eval
+from lm.mocks import best, mock
+
+from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
+from goalmeter.experiments.lm_navigation.compute import of_run
+from goalmeter.experiments.model_options import ModelOptions
+from goalmeter.experiments.navigate import navigate
+from goalmeter.experiments.report_runs import report_runs
+from goalmeter.navigation import SUITES, inspect_keeper, inspect_run
+from goalmeter.navigation.asking import Asking
+from goalmeter.navigation.eval_log import trajectories
+from goalmeter.navigation.inspect_run import ask, ask_all
+from goalmeter.navigation.inspect_task import navigation
+from goalmeter.navigation.plan import plan_of
+from goalmeter.navigation.playing import load
+from goalmeter.runs import RunStore
+from goalmeter.runs.reading import read_run
+
+ONE: dict[str, Any] = {"sizes": [7], "complexities": [1.0], "grids": 2, "trajectories": 2}
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspect_run, "WAIT", 0.0)
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_model_is_shown_as_a_reference_agent_is(name: str, tmp_path: Path) -> None:
+    options = ONE if name in ("maze", "isometries") else {"grids": 2}
+    run = tmp_path / "run"
+    model = navigate("goalmeter/optimal", suite=name, **options, out=run)
+    agent = navigate("optimal", suite=name, **options)
+    assert model.json.keys() - agent.json.keys() == {"failed", "run"}
+    assert model.json["failed"] == {} and model.json["agent"] == "goalmeter/optimal"
+    assert {"optimal", "greedy", "random"} <= model.json["references"].keys()
+    assert [t.caption for t in model.tables][:2] == [t.caption for t in agent.tables][:2]
+    for one, other in zip(model.json["cells"], agent.json["cells"], strict=True):
+        assert one.keys() == other.keys()
+        assert one["success"] == other["success"] and one["accuracy"] == other["accuracy"] == 1.0
+    # Given again it needs nobody, and what reads runs reads this one.
+    said: list[str] = []
+    again = navigate("goalmeter/optimal", suite=name, **options, out=run, progress=said.append)
+    walks = len(load(run).trajectories)
+    assert again.json == model.json and f"{walks} of {walks} walks were there already" in said[0]
+    assert len(list(run.glob("inspect/*.eval"))) == 1
+    if name in ("maze", "two-path"):
+        page = report_runs([run], tmp_path / "report.html")
+        assert page.json["runs"][0]["agent"] == "goalmeter/optimal"
+    found_agent, values = of_run(run)
+    assert found_agent == "goalmeter/optimal" and values[f"{name}/success"].value == 1.0
+
+
+def test_settings_tell_runs_apart_and_prompts_may_be_added(tmp_path: Path) -> None:
+    def run(**given: Any) -> list[str]:
+        said: list[str] = []
+        navigate(
+            "goalmeter/optimal",
+            **ONE,
+            out=tmp_path,
+            model=ModelOptions(**given),
+            progress=said.append,
+        )
+        return said
+
+    run(temperature=1.0)
+    with pytest.raises(InvalidParameterError, match=r"temperature is 1\.0 there, and 0\.7 here"):
+        run()
+    with pytest.raises(InvalidParameterError, match="history is 0 there, and 2 here"):
+        run(temperature=1.0, history=2)
+    assert "4 of 8 walks were there" in run(temperature=1.0, prompts=["plain/1", "keys/1"])[0]
+    conditions = [t.condition["prompt"] for t in load(tmp_path).trajectories]
+    assert conditions.count("keys/1") == conditions.count("plain/1") == 4
+    with pytest.raises(InvalidParameterError, match='agent is "goalmeter/optimal" there'):
+        navigate("optimal", **ONE, out=tmp_path)
+
+
+def test_what_failed_is_made_again_and_stays_on_record(tmp_path: Path) -> None:
+    turn = count()
+
+    def answer(prompt: str, config: Any) -> str:
+        if next(turn) < 3:
+            raise ConnectionError("gone")
+        return best(prompt)
+
+    said: list[str] = []
+    plan = plan_of("mockllm/model", "maze", **ONE, asking=Asking())
+    options: dict[str, Any] = {"out": tmp_path, "model": mock(answer), "progress": said.append}
+    walked = ask_all(plan, **options, rounds=1)
+    assert all(t.arrived for t in walked.trajectories)
+    values = read_run(tmp_path).values
+    failed = {key for key in values if key.endswith(", failed 1")}
+    assert len(failed) == 3 and len(values) == 7
+    assert {values[key]["outcome"] for key in failed} == {"server unreachable"}
+    again = "mockllm/model: 3 walks are made again (ConnectionError: gone"
+    assert any(line.startswith(again) for line in said)
+    assert said[-1] == "mockllm/model: 4 of 4 walks, 3 failed on the way"
+    assert load(tmp_path).trajectories == walked.trajectories
+
+
+def test_a_server_that_fails_everything_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect_keeper, "ENOUGH", 2)
+    asked = count()
+
+    def answer(prompt: str, config: Any) -> str:
+        next(asked)
+        raise TimeoutError("late")
+
+    plan = plan_of("mockllm/model", "maze", **(ONE | {"grids": 30}), asking=Asking())
+    walked = ask_all(plan, out=tmp_path, model=mock(answer), rounds=1)
+    # All walks are there, and most were not asked for in vain in either round.
+    assert len(walked.trajectories) == 60 and {t.outcome for t in walked.trajectories} == {
+        "timeout"
+    }
+    assert next(asked) < 60
+    assert sum(key.endswith(", failed 2") for key in read_run(tmp_path).values) == 60
+
+
+def test_a_full_disk_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add, asked, kept = RunStore.add, count(), count()
+
+    def full(self: RunStore, key: str, value: Any) -> None:
+        if next(kept) == 1:
+            raise InvalidFileError("no room")
+        add(self, key, value)
+
+    def answer(prompt: str, config: Any) -> str:
+        next(asked)
+        return best(prompt)
+
+    monkeypatch.setattr(RunStore, "add", full)
+    plan = plan_of("mockllm/model", "maze", **(ONE | {"grids": 30}), asking=Asking())
+    with pytest.raises(InvalidFileError, match="no room"):
+        ask_all(plan, out=tmp_path, model=mock(answer))
+    assert len(read_run(tmp_path).values) == 1
+    assert next(asked) < sum(task.distance for task, _ in plan.suite.walks()) / 2
+
+
+def test_an_interrupt_goes_through_and_what_ended_is_kept(tmp_path: Path) -> None:
+    turn = count()
+
+    def answer(prompt: str, config: Any) -> str:
+        if next(turn) == 20:
+            signal.raise_signal(signal.SIGINT)
+        return best(prompt)
+
+    plan = plan_of("mockllm/model", "maze", **(ONE | {"grids": 10}), asking=Asking())
+    with pytest.raises(KeyboardInterrupt):
+        ask_all(plan, out=tmp_path, model=mock(answer))
+    values = read_run(tmp_path).values
+    assert 0 < len(values) < 20 and {value["outcome"] for value in values.values()} == {"arrived"}
+
+
+def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    outcome = navigate("goalmeter/greedy", **ONE)
+    assert "run" not in outcome.json and outcome.json["cells"]
+    assert list(tmp_path.glob("goalmeter-*")) == []
+
+
+def test_walks_of_inspects_own_command_are_taken_over(tmp_path: Path) -> None:
+    def logs(name: str, model: str = "goalmeter/optimal", **given: Any) -> Path:
+        task = navigation("maze", **(ONE | {"grids": 1}))
+        eval(task, model=model, display="none", log_dir=str(tmp_path / name), **given)
+        return tmp_path / name
+
+    made, run = logs("made"), tmp_path / "run"
+    said: list[str] = []
+    options = ModelOptions(from_log=[made])
+    navigate("goalmeter/optimal", **ONE, out=run, model=options, progress=said.append)
+    assert said[:2] == [
+        "goalmeter/optimal: 2 walks taken from logs",
+        "goalmeter/optimal: 2 of 4 walks were there already",
+    ]
+    # Only the others were asked for, and those that were taken over are as the log has them.
+    assert [t.grid for t in trajectories(run)] == [1, 1]
+    assert load(run).trajectories[:2] == tuple(
+        sorted(trajectories(made), key=lambda t: t.trajectory)
+    )
+    said.clear()
+    navigate("goalmeter/optimal", **ONE, seed=1, model=options, progress=said.append)
+    assert "0 walks taken from logs; 2 others are of other worlds, or had failed" in said[0]
+    with pytest.raises(InvalidParameterError, match=r"temperature is 1\.0 there, and 0\.7 here"):
+        warm = ModelOptions(from_log=[logs("warm", temperature=1.0)])
+        navigate("goalmeter/optimal", **ONE, model=warm)
+    with pytest.raises(InvalidParameterError, match="a log of goalmeter/greedy, and the run is of"):
+        greedy = ModelOptions(from_log=[logs("greedy", "goalmeter/greedy")])
+        navigate("goalmeter/optimal", **ONE, model=greedy)
+
+
+def test_models_that_cannot_be_asked_leave_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("VLLM_BASE_URL", "OPENAI_API_KEY", "ZIP_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    for model, said in {
+        "nope/x": "'nope/x' cannot be asked: .*not recognized.*PROVIDER/NAME",
+        "openai-api/zip/x": "ZIP_API_KEY",
+        "goalmeter/wall-follower": "remembers where it went",
+        "goalmeter/gredy": "did you mean 'greedy'",
+        "goalmeter-local/nowhere": "not the folder of a transformers model",
+    }.items():
+        with pytest.raises(GoalmeterError, match=said):
+            navigate(model, **ONE, out=tmp_path / "run")
+    with pytest.raises(InvalidParameterError, match=r"'goalmeter/greedy' cannot be asked: .*quick"):
+        navigate("goalmeter/greedy", **ONE, model=ModelOptions(options=["quick=1"]))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vLLM would be started")
+def test_what_is_missing_ends_the_run_and_not_each_walk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VLLM_BASE_URL", raising=False)
+    with pytest.raises(InvalidParameterError, match=r"cannot be asked: .*pip install vllm"):
+        ask("vllm/tiny", "maze", tmp_path, **ONE)
+    assert read_run(tmp_path).values == {}
+
+
+def test_probabilities_are_asked_for(tmp_path: Path) -> None:
+    navigate("goalmeter/random", **ONE, out=tmp_path, model=ModelOptions(logprobs=True))
+    steps = [step for t in load(tmp_path).trajectories for step in t.steps]
+    assert all(sum(step.probabilities or ()) == pytest.approx(1) for step in steps) and steps
+    what = json.loads((tmp_path / "run.json").read_text())["what"]
+    assert what["logprobs"] is True and what["prompts"] == ["plain/1"]

@@ -1,0 +1,132 @@
+"""Training: the loss by its definition, a small organism from end to end, and going on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError  # noqa: E402
+from goalmeter.agents.language_models.local_model import LocalModel  # noqa: E402
+from goalmeter.agents.language_models.sampling import Sampling  # noqa: E402
+from goalmeter.gridworld import State  # noqa: E402
+from goalmeter.gridworld.maze import maze  # noqa: E402
+from goalmeter.gridworld.text import compact  # noqa: E402
+from goalmeter.gridworld.world import ACTIONS  # noqa: E402
+from goalmeter.navigation.answers import understood  # noqa: E402
+from goalmeter.organisms import organism  # noqa: E402
+from goalmeter.organisms.lessons import batch, syllabus  # noqa: E402
+from goalmeter.organisms.network import new_network  # noqa: E402
+from goalmeter.organisms.training import CHECKPOINT, SETTINGS, Settings, loss_of, train  # noqa: E402
+
+TINY = Settings("moth", steps=6, words=200, sizes=(5,), keys=False)
+
+
+def weights(folder: Path) -> dict[str, object]:
+    model = transformers.LlamaForCausalLM.from_pretrained(folder)
+    return dict(model.state_dict())
+
+
+def test_the_loss_is_that_of_each_answer_read_by_itself() -> None:
+    lessons = batch(organism("mouse"), 3, kinds=syllabus([5, 7]), seed=0, words=1500, progress=0.5)
+    model = new_network(0)
+    total, count = 0.0, 0
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        for lesson in lessons:
+            for asked, said in lesson.questions:
+                ids = torch.tensor([[*lesson.map, *asked, *said]])
+                logits = model(input_ids=ids).logits.float()[0, -len(said) - 1 : -1]
+                logprobs = logits.log_softmax(dim=1)
+                total -= sum(float(logprobs[n, word]) for n, word in enumerate(said))
+                count += len(said)
+        assert len(lessons) > 1 and float(loss_of(model, lessons)) == pytest.approx(
+            total / count, rel=2e-3
+        )
+
+
+def test_a_small_organism_from_end_to_end(tmp_path: Path) -> None:
+    settings = Settings("moth", steps=120, words=400, rate=0.03, sizes=(5,), keys=False)
+    folder = train(settings, tmp_path / "moth", device="cpu")
+    assert {file.name for file in folder.iterdir()} >= {"model.safetensors", "tokenizer.json"}
+    assert not (folder / CHECKPOINT).exists()
+    model = LocalModel(folder)
+    states = [State(world.start) for world in (maze(5, 1.0, seed).world for seed in range(24))]
+    prompts = [
+        model.prompt(
+            model.ids([{"role": "user", "content": compact(maze(5, 1.0, seed).world, state)}]),
+            40,
+            Sampling(seed=seed, temperature=0.7, top_p=0.95),
+        )
+        for seed, state in enumerate(states)
+    ]
+    answers = [understood(reply.text) for reply in model.answers(prompts)]
+    # It says where it is, and does what it planned: of an untrained one, no answer can be read.
+    planned = [
+        a.action is not None
+        and a.reasoning.endswith(f"plan {at.cell.row},{at.cell.column} {ACTIONS[a.action]}")
+        for a, at in zip(answers, states, strict=True)
+    ]
+    assert sum(planned) >= 20
+    lessons = batch(organism("moth"), 1, kinds=syllabus([5]), seed=1, words=900, progress=1.0)
+    with torch.no_grad():
+        untrained = float(loss_of(new_network(0), lessons))
+        learnt = float(loss_of(transformers.LlamaForCausalLM.from_pretrained(folder), lessons))
+    assert learnt < 0.4 < 5 < untrained
+    assert train(settings, folder) == folder  # over, so nothing is done
+
+
+def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path) -> None:
+    straight = train(TINY, tmp_path / "straight", device="cpu")
+    train(TINY, tmp_path / "broken", device="cpu", until=4)
+    assert (tmp_path / "broken" / CHECKPOINT).exists()
+    broken = train(TINY, tmp_path / "broken", device="cpu")
+    found, expected = weights(broken), weights(straight)
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+
+
+def test_a_training_begins_with_the_weights_of_another(tmp_path: Path) -> None:
+    first = train(TINY, tmp_path / "first", device="cpu")
+    quiet = Settings(
+        "moth", steps=1, words=200, rate=1e-12, sizes=(5,), keys=False, begin_with=str(first)
+    )
+    second = train(quiet, tmp_path / "second", device="cpu")
+    found, expected = weights(second), weights(first)
+    assert all(torch.allclose(found[name], value) for name, value in expected.items())
+
+
+def test_a_folder_of_another_training_is_refused_and_kept(tmp_path: Path) -> None:
+    train(TINY, tmp_path, device="cpu", until=1)
+    before = (tmp_path / SETTINGS).read_text()
+    other = Settings("moth", steps=7, words=200, sizes=(5,), keys=False)
+    with pytest.raises(InvalidFileError, match=r"holds another training; .*training\.json"):
+        train(other, tmp_path)
+    assert (tmp_path / SETTINGS).read_text() == before
+    assert json.loads(before)["steps"] == 6
+
+
+def test_a_broken_checkpoint_is_an_error_that_says_how_to_mend_it(tmp_path: Path) -> None:
+    train(TINY, tmp_path, device="cpu", until=1)
+    (tmp_path / CHECKPOINT).write_bytes(b"nothing")
+    with pytest.raises(InvalidFileError, match=r"cannot be read \(\w+\); remove it"):
+        train(TINY, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": "rat"}, "there is no organism 'rat'"),
+        ({"steps": 0}, "steps is 0, expected at least 1"),
+        ({"rate": 0.0}, "rate is 0.0, expected a positive number"),
+        ({"sizes": (8,)}, "sizes is"),
+        ({"begin_with": "/nowhere"}, "holds no organism"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_errors(
+    tmp_path: Path, changes: dict[str, object], said: str
+) -> None:
+    with pytest.raises((InvalidParameterError, InvalidFileError), match=said):
+        train(Settings(**({"name": "moth"} | changes)), tmp_path / "x")  # type: ignore[arg-type]

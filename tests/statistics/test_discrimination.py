@@ -1,0 +1,105 @@
+"""Areas under the curve: by hand, pair by pair, and at the coverage that intervals promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import mannwhitneyu, norm
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.statistics.discrimination import area_under_curve, clustered_area
+
+
+def counted(above: list[float], below: list[float]) -> float:
+    """The definition: every pair by itself."""
+    won = 0.0
+    for top in above:
+        for bottom in below:
+            won += 1.0 if top > bottom else 0.5 if top == bottom else 0.0
+    return won / (len(above) * len(below))
+
+
+def test_areas_by_hand() -> None:
+    assert area_under_curve([2, 3], [0, 1]) == 1
+    assert area_under_curve([0, 1], [2, 3]) == 0
+    assert area_under_curve([1, 1, 1], [1, 1]) == 0.5
+    # 4 above all three; 2 above one, level with one, below one.
+    assert area_under_curve([4, 2], [1, 2, 3]) == (3 + 1.5) / 6
+    assert np.isnan(area_under_curve([], [1])) and np.isnan(area_under_curve([1], []))
+    assert area_under_curve([np.inf, 1], [-np.inf, 1]) == 3.5 / 4
+
+
+def test_areas_are_the_pairs_counted_and_scipy_s_u() -> None:
+    rng = np.random.default_rng(0)
+    for n, m in ((1, 7), (9, 4), (20, 31)):
+        above, below = (np.round(rng.normal(size=size), 1) for size in (n, m))
+        area = area_under_curve(above, below)
+        assert area == pytest.approx(counted(above.tolist(), below.tolist()))
+        assert area == pytest.approx(mannwhitneyu(above, below).statistic / (n * m))
+        assert area_under_curve(below, above) == pytest.approx(1 - area)
+        assert area_under_curve(np.exp(above), np.exp(below)) == pytest.approx(area)
+
+
+def test_clusters_do_not_change_the_area_but_its_interval() -> None:
+    """Scores seen four times in the same grid are no more than seen once."""
+    rng = np.random.default_rng(1)
+    above, below = rng.normal(1, 1, 12), rng.normal(0, 1, 12)
+    grids = np.arange(12)
+    once = clustered_area(above, below, grids, grids)
+    again = clustered_area(*(np.tile(x, 4) for x in (above, below, grids, grids)))
+    apart = clustered_area(np.tile(above, 4), np.tile(below, 4), np.arange(48), np.arange(48))
+    assert once.value == again.value == apart.value == area_under_curve(above, below)
+    assert once.interval == pytest.approx(again.interval)
+    assert once.interval is not None and apart.interval is not None
+    assert np.ptp(apart.interval) < 0.6 * np.ptp(once.interval)
+    assert (once.n, again.n, once.clusters, again.clusters) == (24, 96, 12, 12)
+
+
+def test_where_all_pairs_agree_the_interval_is_that_of_a_share() -> None:
+    """Of 6 of 6 grids: 1 - 0.025 ** (1 / 6) is the room that is left."""
+    grids = np.arange(6)
+    room = 1 - 0.025 ** (1 / 6)
+    above = clustered_area(grids + 10, grids, grids, grids)
+    below = clustered_area(grids, grids + 10, grids, grids)
+    assert above.interval == pytest.approx((1 - room, 1))
+    assert below.interval == pytest.approx((0, room))
+    level = clustered_area(np.ones(6), np.ones(6), grids, grids)
+    assert (level.value, level.interval) == (0.5, (0.5, 0.5))
+
+
+def test_without_a_class_or_with_one_cluster_there_is_no_interval() -> None:
+    nothing = clustered_area([], [1.0], [], [0])
+    assert np.isnan(nothing.value) and nothing.interval is None
+    assert clustered_area([2.0], [1.0], [0], [0]).interval is None
+    # A class that lies in one grid is missing from some resamples, which then tell nothing.
+    rare = clustered_area([2.0], [1.0, 3.0, 0.0], [0], [0, 1, 2])
+    assert rare.value == pytest.approx(2 / 3)
+    assert rare.interval is not None and np.isfinite(rare.interval).all()
+
+
+def test_what_is_no_score_is_refused() -> None:
+    with pytest.raises(InvalidParameterError, match=r"above has shape \(2,\).*leave out scores"):
+        area_under_curve([1, np.nan], [0])
+    with pytest.raises(InvalidParameterError, match=r"below has shape \(1, 1\)"):
+        area_under_curve([1], [[0]])
+    with pytest.raises(InvalidParameterError, match=r"2 and 1 scores but 1 and 1 clusters"):
+        clustered_area([1, 2], [0], [0], [0])
+    with pytest.raises(InvalidParameterError, match="confidence is 1"):
+        clustered_area([1, 2], [0, 1], [0, 1], [0, 1], confidence=1)
+
+
+def test_intervals_hold_the_true_area_as_often_as_they_say() -> None:
+    """Two scores of either class a grid, with a part that all scores of the grid share."""
+    rng = np.random.default_rng(2)
+    clusters, shared, own, shift, runs = 16, 1.0, 1.0, 1.2, 300
+    true = norm.cdf(shift / np.sqrt(2 * (shared**2 + own**2)))
+    grids = np.repeat(np.arange(clusters), 2)
+    held = 0
+    for _ in range(runs):
+        part = np.repeat(rng.normal(0, shared, clusters), 2)
+        above = part + shift + rng.normal(0, own, 2 * clusters)
+        below = part + rng.normal(0, own, 2 * clusters)
+        interval = clustered_area(above, below, grids, grids).interval
+        assert interval is not None
+        held += interval[0] <= true <= interval[1]
+    assert 0.91 < held / runs < 0.99
