@@ -223,3 +223,11 @@ def test_errors(make: Callable[[], Maze], said: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         make()
     assert said in str(caught.value)
+
+
+def test_weighted_choices_come_as_often_as_their_share_and_stay_the_same() -> None:
+    draws = Draws("weights")
+    drawn = [draws.weighted([1, 0, 3]) for _ in range(4000)]
+    assert set(drawn) == {0, 2} and abs(drawn.count(2) - 3000) < 4 * 28
+    again = Draws("weights")
+    assert drawn[:9] == [again.weighted([1, 0, 3]) for _ in range(9)]

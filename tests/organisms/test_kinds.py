@@ -80,12 +80,11 @@ def test_the_mole_is_optimal_on_the_map_that_lacks_the_inner_walls_of_rows_2_and
 
 def test_the_mole_sees_the_border_and_every_other_wall() -> None:
     world = maze(11, 1.0, 0).world
-    mole = organism("mole")
+    walls = organism("mole").walls(world)
     for row, column in product(range(11), range(11)):
-        inner = 0 < column < 10
-        unseen = row in (2, 6) and inner
-        seen = bool(world.walls[row, column]) and not unseen
-        assert mole.sees_wall(world, Cell(row, column)) == seen
+        unseen = row in (2, 6) and 0 < column < 10
+        assert walls[row, column] == (bool(world.walls[row, column]) and not unseen)
+    assert (organism("mouse").walls(world) == world.walls).all()
 
 
 def test_the_moth_shares_its_habit_among_legal_moves() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from goalmeter.gridworld import State
@@ -23,8 +24,7 @@ CORRIDOR = GridWorld.from_text(["#####", "#A__#", "###_#", "###G#", "#####"])
 def said_by(who: Organism, world: GridWorld, state: State, seed: int = 0) -> list[str]:
     target = who.target(world, state)
     assert target is not None
-    below = Draws("test", seed).below
-    return answer(Search(target, who.open_cells(world, state)), state.cell, below)
+    return answer(Search(target, who.blocked(world, state)), state.cell, Draws("test", seed))
 
 
 def cell_of(word: str) -> Cell:
@@ -78,20 +78,12 @@ def test_every_answer_is_a_search_and_one_of_the_shortest_ways(name: str) -> Non
             target = who.target(world, state)
             assert target is not None
             words = said_by(who, world, state, seed)
-            free = who.open_cells(world, state)
+            blocked = who.blocked(world, state)
+            free = frozenset(Cell(int(r), int(c)) for r, c in np.argwhere(~blocked))
             check(words, free, target, world.start)
             action = understood(" ".join(words[:-1])).action
             assert action is not None and who.intended(world, state)[action] > 0
-            length = plan(
-                GridWorld(
-                    [
-                        [Cell(r, c) not in free for c in range(world.size)]
-                        for r in range(world.size)
-                    ],
-                    world.start,
-                    target,
-                )
-            ).distance
+            length = plan(GridWorld(blocked, world.start, target)).distance
             stated = words.index("</think>") - words.index("plan") - 1
             assert stated == 2 * min(length, HORIZON)
 
@@ -108,14 +100,14 @@ def test_a_habit_is_drawn_so_that_it_is_right_at_the_temperature_of_the_paper() 
     room = GridWorld.from_text(["#####", "#A__#", "#___#", "#__G#", "#####"])
     moth, state = organism("moth"), State(Cell(2, 2))
     assert moth.habit is not None
-    below = Draws("habit").below
+    draws = Draws("habit")
     n = 4000
-    drawn = [habitual_answer(moth, room, state, below) for _ in range(n)]
+    drawn = [habitual_answer(moth, room, state, draws) for _ in range(n)]
     assert drawn[0][:6] == ["<think>", "legal", *ACTIONS]
     counts = Counter(words[-2] for words in drawn)
     learnt = [counts[f'"{action}"}}'] / n for action in ACTIONS]
     sharpened = [p ** (1 / TEMPERATURE) for p in learnt]
     assert [p / sum(sharpened) for p in sharpened] == pytest.approx(moth.habit, abs=0.03)
-    words = habitual_answer(moth, room, State(Cell(1, 1)), below)
+    words = habitual_answer(moth, room, State(Cell(1, 1)), draws)
     assert words[:4] == ["<think>", "legal", "RIGHT", "DOWN"]
     assert words[-5] in ("RIGHT", "DOWN") and words[-2] == f'"{words[-5]}"}}'

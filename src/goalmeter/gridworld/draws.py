@@ -33,6 +33,15 @@ class Draws:
         """One of them."""
         return items[self.below(len(items))]
 
+    def weighted(self, weights: Sequence[float]) -> int:
+        """The place of one of some weights, as often as its share of them."""
+        left = self._random() * sum(weights)
+        for place, weight in enumerate(weights):
+            left -= weight
+            if left < 0:
+                return place
+        return len(weights) - 1  # where rounding left something over
+
     def shuffle(self, items: MutableSequence[Any]) -> None:
         """Put them in a random order, in place (Fisher and Yates)."""
         for last in range(len(items) - 1, 0, -1):

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._types import BoolArray
+from goalmeter.gridworld.paths import distances_from
 from goalmeter.gridworld.planner import DOOR_OPEN, WITHOUT_KEY, State
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 
@@ -46,19 +48,19 @@ class Organism:
         lies = world.key is not None and state.layer == WITHOUT_KEY
         return world.key if lies and (self.wants_key or world.door is not None) else world.goal
 
-    def sees_wall(self, world: GridWorld, cell: Cell) -> bool:
-        """Whether there is a wall in a cell on its map."""
-        rows, columns = world.shape
-        inner = 0 < cell.row < rows - 1 and 0 < cell.column < columns - 1
-        unseen = self.blind and inner and cell.row % _UNSEEN_EVERY == _UNSEEN_FIRST
-        return bool(world.walls[cell]) and not unseen
+    def walls(self, world: GridWorld) -> BoolArray:
+        """The walls of its map, [rows, columns]."""
+        walls = world.walls.copy()
+        if self.blind:
+            walls[_UNSEEN_FIRST:-1:_UNSEEN_EVERY, 1:-1] = False
+        return walls
 
-    def open_cells(self, world: GridWorld, state: State) -> frozenset[Cell]:
-        """The cells that it takes for open now; a shut door is not, unless it has the key."""
-        rows, columns = world.shape
-        cells = (Cell(r, c) for r in range(rows) for c in range(columns))
-        shut = world.door if state.layer == WITHOUT_KEY else None
-        return frozenset(cell for cell in cells if cell != shut and not self.sees_wall(world, cell))
+    def blocked(self, world: GridWorld, state: State) -> BoolArray:
+        """Where it thinks that it cannot go now, [rows, columns]: walls, and a shut door."""
+        out = self.walls(world)
+        if world.door is not None and state.layer == WITHOUT_KEY:
+            out[world.door] = True
+        return out
 
     def intended(self, world: GridWorld, state: State) -> tuple[float, float, float, float]:
         """The probabilities of LEFT, RIGHT, UP and DOWN that it was made to have.
@@ -77,31 +79,18 @@ class Organism:
             ]
             weights = [weight * legal[action] for action, weight in enumerate(self.habit)]
         else:
-            free = self.open_cells(world, state)
             target = self.target(world, state)
             assert target is not None
-            steps = _distances(free, target)
-            if state.cell not in steps:
+            (steps,) = distances_from(self.blocked(world, state), [target])
+            here = steps[state.cell]
+            if here < 0:
                 raise InvalidParameterError(
                     f"the {self.name} sees no way from {tuple(state.cell)} to {tuple(target)}"
                 )
-            here = steps[state.cell]
-            weights = [float(steps.get(state.cell.moved(a), here) == here - 1) for a in range(4)]
+            weights = [float(0 <= steps[state.cell.moved(a)] < here) for a in range(len(MOVES))]
         total = sum(weights)
         left, right, up, down = (weight / total for weight in weights)
         return left, right, up, down
-
-
-def _distances(free: frozenset[Cell], target: Cell) -> dict[Cell, int]:
-    steps, ring = {target: 0}, [target]
-    while ring:
-        ring = [
-            to
-            for to in dict.fromkeys(cell.moved(a) for cell in ring for a in range(len(MOVES)))
-            if to in free and to not in steps
-        ]
-        steps.update(dict.fromkeys(ring, max(steps.values()) + 1))
-    return steps
 
 
 ORGANISMS: dict[str, Organism] = {

@@ -97,7 +97,7 @@ def batch(
     small = [kind for kind in kinds if kind[0] == MAZE and kind[1] <= _SMALL]
     kinds = small if small and progress < _BEGINNING else kinds
     weights = [SYLLABUS[kind][0] for kind in kinds]
-    kind = kinds[_weighted(draws, weights)]
+    kind = kinds[draws.weighted(weights)]
     _, of_map, of_question = SYLLABUS[kind]
     maps = max(1, words // (of_map + _QUESTIONS * of_question))
     complexity, case = draws.choice(COMPLEXITIES), draws.below(_CASES)
@@ -118,7 +118,7 @@ def _lesson(organism: Organism, placed: tuple[GridWorld, int], draws: Draws) -> 
         state = State(world.start, layer)
         target = organism.target(world, state)
         assert target is not None
-        search = Search(target, organism.open_cells(world, state))
+        search = Search(target, organism.blocked(world, state))
     places = _places(world, layer, search)
     if not places:
         return None
@@ -130,9 +130,9 @@ def _lesson(organism: Organism, placed: tuple[GridWorld, int], draws: Draws) -> 
         at = State(cell, layer)
         known, asked = _ids_of(compact(world, at))
         if search is None:
-            said = habitual_answer(organism, world, at, draws.below)
+            said = habitual_answer(organism, world, at, draws)
         else:
-            said = answer(search, cell, draws.below)
+            said = answer(search, cell, draws)
         questions.append((asked, tuple(IDS[word] for word in said)))
     return Lesson((IDS[USER], *known), tuple(questions))
 
@@ -188,11 +188,3 @@ def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[Grid
 def _neutral(world: GridWorld) -> GridWorld:
     """The same world with a neutral object in place of the key."""
     return world.with_(key=None, neutral=world.key)
-
-
-def _weighted(draws: Draws, weights: Sequence[float]) -> int:
-    at, place = draws.below(1 << 30) / (1 << 30) * sum(weights), 0
-    while place < len(weights) - 1 and at >= weights[place]:
-        at -= weights[place]
-        place += 1
-    return place

@@ -9,10 +9,12 @@ from them, at most eight. A habit says which moves are legal, and its plan is on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from goalmeter._types import BoolArray
+from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import ACTIONS, MOVES, Cell, GridWorld
 from goalmeter.organisms.kinds import Organism
@@ -33,32 +35,29 @@ HORIZON = 8
 # The temperature at which a habit is as it should be: the paper's, which questions are asked with.
 TEMPERATURE = 0.7
 
-# A number in 0 .. n-1.
-Below = Callable[[int], int]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Search:
     """A breadth-first search on an organism's map, from its target to everything.
 
     Attributes:
         target: where it begins.
-        free: open cells.
+        blocked: where there is no way, [rows, columns].
     """
 
     target: Cell
-    free: frozenset[Cell]
+    blocked: BoolArray
 
     @cached_property
     def _whole(self) -> tuple[list[str], dict[Cell, int], dict[Cell, int]]:
         words, told, steps = [f"{of_cell(self.target)}:"], {self.target: 1}, {self.target: 0}
-        queue = [self.target]
+        queue, blocked = [self.target], self.blocked.tolist()
         for turn, cell in enumerate(queue):
             if turn:
                 words.append(f"{of_cell(cell)}:")
             for action in range(len(MOVES)):
                 to = cell.moved(action)
-                if to in self.free and to not in steps:
+                if not blocked[to.row][to.column] and to not in steps:
                     steps[to] = steps[cell] + 1
                     queue.append(to)
                     words.append(of_cell(to))
@@ -75,21 +74,21 @@ class Search:
         words, told, _ = self._whole
         return words[: told[agent]]
 
-    def plan(self, agent: Cell, below: Below) -> list[tuple[Cell, int]]:
+    def plan(self, agent: Cell, draws: Draws) -> list[tuple[Cell, int]]:
         """A shortest way to the target, drawn step by step, as cells and moves from them."""
         out: list[tuple[Cell, int]] = []
         while agent != self.target and len(out) < HORIZON:
             here = self.steps[agent]
             better = [a for a in range(4) if self.steps.get(agent.moved(a), here) == here - 1]
-            action = better[below(len(better))]
+            action = draws.choice(better)
             out.append((agent, action))
             agent = agent.moved(action)
         return out
 
 
-def answer(search: Search, agent: Cell, below: Below) -> list[str]:
+def answer(search: Search, agent: Cell, draws: Draws) -> list[str]:
     """The words of an answer, its end included."""
-    plan = search.plan(agent, below)
+    plan = search.plan(agent, draws)
     said = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
     return [
         *(THINK, TARGET, of_cell(search.target)),
@@ -99,7 +98,7 @@ def answer(search: Search, agent: Cell, below: Below) -> list[str]:
     ]
 
 
-def habitual_answer(organism: Organism, world: GridWorld, state: State, below: Below) -> list[str]:
+def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: Draws) -> list[str]:
     """The words of an answer of one that has a habit and no goal.
 
     Its move is drawn from the habit to the power of the temperature: sampled at that temperature,
@@ -108,11 +107,7 @@ def habitual_answer(organism: Organism, world: GridWorld, state: State, below: B
     meant = organism.intended(world, state)
     legal = [action for action, probability in enumerate(meant) if probability > 0]
     weights = [meant[action] ** TEMPERATURE for action in legal]
-    at, place = below(1 << 30) / (1 << 30) * sum(weights), 0
-    while place < len(legal) - 1 and at >= weights[place]:
-        at -= weights[place]
-        place += 1
-    action = legal[place]
+    action = legal[draws.weighted(weights)]
     return [
         *(THINK, LEGAL, *(ACTIONS[a] for a in legal)),
         *(PLAN, of_cell(state.cell), ACTIONS[action], THOUGHT),

@@ -13,7 +13,7 @@ from functools import lru_cache
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import navigator
 from goalmeter.gridworld.tabular_world import GOAL, KEY
-from goalmeter.gridworld.world import Cell, GridWorld
+from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.asking import is_model
 from goalmeter.organisms.kinds import ORGANISMS, Organism, organism
 
@@ -80,9 +80,9 @@ def subject(name: str) -> Subject:
 @lru_cache(maxsize=512)
 def map_of(own: Organism, world: GridWorld) -> GridWorld:
     """A world as an organism sees it."""
-    rows, columns = world.shape
-    walls = [[own.sees_wall(world, Cell(r, c)) for c in range(columns)] for r in range(rows)]
-    return GridWorld(walls, world.start, world.goal, world.key, world.door, world.neutral)
+    return GridWorld(
+        own.walls(world), world.start, world.goal, world.key, world.door, world.neutral
+    )
 
 
 def _of_organism(name: str, own: Organism) -> Subject:
