@@ -68,6 +68,8 @@ def test_without_spread() -> None:
     assert equivalence([0.0] * 5, 0.1).p_value == 0
     assert equivalence([0.2] * 5, 0.1).p_value == 1
     assert equivalence([0.2] * 5, 0.1).interval == (0.2, 0.2)
+    few = equivalence([0.0] * 4, 0.1)
+    assert np.isnan(few.p_value) and few.interval is None and few.mean == 0
     alone = equivalence([0.0], 0.1)
     assert np.isnan(alone.p_value) and alone.interval is None
     assert alone.to_json()["p_value"] is None

@@ -14,7 +14,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
 
-# Below these the paper's code does not test.
+# Below these the paper's code does not test, nor do we judge by pairs that are all the same.
 LEAST_PAIRS, LEAST_NONZERO = 10, 5
 NAN = float("nan")
 
@@ -47,7 +47,8 @@ class Equivalence(NamedTuple):
     Attributes:
         mean: of the differences.
         margin: within which means count as equal.
-        p_value: the larger one of the two; small means that they are equal. NaN for fewer than two.
+        p_value: the larger one of the two; small means that they are equal. NaN for fewer than two
+            pairs, and for fewer than five that show no spread to judge by.
         interval: of the mean, two-sided at twice the level; at 5% both tests reject exactly if
             this 90% interval lies within the margin.
         n: pairs.
@@ -109,6 +110,8 @@ def equivalence(differences: ArrayLike, margin: float, *, level: float = 0.05) -
     mean = float(given.mean())
     error = float(given.std(ddof=1)) / np.sqrt(n)
     if error == 0:
+        if n < LEAST_NONZERO:
+            return Equivalence(mean, margin, NAN, None, n)
         return Equivalence(mean, margin, float(abs(mean) >= margin), (mean, mean), n)
     p_value = float(t.sf((margin - abs(mean)) / error, n - 1))
     half = float(t.ppf(1 - level, n - 1)) * error
