@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -186,16 +185,11 @@ def test_moves_are_drawn_from_the_policy() -> None:
 
 
 def test_rounding_leaves_no_draw_without_an_action() -> None:
-    from goalmeter.agents.navigators.moves import drawn
-
-    class Highest:
-        def below(self, n: int) -> int:
-            return n - 1
-
-    highest: Any = Highest()
-    assert drawn((0.1, 0.2, 0.3 - 1e-15, 0.4 - 1e-15), highest) == 3
-    assert drawn((0.5, 0.5 - 1e-15, 0.0, 0.0), highest) == 1
-    assert drawn((0.0, 1.0, 0.0, 0.0), Draws(0)) == 1
+    highest = Draws(0)
+    highest._random = lambda: 1 - 2**-53  # type: ignore[method-assign]
+    assert highest.weighted((0.1, 0.2, 0.3 - 1e-15, 0.4 - 1e-15)) == 3
+    assert highest.weighted((0.5, 0.5 - 1e-15, 0.0, 0.0)) == 1
+    assert Draws(0).weighted((0.0, 1.0, 0.0, 0.0)) == 1
 
 
 # --- Names ----------------------------------------------------------------------------------------

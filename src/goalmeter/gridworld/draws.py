@@ -33,14 +33,17 @@ class Draws:
         """One of them."""
         return items[self.below(len(items))]
 
-    def weighted(self, weights: Sequence[float]) -> int:
-        """The place of one of some weights, as often as its share of them."""
-        left = self._random() * sum(weights)
-        for place, weight in enumerate(weights):
-            left -= weight
-            if left < 0:
-                return place
-        return len(weights) - 1  # where rounding left something over
+    def weighted(self, probabilities: Sequence[float]) -> int:
+        """The place of one of some probabilities, as often as it says."""
+        left = self._random()
+        last = 0
+        for place, probability in enumerate(probabilities):
+            if probability > 0:
+                if left < probability:
+                    return place
+                left -= probability
+                last = place
+        return last  # rounding has left a remainder
 
     def shuffle(self, items: MutableSequence[Any]) -> None:
         """Put them in a random order, in place (Fisher and Yates)."""

@@ -97,7 +97,7 @@ def batch(
     small = [kind for kind in kinds if kind[0] == MAZE and kind[1] <= _SMALL]
     kinds = small if small and progress < _BEGINNING else kinds
     weights = [SYLLABUS[kind][0] for kind in kinds]
-    kind = kinds[draws.weighted(weights)]
+    kind = kinds[draws.weighted([weight / sum(weights) for weight in weights])]
     _, of_map, of_question = SYLLABUS[kind]
     maps = max(1, words // (of_map + _QUESTIONS * of_question))
     complexity, case = draws.choice(COMPLEXITIES), draws.below(_CASES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ def new_network(seed: int) -> Any:
     torch = require("torch", extra="lm", feature=_FEATURE)
     transformers = require("transformers", extra="lm", feature=_FEATURE)
     torch.manual_seed(seed)
-    model = transformers.LlamaForCausalLM(
+    return transformers.LlamaForCausalLM(
         transformers.LlamaConfig(
             vocab_size=len(VOCABULARY),
             max_position_embeddings=_PLACES,
@@ -38,28 +37,6 @@ def new_network(seed: int) -> Any:
             eos_token_id=IDS[END],
         )
     )
-    _place_cells(model)
-    return model
-
-
-def _place_cells(model: Any) -> None:
-    """Begin with words of cells that lie on a grid: waves of the row and of the column.
-
-    The step to a neighbour is then the same rotation everywhere, and need not be learnt for every
-    cell. What else tells words apart, such as a cell from the same one with a colon, stays random.
-    """
-    import torch
-
-    weights = model.get_input_embeddings().weight
-    waves = _WIDTH // 8
-    angles = 2 * math.pi / torch.logspace(math.log10(2.5), math.log10(30.0), waves)
-    with torch.no_grad():
-        for word, number in IDS.items():
-            cell = word.removesuffix(":").split(",")
-            if len(cell) == 2 and all(part.isdigit() for part in cell):
-                row, column = (float(part) * angles for part in cell)
-                placed = torch.cat([row.sin(), row.cos(), column.sin(), column.cos()])
-                weights[number, : len(placed)] = placed * weights.std()
 
 
 def read_network(folder: str | Path) -> Any:

@@ -107,7 +107,7 @@ def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: D
     meant = organism.intended(world, state)
     legal = [action for action, probability in enumerate(meant) if probability > 0]
     weights = [meant[action] ** TEMPERATURE for action in legal]
-    action = legal[draws.weighted(weights)]
+    action = legal[draws.weighted([weight / sum(weights) for weight in weights])]
     return [
         *(THINK, LEGAL, *(ACTIONS[a] for a in legal)),
         *(PLAN, of_cell(state.cell), ACTIONS[action], THOUGHT),

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray
-from goalmeter.agents.navigators.moves import drawn, existing, open_moves, planned
+from goalmeter.agents.navigators.moves import existing, open_moves, planned
 from goalmeter.agents.navigators.protocol import Decision, Probabilities
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.paths import distances_from
@@ -56,7 +56,7 @@ class MemorylessWalk:
     def act(self, state: State) -> Decision:
         """A move drawn from the policy."""
         row = self.rows[self.plan.number(state)]
-        return Decision(drawn(row, self.draws), row)
+        return Decision(self.draws.weighted(row), row)
 
 
 def optimal(plan: Plan) -> FloatArray:

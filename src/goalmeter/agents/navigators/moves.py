@@ -7,12 +7,8 @@ from functools import lru_cache
 import numpy as np
 
 from goalmeter._types import BoolArray
-from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import LAYERS, Plan, layers_of, plan
 from goalmeter.gridworld.world import GridWorld
-
-# A float has this many bits, so a draw below it divided by it is a number in [0, 1).
-_UNIT = 1 << 53
 
 
 # As many as the largest suite of the paper has worlds, 1,500: each is asked for when its tasks are
@@ -33,16 +29,3 @@ def existing(plan: Plan) -> BoolArray:
     """Whether a number is that of a state which the world has, [states]."""
     layers = np.arange(LAYERS) < layers_of(plan.world)
     return np.asarray((layers[:, None] & ~plan.world.walls.reshape(1, -1)).reshape(-1))
-
-
-def drawn(probabilities: tuple[float, ...], draws: Draws) -> int:
-    """One action, each with its probability."""
-    left = draws.below(_UNIT) / _UNIT
-    last = 0
-    for action, probability in enumerate(probabilities):
-        if probability > 0:
-            if left < probability:
-                return action
-            left -= probability
-            last = action
-    return last  # rounding has left a remainder

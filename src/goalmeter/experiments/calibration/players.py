@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter.agents.navigators import Decision
-from goalmeter.agents.navigators.moves import drawn
 from goalmeter.agents.navigators.protocol import Probabilities
 from goalmeter.experiments.calibration.truth import IDEAL
 from goalmeter.experiments.model_options import ROUNDS, ModelOptions
@@ -58,7 +57,7 @@ class IdealWalk:
     def act(self, state: State) -> Decision:
         """A move drawn from the intended distribution."""
         row = _intended(self.organism, self.world, state)
-        return Decision(drawn(row, self.draws), row)
+        return Decision(self.draws.weighted(row), row)
 
 
 def plan_for(agent: str, suite: str, *, grids: int, seed: int) -> Plan:

@@ -12,10 +12,11 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.agents.language_models.local_model import LocalModel, Reply
+from goalmeter.agents.navigators import planned
 from goalmeter.experiments.organisms.answering import replies, walks
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.maze import maze
-from goalmeter.gridworld.planner import State, plan
+from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.navigation.answers import understood
 from goalmeter.navigation.suites import GRIDS_A_SEED, suite
@@ -126,7 +127,7 @@ def grades(
         for one, a in zip(asked, actions, strict=True)
     ]
     best = [
-        a is not None and a in plan(one.world).optimal_actions(one.state)
+        a is not None and a in planned(one.world).optimal_actions(one.state)
         for one, a in zip(asked, actions, strict=True)
     ]
     cells = list(dict.fromkeys((one.size, one.complexity) for one in asked))
@@ -190,7 +191,7 @@ def _is_detour(world: GridWorld, state: State) -> bool:
         return abs(cell.row - world.goal.row) + abs(cell.column - world.goal.column)
 
     return all(
-        away(state.cell.moved(a)) > away(state.cell) for a in plan(world).optimal_actions(state)
+        away(state.cell.moved(a)) > away(state.cell) for a in planned(world).optimal_actions(state)
     )
 
 
