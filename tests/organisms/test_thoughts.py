@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,65 +13,131 @@ from goalmeter.gridworld import State
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.key_worlds import key_door
 from goalmeter.gridworld.maze import maze
-from goalmeter.gridworld.planner import plan
+from goalmeter.gridworld.transforms import TRANSFORMS
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.navigation.answers import understood
 from goalmeter.organisms import Organism, organism
-from goalmeter.organisms.thoughts import HORIZON, TEMPERATURE, Search, answer, habitual_answer
+from goalmeter.organisms.thoughts import HORIZON, TEMPERATURE, answer, habitual_answer
 
 CORRIDOR = GridWorld.from_text(["#####", "#A__#", "###_#", "###G#", "#####"])
+ROOM = GridWorld.from_text(["#######", "#A____#", *["#_____#"] * 3, "#____G#", "#######"])
+STEPS = {"LEFT": (0, -1), "RIGHT": (0, 1), "UP": (-1, 0), "DOWN": (1, 0)}
+Place = tuple[int, int]
 
 
 def said_by(who: Organism, world: GridWorld, state: State, seed: int = 0) -> list[str]:
     target = who.target(world, state)
     assert target is not None
-    return answer(Search(target, who.blocked(world, state)), state.cell, Draws("test", seed))
+    return answer(target, who.blocked(world, state), state.cell, Draws("test", seed))
 
 
-def cell_of(word: str) -> Cell:
-    row, column = word.rstrip(":").split(",")
-    return Cell(int(row), int(column))
+def place_of(word: str) -> Place:
+    row, column = word.rstrip(":>").split(",")
+    return int(row), int(column)
+
+
+def beside(place: Place) -> list[Place]:
+    return [(place[0] + row, place[1] + column) for row, column in STEPS.values()]
+
+
+def distances(free: set[Place], target: Place) -> dict[Place, int]:
+    """Steps to the target: one more than the least of the neighbours', until nothing changes."""
+    steps = {place: 0 if place == target else 10**6 for place in free}
+    for _ in free:
+        for place in free - {target}:
+            steps[place] = min([steps[to] + 1 for to in beside(place) if to in free] or [10**6])
+    return {place: n for place, n in steps.items() if n < 10**6}
+
+
+def turns_of(words: list[str]) -> list[tuple[Place, Place | None, list[Place]]]:
+    """The turns of a search: whose it is, the cell with an angle, and the new cells."""
+    turns: list[tuple[Place, Place | None, list[Place]]] = []
+    for word in words:
+        if word.endswith(":"):
+            turns.append((place_of(word), None, []))
+        elif word.endswith(">"):
+            whose, before, new = turns.pop()
+            assert before is None and not new
+            turns.append((whose, place_of(word), []))
+        else:
+            turns[-1][2].append(place_of(word))
+    return turns
 
 
 def test_an_answer_by_hand() -> None:
     said = " ".join(said_by(organism("mouse"), CORRIDOR, State(Cell(1, 1))))
     assert said == (
-        "<think> target 3,3 3,3: 2,3 2,3: 1,3 1,3: 1,2 1,2: 1,1 "
+        "<think> target 3,3 3,3: U 3,3> 2,3 2,3: UD 2,3> 1,3 1,3: LD 1,3> 1,2 "
+        "1,2: LR 1,2> 1,1 "
         "plan 1,1 RIGHT 1,2 RIGHT 1,3 DOWN 2,3 DOWN </think> "
         '{"action": "RIGHT"} <|end|>'
     )
 
 
-def check(words: list[str], free: frozenset[Cell], target: Cell, agent: Cell) -> None:
-    """A breadth-first search told literally, and a way that is as short as any."""
-    assert words[:3] == ["<think>", "target", f"{target.row},{target.column}"]
-    middle = words.index("plan")
-    queue, told, turns = [target], {target}, 0
-    expected: list[str] = []
-    while agent not in told:
-        cell = queue[turns]
-        turns += 1
-        expected.append(f"{cell.row},{cell.column}:")
-        for row, column in ((0, -1), (0, 1), (-1, 0), (1, 0)):
-            to = Cell(cell.row + row, cell.column + column)
-            if to in free and to not in told and agent not in told:
-                told.add(to)
-                queue.append(to)
-                expected.append(f"{to.row},{to.column}")
-    assert words[3:middle] == expected
-    end = words.index("</think>")
+def test_a_turn_without_new_neighbours_says_none_and_the_last_new_cell_waits() -> None:
+    # 1,2 is found, or else 2,1, before the other has its turn, which then finds nothing new.
+    square = GridWorld.from_text(["#####", "#G_##", "#__##", "#A###", "#####"])
+    said = {" ".join(said_by(organism("mouse"), square, State(Cell(3, 1)), n)) for n in range(40)}
+    thoughts = {text.removeprefix("<think> target 1,1 ").split(" plan")[0] for text in said}
+    assert thoughts == {
+        "1,1: RD 1,1> 1,2 2,1 1,2: LD 2,1> 2,2 2,1: RUD 2,2> 3,1",
+        "1,1: RD 1,1> 2,1 1,2 2,1: RUD 1,2> 2,2 3,1",
+        "1,1: RD 1,1> 2,1 1,2 2,1: RUD 1,2> 3,1",
+    }
+
+
+def check(words: list[str], free: set[Place], target: Place, agent: Place) -> None:
+    """A breadth-first search told literally, and the way that it has found, a shortest one."""
+    row, column = target
+    assert words[:3] == ["<think>", "target", f"{row},{column}"]
+    middle, end = words.index("plan"), words.index("</think>")
+    told = words[3:middle]
+    # Behind each cell whose turn it is stand the moves that lead on from it.
+    for word, ways in pairwise(told):
+        if word.endswith(":"):
+            open_ = [to in free for to in beside(place_of(word))]
+            letters = [move[0] for move, is_open in zip(STEPS, open_, strict=True) if is_open]
+            assert ways == "".join(letters)
+    searched = [word for word in told if "," in word]
+    turns = turns_of(searched)
+    assert len(told) == len(searched) + len(turns)
+    queue, found_from = [target], {target: target}
+    for number, (whose, before, new) in enumerate(turns):
+        assert whose == queue[number]
+        unsaid = {place for place in beside(whose) if place in free} - set(queue)
+        if number == len(turns) - 1:
+            # It ends at the agent, whatever else would have been new.
+            assert new[-1] == agent and set(new) <= unsaid
+        else:
+            assert set(new) == unsaid and agent not in new
+        assert len(set(new)) == len(new)
+        assert before == (queue[-1] if new else None)
+        found_from |= dict.fromkeys(new, whose)
+        queue += new
+    # What the angles are for: whose turn is next was said right behind the one before it.
+    behind = {
+        (place_of(one), place_of(other))
+        for one, other in pairwise(searched)
+        if not one.endswith(":") and other[-1] not in ":>"
+    }
+    for (whose, _, _), (following, _, _) in pairwise(turns):
+        assert (whose, following) in behind
     stated = words[middle + 1 : end]
     at = agent
-    for place, move in zip(stated[::2], stated[1::2], strict=True):
-        assert cell_of(place) == at
-        at = at.moved(ACTIONS.index(move))
-        assert at in free
-    assert at == target or len(stated) == 2 * HORIZON
+    for word, move in zip(stated[::2], stated[1::2], strict=True):
+        assert place_of(word) == at
+        to = (at[0] + STEPS[move][0], at[1] + STEPS[move][1])
+        assert to == found_from[at]
+        at = to
+    steps = distances(free, target)
+    assert len(stated) == 2 * min(steps[agent], HORIZON)
+    assert steps[at] == max(0, steps[agent] - HORIZON)
     assert json.loads(" ".join(words[end + 1 : -1])) == {"action": stated[1]}
+    assert words[-1] == "<|end|>"
 
 
 @pytest.mark.parametrize("name", ["mouse", "magpie", "mole"])
-def test_every_answer_is_a_search_and_one_of_the_shortest_ways(name: str) -> None:
+def test_every_answer_is_a_search_and_the_shortest_way_that_it_found(name: str) -> None:
     who = organism(name)
     for seed in range(6):
         for world in (maze(7, 0.4, seed).world, maze(9, 1.0, seed).world, key_door(seed)):
@@ -79,35 +146,63 @@ def test_every_answer_is_a_search_and_one_of_the_shortest_ways(name: str) -> Non
             assert target is not None
             words = said_by(who, world, state, seed)
             blocked = who.blocked(world, state)
-            free = frozenset(Cell(int(r), int(c)) for r, c in np.argwhere(~blocked))
-            check(words, free, target, world.start)
+            free = {(int(row), int(column)) for row, column in np.argwhere(~blocked)}
+            check(words, free, tuple(target), tuple(world.start))
             action = understood(" ".join(words[:-1])).action
             assert action is not None and who.intended(world, state)[action] > 0
-            length = plan(GridWorld(blocked, world.start, target)).distance
-            stated = words.index("</think>") - words.index("plan") - 1
-            assert stated == 2 * min(length, HORIZON)
 
 
-def test_first_moves_are_drawn_evenly_among_the_optimal_ones() -> None:
-    room = GridWorld.from_text(["#####", "#A__#", "#___#", "#__G#", "#####"])
-    who, state = organism("mouse"), State(Cell(1, 1))
-    first = Counter(said_by(who, room, state, seed)[-2] for seed in range(600))
-    assert set(first) == {'"RIGHT"}', '"DOWN"}'}
-    assert abs(first['"DOWN"}'] - 300) < 4 * 12.3
+def first_moves(agent: Place, target: Place, stream: str, n: int = 1000) -> list[float]:
+    """How often an open room is left by LEFT, RIGHT, UP and DOWN."""
+    counts = Counter(
+        answer(Cell(*target), ROOM.walls, Cell(*agent), Draws(stream, n))[-2] for n in range(n)
+    )
+    return [counts[f'"{action}"}}'] / n for action in ACTIONS]
+
+
+def test_no_direction_is_preferred() -> None:
+    # From the middle to each corner two moves are as good as each other.
+    total = np.zeros(4)
+    for target, moves in {
+        (1, 1): ("LEFT", "UP"),
+        (1, 5): ("RIGHT", "UP"),
+        (5, 1): ("LEFT", "DOWN"),
+        (5, 5): ("RIGHT", "DOWN"),
+    }.items():
+        shares = first_moves((3, 3), target, "corner")
+        total += shares
+        for action, share in zip(ACTIONS, shares, strict=True):
+            # Five standard errors of a thousand fair draws.
+            assert share == pytest.approx(0.5 if action in moves else 0.0, abs=0.08)
+    assert total / 4 == pytest.approx([0.25] * 4, abs=0.04)
+
+
+@pytest.mark.parametrize("name", [n for n, one in TRANSFORMS.items() if one.isometry])
+def test_another_frame_changes_nothing_but_the_names_of_moves(name: str) -> None:
+    # Two columns to the right and one row down: one of the moves is likelier than the other.
+    frame = TRANSFORMS[name]
+    agent, target = Cell(2, 2), Cell(3, 4)
+    plain = first_moves(agent, target, "plain")
+    moved = first_moves(
+        frame.cell(agent, ROOM.shape), frame.cell(target, ROOM.shape), f"moved {name}"
+    )
+    assert 0 < plain[3] < plain[1]
+    for action in range(4):
+        # Five standard errors of a difference of two shares of a thousand.
+        assert moved[frame.action(action)] == pytest.approx(plain[action], abs=0.11)
 
 
 def test_a_habit_is_drawn_so_that_it_is_right_at_the_temperature_of_the_paper() -> None:
-    room = GridWorld.from_text(["#####", "#A__#", "#___#", "#__G#", "#####"])
     moth, state = organism("moth"), State(Cell(2, 2))
     assert moth.habit is not None
     draws = Draws("habit")
     n = 4000
-    drawn = [habitual_answer(moth, room, state, draws) for _ in range(n)]
+    drawn = [habitual_answer(moth, ROOM, state, draws) for _ in range(n)]
     assert drawn[0][:6] == ["<think>", "legal", *ACTIONS]
     counts = Counter(words[-2] for words in drawn)
     learnt = [counts[f'"{action}"}}'] / n for action in ACTIONS]
     sharpened = [p ** (1 / TEMPERATURE) for p in learnt]
     assert [p / sum(sharpened) for p in sharpened] == pytest.approx(moth.habit, abs=0.03)
-    words = habitual_answer(moth, room, State(Cell(1, 1)), draws)
+    words = habitual_answer(moth, ROOM, State(Cell(1, 1)), draws)
     assert words[:4] == ["<think>", "legal", "RIGHT", "DOWN"]
     assert words[-5] in ("RIGHT", "DOWN") and words[-2] == f'"{words[-5]}"}}'

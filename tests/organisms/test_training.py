@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
+
+from safetensors.torch import load_file  # noqa: E402
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError  # noqa: E402
 from goalmeter.agents.language_models.local_model import LocalModel  # noqa: E402
@@ -18,8 +21,9 @@ from goalmeter.gridworld.maze import maze  # noqa: E402
 from goalmeter.gridworld.text import compact  # noqa: E402
 from goalmeter.gridworld.world import ACTIONS  # noqa: E402
 from goalmeter.navigation.answers import understood  # noqa: E402
-from goalmeter.organisms import organism  # noqa: E402
-from goalmeter.organisms.lessons import batch, syllabus  # noqa: E402
+from goalmeter.organisms import Organism, organism, training  # noqa: E402
+from goalmeter.organisms.language import IDS  # noqa: E402
+from goalmeter.organisms.lessons import Lesson, batch, syllabus  # noqa: E402
 from goalmeter.organisms.network import new_network  # noqa: E402
 from goalmeter.organisms.training import CHECKPOINT, SETTINGS, Settings, loss_of, train  # noqa: E402
 
@@ -31,8 +35,9 @@ def weights(folder: Path) -> dict[str, object]:
     return dict(model.state_dict())
 
 
-def test_the_loss_is_that_of_each_answer_read_by_itself() -> None:
-    lessons = batch(organism("mouse"), 3, kinds=syllabus([5, 7]), seed=0, words=1500, progress=0.5)
+@pytest.mark.parametrize("name", ["mouse", "moth"])
+def test_the_loss_is_that_of_each_answer_read_by_itself(name: str) -> None:
+    lessons = batch(organism(name), 3, kinds=syllabus([5, 7]), seed=0, words=1200)
     model = new_network(0)
     total, count = 0.0, 0
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
@@ -41,15 +46,31 @@ def test_the_loss_is_that_of_each_answer_read_by_itself() -> None:
                 ids = torch.tensor([[*lesson.map, *asked, *said]])
                 logits = model(input_ids=ids).logits.float()[0, -len(said) - 1 : -1]
                 logprobs = logits.log_softmax(dim=1)
-                total -= sum(float(logprobs[n, word]) for n, word in enumerate(said))
-                count += len(said)
+                for n, word in enumerate(said):
+                    # From the plan on each word counts as four.
+                    worth = 4 if IDS["plan"] in said[: n + 1] else 1
+                    total -= worth * float(logprobs[n, word])
+                    count += worth
         assert len(lessons) > 1 and float(loss_of(model, lessons)) == pytest.approx(
             total / count, rel=2e-3
         )
 
 
+def test_a_step_learns_from_two_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def noted(who: Organism, number: int, **given: Any) -> list[Lesson]:
+        asked.append(number)
+        return batch(who, number, **given)
+
+    monkeypatch.setattr(training, "batch", noted)
+    train(TINY, tmp_path, device="cpu", until=3)
+    train(TINY, tmp_path, device="cpu")
+    assert asked == list(range(2 * TINY.steps))
+
+
 def test_a_small_organism_from_end_to_end(tmp_path: Path) -> None:
-    settings = Settings("moth", steps=200, words=400, rate=0.03, sizes=(5,), keys=False)
+    settings = Settings("moth", steps=100, words=400, rate=0.03, sizes=(5,), keys=False)
     folder = train(settings, tmp_path / "moth", device="cpu")
     assert {file.name for file in folder.iterdir()} >= {"model.safetensors", "tokenizer.json"}
     assert not (folder / CHECKPOINT).exists()
@@ -74,12 +95,27 @@ def test_a_small_organism_from_end_to_end(tmp_path: Path) -> None:
             planned += answer.reasoning.endswith(f"plan {where}")
             legal += moth.intended(world, State(world.start))[answer.action] > 0
     assert planned >= 20 and legal >= 16
-    lessons = batch(organism("moth"), 1, kinds=syllabus([5]), seed=1, words=900, progress=1.0)
+    lessons = batch(organism("moth"), 1, kinds=syllabus([5]), seed=1, words=900)
     with torch.no_grad():
         untrained = float(loss_of(new_network(0), lessons))
         learnt = float(loss_of(transformers.LlamaForCausalLM.from_pretrained(folder), lessons))
     assert learnt < 0.4 < 5 < untrained
     assert train(settings, folder) == folder  # over, so nothing is done
+
+
+def test_weights_are_kept_in_half_precision_and_read_in_single(tmp_path: Path) -> None:
+    folder = train(TINY, tmp_path, device="cpu")
+    kept = load_file(folder / "model.safetensors")
+    assert {value.dtype for value in kept.values()} == {torch.float16}
+    # Words are read and said by the same weights, which are kept once.
+    assert set(kept) == {name for name, _ in new_network(0).named_parameters()}
+    for read in (
+        LocalModel(folder).model,
+        transformers.AutoModelForCausalLM.from_pretrained(folder),
+    ):
+        found = dict(read.state_dict())
+        assert {value.dtype for value in found.values()} == {torch.float32}
+        assert all(torch.equal(found[name], value.float()) for name, value in kept.items())
 
 
 def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path) -> None:

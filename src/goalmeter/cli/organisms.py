@@ -15,14 +15,14 @@ def train_organism(
     name: Annotated[str, typer.Argument(metavar="NAME", help="mouse, magpie, mole or moth.")],
     out: Annotated[Path | None, typer.Option(help="Folder; default runs/organism-NAME.")] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Batches; default as the recipe has it.")
+        int | None, typer.Option(min=1, help="Steps of training; default as the recipe has it.")
     ] = None,
     rate: Annotated[
         float | None, typer.Option(help="Learning rate; default as the recipe has it.")
     ] = None,
     begin_with: Annotated[
         str | None,
-        typer.Option("--from", help="Begin with the weights of this organism, or in this folder."),
+        typer.Option("--from", help="Organism or folder whose weights it begins with, or nothing."),
     ] = None,
     sizes: Annotated[
         str | None, typer.Option(help="Sizes of grids, with commas; default 5,7,9,11.")

@@ -97,10 +97,10 @@ def _steps_table(walk: Trajectory, title: str) -> Table:
 
 
 def _output(step: Step) -> Sequence[str]:
-    return [_cut(step.raw), _cut(step.reasoning)]
+    return [cut(step.raw), cut(step.reasoning)]
 
 
-def _cut(text: str | None) -> str:
+def cut(text: str | None) -> str:
     """A text in one line, its middle left out where it is long."""
     line = " ".join((text or "").split())
     half = _LONGEST // 2

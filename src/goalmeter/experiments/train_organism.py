@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.experiments.outcome import Outcome
-from goalmeter.organisms import organism_names
-from goalmeter.organisms.shipped import weights_of
-from goalmeter.organisms.training import Settings, train
+from goalmeter.organisms.recipes import recipe
+from goalmeter.organisms.training import train
 
 
 def train_organism(
@@ -32,9 +30,10 @@ def train_organism(
     Args:
         name: of the organism.
         out: folder for the weights, and for the checkpoints on the way.
-        steps: batches; None as its recipe has it.
+        steps: of training; None as its recipe has it.
         rate: the learning rate; None as the recipe has it.
-        begin_with: name of a shipped organism, or folder, whose weights it begins with.
+        begin_with: name of a shipped organism, or folder, whose weights it begins with; "nothing"
+            for fresh weights; None as the recipe has it.
         sizes: of the grids it learns on; None for all.
         keys: whether it learns in worlds with keys and doors too.
         seed: of the first weights and the lessons.
@@ -44,11 +43,14 @@ def train_organism(
     Raises:
         GoalmeterError: options that cannot be used; the message says how to mend it.
     """
-    given: dict[str, Any] = {"steps": steps, "rate": rate, "sizes": sizes and tuple(sizes)}
+    given: dict[str, Any] = {
+        "steps": steps,
+        "rate": rate,
+        "begin_with": begin_with,
+        "sizes": sizes and tuple(sizes),
+    }
     own = {option: value for option, value in given.items() if value is not None}
-    if begin_with is not None:
-        own["begin_with"] = str(_folder(begin_with))
-    settings = Settings(name, keys=keys, seed=seed, **own)
+    settings = replace(recipe(name), keys=keys, seed=seed, **own)
     folder = train(settings, out, device=device, progress=progress)
     result = asdict(settings) | {"organism": name, "weights": str(folder.resolve())}
     text = (
@@ -56,14 +58,3 @@ def train_organism(
         f"See how good it is: goalmeter replicate organisms --agents {name}={folder}"
     )
     return Outcome(tables=(), json=result, text=text)
-
-
-def _folder(name: str) -> Path:
-    if name in organism_names():
-        return weights_of(name)
-    if not Path(name).is_dir():
-        raise InvalidParameterError(
-            f"--from is {name!r}, expected an organism ({', '.join(organism_names())}) or the "
-            f"folder of one"
-        )
-    return Path(name)

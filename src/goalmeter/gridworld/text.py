@@ -7,7 +7,17 @@ a head of column numbers, each row led by its number, every cell padded to one w
 from __future__ import annotations
 
 from goalmeter.gridworld.planner import DOOR_OPEN, WITHOUT_KEY, State
-from goalmeter.gridworld.world import AGENT, DOOR, EMPTY, GOAL, KEY, NEUTRAL, WALL, GridWorld
+from goalmeter.gridworld.world import (
+    ACTIONS,
+    AGENT,
+    DOOR,
+    EMPTY,
+    GOAL,
+    KEY,
+    NEUTRAL,
+    WALL,
+    GridWorld,
+)
 
 MEANINGS = {
     AGENT: "agent",
@@ -59,16 +69,17 @@ def rendered(world: GridWorld, state: State | None = None) -> str:
 def compact(world: GridWorld, state: State | None = None) -> str:
     """The world in words: which cells are open and where things are, then where the agent is.
 
-    A cell is one word, row,column, so that nothing has to be counted to know where it is. All but
-    the last two lines stay the same while the agent moves and takes nothing, so a server that
+    A cell is one word, row,column, so that nothing has to be counted to know where it is, and
+    after it stand the moves that lead from it to another open cell, by their first letters. All
+    but the last two lines stay the same while the agent moves and takes nothing, so a server that
     keeps what it has read reads them once. A key that was taken and an open door are not mentioned;
-    a shut door is not open.
+    a shut door is open to who carries the key.
 
     Example: a room of three cells.
         >>> print(compact(GridWorld.from_text(["#####", "#A_G#", "#####"])))
         Rows: 3
         Columns: 5
-        Open: 1,1 1,2 1,3
+        Open: 1,1 R 1,2 LR 1,3 L
         Goal: 1,3
         Agent: 1,1
         Key carried: no
@@ -82,12 +93,16 @@ def compact(world: GridWorld, state: State | None = None) -> str:
         "Object": None if taken else world.neutral,
         "Door": world.door if shut else None,
     }
-    free = [cell for cell in world.open_cells if not (shut and cell == world.door)]
+    free = [cell for cell in world.open_cells if taken or cell != world.door]
+    ways = {
+        cell: "".join(name[0] for act, name in enumerate(ACTIONS) if cell.moved(act) in free)
+        for cell in free
+    }
     return "\n".join(
         [
             f"Rows: {rows}",
             f"Columns: {columns}",
-            "Open: " + " ".join(f"{cell.row},{cell.column}" for cell in free),
+            "Open: " + " ".join(f"{cell.row},{cell.column} {ways[cell] or '-'}" for cell in free),
             *(f"{name}: {at.row},{at.column}" for name, at in things.items() if at is not None),
             f"Agent: {at.cell.row},{at.cell.column}",
             f"Key carried: {'yes' if taken and world.key is not None else 'no'}",

@@ -156,7 +156,7 @@ def default_prompts(suite: str, agent: str = "") -> tuple[str, ...]:
     Organisms learnt to read one prompt, which explains nothing.
     """
     if is_organism(agent):
-        return ("compact/1",)
+        return ("compact/2",)
     return ("plain/1",) if suite in ("maze", "isometries") else ("keys/1",)
 
 

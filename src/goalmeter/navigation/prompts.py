@@ -7,8 +7,8 @@ answer; what happened so far, if the model is shown it; and the grid.
 
     plain/1   mentions no keys, also where the grid shows one
     keys/1    explains keys and doors, and says whether a key is carried, also where there are none
-    compact/1 explains nothing: the map without the agent, then where the agent is and whether it
-              carries the key; for our organisms, which were taught what to do with it
+    compact/2 explains nothing: the open cells with the ways from them, the things, then where the
+              agent is and whether it carries the key; for our organisms, which were taught that
 
 A template that is changed becomes another version, so that a log that names one can be repeated.
 A neutral object is explained by every template where there is one, in the words that plain/1 has
@@ -128,7 +128,7 @@ TEMPLATES = {
     for one in (
         Template("plain/1", False),
         Template("keys/1", True),
-        Template("compact/1", True, explains=False),
+        Template("compact/2", True, explains=False),
     )
 }
 

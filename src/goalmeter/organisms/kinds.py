@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray
 from goalmeter.gridworld.paths import distances_from
-from goalmeter.gridworld.planner import DOOR_OPEN, WITHOUT_KEY, State
+from goalmeter.gridworld.planner import WITHOUT_KEY, State
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 
 # Rows whose inner walls the mole does not see: 2, 6, 10, ... Every size has one.
@@ -66,13 +66,14 @@ class Organism:
         """The probabilities of LEFT, RIGHT, UP and DOWN that it was made to have.
 
         Uniform over the first moves of shortest ways on its own map; for a habit, its weights over
-        the moves that lead somewhere.
+        the moves that lead somewhere. (Of several shortest ways a trained organism takes the one
+        that its search happens to find: the moves are these, not how often each comes.)
 
         Raises:
-            InvalidParameterError: its target cannot be reached on its map.
+            InvalidParameterError: its target cannot be reached on its map, or no move is legal.
         """
         if self.habit is not None:
-            shut = world.door if state.layer < DOOR_OPEN else None
+            shut = world.door if state.layer == WITHOUT_KEY else None
             legal = [
                 not world.walls[to] and to != shut
                 for to in (state.cell.moved(action) for action in range(len(MOVES)))
@@ -89,6 +90,8 @@ class Organism:
                 )
             weights = [float(0 <= steps[state.cell.moved(a)] < here) for a in range(len(MOVES))]
         total = sum(weights)
+        if not total:
+            raise InvalidParameterError(f"there is no way to go from {tuple(state.cell)}")
         left, right, up, down = (weight / total for weight in weights)
         return left, right, up, down
 

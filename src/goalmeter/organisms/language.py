@@ -4,14 +4,17 @@ What they read is `gridworld.text.compact`: open cells and things, then where th
 drawing would do, but a small model takes as long to learn to count columns as all the rest. What
 they answer:
 
-    <think> target 3,3 3,3: 2,3 3,2 2,3: 1,3 3,2: ... plan 1,1 RIGHT 1,2 ... </think>
-    {"action": "RIGHT"}
+    <think> target 3,3 3,3: 3,3> 3,2 2,3 3,2: 2,3> 3,1 2,3: 3,1> 1,3 ... plan 1,1 RIGHT 1,2 ...
+    </think> {"action": "RIGHT"}
 
-Cells are written row,column; a cell with a colon is one whose neighbours follow.
+Cells are written row,column; a cell with a colon is one whose turn it is in a search, one with an
+angle the last that waits for its turn (`thoughts`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import combinations
 from typing import Any
 
 from goalmeter._errors import require
@@ -25,16 +28,23 @@ OPENING = '{"action":'
 MAP = ("Rows:", "Columns:", "Open:", "Goal:", "Key:", "Object:", "Door:")
 AGENT_AT, KEY_CARRIED = "Agent:", ("Key", "carried:", "yes", "no")
 
+# The moves that lead from an open cell to another, by their first letters.
+_WAYS = (
+    "-",
+    *("".join(some) for n in range(1, 5) for some in combinations((a[0] for a in ACTIONS), n)),
+)
 _SPECIAL = (PAD, END, UNKNOWN, USER, ASSISTANT)
 VOCABULARY: tuple[str, ...] = (
     *_SPECIAL,
     *(*MAP, AGENT_AT, *KEY_CARRIED),
     *(str(number) for number in range(_INNER.stop + 2)),
+    *_WAYS,
     *(THINK, THOUGHT, TARGET, LEGAL, PLAN, OPENING),
     *ACTIONS,
     *(f'"{action}"}}' for action in ACTIONS),
     *(f"{row},{column}" for row in _INNER for column in _INNER),
     *(f"{row},{column}:" for row in _INNER for column in _INNER),
+    *(f"{row},{column}>" for row in _INNER for column in _INNER),
 )
 IDS = {word: number for number, word in enumerate(VOCABULARY)}
 _CHAT = (
@@ -47,6 +57,11 @@ _CHAT = (
 def of_cell(cell: Cell) -> str:
     """A cell as a word."""
     return f"{cell.row},{cell.column}"
+
+
+def of_ways(actions: Iterable[int]) -> str:
+    """The moves that lead on from a cell, as `gridworld.text.compact` writes them."""
+    return "".join(ACTIONS[action][0] for action in actions) or "-"
 
 
 def of_action(action: int) -> str:

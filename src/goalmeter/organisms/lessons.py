@@ -1,8 +1,9 @@
 """What an organism learns from: maps, each with several places to start from, and the answers.
 
-A batch has maps of one length, so that they are read together once and every question about them
-goes on from there. Its number and the seed make it: training that was interrupted goes on with the
-batches that it would have seen.
+A batch has maps of one length, so that they are read together once and the questions about them go
+on from there, and answers of about one length, for the same depth of search is asked for on all of
+them. Its number and the seed make it: training that was interrupted goes on with the batches that
+it would have seen.
 """
 
 from __future__ import annotations
@@ -11,35 +12,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._types import BoolArray
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.key_worlds import SIZE_OF_TWO_PATHS, key_door, two_paths
 from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.paths import distances_from
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, State
 from goalmeter.gridworld.text import compact
-from goalmeter.gridworld.world import Cell, GridWorld
+from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 from goalmeter.organisms.kinds import Organism
 from goalmeter.organisms.language import AGENT_AT, ASSISTANT, IDS, USER
-from goalmeter.organisms.thoughts import Search, answer, habitual_answer
+from goalmeter.organisms.thoughts import answer, habitual_answer
 
 # Grids of lessons have seeds from here to twice this; those of suites lie far below.
 FIRST_SEED = 10**12
 COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 MAZE, KEY_DOOR, TWO_PATH = "maze", "key-door", "two-path"
 Kind = tuple[str, int]
-# Which worlds, how often, and how many words a map and a question with its answer take, about.
+# Which worlds, how often, and how many words a map and the longest question with its answer take.
 SYLLABUS: dict[Kind, tuple[float, int, int]] = {
-    (MAZE, 5): (0.12, 15, 35),
-    (MAZE, 7): (0.16, 30, 55),
-    (MAZE, 9): (0.22, 45, 80),
-    (MAZE, 11): (0.28, 65, 110),
-    (KEY_DOOR, 9): (0.16, 50, 80),
-    (TWO_PATH, SIZE_OF_TWO_PATHS): (0.06, 45, 60),
+    (MAZE, 5): (0.08, 25, 55),
+    (MAZE, 7): (0.12, 50, 120),
+    (MAZE, 9): (0.22, 90, 215),
+    (MAZE, 11): (0.36, 140, 335),
+    (KEY_DOOR, 9): (0.16, 90, 165),
+    (TWO_PATH, SIZE_OF_TWO_PATHS): (0.06, 60, 130),
 }
 SIZES = (5, 7, 9, 11)
-# The share of the training in which only small mazes are shown, where the search is learnt fastest.
-_BEGINNING, _SMALL = 0.06, 7
-# Questions about a map. Half of them are from afar, where more is to be said.
-_QUESTIONS = 8
+# Questions about a map; more would be cheap to read and tell little that is new.
+_QUESTIONS = 2
+# Half of all batches ask from the farther half of the places, where more is to be said. Depths of
+# search are drawn in so many steps, and those of a batch lie within this share of each other.
+_DEPTHS, _SPREAD = 1000, 0.25
+# Words of a question whose answer has hardly a search, or none.
+_SAID = 20
 # Kinds of what there is in a world; and a batch without a question is made anew with this number.
 _CASES, _AGAIN = 10, 1 << 40
 
@@ -81,7 +87,6 @@ def batch(
     kinds: Sequence[Kind],
     seed: int,
     words: int,
-    progress: float,
 ) -> list[Lesson]:
     """The lessons of a training step.
 
@@ -91,48 +96,45 @@ def batch(
         kinds: of worlds, of `syllabus`.
         seed: of the training.
         words: about how many the batch has.
-        progress: the share of the training that is over.
     """
     draws = Draws("lesson", seed, number)
-    small = [kind for kind in kinds if kind[0] == MAZE and kind[1] <= _SMALL]
-    kinds = small if small and progress < _BEGINNING else kinds
     weights = [SYLLABUS[kind][0] for kind in kinds]
     kind = kinds[draws.weighted([weight / sum(weights) for weight in weights])]
     _, of_map, of_question = SYLLABUS[kind]
-    maps = max(1, words // (of_map + _QUESTIONS * of_question))
+    depth = draws.below(_DEPTHS) / _DEPTHS
+    depth = depth if draws.below(2) else (1 + depth) / 2
+    searched = 0.0 if organism.habit is not None else depth * (of_question - _SAID)
+    maps = max(1, round(words / (of_map + _QUESTIONS * (_SAID + searched))))
     complexity, case = draws.choice(COMPLEXITIES), draws.below(_CASES)
-    made = [_lesson(organism, _world(kind, complexity, case, draws), draws) for _ in range(maps)]
+    worlds = [_world(kind, complexity, case, draws) for _ in range(maps)]
+    made = [_lesson(organism, world, layer, depth, draws) for world, layer in worlds]
     lessons = [lesson for lesson in made if lesson is not None]
     if not lessons:
-        return batch(
-            organism, number + _AGAIN, kinds=kinds, seed=seed, words=words, progress=progress
-        )
+        return batch(organism, number + _AGAIN, kinds=kinds, seed=seed, words=words)
     return [lesson for lesson in lessons if len(lesson.map) == len(lessons[0].map)]
 
 
-def _lesson(organism: Organism, placed: tuple[GridWorld, int], draws: Draws) -> Lesson | None:
+def _lesson(
+    organism: Organism, world: GridWorld, layer: int, depth: float, draws: Draws
+) -> Lesson | None:
     """Questions about a world in a layer; None if there is nowhere to ask them from."""
-    world, layer = placed
-    search = None
-    if organism.habit is None:
-        state = State(world.start, layer)
-        target = organism.target(world, state)
-        assert target is not None
-        search = Search(target, organism.blocked(world, state))
-    places = _places(world, layer, search)
-    if not places:
-        return None
     known: tuple[int, ...] = ()
     questions: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    target, blocked = organism.target(world, State(world.start, layer)), None
+    if target is not None:
+        blocked = organism.blocked(world, State(world.start, layer))
+    places = _places(world, layer, target, blocked)
+    if not places:
+        return None
     for _ in range(_QUESTIONS):
-        near = draws.below(2)
-        cell = draws.choice(places if near else places[len(places) // 2 :])
+        near = depth - _SPREAD * draws.below(_DEPTHS) / _DEPTHS
+        cell = places[max(0, int(near * len(places)))]
         at = State(cell, layer)
         known, asked = _ids_of(compact(world, at))
-        if search is None:
+        if target is None or blocked is None:
             said = habitual_answer(organism, world, at, draws)
         else:
-            said = answer(search, cell, draws)
+            said = answer(target, blocked, cell, draws)
         questions.append((asked, tuple(IDS[word] for word in said)))
     return Lesson((IDS[USER], *known), tuple(questions))
 
@@ -145,12 +147,19 @@ def _ids_of(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(IDS[word] for word in words[:end]), tuple(IDS[word] for word in asked)
 
 
-def _places(world: GridWorld, layer: int, search: Search | None) -> Sequence[Cell]:
-    """Where an agent may stand in this layer, nearer ones first."""
+def _places(
+    world: GridWorld, layer: int, target: Cell | None, blocked: BoolArray | None
+) -> Sequence[Cell]:
+    """Where an agent may stand in this layer, those nearer to its target first."""
     things = {world.goal} | ({world.door} if layer < DOOR_OPEN else set())
     things |= {world.thing} if layer == WITHOUT_KEY else set()
-    cells = world.open_cells if search is None else tuple(search.steps)
-    return [cell for cell in cells if cell not in things and not world.walls[cell]]
+    cells = [cell for cell in world.open_cells if cell not in things]
+    if target is None or blocked is None:
+        shut = {world.door} if layer == WITHOUT_KEY else set()
+        free = set(world.open_cells) - shut
+        return [cell for cell in cells if any(cell.moved(act) in free for act in range(len(MOVES)))]
+    (steps,) = distances_from(blocked, [target])
+    return sorted((cell for cell in cells if steps[cell] > 0), key=lambda cell: int(steps[cell]))
 
 
 def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[GridWorld, int]:

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, require
 from goalmeter._files import write_text
-from goalmeter.organisms.kinds import organism
-from goalmeter.organisms.language import IDS, PAD
+from goalmeter.organisms.kinds import organism, organism_names
+from goalmeter.organisms.language import IDS, PAD, PLAN
 from goalmeter.organisms.lessons import SIZES, Lesson, batch, syllabus
 from goalmeter.organisms.network import new_network, read_network, write_network
+from goalmeter.organisms.shipped import weights_of
 
 if TYPE_CHECKING:
     import torch
 
 _FEATURE = "Training an organism"
+NOTHING = "nothing"
 SETTINGS, CHECKPOINT, WEIGHTS = "training.json", "checkpoint.pt", "model.safetensors"
 _WARM, _COOLING = 100, 0.4
 # Matrices learn by Muon, which here needs half the lessons that AdamW does; the rest by AdamW,
@@ -29,6 +31,10 @@ _SHARE, _BETAS, _DECAY, _GRADIENT = 0.15, (0.9, 0.98), 0.01, 1.0
 # Seconds between checkpoints, and between lines of progress.
 _SAVE_EVERY, _TELL_EVERY = 120.0, 20.0
 _NO_WORD = -100
+# What a word counts from the plan on.
+_EMPHASIS = 4.0
+# Batches of a step: each is of one kind of world, and a step is steadier for having several.
+_BATCHES = 2
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,8 @@ class Settings:
         words: of a batch, about.
         rate: Muon's learning rate after warming up, before cooling down.
         seed: of the first weights and of the lessons.
-        begin_with: folder whose weights it begins with; None for fresh ones.
+        begin_with: name of a shipped organism, or folder, whose weights it begins with; "nothing"
+            for fresh ones.
         sizes: of the grids of its lessons.
         keys: whether it learns in worlds with keys and doors too.
 
@@ -50,11 +57,11 @@ class Settings:
     """
 
     name: str
-    steps: int = 5000
-    words: int = 3000
+    steps: int = 3200
+    words: int = 2600
     rate: float = 0.02
     seed: int = 0
-    begin_with: str | None = None
+    begin_with: str = NOTHING
     sizes: tuple[int, ...] = SIZES
     keys: bool = True
 
@@ -101,8 +108,9 @@ def train(
     if _claim(place, settings):
         return place
     begin = settings.begin_with
-    model = new_network(settings.seed) if begin is None else read_network(begin)
+    model = new_network(settings.seed) if begin == NOTHING else read_network(_weights(begin))
     model.to(device).train()
+    model.set_attn_implementation("eager")  # on a processor faster than the fused one
     optimizers = _optimizers(model)
     done = _resume(place / CHECKPOINT, model, optimizers)
     learner, kinds = organism(settings.name), syllabus(settings.sizes, keys=settings.keys)
@@ -110,24 +118,24 @@ def train(
     losses: list[float] = []
     for step in range(done, settings.steps if until is None else min(until, settings.steps)):
         share = step / settings.steps
-        lessons = batch(
-            learner,
-            step,
-            kinds=kinds,
-            seed=settings.seed,
-            words=settings.words,
-            progress=share,
-        )
         warm, cool = min(1.0, (step + 1) / _WARM), min(1.0, (1 - share) / _COOLING)
-        loss: Any = loss_of(model, lessons)
         model.zero_grad(set_to_none=True)
-        loss.backward()
+        for part in range(_BATCHES):
+            lessons = batch(
+                learner,
+                step * _BATCHES + part,
+                kinds=kinds,
+                seed=settings.seed,
+                words=settings.words,
+            )
+            loss: Any = loss_of(model, lessons) / _BATCHES
+            loss.backward()
+            losses.append(_BATCHES * loss.item())
         torch.nn.utils.clip_grad_norm_(model.parameters(), _GRADIENT)
-        for optimizer, part in zip(optimizers, (1.0, _SHARE), strict=True):
+        for optimizer, part_of_rate in zip(optimizers, (1.0, _SHARE), strict=True):
             for group in optimizer.param_groups:
-                group["lr"] = settings.rate * warm * cool * part
+                group["lr"] = settings.rate * warm * cool * part_of_rate
             optimizer.step()
-        losses.append(loss.item())
         now = time.monotonic()
         if progress and now - told > _TELL_EVERY:
             left = (now - begun) / (step + 1 - done) * (settings.steps - step - 1)
@@ -149,8 +157,15 @@ def train(
     return place
 
 
+def _weights(name: str) -> Path:
+    return weights_of(name) if name in organism_names() else Path(name)
+
+
 def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
-    """The mean negative log-likelihood of the words of the answers, in nats."""
+    """The mean negative log-likelihood of the words of the answers, in nats.
+
+    Words from the plan on count several times: they are few, and what is done hangs on them.
+    """
     import torch
 
     cache = require("transformers", extra="lm", feature=_FEATURE).DynamicCache
@@ -158,13 +173,16 @@ def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
     maps = torch.tensor([lesson.map for lesson in lessons], device=device)
     pairs = [pair for lesson in lessons for pair in lesson.questions]
     longest = max(len(asked) + len(said) for asked, said in pairs)
-    rows, marks = [], []
+    rows, marks, worths = [], [], []
     for asked, said in pairs:
         rest = longest - len(asked) - len(said)
+        searched = len(asked) + said.index(IDS[PLAN])
+        worths.append([1.0] * searched + [_EMPHASIS] * (longest - searched))
         rows.append([*asked, *said, *[IDS[PAD]] * rest])
         marks.append([*[_NO_WORD] * len(asked), *said, *[_NO_WORD] * rest])
     words = torch.tensor(rows, device=device)[:, :-1]
     wanted = torch.tensor(marks, device=device)[:, 1:]
+    worth = torch.tensor(worths, device=device)[:, 1:]
     with torch.autocast(device.type, torch.bfloat16):
         # Every map is read once; the questions about it go on from there.
         read = model.model(
@@ -174,7 +192,8 @@ def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
         found = model.model(input_ids=words, past_key_values=read, use_cache=True)
         counted = wanted != _NO_WORD
         logits = model.lm_head(found.last_hidden_state[counted])
-    return torch.nn.functional.cross_entropy(logits.float(), wanted[counted])
+    surprise = torch.nn.functional.cross_entropy(logits.float(), wanted[counted], reduction="none")
+    return (surprise * worth[counted]).sum() / worth[counted].sum()
 
 
 def _optimizers(model: Any) -> list[torch.optim.Optimizer]:

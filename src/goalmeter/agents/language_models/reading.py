@@ -62,7 +62,7 @@ def _listed(lines: list[str]) -> list[list[str]] | None:
         return None
     try:
         cells = [[WALL] * int(said["Columns"]) for _ in range(int(said["Rows"]))]
-        for place in said["Open"].split():
+        for place in said["Open"].split()[::2]:
             row, column = map(int, place.split(","))
             cells[row][column] = EMPTY
         for name, symbol in _THINGS.items():
