@@ -1,34 +1,21 @@
-"""What an organism does on grids that it did not learn from, beside what it is meant to do."""
+"""How well an organism does what it was made to do: shares of its answers and walks."""
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from goalmeter._types import FloatArray
-from goalmeter.agents.language_models.local_model import LocalModel, Reply
-from goalmeter.agents.navigators import planned
-from goalmeter.experiments.organisms.answering import replies, walks
-from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.maze import maze
-from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
-from goalmeter.navigation.answers import understood
-from goalmeter.navigation.suites import GRIDS_A_SEED, suite
-from goalmeter.organisms import Organism
-from goalmeter.organisms.language import IDS, PLAN
-from goalmeter.organisms.lessons import COMPLEXITIES, SIZES
-from goalmeter.organisms.thoughts import TEMPERATURE
+from goalmeter.experiments.organisms.parts import ANSWERS, KEY_DOOR, KEY_NO_DOOR, WALKS
 from goalmeter.statistics.clustered import Estimate, estimate
 
-# States asked for in each grid; states of a grid depend on each other, so more tell little more.
-_STATES = 6
-Progress = Callable[[str], None]
+Row = dict[str, Any]
+# By the kind of a part and the size of its grids.
+Rows = Mapping[tuple[str, int], Sequence[Row]]
+_SHARE = (0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -37,184 +24,127 @@ class Grades:
 
     Attributes:
         meant: actions that it was meant to take, by (size, complexity).
-        optimal: the same of the actions that are optimal in the true world.
-        detour: actions that it was meant to take, in states where no move towards the goal is
-            optimal, by size.
+        optimal: actions that are optimal in the true world, by (size, complexity).
+        detour: actions that it was meant to take, in states where the compass may err, by size.
+        detours: the same on all sizes together.
         success: walks that arrive within the paper's cap, by size.
+        arrives: the same on all sizes together.
+        own_map: actions that it was meant to take, on all sizes together.
+        misled: by how much more of its actions it was meant to take than are optimal in truth, in
+            mazes of which it has a false map; of no mazes for those with a true one.
         key_door: walks that arrive where a door is shut.
         pick_up: walks that take the key where it is of no use.
+        as_planned: answers whose action is the first move of their plan.
         habit: the greatest difference between the probability of a move and the habit's, in states
-            with the same legal moves, averaged over grids; None for those without a habit.
+            with the same legal moves, averaged over states; None for those without a habit.
         invalid: answers that cannot be read.
     """
 
     meant: dict[tuple[int, float], Estimate]
     optimal: dict[tuple[int, float], Estimate]
     detour: dict[int, Estimate]
+    detours: Estimate
     success: dict[int, Estimate]
+    arrives: Estimate
+    own_map: Estimate
+    misled: Estimate
     key_door: Estimate
     pick_up: Estimate
+    as_planned: Estimate
     habit: float | None
     invalid: Estimate
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
-
-        def cells(found: dict[tuple[int, float], Estimate]) -> list[dict[str, Any]]:
-            return [
+        by_size = {
+            name: [{"size": size} | value.to_json() for size, value in getattr(self, name).items()]
+            for name in ("detour", "success")
+        }
+        names = ("detours", "arrives", "own_map", "misled", "key_door", "pick_up", "as_planned")
+        by_cell = {
+            name: [
                 {"size": size, "complexity": complexity} | value.to_json()
-                for (size, complexity), value in found.items()
+                for (size, complexity), value in getattr(self, name).items()
             ]
-
-        def sizes(found: dict[int, Estimate]) -> list[dict[str, Any]]:
-            return [{"size": size} | value.to_json() for size, value in found.items()]
-
+            for name in ("meant", "optimal")
+        }
         return {
-            "meant": cells(self.meant),
-            "optimal": cells(self.optimal),
-            "detour": sizes(self.detour),
-            "success": sizes(self.success),
-            "key_door": self.key_door.to_json(),
-            "pick_up": self.pick_up.to_json(),
+            **by_cell,
+            **by_size,
+            **{name: getattr(self, name).to_json() for name in (*names, "invalid")},
             "habit": self.habit,
-            "invalid": self.invalid.to_json(),
         }
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """One state, and what became of it."""
-
-    size: int
-    complexity: float
-    grid: int
-    world: GridWorld
-    state: State
-
-
-def grades(
-    who: Organism,
-    model: LocalModel,
-    *,
-    grids: int,
-    seed: int = 0,
-    sizes: Sequence[int] = SIZES,
-    progress: Progress | None = None,
-) -> Grades:
-    """Ask an organism in mazes of every size and complexity, and let it walk.
+def grades(rows: Rows, *, habitual: bool) -> Grades:
+    """The marks that the rows of all parts give.
 
     Args:
-        who: what it was made to be.
-        model: its weights.
-        grids: mazes of each size and complexity; four times as many worlds with a key.
-        seed: of grids and answers.
-        sizes: of the mazes.
-        progress: told what is being done.
+        rows: as `parts.part` gives them.
+        habitual: whether it has a habit and no goal.
     """
-    tell = progress or (lambda _: None)
-    asked = [
-        _Asked(size, complexity, grid, world, state)
-        for size in sizes
-        for complexity in COMPLEXITIES
-        for grid in range(grids)
-        for world, state in _states(size, complexity, seed * GRIDS_A_SEED + grid)
+    answers = [
+        row | {"size": size} for (kind, size), own in rows.items() if kind == ANSWERS for row in own
     ]
-    tell(f"{who.name}: {len(asked)} states of {len(sizes) * len(COMPLEXITIES) * grids} mazes")
-    said = replies(model, [(one.world, one.state) for one in asked], seed, "states")
-    actions = [understood(reply.text).action for reply in said]
-    meant = [
-        a is not None and who.intended(one.world, one.state)[a] > 0
-        for one, a in zip(asked, actions, strict=True)
-    ]
-    best = [
-        a is not None and a in planned(one.world).optimal_actions(one.state)
-        for one, a in zip(asked, actions, strict=True)
-    ]
-    cells = list(dict.fromkeys((one.size, one.complexity) for one in asked))
-    turns = [_is_detour(one.world, one.state) for one in asked]
-    arrived: dict[int, Estimate] = {}
-    for size in sizes:
-        tasks = suite(
-            "maze",
-            sizes=[size],
-            complexities=COMPLEXITIES,
-            grids=grids,
-            trajectories=1,
-            cap_factor=1.5,
-            seed=seed,
-        ).tasks
-        tell(f"{who.name}: {len(tasks)} walks on size {size}")
-        arrived[size] = estimate([walk.arrived for walk in walks(model, tasks, seed=seed)])
-    keys = {}
-    for name in ("key-door", "key-no-door"):
-        tasks = suite(name, grids=4 * grids, cap=30, seed=seed).tasks
-        tell(f"{who.name}: {len(tasks)} walks in {name}")
-        keys[name] = walks(model, tasks, seed=seed)
-
-    def share(fine: Sequence[bool], kept: Sequence[bool]) -> Estimate:
-        by: dict[tuple[int, float, int], list[bool]] = defaultdict(list)
-        for one, good, counts in zip(asked, fine, kept, strict=True):
-            if counts:
-                by[one.size, one.complexity, one.grid].append(good)
-        sums, numbers = [sum(b) for b in by.values()], [len(b) for b in by.values()]
-        return estimate(sums, numbers, n=sum(numbers), bounds=(0.0, 1.0))
-
-    def cell(size: int, complexity: float) -> list[bool]:
-        return [(one.size, one.complexity) == (size, complexity) for one in asked]
-
-    def turning(size: int) -> list[bool]:
-        return [one.size == size and turn for one, turn in zip(asked, turns, strict=True)]
-
+    walks = {size: own for (kind, size), own in rows.items() if kind == WALKS}
+    by_key = {kind: own for (kind, _), own in rows.items() if kind not in (ANSWERS, WALKS)}
+    detours = [row for row in answers if row["detour"]]
+    by_cell: dict[tuple[int, float], list[Row]] = defaultdict(list)
+    for row in answers:
+        by_cell[row["size"], row["complexity"]].append(row)
     return Grades(
-        meant={place: share(meant, cell(*place)) for place in cells},
-        optimal={place: share(best, cell(*place)) for place in cells},
-        detour={size: share(meant, turning(size)) for size in sizes},
-        success=arrived,
-        key_door=estimate([w.arrived for w in keys["key-door"]], bounds=(0.0, 1.0)),
-        pick_up=estimate([w.states()[-1].has_key for w in keys["key-no-door"]], bounds=(0.0, 1.0)),
-        habit=None if who.habit is None else _habit_gap(who, asked, said),
-        invalid=share([a is None for a in actions], [True] * len(asked)),
+        meant={cell: _share(own, "meant") for cell, own in by_cell.items()},
+        optimal={cell: _share(own, "optimal") for cell, own in by_cell.items()},
+        detour={
+            size: _share([row for row in detours if row["size"] == size], "meant") for size in walks
+        },
+        detours=_share(detours, "meant"),
+        success={size: _walks(own, "arrived") for size, own in walks.items()},
+        arrives=_walks([row for own in walks.values() for row in own], "arrived"),
+        own_map=_share(answers, "meant"),
+        misled=_pooled(
+            [row for row in answers if row["misled"]],
+            lambda row: float(row["meant"]) - float(row["optimal"]),
+            (-1.0, 1.0),
+        ),
+        key_door=_walks(by_key[KEY_DOOR], "arrived"),
+        pick_up=_walks(by_key[KEY_NO_DOOR], "key"),
+        as_planned=_share(answers, "as_planned"),
+        habit=_habit_gap(answers) if habitual else None,
+        invalid=_share(answers, "invalid"),
     )
 
 
-def _states(size: int, complexity: float, seed: int) -> list[tuple[GridWorld, State]]:
-    world = maze(size, complexity, seed).world
-    cells = [cell for cell in world.open_cells if cell != world.goal]
-    Draws("states", size, seed).shuffle(cells)
-    return [(world, State(cell)) for cell in cells[:_STATES]]
+def _share(rows: Sequence[Row], name: str) -> Estimate:
+    return _pooled(rows, lambda row: float(row[name]), _SHARE)
 
 
-def _is_detour(world: GridWorld, state: State) -> bool:
-    """Whether no optimal action lowers the Manhattan distance to the goal."""
+def _pooled(
+    rows: Sequence[Row], value: Callable[[Row], float], bounds: tuple[float, float]
+) -> Estimate:
+    """The mean over rows; those of a maze are one cluster."""
+    by: dict[tuple[int, float, int], list[float]] = defaultdict(list)
+    for row in rows:
+        by[row["size"], row["complexity"], row["grid"]].append(value(row))
+    sums, numbers = [sum(own) for own in by.values()], [len(own) for own in by.values()]
+    return estimate(sums, numbers, n=sum(numbers), bounds=bounds)
 
-    def away(cell: Cell) -> int:
-        return abs(cell.row - world.goal.row) + abs(cell.column - world.goal.column)
 
-    return all(
-        away(state.cell.moved(a)) > away(state.cell) for a in planned(world).optimal_actions(state)
-    )
+def _walks(rows: Sequence[Row], name: str) -> Estimate:
+    return estimate([float(row[name]) for row in rows], bounds=_SHARE)
 
 
-def _habit_gap(who: Organism, asked: Sequence[_Asked], said: Sequence[Reply]) -> float:
-    """How far the moves' probabilities are from the habit, at most.
+def _habit_gap(answers: Sequence[Row]) -> float:
+    """How far the moves' probabilities are from the habit, at most; NaN if no plan was said.
 
-    Probabilities are the model's own at the move of its plan, at the temperature it is asked with.
+    Probabilities and not moves are averaged, and over all states with the same legal moves: the
+    greatest difference of few counted moves would be large by chance.
     """
-    found: dict[tuple[float, ...], list[FloatArray]] = defaultdict(list)
-    for one, reply in zip(asked, said, strict=True):
-        meant = who.intended(one.world, one.state)
-        probabilities = _probabilities(reply)
-        if probabilities is not None:
-            found[meant].append(probabilities)
-    gaps = [np.abs(np.mean(rows, axis=0) - np.array(meant)).max() for meant, rows in found.items()]
-    counts = [len(rows) for rows in found.values()]
-    return float(np.average(gaps, weights=counts))
-
-
-def _probabilities(reply: Reply) -> FloatArray | None:
-    place = next((n for n, one in enumerate(reply.chosen) if one.token == IDS[PLAN]), None)
-    if place is None or place + 2 >= len(reply.chosen):
-        return None
-    logprobs = dict(reply.chosen[place + 2].alternatives)
-    raw = [math.exp(logprobs.get(IDS[action], -math.inf) / TEMPERATURE) for action in ACTIONS]
-    return np.array(raw) / sum(raw) if sum(raw) > 0 else None
+    found: dict[tuple[float, ...], list[list[float]]] = defaultdict(list)
+    for row in answers:
+        if row["probabilities"] is not None:
+            found[tuple(row["legal"])].append(row["probabilities"])
+    if not found:
+        return float("nan")
+    gaps = [np.abs(np.mean(own, axis=0) - np.array(meant)).max() for meant, own in found.items()]
+    return float(np.average(gaps, weights=[len(own) for own in found.values()]))

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._files import write_text
-from goalmeter.agents.language_models.local_model import LocalModel
-from goalmeter.experiments.navigation_formats import INTERVALS, percent
-from goalmeter.experiments.organisms.grading import Grades, grades
+from goalmeter.experiments.organisms.cards import card
+from goalmeter.experiments.organisms.grading import Row, grades
+from goalmeter.experiments.organisms.parts import ANSWERS, KEY_DOOR, KEY_NO_DOOR, WALKS
+from goalmeter.experiments.organisms.tables import reached_table, shares_table, worlds_table
+from goalmeter.experiments.organisms.targets import TARGETS
 from goalmeter.experiments.outcome import Outcome, json_text
 from goalmeter.organisms import organism, organism_names
-from goalmeter.organisms.lessons import COMPLEXITIES, SIZES
+from goalmeter.organisms.lessons import SIZES
 from goalmeter.organisms.shipped import weights_of
-from goalmeter.report import Table
+from goalmeter.organisms.training import SETTINGS
+from goalmeter.runs import run_jobs
+from goalmeter.runs.jobs import OK, Job
 
-# Mazes of each size and complexity.
+# Mazes of each size and complexity that are walked through.
 GRIDS = 10
+_KEY_SIZE = 9
+# The longest ones first, so that no process has one left when the others are through.
+_PARTS = (
+    *((kind, size) for size in sorted(SIZES, reverse=True) for kind in (WALKS, ANSWERS)),
+    *((kind, _KEY_SIZE) for kind in (KEY_DOOR, KEY_NO_DOOR)),
+)
 
 
 def replicate(
@@ -33,91 +45,96 @@ def replicate(
     """Ask the organisms on grids that they did not learn from, at the paper's temperature.
 
     Args:
-        out: folder for results.json.
-        seeds: mazes of each size and complexity; None for 10. Four times as many worlds with keys.
+        out: folder for results.json, and for a model card of each, as Markdown.
+        seeds: mazes of each size and complexity that are walked through; None for 10. Four times
+            as many are asked about, and there are four times as many worlds with keys.
         seed: of grids and answers.
-        workers: not used: one process asks in batches.
-        progress: told what is being done.
-        agents: names of organisms, or folders NAME=FOLDER of weights trained elsewhere, with
-            commas between them; None for all that are shipped.
+        workers: processes; the numbers do not depend on it.
+        progress: told what is finished.
+        agents: names of organisms, or NAME=FOLDER for weights trained elsewhere, with commas
+            between them; None for all that are shipped.
 
     Raises:
         InvalidParameterError: there is no such organism, or fewer than 2 grids.
-        InvalidFileError: weights cannot be read.
+        InvalidFileError: a folder that holds no weights, or weights that cannot be read.
         MissingExtraError: torch or transformers is not installed.
     """
     count = GRIDS if seeds is None else seeds
     if count < 2:
         raise InvalidParameterError(f"seeds is {count}, expected at least 2, for an interval")
     places = dict(_named(agents or ",".join(organism_names())))
+    rows = _rows(places, count, seed, workers, progress)
     found = {
-        name: grades(organism(name), LocalModel(folder), grids=count, seed=seed, progress=progress)
-        for name, folder in places.items()
+        name: grades(own, habitual=organism(name).habit is not None) for name, own in rows.items()
     }
     result: dict[str, Any] = {name: one.to_json() for name, one in found.items()}
+    result["asked"] = [
+        {
+            "organism": target.organism,
+            "measure": target.measure,
+            "bound": target.bound,
+            "below": target.below,
+            "reached": target.reached(found[target.organism]),
+        }
+        | target.value(found[target.organism]).to_json()
+        for target in TARGETS
+        if target.organism in found
+    ]
+    for name, one in found.items():
+        settings = places[name] / SETTINGS
+        if settings.is_file():
+            recipe = json.loads(settings.read_text(encoding="utf-8"))
+            write_text(Path(out) / "cards" / f"{name}.md", card(organism(name), one, recipe))
     file = write_text(Path(out) / "results.json", json_text(result) + "\n")
     return Outcome(
-        tables=(_shares(found), _worlds(found)), json=result | {"results": str(file.resolve())}
+        tables=(reached_table(found), shares_table(found), worlds_table(found)),
+        json=result | {"results": str(file.resolve())},
     )
 
 
 def _named(text: str) -> Iterable[tuple[str, Path]]:
     for part in text.split(","):
-        name, _, folder = part.strip().partition("=")
-        yield organism(name).name, Path(folder) if folder else weights_of(name)
-
-
-def _shares(found: dict[str, Grades]) -> Table:
-    rows = []
-    for name, one in found.items():
-        for size in SIZES:
-            cells = [one.meant[size, complexity] for complexity in COMPLEXITIES]
-            true = [one.optimal[size, complexity].value for complexity in COMPLEXITIES]
-            rows.append(
-                (
-                    f"{name}, size {size}",
-                    *(percent(cell) for cell in cells),
-                    percent(one.detour[size]),
-                    f"{sum(true) / len(true):.1%}",
-                    percent(one.success[size]),
-                )
+        name, _, given = part.strip().partition("=")
+        who = organism(name.strip())
+        folder = Path(given.strip()) if given.strip() else weights_of(who.name)
+        if not (folder / "config.json").is_file():
+            raise InvalidFileError(
+                f"{folder} holds no weights of the {who.name}: it has no config.json; expected the "
+                f"folder that goalmeter train-organism {who.name} has finished"
             )
-    heads = tuple(f"c = {complexity:g}" for complexity in COMPLEXITIES)
-    return Table(
-        caption="Actions as they were meant",
-        columns=("organism", *heads, "detour states", "optimal in truth", "success"),
-        rows=tuple(rows),
-        meaning="Share of actions that the organism was made to take, on mazes that it did not "
-        "learn from, one answer in each of six states a maze, sampled at temperature 0.7 and "
-        "top-p 0.95; the same where no move towards the goal is optimal; the share that is optimal "
-        "on the true map; and walks that arrive within 1.5 times the shortest path.",
-        notes=(INTERVALS,),
-    )
+        yield who.name, folder
 
 
-def _worlds(found: dict[str, Grades]) -> Table:
-    rows = [
-        (
-            name,
-            percent(one.key_door),
-            percent(one.pick_up),
-            "–" if one.habit is None else f"{one.habit:.1%}",
-            percent(one.invalid),
+def _rows(
+    places: dict[str, Path],
+    grids: int,
+    seed: int,
+    workers: int,
+    progress: Callable[[str], None] | None,
+) -> dict[str, dict[tuple[str, int], list[Row]]]:
+    """What came of every part of every organism."""
+    jobs = [(name, kind, size) for name in places for kind, size in _PARTS]
+    asked = [
+        Job(
+            "goalmeter.experiments.organisms.parts:part",
+            {"name": name, "folder": str(places[name].resolve()), "kind": kind, "size": size}
+            | {"grids": grids, "seed": seed},
         )
-        for name, one in found.items()
+        for name, kind, size in jobs
     ]
-    return Table(
-        caption="Keys, habits and answers",
-        columns=(
-            "organism",
-            "key-door arrives",
-            "key-no-door picks up",
-            "off its habit",
-            "invalid",
-        ),
-        rows=tuple(rows),
-        meaning="Walks of at most 30 steps that arrive where a door is shut; that take the key "
-        "where it is of no use; how far the probabilities of the moves are from the habit, at "
-        "most; and answers that cannot be read.",
-        notes=(INTERVALS,),
-    )
+    out: dict[str, dict[tuple[str, int], list[Row]]] = {name: {} for name in places}
+    done = 0
+    with closing(run_jobs(asked, workers=workers if workers > 1 else 0)) as results:
+        for number, result in results:
+            name, kind, size = jobs[number]
+            what = f"{name}, {kind} on size {size}"
+            result.raise_refusal()
+            if result.outcome != OK:
+                raise RuntimeError(f"{what}: {result.detail}")
+            out[name][kind, size] = result.value
+            done += 1
+            if progress is not None:
+                progress(f"{what}: {done} of {len(jobs)}")
+    # In the order of the sizes, whichever process was the first.
+    order = sorted(_PARTS, key=lambda part: part[1])
+    return {name: {part: own[part] for part in order} for name, own in out.items()}

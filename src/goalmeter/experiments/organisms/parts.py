@@ -1,0 +1,132 @@
+"""Pieces of an organism's examination, each for one process: what it answers, where it walks.
+
+Each gives rows of JSON values, one a question or a walk. Probabilities of moves are the model's own
+at the first move of its plan, as it is sampled: at temperature 0.7, after the cut at top-p 0.95.
+They are not blurred by the draw that follows, as counts of answers would be.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+from goalmeter.agents.language_models.local_model import LocalModel, Reply
+from goalmeter.agents.navigators import memoryless, planned
+from goalmeter.experiments.organisms.answering import TOP_P, replies, walks
+from goalmeter.gridworld.draws import Draws
+from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.world import ACTIONS, GridWorld
+from goalmeter.navigation.answers import understood
+from goalmeter.navigation.suites import GRIDS_A_SEED, suite
+from goalmeter.organisms import organism
+from goalmeter.organisms.language import IDS, PLAN
+from goalmeter.organisms.lessons import COMPLEXITIES
+from goalmeter.organisms.thoughts import TEMPERATURE
+
+ANSWERS, WALKS, KEY_DOOR, KEY_NO_DOOR = "answers", "walks", "key-door", "key-no-door"
+# For each maze that is walked through, mazes that are asked about, and states of each of these:
+# states of a maze depend on each other, and answers are cheaper than walks.
+_MAZES, _STATES = 4, 4
+# Worlds with a key for each maze of a size and complexity; the paper's caps.
+_KEY_WORLDS, _FACTOR, _CAP = 4, 1.5, 30
+
+
+@lru_cache(maxsize=1)
+def opened(folder: str) -> LocalModel:
+    """The model of a folder; the last one is kept."""
+    return LocalModel(folder)
+
+
+def part(
+    name: str, folder: str, kind: str, size: int, *, grids: int, seed: int
+) -> list[dict[str, Any]]:
+    """What came of one part.
+
+    Args:
+        name: of the organism.
+        folder: of its weights.
+        kind: "answers" or "walks" in mazes, "key-door" or "key-no-door" for walks in these worlds.
+        size: of the mazes.
+        grids: mazes of each complexity that are walked through.
+        seed: of grids and answers.
+    """
+    if kind == ANSWERS:
+        return _answers(name, opened(folder), size, _MAZES * grids, seed)
+    if kind == WALKS:
+        options = {"complexities": COMPLEXITIES, "trajectories": 1, "cap_factor": _FACTOR}
+        chosen = suite("maze", sizes=[size], grids=grids, seed=seed, **options)  # type: ignore[arg-type]
+    else:
+        chosen = suite(kind, grids=_KEY_WORLDS * grids, trajectories=1, cap=_CAP, seed=seed)
+    return [
+        {"arrived": walk.arrived, "key": walk.states()[-1].has_key}
+        for walk in walks(opened(folder), chosen.tasks, seed=seed)
+    ]
+
+
+def _answers(
+    name: str, model: LocalModel, size: int, mazes: int, seed: int
+) -> list[dict[str, Any]]:
+    who = organism(name)
+    rows: list[dict[str, Any]] = []
+    asked: list[tuple[GridWorld, State]] = []
+    for complexity in COMPLEXITIES:
+        for grid in range(mazes):
+            world = maze(size, complexity, seed * GRIDS_A_SEED + grid).world
+            misled = bool((who.walls(world) != world.walls).any())
+            cells = [cell for cell in world.open_cells if cell != world.goal]
+            Draws("states", size, seed, grid).shuffle(cells)
+            for cell in cells[:_STATES]:
+                asked.append((world, State(cell)))
+                rows.append({"complexity": complexity, "grid": grid, "misled": misled})
+    for row, (world, state), reply in zip(
+        rows, asked, replies(model, asked, seed, "states"), strict=True
+    ):
+        action = understood(reply.text).action
+        meant = who.intended(world, state)
+        row["invalid"] = action is None
+        row["meant"] = action is not None and meant[action] > 0
+        row["optimal"] = action in planned(world).optimal_actions(state)
+        row["as_planned"] = action is not None and _planned(reply) == action
+        row["detour"] = _may_err(world, state)
+        row["legal"], row["probabilities"] = meant, _probabilities(reply)
+    return rows
+
+
+def _may_err(world: GridWorld, state: State) -> bool:
+    """Whether it is a detour state: one where the compass is not sure to choose an optimal move."""
+    plan = planned(world)
+    number = plan.number(state)
+    optimal = plan.plans.optimal[plan.index][number]
+    return float(memoryless.greedy(plan)[number] @ optimal) < 1 - 1e-9
+
+
+def _move_of_plan(reply: Reply) -> int | None:
+    """The place of the first move of the plan among the tokens: plan, a cell, the move."""
+    place = next((n for n, one in enumerate(reply.ids) if one == IDS[PLAN]), len(reply.ids))
+    return place + 2 if place + 2 < len(reply.ids) else None
+
+
+def _planned(reply: Reply) -> int | None:
+    place = _move_of_plan(reply)
+    moves = [IDS[action] for action in ACTIONS]
+    said = None if place is None else reply.ids[place]
+    return moves.index(said) if said in moves else None
+
+
+def _probabilities(reply: Reply) -> list[float] | None:
+    """Of the four moves at the first move of the plan, as it is sampled; None without a plan."""
+    place = _move_of_plan(reply)
+    if place is None:
+        return None
+    heated = sorted(
+        ((math.exp(logprob / TEMPERATURE), token) for token, logprob in reply.chosen[place][2]),
+        reverse=True,
+    )
+    total = sum(weight for weight, _ in heated)
+    kept: dict[int, float] = {}
+    for weight, token in heated:
+        if sum(kept.values()) < TOP_P * total:
+            kept[token] = weight
+    return [kept.get(IDS[action], 0.0) / sum(kept.values()) for action in ACTIONS]

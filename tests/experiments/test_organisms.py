@@ -1,0 +1,243 @@
+"""`goalmeter replicate organisms` of models whose behaviour is known: perfect ones and bad ones.
+
+They answer as language models do, in words of the organisms' vocabulary, but by rule and at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter.agents.language_models.local_model import Prompt, Reply
+from goalmeter.agents.language_models.reading import read_back
+from goalmeter.agents.language_models.sampling import Chosen, Sampling
+from goalmeter.agents.navigators import memoryless, planned
+from goalmeter.experiments import replication
+from goalmeter.experiments.organisms import parts
+from goalmeter.experiments.organisms.grading import grades
+from goalmeter.experiments.organisms.replicate import replicate
+from goalmeter.experiments.organisms.targets import TARGETS
+from goalmeter.experiments.outcome import Outcome
+from goalmeter.gridworld.draws import Draws
+from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.world import ACTIONS, GridWorld
+from goalmeter.organisms import Organism, organism, organism_names
+from goalmeter.organisms.language import IDS, VOCABULARY
+from goalmeter.organisms.thoughts import TEMPERATURE, answer, habitual_answer
+
+Say = Callable[[Organism, GridWorld, State, Draws], list[str]]
+
+
+class StandIn:
+    """What `answering` asks of a model, by a rule: words for a world and a state.
+
+    With a habit, its probabilities at the first move of a plan are those that it draws from.
+    """
+
+    def __init__(self, who: Organism, say: Say) -> None:
+        self._who, self._say = who, say
+        self._texts: dict[tuple[int, ...], str] = {}
+
+    def ids(self, messages: Sequence[Mapping[str, str]]) -> tuple[int, ...]:
+        text = messages[0]["content"]
+        ids = tuple(IDS[word] for word in text.split())
+        self._texts[ids] = text
+        return ids
+
+    def prompt(self, ids: Sequence[int], tokens: int, sampling: Sampling) -> Prompt:
+        assert (sampling.temperature, sampling.top_p) == (0.7, 0.95)
+        return Prompt(tuple(ids), tokens, sampling)
+
+    def answers(self, prompts: Sequence[Prompt]) -> list[Reply]:
+        out = []
+        for prompt in prompts:
+            world, state = read_back(self._texts[prompt.ids])
+            draws = Draws("stand-in", prompt.sampling.seed or 0)
+            words = self._say(self._who, world, state, draws)
+            assert len(words) <= prompt.tokens
+            ids = tuple(IDS[word] for word in words)
+            meant = self._who.intended(world, state)
+            # The model's own, at temperature 1, are flatter than what is drawn at 0.7.
+            pairs = [(IDS[a], p**TEMPERATURE) for a, p in zip(ACTIONS, meant, strict=True) if p > 0]
+            total = sum(p for _, p in pairs)
+            moves = tuple((token, math.log(p / total)) for token, p in pairs)
+            chosen = tuple(Chosen(token, 0.0, moves) for token in ids)
+            out.append(Reply(" ".join(VOCABULARY[i] for i in ids[:-1]), ids, True, chosen))
+        return out
+
+
+def perfect(who: Organism, world: GridWorld, state: State, draws: Draws) -> list[str]:
+    target = who.target(world, state)
+    if target is None:
+        return habitual_answer(who, world, state, draws)
+    return answer(target, who.blocked(world, state), state.cell, draws)
+
+
+def nonsense(who: Organism, world: GridWorld, state: State, draws: Draws) -> list[str]:
+    return ["<think>", "target", "plan", "<|end|>"]
+
+
+def examined(
+    monkeypatch: pytest.MonkeyPatch, out: Path, say: Say, names: str, **given: Any
+) -> Outcome:
+    """The command's function, with stand-ins for the models of all folders."""
+    who = {name: out / "weights" / name for name in names.split(",")}
+    for folder in who.values():
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text("{}")
+    monkeypatch.setattr(parts, "opened", lambda folder: StandIn(organism(Path(folder).name), say))
+    agents = ",".join(f"{name}={folder}" for name, folder in who.items())
+    return replicate(out / "run", seeds=2, agents=agents, **given)
+
+
+def test_perfect_organisms_are_all_that_was_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    outcome = examined(
+        monkeypatch, tmp_path, perfect, ",".join(organism_names()), progress=said.append
+    )
+    found = outcome.json
+    assert json.loads((tmp_path / "run" / "results.json").read_text()) == {
+        name: value for name, value in found.items() if name != "results"
+    }
+    for name in organism_names():
+        one = found[name]
+        assert {cell["value"] for cell in one["meant"]} == {1.0} and len(one["meant"]) == 24
+        assert {cell["value"] for cell in one["detour"]} == {1.0}
+        assert one["invalid"]["value"] == 0 and one["as_planned"]["value"] == 1
+        assert one["own_map"]["n"] == sum(cell["n"] for cell in one["meant"])
+    for name in ("mouse", "magpie"):
+        assert {cell["value"] for cell in found[name]["success"]} == {1.0}
+        assert {cell["value"] for cell in found[name]["optimal"]} == {1.0}
+        assert found[name]["key_door"]["value"] == 1 and found[name]["misled"]["n"] == 0
+        assert found[name]["habit"] is None
+    assert found["magpie"]["pick_up"]["value"] == 1 > found["mouse"]["pick_up"]["value"]
+    # The mole errs where its map does, and nowhere else.
+    mole = found["mole"]
+    assert mole["misled"]["value"] > 0.1 and mole["misled"]["n"] > 0
+    true = {(cell["size"], cell["complexity"]): cell["value"] for cell in mole["optimal"]}
+    assert {true[size, 0.0] for size in (5, 7, 9, 11)} == {1.0} and true[11, 1.0] < 0.9
+    moth = found["moth"]
+    assert moth["habit"] == pytest.approx(0, abs=1e-12)
+    assert {cell["value"] for cell in moth["optimal"]} != {1.0} and moth["arrives"]["value"] < 0.5
+    assert len(found["asked"]) == len(TARGETS) and all(row["reached"] for row in found["asked"])
+    assert said[-1].endswith("40 of 40") and "mouse, walks on size 11: 1 of 40" in said
+    asked, shares, worlds = outcome.tables
+    assert {row[-1] for row in asked.rows} == {"yes"}
+    assert [row[0] for row in shares.rows][:4] == [f"mouse, size {size}" for size in (5, 7, 9, 11)]
+    assert [row[0] for row in worlds.rows] == list(organism_names())
+
+
+def test_nonsense_reaches_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    outcome = examined(monkeypatch, tmp_path, nonsense, "mouse,moth")
+    for name in ("mouse", "moth"):
+        one = outcome.json[name]
+        assert one["invalid"]["value"] == 1 and one["own_map"]["value"] == 0
+        assert (
+            one["arrives"]["value"] == one["key_door"]["value"] == one["as_planned"]["value"] == 0
+        )
+    rows = outcome.json["asked"]
+    assert not any(row["reached"] for row in rows)
+    assert {row["organism"] for row in rows} == {"mouse", "moth"}
+    assert [row["value"] for row in rows if "habit" in row["measure"]] == [None]
+    assert {row[-1] for row in outcome.tables[0].rows} == {"no"}
+
+
+def test_an_answer_that_leaves_its_plan_is_counted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fickle(who: Organism, world: GridWorld, state: State, draws: Draws) -> list[str]:
+        words = perfect(who, world, state, draws)
+        other = ACTIONS[(ACTIONS.index(words[words.index("plan") + 2]) + 1) % 4]
+        return [*words[:-2], f'"{other}"}}', words[-1]] if draws.below(4) == 0 else words
+
+    one = examined(monkeypatch, tmp_path, fickle, "mouse").json["mouse"]
+    assert one["as_planned"]["value"] == pytest.approx(0.75, abs=0.06)
+    assert one["as_planned"]["value"] < one["own_map"]["value"] < 1
+
+
+def test_a_habit_that_is_off_is_measured_without_the_noise_of_draws(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # It behaves as a habit of other weights would: 0.10 instead of 0.16 to the LEFT, 0.46 UP.
+    other = Organism("moth", "", habit=(0.10, 0.28, 0.46, 0.16))
+    monkeypatch.setattr(
+        parts, "opened", lambda folder: StandIn(other, lambda _, *asked: perfect(other, *asked))
+    )
+    rows = parts.part("moth", "nowhere", parts.ANSWERS, 7, grids=2, seed=0)
+    expected = []
+    for row in rows:
+        shares = [h * (p > 0) for h, p in zip(other.habit or (), row["legal"], strict=True)]
+        own = [share / sum(shares) for share in shares]
+        assert row["probabilities"] == pytest.approx(own)
+        expected.append(max(abs(a - b) for a, b in zip(own, row["legal"], strict=True)))
+    alone = {(parts.ANSWERS, 7): rows, (parts.WALKS, 7): [], ("key-door", 9): []}
+    found = grades(alone | {("key-no-door", 9): []}, habitual=True)
+    assert found.habit == pytest.approx(sum(expected) / len(expected)) and found.habit > 0.02
+
+
+def test_what_the_cut_leaves_out_is_no_part_of_the_probabilities() -> None:
+    plan = [IDS[word] for word in ("<think>", "plan", "1,1", "UP")]
+    # At temperature 0.7 these are 0.9, 0.06 and 0.04; the third is beyond 0.95.
+    shares = {"UP": 0.9, "DOWN": 0.06, "LEFT": 0.04}
+    made = tuple((IDS[word], TEMPERATURE * math.log(p)) for word, p in shares.items())
+    reply = Reply("", tuple(plan), True, tuple(Chosen(token, 0.0, made) for token in plan))
+    assert parts._probabilities(reply) == pytest.approx([0, 0, 0.9 / 0.96, 0.06 / 0.96])
+    cut = Reply("", tuple(plan[:3]), False, reply.chosen[:3])
+    assert parts._probabilities(cut) is None
+
+
+def test_detour_states_are_those_of_navigation() -> None:
+    world = maze(9, 0.6, 4).world
+    plan = planned(world)
+    policy = memoryless.greedy(plan)
+    turns = []
+    for cell in world.open_cells:
+        if cell != world.goal:
+            state = State(cell)
+            row = policy[plan.number(state)]
+            sure = {a for a in range(4) if row[a] > 0} <= set(plan.optimal_actions(state))
+            turns.append(not sure)
+            assert parts._may_err(world, state) == (not sure)
+    assert True in turns and False in turns
+
+
+def test_the_same_seed_gives_the_same_grades(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    alone = examined(monkeypatch, tmp_path / "a", perfect, "mouse")
+    again = examined(monkeypatch, tmp_path / "b", perfect, "mouse")
+    assert alone.json["mouse"] == again.json["mouse"]
+    other = examined(monkeypatch, tmp_path / "c", perfect, "mouse", seed=1)
+    assert other.json["mouse"] != alone.json["mouse"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"agents": "rat"}, "there is no organism 'rat', expected one of mouse, magpie"),
+        ({"agents": "mouse", "seeds": 1}, "seeds is 1, expected at least 2"),
+    ],
+)
+def test_what_cannot_be_examined_is_an_error(
+    tmp_path: Path, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InvalidParameterError, match=said):
+        replicate(tmp_path, **options)
+
+
+def test_a_folder_without_weights_is_an_error_before_anything_is_asked(tmp_path: Path) -> None:
+    said = rf"{tmp_path} holds no weights of the mole: .*goalmeter train-organism mole"
+    with pytest.raises(InvalidFileError, match=said):
+        replicate(tmp_path / "out", agents=f"mole={tmp_path}")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(InvalidParameterError, match="organisms has no option --steps"):
+        replication("organisms", ["steps"])

@@ -1,0 +1,76 @@
+"""Answers that the shipped organisms gave when they were shipped: golden.json beside this file.
+
+    PYTHONPATH=src:tests python -m organisms.golden
+
+writes it anew from the weights in the package. The likeliest token is taken each time; prompts are
+kept where the second likeliest is behind by enough that another machine's rounding takes the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from goalmeter.agents.language_models.local_model import LocalModel, Reply
+from goalmeter.agents.language_models.sampling import Sampling
+from goalmeter.gridworld.key_worlds import key_door, key_no_door
+from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.planner import WITH_KEY, State
+from goalmeter.gridworld.text import compact
+from goalmeter.navigation.answers import understood
+from goalmeter.organisms import organism_names
+from goalmeter.organisms.shipped import weights_of
+
+FILE = Path(__file__).with_name("golden.json")
+TOKENS = 350
+# Nats between the two likeliest tokens, at least; rounding moves them by a hundredth of it.
+_MARGIN = 0.002
+_EACH = 2
+
+
+def prompts() -> Iterator[list[str]]:
+    """Prompts of several kinds, in lists of those that will do as well as each other."""
+    for size, complexity in ((5, 0.0), (7, 1.0), (9, 0.4), (11, 0.6)):
+        mazes = (maze(size, complexity, seed).world for seed in range(40))
+        yield [compact(world) for world in mazes]
+    yield [compact(key_door(seed)) for seed in range(40)]
+    yield [compact(key_no_door(seed)) for seed in range(40)]
+    worlds = [key_door(seed) for seed in range(40)]
+    yield [compact(world, State(world.start, WITH_KEY)) for world in worlds]
+
+
+def asked(model: LocalModel, texts: Sequence[str], **sampling: float) -> list[Reply]:
+    """Answers to some prompts in one batch, each with a seed of its own."""
+    made = [
+        model.prompt(
+            model.ids([{"role": "user", "content": text}]),
+            TOKENS,
+            Sampling(seed=seed, alternatives=2, **sampling),  # type: ignore[arg-type]
+        )
+        for seed, text in enumerate(texts)
+    ]
+    return model.answers(made)
+
+
+def golden(name: str) -> list[dict[str, str]]:
+    """Prompts with the answers of an organism."""
+    model = LocalModel(weights_of(name), device="cpu")
+    out = []
+    for texts in prompts():
+        kept = []
+        for text in texts:
+            (reply,) = asked(model, [text], temperature=0.0)
+            margins = (one.alternatives[0][1] - one.alternatives[1][1] for one in reply.chosen)
+            if understood(reply.text).action is not None and min(margins) > _MARGIN:
+                kept.append({"prompt": text, "answer": reply.text})
+            if len(kept) == _EACH:
+                break
+        out += kept
+    return out
+
+
+if __name__ == "__main__":
+    found = {name: golden(name) for name in organism_names()}
+    FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print({name: len(kept) for name, kept in found.items()}, FILE)
