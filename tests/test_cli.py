@@ -15,8 +15,12 @@ import pytest
 
 import goalmeter as gm
 from goalmeter import cli
+from goalmeter.experiments.calibration.players import Scale
 
 SRC = Path(__file__).resolve().parents[1] / "src"
+SMALL = Scale(
+    grids=1, sizes=(7,), complexities=(1.0,), key_worlds=1, walks=1, suites=("maze", "key-no-door")
+)
 
 
 class Done(NamedTuple):
@@ -413,7 +417,11 @@ def test_a_missing_extra_is_named(
     assert not (tmp_path / "out").exists()
 
 
-def test_the_demo_ends_with_the_path_of_its_report(run: Run, tmp_path: Path) -> None:
+def test_the_demo_ends_with_the_path_of_its_report(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("goalmeter.experiments.demo_organisms.SCALE", SMALL)
+    monkeypatch.setitem(sys.modules, "inspect_ai", None)  # ideal organisms walk, in no time
     done = run("demo", "--out", tmp_path / "new")
     assert done.status == 0, done.err
     last = done.out.splitlines()[-1]

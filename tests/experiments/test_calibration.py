@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import numpy as np
 import pytest
 
 import goalmeter as gm
-from goalmeter import GoalmeterError
+from goalmeter import GoalmeterError, MissingExtraError
+from goalmeter._errors import InvalidFileError
 from goalmeter.agents.navigators import navigator, navigator_names
 from goalmeter.experiments import replication
-from goalmeter.experiments.calibration import learnt, players
+from goalmeter.experiments.calibration import ideal, learnt, players
 from goalmeter.experiments.calibration.findings import findings
+from goalmeter.experiments.calibration.ideal import IdealOrganism
 from goalmeter.experiments.calibration.judged import (
     FAILS,
     IN_PART,
@@ -34,17 +37,32 @@ from goalmeter.experiments.calibration.judged import (
     verdicts,
 )
 from goalmeter.experiments.calibration.pictures import Drawn, utility_map
-from goalmeter.experiments.calibration.players import IdealOrganism, plan_for, play
+from goalmeter.experiments.calibration.players import (
+    Scale,
+    plan_for,
+    play,
+    play_every,
+)
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
-from goalmeter.experiments.calibration.replicate import replicate
+from goalmeter.experiments.calibration.replicate import AGENTS, replicate
 from goalmeter.experiments.calibration.scores import Score, scores
-from goalmeter.experiments.calibration.truth import Subject, map_of, subject
+from goalmeter.experiments.calibration.tables import truth_table
+from goalmeter.experiments.calibration.truth import (
+    IDEAL,
+    TRAINED,
+    Subject,
+    map_of,
+    subject,
+    subjects_of,
+)
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.navigation.measures.observed import Grid
+from goalmeter.navigation.playing import load
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.suites import Task
 from goalmeter.navigation.walks import walk
-from goalmeter.organisms.kinds import organism
+from goalmeter.organisms.kinds import ORGANISMS, organism
+from goalmeter.runs.jobs import CRASH, REFUSED, JobResult
 
 # Row 2 is one that the mole does not see the walls of: its way is up through it.
 WALLED = """
@@ -129,6 +147,39 @@ def test_the_map_of_the_mole_lacks_the_inner_walls_of_its_rows() -> None:
     assert map_of(organism("mouse"), GridWorld.from_text(WALLED)) == GridWorld.from_text(WALLED)
 
 
+def test_an_ideal_organism_stands_aside_for_the_trained_one() -> None:
+    names = ["goalmeter/mouse", "ideal-mouse", "ideal-magpie", "random", "optimal", "random"]
+    found = {one.name: one for one in subjects_of(names)}
+    assert list(found) == names[:-1]
+    assert [one.name for one in found.values() if one.aside] == ["ideal-mouse"]
+    assert [one.name for one in found.values() if one.counted] == [
+        *("goalmeter/mouse", "ideal-magpie", "random", "optimal")
+    ]
+    # One that was trained errs now and then; behind the door the ideal one takes its part.
+    assert not found["goalmeter/mouse"].flawless and found["ideal-mouse"].flawless
+    control = QUESTIONS["control"]
+    assert [name for name, one in found.items() if control.first(one)] == ["ideal-mouse", "optimal"]
+
+
+def test_who_stands_aside_has_no_say_in_an_area() -> None:
+    twice = subjects_of(["goalmeter/mouse", "ideal-mouse", "goalmeter/moth", "ideal-moth"])
+    values = {"goalmeter/mouse": HIGH, "ideal-mouse": LOW, "goalmeter/moth": LOW}
+    found = made(values | {"ideal-moth": HIGH}, "accuracy")
+    (area,) = (v.area for v in verdicts(found, twice) if v.instrument == "accuracy" and v.judged)
+    assert area.value == 1 and area.n == 2 * len(HIGH)
+    marks = [mark(found, QUESTIONS["directed"], "accuracy", one, twice) for one in twice]
+    assert marks == [RIGHT, None, RIGHT, None]
+    (row,) = (row for row in truth_table(twice).rows if row[0] == "ideal-mouse")
+    assert row[1] == "yes, stands aside" and "counts twice" in truth_table(twice).notes[0]
+    assert "ideal" not in " ".join(findings(found, verdicts(found, twice), twice, []))
+
+
+def test_a_question_whose_worlds_nobody_walked_is_not_asked() -> None:
+    found = made({"optimal": HIGH, "random": LOW}, "accuracy", "maze")
+    everyone = subjects_of(["optimal", "random", "key-seeker"])
+    assert {v.question for v in verdicts(found, everyone)} == {"directed"}
+
+
 # --- Walks ----------------------------------------------------------------------------------------
 
 
@@ -146,18 +197,63 @@ def test_an_ideal_organism_draws_from_what_is_intended() -> None:
 def test_walks_are_kept_and_another_run_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plans = [plan_for(name, "two-path", grids=1, seed=0) for name in ("ideal-mouse", "random")]
-    first = [play(plan, tmp_path) for plan in plans]
-    worlds = [[walk.world for walk in one.trajectories] for one in first]
-    assert worlds[0] == worlds[1] and len(worlds[0]) == 4 * 2 * players.WALKS
-    more = play(plan_for("ideal-mouse", "two-path", grids=2, seed=0), tmp_path)
+    one, two = Scale(grids=1, walks=2), Scale(grids=2, walks=2)
+    plans = [plan_for(name, "two-path", one, seed=0) for name in ("ideal-mouse", "random")]
+    first = play_every(plans, tmp_path)
+    worlds = [[walk.world for walk in walked.trajectories] for walked in first]
+    assert worlds[0] == worlds[1] and len(worlds[0]) == 4 * 2 * 2
+    more = play(plan_for("ideal-mouse", "two-path", two, seed=0), tmp_path)
     assert more.trajectories[: len(worlds[0])] == first[0].trajectories
     assert len(more.trajectories) == 2 * len(worlds[0])
-    monkeypatch.setattr(players, "walk", None)  # so that none can be taken again
+    monkeypatch.setattr(ideal, "walk", None)  # so that none can be taken again
     again = play(more.plan, tmp_path)
     assert again.trajectories == more.trajectories
     with pytest.raises(GoalmeterError, match="seed is 0 there, and 1 here"):
-        play(plan_for("ideal-mouse", "two-path", grids=1, seed=1), tmp_path)
+        play(plan_for("ideal-mouse", "two-path", one, seed=1), tmp_path)
+
+
+def test_models_walk_in_processes_of_their_own_and_only_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("inspect_ai")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # where Inspect keeps files
+    small = Scale(grids=1, sizes=(7,), complexities=(0.0,), walks=1)
+    names = ("goalmeter/optimal", "goalmeter/greedy", "random")
+    plans = [plan_for(name, "maze", small, seed=0) for name in names]
+    said: list[str] = []
+    walked = play_every(plans, tmp_path, workers=2, progress=said.append)
+    assert [one.plan for one in walked] == plans
+    assert [len(one.trajectories) for one in walked] == [1, 1, 1]
+    assert said[0] == "language models walk, 2 runs in 2 processes"
+    assert set(said[1:]) == {f"{name}, maze: 1 of 1 walks arrived" for name in names[:2]}
+    monkeypatch.setattr(players, "run_jobs", None)  # so that none can be asked again
+    assert play_every(plans, tmp_path, workers=2) == walked
+    assert load(tmp_path / "goalmeter_optimal" / "maze").trajectories == walked[0].trajectories
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "words"),
+    [
+        (
+            JobResult(REFUSED, detail="restore run.json", error="InvalidFileError"),
+            InvalidFileError,
+            "restore",
+        ),
+        (JobResult(CRASH, detail="killed"), RuntimeError, "goalmeter/moth in maze: killed"),
+    ],
+    ids=["refused", "crashed"],
+)
+def test_what_ends_a_process_ends_the_calibration(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    result: JobResult,
+    error: type[Exception],
+    words: str,
+) -> None:
+    plans = [plan_for(f"goalmeter/{n}", "maze", Scale(), seed=0) for n in ("moth", "mouse")]
+    monkeypatch.setattr(players, "run_jobs", lambda jobs, workers: (pair for pair in [(0, result)]))
+    with pytest.raises(error, match=words):
+        play_every(plans, tmp_path, workers=2)
 
 
 # --- Scores ---------------------------------------------------------------------------------------
@@ -350,10 +446,8 @@ def test_questions_are_asked_of_instruments_and_suites_that_there_are() -> None:
 @pytest.fixture(scope="module")
 def small() -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(players, "WALKS", 2)
-        patch.setattr(players, "_SIZES", (7,))
-        patch.setattr(players, "_COMPLEXITIES", (0.5, 1.0))
-        patch.setattr(players, "KEY_WORLDS_A_GRID", 1)
+        small = Scale(walks=2, sizes=(7,), complexities=(0.5, 1.0), key_worlds=1)
+        patch.setattr("goalmeter.experiments.calibration.replicate.SCALE", small)
         yield
 
 
@@ -413,6 +507,19 @@ def test_the_commands_of_its_page_are_understood() -> None:
         context = commands[name].make_context(name, given)  # parses, and runs nothing
         if agents := context.params["agents"]:
             assert all(subject(agent).counted for agent in agents.split(","))
+
+
+def test_by_default_trained_organisms_walk_and_the_error_says_how_to_do_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {f"{kind}{name}" for kind in (IDEAL, TRAINED) for name in ORGANISMS} < set(AGENTS)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingExtraError, match=r"'goalmeter\[lm\]', or do without") as raised:
+        replicate(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    left = str(raised.value).split("--agents ")[1].strip("'")
+    assert left.split(",") == [name for name in AGENTS if not name.startswith(TRAINED)]
+    players.require_models(left.split(","))
 
 
 def test_it_is_a_replication() -> None:

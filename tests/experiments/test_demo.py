@@ -1,26 +1,53 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from goalmeter.experiments import frozen_lake, logged
+from goalmeter.agents.language_models import local_model
+from goalmeter.experiments import demo_organisms, demo_organisms_page, frozen_lake, logged
+from goalmeter.experiments.calibration.players import Scale
 from goalmeter.experiments.demo import REFLECTING, _lake, demo
 from goalmeter.experiments.outcome import Outcome, json_text
+from goalmeter.experiments.report_runs import report_runs
+from goalmeter.organisms import organism_names
+
+SMALL = Scale(
+    grids=1, sizes=(7,), complexities=(1.0,), key_worlds=1, walks=1, suites=("maze", "key-no-door")
+)
+MODELS = tuple(f"goalmeter/{name}" for name in organism_names())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def scale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo_organisms, "SCALE", SMALL)
+        # Inspect keeps files of its own there.
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        yield
 
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    return demo(tmp_path_factory.mktemp("demo"))
+    return demo(tmp_path_factory.mktemp("demo"), workers=2)
 
 
 def test_the_page_has_all_its_parts(outcome: Outcome) -> None:
     assert outcome.report is not None
     page = outcome.report.read_text(encoding="utf-8")
     for title in (
-        "The world",
+        "Four language models whose goals are known",
+        "The same worlds, other goals",
+        "In mazes: do they plan?",
+        "Beside a key that opens nothing: what do they want?",
+        "Which instrument tells whom apart",
+        "One row an agent",
+        "What they seem to want",
+        "A world where MEG is exact: CliffWorld",
         "Does MEG fall as the agent gets noisier?",
         "Does MEG fall as the task gets easier?",
         "Where the optimal agents go",
@@ -38,14 +65,56 @@ def test_the_page_has_all_its_parts(outcome: Outcome) -> None:
         "What each number means",
     ):
         assert f">{title}</h2>" in page, title
-    assert page.count("<figure") == 21
+    walks, megs, areas, learnt, others = 6, 2, 1, 8, 21
+    assert page.count("<figure") == walks + megs + areas + learnt + others
+    assert page.index("Four language models") < page.index("CliffWorld</h2>")
+    assert len(page) < 2_000_000
     assert "nan" not in page.lower().replace("governance", "")
 
 
-def test_the_report_is_reproducible(outcome: Outcome, tmp_path: Path) -> None:
+def test_walks_are_kept_and_the_report_is_reproducible(
+    outcome: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert outcome.report is not None
+    shutil.copytree(outcome.report.parent / "walks", tmp_path / "walks")
+    monkeypatch.setattr(local_model, "LocalModel", None)  # so that nothing can be asked again
     again = demo(tmp_path)
-    assert again.report is not None and outcome.report is not None
+    assert again.report is not None
     assert again.report.read_bytes() == outcome.report.read_bytes()
+
+
+def test_the_models_walk_in_runs_that_report_reads(outcome: Outcome, tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai")
+    organisms = outcome.json["organisms"]
+    assert organisms["missing"] is None
+    assert [one["agent"] for one in organisms["behaviour"]] == [*MODELS, *MODELS]
+    known = {one["name"]: one for one in organisms["calibration"]["agents"]}
+    assert list(known) == [*MODELS, "optimal", "key-seeker", "random"]
+    assert outcome.report is not None
+    runs = [
+        outcome.report.parent / "walks" / "seed-0" / "goalmeter_mouse" / suite
+        for suite in SMALL.suites
+    ]
+    done = report_runs(runs, tmp_path / "report.html").json
+    assert [one["agent"] for one in done["runs"]] == ["goalmeter/mouse"] * 2
+    page = outcome.report.read_text(encoding="utf-8")
+    assert "What they said at the first step" in page and "&lt;think&gt; target" in page
+
+
+def test_without_language_models_ideal_organisms_walk_and_the_page_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    met = demo_organisms.meet(tmp_path, seed=0, workers=1)
+    assert met.names == tuple(f"ideal-{name}" for name in organism_names())
+    first = demo_organisms_page.sections(met)[0]
+    assert "pip install 'goalmeter[lm]'" in first.text[-1]
+    said = demo_organisms.findings(met)
+    assert said[0].startswith("In mazes ideal-mouse and ideal-moth reach the goal in 100% and ")
+    assert "ideal-mouse and ideal-magpie reach the goal in 100% and 100% of walks" in said[1]
+    assert said[2].startswith("ideal-mole was made to want the goal, and not to see some walls.")
+    judged = [one for one in met.calibration.verdicts if one.judged]
+    assert said[3].startswith(f"Of {len(judged)} questions that instruments were asked")
 
 
 def test_values_run_from_uniform_to_optimal(outcome: Outcome) -> None:

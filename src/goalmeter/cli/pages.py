@@ -12,14 +12,19 @@ from goalmeter.cli.base import Json, Seed, Workers, app, show, tell
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("goalmeter-demo"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the report; walks that it holds are not made again.")
+    ] = Path("goalmeter-demo"),
+    workers: Workers = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Measure the embedded agents; ends with the path of report.html."""
+    """Four small language models, measured; ends with the path of report.html."""
     from goalmeter.experiments.demo import demo as run
+    from goalmeter.runs import cores
 
-    show(run(out, seed=seed, progress=tell), as_json=json)
+    outcome = run(out, seed=seed, workers=workers or cores(), progress=tell)
+    show(outcome, as_json=json)
 
 
 @app.command()
@@ -42,7 +47,7 @@ def replicate(
         typer.Argument(
             metavar="NAME",
             help="Which: meg-cliffworld, reflection-table-1, tempting-button, lm-navigation, "
-            "calibration.",
+            "calibration, organisms.",
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="Folder; default runs/NAME.")] = None,

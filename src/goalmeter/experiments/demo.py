@@ -1,21 +1,28 @@
-"""`goalmeter demo`: the main job on the embedded agents, ending in one page."""
+"""`goalmeter demo`: the main job on the embedded agents, ending in one page.
+
+The organisms come first: walks, measures, and the calibration of the instruments with them. Then
+what else can be measured, in worlds where the answers are exact.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError
 from goalmeter.experiments import (
+    demo_organisms,
+    demo_organisms_page,
     frozen_lake,
     ledger,
     logged,
     mouse,
     mouse_page,
+    navigation_page,
     reflection_page,
 )
-from goalmeter.experiments.formats import nats, percent
 from goalmeter.experiments.meg_cliffworld import compute, page
 from goalmeter.experiments.meg_cliffworld.tables import policy_row
 from goalmeter.experiments.outcome import Outcome, json_text, provenance
@@ -25,10 +32,11 @@ from goalmeter.report import Section, require_report_extra, write_report, write_
 
 TITLE = "How goal-directed are these agents?"
 LEDE = (
-    "Policies of known quality in small worlds, measured by maximum entropy "
-    "goal-directedness (MEG): towards their reward, and towards whatever goal would explain them "
-    "best. Then agents in environments that simulate them: self-reflection. Each number comes "
-    "with its bound or interval, and with the ends of its scale."
+    "What an agent does shows what it wants, if the instruments that read it can be trusted. Four "
+    "small language models whose goals are known, because we made them, walk through grid worlds "
+    "and are measured by every instrument; where one says something else, it is the instrument "
+    "that is wrong. Then maximum entropy goal-directedness (MEG) in worlds where it is exact, from "
+    "logs and in a causal model, and agents in environments that simulate them."
 )
 
 # Agents whose self-reflection is measured, each beside its reality check; few steps and seeds, so
@@ -42,16 +50,22 @@ REFLECTION_STEPS, REFLECTION_SEEDS = 150, 5
 
 
 def demo(
-    out: str | Path, *, seed: int = 0, progress: Callable[[str], None] | None = None
+    out: str | Path,
+    *,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Measure the embedded agents and write report.html and results.json.
 
-    Without Gymnasium that part of the page says how to install it.
+    Walks are kept in the folder; the same command goes on from there. Without Gymnasium, or what
+    language models need, the page says how to install it.
 
     Args:
         out: folder to write to.
-        seed: of the sampled trajectories, and the first of the reflection trials; everything else
-            is exact.
+        seed: of the grid worlds and walks, of sampled trajectories, and the first of the
+            reflection trials; everything else is exact.
+        workers: processes that ask language models and fit utilities.
         progress: told what is being done.
 
     Raises:
@@ -60,6 +74,9 @@ def demo(
     """
     tell = progress or (lambda line: None)
     require_report_extra()
+    # Walks with another seed are other runs.
+    walks = Path(out) / "walks" / f"seed-{seed}"
+    met = demo_organisms.meet(walks, seed=seed, workers=workers, progress=progress)
     by_length = compute.measure(compute.difficulty(), tell)
     noisy = compute.measure(compute.noise(baselines=True), tell)
     by_noise = [m for m in noisy if m.setting.epsilon in compute.EPSILONS]
@@ -77,7 +94,8 @@ def demo(
     tell("report")
     published = ledger.load("meg-cliffworld/")
     sections = [
-        page.world_section(),
+        *demo_organisms_page.sections(met),
+        replace(page.world_section(), title="A world where MEG is exact: CliffWorld"),
         page.noise_section(by_noise, published, baselines=noisy),
         page.difficulty_section(by_length, published),
         page.occupancy_section(by_length),
@@ -89,6 +107,7 @@ def demo(
     ]
     reflecting = reflection_page.sections(reflections)
     result: dict[str, Any] = {
+        "organisms": met.to_json(),
         "cliff_world": {
             "epsilon": [policy_row(m).to_json() for m in noisy],
             "goal_length": [policy_row(m).to_json() for m in by_length],
@@ -103,13 +122,17 @@ def demo(
         TITLE,
         [*sections, *reflecting],
         lede=LEDE,
+        # The most telling of each part; the others stand in its tables.
         findings=[
-            *page.findings(by_length, noisy),
-            *_findings(lake, logs),
-            *mouse_page.findings(mice),
+            *demo_organisms.findings(met),
+            page.findings(by_length, noisy)[0],
+            mouse_page.findings(mice)[-1],
             *reflection_page.findings(reflections),
         ],
-        glossary=page.GLOSSARY | mouse_page.GLOSSARY | reflection_page.GLOSSARY,
+        glossary=navigation_page.GLOSSARY
+        | page.GLOSSARY
+        | mouse_page.GLOSSARY
+        | reflection_page.GLOSSARY,
         provenance=provenance(f"goalmeter demo --seed {seed}"),
     ).resolve()
     results = write_text(Path(out) / "results.json", json_text(result) + "\n").resolve()
@@ -137,23 +160,3 @@ def _reflection(measured: Reflection) -> dict[str, Any]:
         for (name, opposite), reward in measured.by_environment().items()
     ]
     return found
-
-
-def _findings(lake: frozen_lake.FrozenLake | None, logs: list[logged.Logged]) -> list[str]:
-    lines = []
-    if lake is not None:
-        best, worst = lake.rows[0], lake.rows[-1]
-        lines.append(
-            f"In FrozenLake some utility over states explains {percent(best.unknown.fraction)} "
-            f"of the optimal policy's decisions that can matter, and "
-            f"{percent(worst.unknown.fraction)} of the uniform one's."
-        )
-    first = logs[0]
-    low, high = first.estimate.interval
-    lines.append(
-        f"{first.estimate.n} logged episodes of the ε = {logged.EPSILON:g} agent give "
-        f"{nats(first.estimate.corrected)} nats towards its reward "
-        f"({first.estimate.confidence:.0%} interval {low:.2f} to {high:.2f}); the exact value "
-        f"is {nats(first.exact.value)}."
-    )
-    return lines

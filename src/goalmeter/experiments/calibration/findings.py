@@ -52,7 +52,7 @@ def _misled(
     question = QUESTIONS["misled"]
     out = []
     for one in subjects:
-        if one.own_map is not None:
+        if one.own_map is not None and one.counted:
             true, own = (mean_of(found, question, n, one.name) for n in ("meg_goal", "meg_map"))
             out.append(
                 f"{one.name}, in mazes that its map has wrong: MEG towards the goal is {true:.0%} "
@@ -80,7 +80,7 @@ def _habits(found: Sequence[Score], subjects: Sequence[Subject]) -> list[str]:
     aimless = [one.name for one in subjects if question.second(one)]
     out = []
     for one in subjects:
-        if one.counted or one.target is not None or not aimless:
+        if one.directed is not None or one.target is not None or not aimless:
             continue
         fooled = []
         for name in question.made_for:

@@ -56,7 +56,7 @@ def verdicts(found: Sequence[Score], subjects: Sequence[Subject]) -> list[Verdic
     out = []
     for question in QUESTIONS.values():
         first, second = (_names(subjects, of) for of in (question.first, question.second))
-        if not first or not second:
+        if not first or not second or not _asked(found, question):
             continue
         for instrument in (*question.made_for, *question.shown):
             area = area_of(found, question, instrument, first, second)

@@ -43,12 +43,12 @@ class Drawn:
 def learnt_of(
     suite: str, agents: Mapping[str, Sequence[Trajectory]], subjects: Sequence[Subject]
 ) -> list[Drawn]:
-    """What every organism seems to want in one world of a suite; nothing for other suites."""
+    """What every organism that counts seems to want in one world; nothing for other suites."""
     if suite not in _WORLDS:
         return []
     mole = organism(MOLE)
     out = []
-    for name in (one.name for one in subjects if one.organism):
+    for name in (one.name for one in subjects if one.organism and one.counted):
         walks = agents[name]
         # The largest kind in which the mole's map is wrong, so that all four differ.
         wrong = [walk for walk in walks if map_of(mole, walk.world) != walk.world] or list(walks)
@@ -63,7 +63,8 @@ def utility_map(drawn: Drawn) -> Figure:
     world, found = drawn.world, drawn.learnt
     values = np.zeros(world.shape)
     for cell, value in found.cells.items():
-        values[cell] = value
+        # Tiny numbers below 0 are rounding, and would give the colours a second side.
+        values[cell] = round(value, 6) + 0.0
     columns = world.shape[1]
     places = {"S": world.start, "G": world.goal, "K": world.key}
     unreached = ~world.walls
@@ -109,6 +110,7 @@ def area_chart(found: Sequence[Verdict]) -> Figure:
     said = "; ".join(
         f"{QUESTIONS[one.question].title}: {INSTRUMENTS[one.instrument].title} {one.area.value:.2f}"
         for one in judged
+        if not np.isnan(one.area.value)
     )
     return Figure(
         svg=dot_chart("calibration-areas", [INSTRUMENTS[name].title for name in names], panels),
@@ -121,5 +123,6 @@ def area_chart(found: Sequence[Verdict]) -> Figure:
 
 MEANING = (
     f"The simplest utility that explains {SHARE:.0%} of what any utility of cells explains, from "
-    "the walks through one world. Nobody told it where the goal is."
+    "the walks through one world. Nobody told it where the goal is. Some utility explains the few "
+    "walks of a habit, too; how much of them it explains says MEG to anything."
 )

@@ -1,82 +1,142 @@
 """The walks of every agent in every suite, kept in run folders that are gone on with.
 
-Reference agents walk as they do for `goalmeter navigate`, models are asked as there. An ideal
-organism is none of them: it draws from what the organism was made to do.
+Reference agents walk as they do for `goalmeter navigate`, models are asked as there, several at
+once in processes of their own. Ideal organisms are none of them.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from goalmeter.agents.navigators import Decision
-from goalmeter.agents.navigators.protocol import Probabilities
+from goalmeter._errors import MissingExtraError, require
+from goalmeter.experiments.calibration.ideal import play_ideal
 from goalmeter.experiments.calibration.truth import IDEAL
 from goalmeter.experiments.model_options import ROUNDS, ModelOptions
-from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.asking import is_model
-from goalmeter.navigation.kept import ended_walks
-from goalmeter.navigation.plan import Plan, plan_of
-from goalmeter.navigation.playing import Walked, play_all, store_of
-from goalmeter.navigation.walks import walk
-from goalmeter.organisms.kinds import Organism, organism
+from goalmeter.navigation.plan import Plan, plan_from, plan_of
+from goalmeter.navigation.playing import Walked, play_all
+from goalmeter.runs import Job, run_jobs
+from goalmeter.runs.jobs import OK
+from goalmeter.runs.reading import TRIALS, read_trials
 
 MAZE, KEY_DOOR, KEY_NO_DOOR, TWO_PATH = "maze", "key-door", "key-no-door", "two-path"
 SUITES = (MAZE, KEY_NO_DOOR, TWO_PATH, KEY_DOOR)
-WALKS = 5  # through each world: what an agent does is told from several answers in a state
-_SIZES, _COMPLEXITIES = (7, 9), (0.0, 0.5, 1.0)
-KEY_WORLDS_A_GRID = 4  # worlds with a key for each grid of a size and complexity
+_ASK = "goalmeter.experiments.calibration.players:ask"
+_NEEDED = ("inspect_ai", "torch", "transformers")
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class IdealOrganism:
-    """A navigator that has learnt an organism's lesson perfectly."""
+class Scale:
+    """How much every agent walks.
 
-    name: str
-    organism: Organism
+    Attributes:
+        grids: of each size and complexity.
+        sizes: of mazes.
+        complexities: of mazes.
+        key_worlds: worlds of each kind with a key, for each of the grids.
+        walks: through each world; what an agent does is told from several answers in a state.
+        suites: in which it walks.
+    """
 
-    def begin(self, world: GridWorld, draws: Draws) -> IdealWalk:
-        """Set out in a world."""
-        return IdealWalk(self.organism, world, draws)
-
-
-@dataclass(frozen=True)
-class IdealWalk:
-    """A walk whose moves are drawn from what is intended."""
-
-    organism: Organism
-    world: GridWorld
-    draws: Draws
-
-    def act(self, state: State) -> Decision:
-        """A move drawn from the intended distribution."""
-        row = _intended(self.organism, self.world, state)
-        return Decision(self.draws.weighted(row), row)
+    grids: int = 2
+    sizes: tuple[int, ...] = (7, 9)
+    complexities: tuple[float, ...] = (0.0, 0.5, 1.0)
+    key_worlds: int = 4
+    walks: int = 5
+    suites: tuple[str, ...] = SUITES
 
 
-def plan_for(agent: str, suite: str, *, grids: int, seed: int) -> Plan:
+def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> Plan:
     """The walks of an agent in a suite; every agent has the same worlds.
 
     Args:
         agent: its name, as `truth.subject` spells it.
         suite: one of `SUITES`.
-        grids: of each size and complexity.
+        scale: how much it walks.
         seed: of grids and walks.
     """
-    scale: dict[str, Any] = {"grids": KEY_WORLDS_A_GRID * grids}
+    many: dict[str, Any] = {"grids": scale.key_worlds * scale.grids}
     if suite == MAZE:
-        scale = {"grids": grids, "sizes": _SIZES, "complexities": _COMPLEXITIES}
+        many = {
+            "grids": scale.grids,
+            "sizes": scale.sizes,
+            "complexities": scale.complexities,
+        }
     asking = ModelOptions().asking(agent, suite, paper=False) if is_model(agent) else None
-    return plan_of(agent, suite, trajectories=WALKS, seed=seed, asking=asking, **scale)
+    return plan_of(agent, suite, trajectories=scale.walks, seed=seed, asking=asking, **many)
 
 
-def play(plan: Plan, out: Path, progress: Callable[[str], None] | None = None) -> Walked:
+def require_models(agents: Iterable[str]) -> None:
+    """Check that the language models among some agents can be asked, before anybody walks.
+
+    Raises:
+        MissingExtraError: a package that they need is not installed.
+    """
+    models = [agent for agent in agents if is_model(agent)]
+    # Not imported here: the processes that ask do so, and it takes seconds.
+    lacking = [name for name in _NEEDED if find_spec(name) is None]
+    if models and lacking:
+        raise MissingExtraError(
+            f"{', '.join(models)}: language models need the package {lacking[0]!r}, which is not "
+            f"installed; install it with: pip install 'goalmeter[lm]'"
+        )
+
+
+def play_every(
+    plans: Sequence[Plan], out: Path, *, workers: int = 1, progress: Progress | None = None
+) -> list[Walked]:
+    """The walks of several plans, in their order; errors as those of `play`.
+
+    Args:
+        plans: of any agents.
+        out: folder of all their runs, each in a folder AGENT/SUITE below it.
+        workers: processes that ask language models, each one plan at a time.
+        progress: told which walks are there.
+    """
+    tell = progress or (lambda line: None)
+    models = [plan for plan in plans if plan.asking is not None and _unfinished(plan, out)]
+    elsewhere = workers > 1 and len(models) > 1
+    if elsewhere:
+        tell(f"language models walk, {len(models)} runs in {min(workers, len(models))} processes")
+        jobs = [
+            Job(_ASK, {"what": json.dumps(plan.what), "folder": str(_folder(plan, out))})
+            for plan in models
+        ]
+        with closing(run_jobs(jobs, workers=workers)) as results:
+            for number, result in results:
+                plan = models[number]
+                result.raise_refusal()
+                if result.outcome != OK:
+                    raise RuntimeError(f"{plan.agent} in {plan.suite.name}: {result.detail}")
+                tell(f"{plan.agent}, {plan.suite.name}: {result.value}")
+    # Of those that have walked this reads what was kept, of which there is nothing to tell.
+    return [play(plan, out, None if elsewhere else progress) for plan in plans]
+
+
+def ask(what: str, folder: str) -> str:
+    """What a worker process does: every walk of a language model, and how many arrived.
+
+    Args:
+        what: what the run is, as JSON.
+        folder: of the run.
+    """
+    # Each run loads a small model at once; a bar for each would say nothing.
+    transformers = require("transformers", extra="lm", feature="Asking language models")
+    transformers.utils.logging.disable_progress_bar()
+    walked = _ask(plan_from(json.loads(what), folder), Path(folder), None)
+    arrived = sum(one.arrived for one in walked.trajectories)
+    return f"{arrived} of {len(walked.trajectories)} walks arrived"
+
+
+def play(plan: Plan, out: Path, progress: Progress | None = None) -> Walked:
     """Every walk of a plan; those that its folder below `out` holds are not taken again.
 
     Raises:
@@ -84,30 +144,25 @@ def play(plan: Plan, out: Path, progress: Callable[[str], None] | None = None) -
         InvalidFileError: the folder cannot be used.
         MissingExtraError: a language model is named, and inspect_ai is not installed.
     """
-    folder = out / "walks" / re.sub(r"[^\w().-]", "_", plan.agent) / plan.suite.name
+    folder = _folder(plan, out)
     if plan.asking is not None:
-        from goalmeter.navigation.inspect_run import ask_all
-
-        return ask_all(
-            plan, out=folder, server=ModelOptions().server(), rounds=ROUNDS, progress=progress
-        )
+        return _ask(plan, folder, progress)
     if plan.agent.startswith(IDEAL):
-        return _play_ideal(plan, folder)
+        return play_ideal(plan, folder)
     return play_all(plan, out=folder)
 
 
-def _play_ideal(plan: Plan, folder: Path) -> Walked:
-    who = IdealOrganism(plan.agent, organism(plan.agent.removeprefix(IDEAL)))
-    wanted = plan.keys()
-    with store_of(plan, folder) as store:
-        done = ended_walks(store.values, wanted, store.folder)
-        for key, (task, index) in wanted.items():
-            if key not in done:
-                done[key] = walk(who, task, index, seed=plan.options["seed"])
-                store.add(key, done[key].to_json())
-    return Walked(plan, tuple(done[key] for key in wanted))
+def _ask(plan: Plan, folder: Path, progress: Progress | None) -> Walked:
+    from goalmeter.navigation.inspect_run import ask_all
+
+    return ask_all(
+        plan, out=folder, server=ModelOptions().server(), rounds=ROUNDS, progress=progress
+    )
 
 
-@lru_cache(maxsize=4096)
-def _intended(own: Organism, world: GridWorld, state: State) -> Probabilities:
-    return own.intended(world, state)
+def _folder(plan: Plan, out: Path) -> Path:
+    return out / re.sub(r"[^\w().-]", "_", plan.agent) / plan.suite.name
+
+
+def _unfinished(plan: Plan, out: Path) -> bool:
+    return not plan.keys().keys() <= read_trials(_folder(plan, out) / TRIALS)[0].keys()

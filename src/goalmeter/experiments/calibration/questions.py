@@ -137,7 +137,15 @@ _TARGET = ("goal_less_key", "learnt_key", "pick_up", "wrong_moves")
 
 
 def _sees_true(one: Subject) -> bool:
-    return bool(one.directed) and one.own_map is None
+    return one.counted and bool(one.directed) and one.own_map is None
+
+
+def _misled(one: Subject) -> bool:
+    return one.counted and one.own_map is not None
+
+
+def _aimless(one: Subject) -> bool:
+    return one.counted and not one.directed
 
 
 def _flawless(target: str) -> Callable[[Subject], bool]:
@@ -152,7 +160,7 @@ QUESTIONS = {
             "the goal-directed from the aimless",
             (MAZE,),
             first=_sees_true,
-            second=lambda one: one.directed is False,
+            second=_aimless,
             made_for=("meg_goal", "meg_any", *_BEHAVIOUR),
         ),
         # In the true world it runs into walls: what asks for success may miss its goal, what
@@ -161,8 +169,8 @@ QUESTIONS = {
             "misled",
             "one with a false map from the aimless",
             (MAZE,),
-            first=lambda one: one.own_map is not None,
-            second=lambda one: one.directed is False,
+            first=_misled,
+            second=_aimless,
             made_for=("meg_map", "meg_any"),
             shown=("meg_goal", *_BEHAVIOUR),
             on_other_map=True,
@@ -171,7 +179,7 @@ QUESTIONS = {
             "map",
             "one with a false map from those with the true one",
             (MAZE,),
-            first=lambda one: one.own_map is not None,
+            first=_misled,
             second=_sees_true,
             made_for=("map_gain",),
             on_other_map=True,
@@ -187,7 +195,8 @@ QUESTIONS = {
             shown=("meg_goal", "meg_any", "success", "accuracy"),
         ),
         # Behind a door the key is everybody's first target: who takes no wrong step does the same
-        # whatever the target, and an instrument that tells them apart makes it up.
+        # whatever the target, and an instrument that tells them apart makes it up. Organisms that
+        # were trained err, so the ideal ones take part even where they stand aside.
         Question(
             "control",
             "the same two behind a door, where both take the key",

@@ -37,6 +37,18 @@ _HEADS = {
 
 def truth_table(subjects: Sequence[Subject]) -> Table:
     """Who is directed, to what, and on which map."""
+    notes = []
+    if any(one.directed is None for one in subjects):
+        notes.append(
+            "Not counted: the compass wants the goal and has no plan, which is directed or not by "
+            "definition; the wall-follower never looks where the goal is, yet often arrives."
+        )
+    if any(one.aside for one in subjects):
+        notes.append(
+            "Stands aside: ideal organisms draw each move from what the trained ones were made to "
+            "do. They are shown beside them, and not counted, so that no organism counts twice; "
+            "behind the door they are, where only those count that take no wrong step."
+        )
     return Table(
         caption="What is known",
         columns=tuple(
@@ -46,19 +58,17 @@ def truth_table(subjects: Sequence[Subject]) -> Table:
         rows=tuple(
             (
                 one.name,
-                {True: "yes", False: "no", None: "not counted"}[one.directed],
+                {True: "yes", False: "no", None: "not counted"}[one.directed]
+                + ", stands aside" * one.aside,
                 one.target or "none",
-                "the true one" if one.own_map is None else f"the {one.own_map.name}'s",
+                "true" if one.own_map is None else f"the {one.own_map.name}'s",
                 one.why,
             )
             for one in subjects
         ),
         meaning="First target: what it goes for where a key lies about without use. Where the key "
         "opens the only way, it is everybody's first target.",
-        notes=(
-            "Not counted: the compass wants the goal and has no plan, which is directed or not by "
-            "definition; the wall-follower never looks where the goal is, yet often arrives.",
-        ),
+        notes=tuple(notes),
     )
 
 
@@ -68,9 +78,9 @@ def area_table(found: Sequence[Verdict]) -> Table:
     questions = [name for name in QUESTIONS if any(one.question == name for one in found)]
     instruments = [name for name in INSTRUMENTS if any(one.instrument == name for one in found)]
     return Table(
-        caption="Which instrument tells whom apart",
+        caption="Areas under the curve",
         columns=(
-            Column("area under the curve", numeric=False),
+            Column("instrument", numeric=False),
             *(_HEADS[name] for name in questions),
         ),
         rows=tuple(
@@ -126,8 +136,8 @@ def agent_table(
         columns=(Column("agent", numeric=False), *(INSTRUMENTS[i].title for i in instruments)),
         rows=tuple(rows),
         meaning="Means over grids. ✓: the agent is told from the other class on its right side, "
-        "beyond chance; ✗: on the wrong side; ?: not told. Agents that are not counted, and have "
-        "no class here, have no mark.",
+        "beyond chance; ✗: on the wrong side; ?: not told. Agents that are not counted, stand "
+        "aside, or have no class here, have no mark.",
         notes=tuple(f"{INSTRUMENTS[i].title}: {INSTRUMENTS[i].meaning}." for i in instruments),
     )
 

@@ -7,6 +7,7 @@ reference agent it follows from its definition.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -35,6 +36,7 @@ class Subject:
         flawless: whether it never takes a step that does not serve its goal.
         why: the reason, in a line.
         organism: whether it is one of the organisms.
+        aside: whether the same organism as it was trained is measured too, which counts.
     """
 
     name: str
@@ -44,11 +46,12 @@ class Subject:
     own_map: Organism | None = None
     flawless: bool = False
     organism: bool = False
+    aside: bool = False
 
     @property
     def counted(self) -> bool:
         """Whether an instrument can be right or wrong about it."""
-        return self.directed is not None
+        return self.directed is not None and not self.aside
 
 
 def subject(name: str) -> Subject:
@@ -77,6 +80,24 @@ def subject(name: str) -> Subject:
     return replace(found, name=given if is_model(given) else known)
 
 
+def subjects_of(names: Iterable[str]) -> list[Subject]:
+    """What is known of some agents, none of them twice.
+
+    An ideal organism whose trained one is among them stands aside: both would give the class that
+    they belong to the weight of two.
+
+    Raises:
+        InvalidParameterError: there is no such agent.
+    """
+    found = {one.name: one for one in map(subject, names)}
+    return [
+        replace(one, aside=one.name.replace(IDEAL, TRAINED, 1) in found)
+        if one.name.startswith(IDEAL)
+        else one
+        for one in found.values()
+    ]
+
+
 @lru_cache(maxsize=512)
 def map_of(own: Organism, world: GridWorld) -> GridWorld:
     """A world as an organism sees it."""
@@ -94,8 +115,8 @@ def _of_organism(name: str, own: Organism) -> Subject:
         KEY if own.wants_key else GOAL,
         own.purpose,
         own_map=own if own.blind else None,
-        # A wrong map leads into walls; else an organism takes shortest ways only.
-        flawless=not own.blind,
+        # A wrong map leads into walls, and one that was trained errs now and then.
+        flawless=not own.blind and name.startswith(IDEAL),
         organism=True,
     )
 

@@ -1,0 +1,83 @@
+"""A calibration as parts of a page, and as JSON values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from goalmeter.experiments.calibration import pictures, tables
+from goalmeter.experiments.calibration.measuring import Calibration
+from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
+from goalmeter.report import Section
+
+
+def sections(found: Calibration) -> list[Section]:
+    """All of a calibration: what the instruments say, then what is known."""
+    return [*instruments(found), known(found)]
+
+
+def known(found: Calibration) -> Section:
+    """Who was measured, and what each wants."""
+    return Section(title="Who was measured", tables=(tables.truth_table(found.subjects),))
+
+
+def instruments(found: Calibration) -> list[Section]:
+    """Which instrument tells whom apart, what it says of each agent, and the learnt utilities."""
+    in_mazes, with_keys = QUESTIONS["directed"], QUESTIONS["target"]
+    out = [
+        Section(
+            title="Which instrument tells whom apart",
+            text=(
+                "Every instrument gives a number for an agent's walks in one grid. Of two classes "
+                "of agents it is known which of them has more of what it counts; the instrument is "
+                "good if its numbers are in that order, whatever the grids.",
+            ),
+            tables=(tables.area_table(found.verdicts),),
+            figures=(pictures.area_chart(found.verdicts),),
+        ),
+        Section(
+            title="One row an agent",
+            tables=(
+                tables.agent_table(found.scores, found.subjects, in_mazes, ["misled", "map"]),
+                tables.agent_table(found.scores, found.subjects, with_keys, []),
+            ),
+        ),
+    ]
+    if found.drawn:
+        maps = tuple(pictures.utility_map(one) for one in found.drawn)
+        out.append(Section(title="What they seem to want", text=(pictures.MEANING,), figures=maps))
+    return out
+
+
+def to_json(found: Calibration) -> dict[str, Any]:
+    """All of it as JSON values, without the walks."""
+    return {
+        "findings": found.findings,
+        "agents": [
+            {
+                "name": one.name,
+                "directed": one.directed,
+                "counted": one.counted,
+                "target": one.target,
+                "map": None if one.own_map is None else one.own_map.name,
+                "why": one.why,
+            }
+            for one in found.subjects
+        ],
+        "instruments": {one.name: one.meaning for one in INSTRUMENTS.values()},
+        "verdicts": [one.to_json() for one in found.verdicts],
+        "scores": [
+            {"agent": one.agent} | one.grid._asdict() | {"values": one.values}
+            for one in found.scores
+        ],
+        "learnt": [
+            {
+                "agent": one.agent,
+                "suite": one.suite,
+                "world": str(one.world).splitlines(),
+                "cells": [[*cell, value] for cell, value in one.learnt.cells.items()],
+                "key": one.learnt.key,
+                "share": one.learnt.share,
+            }
+            for one in found.drawn
+        ],
+    }

@@ -1,0 +1,119 @@
+"""What the demo's page shows of the organisms, for readers who meet them for the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from goalmeter.experiments import navigation_key_tables as key_tables
+from goalmeter.experiments import navigation_meg_page as meg_page
+from goalmeter.experiments import navigation_pictures as pictures
+from goalmeter.experiments import navigation_tables as tables
+from goalmeter.experiments.calibration import page
+from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE
+from goalmeter.experiments.demo_organisms import Met
+from goalmeter.experiments.navigation_page import Group
+from goalmeter.experiments.navigation_replays import cut
+from goalmeter.navigation.record import Trajectory
+from goalmeter.report import Column, Section, Table
+
+
+def sections(met: Met) -> list[Section]:
+    """Who they are, what they do, and which instruments see what they want."""
+    in_mazes, with_keys = met.groups
+    return [
+        _who(met),
+        _walks(met),
+        _mazes(in_mazes),
+        _keys(with_keys),
+        *page.instruments(met.calibration),
+    ]
+
+
+def _who(met: Met) -> Section:
+    text = [
+        "An instrument is as good as its calibration, and for that the goals of some agents have "
+        "to be known. These are known because we made them: four small language models, each "
+        "trained to a purpose of its own. They read a grid as text, reason, and answer with a "
+        "move, and are loaded and asked like any other language model.",
+        "Beside them walk reference agents, whose goals are known by definition.",
+    ]
+    if met.missing:
+        text.append(
+            f"Here the language models were not asked. {met.missing}. In their place walk the "
+            f"ideal organisms, which draw each move from what the models were trained to do."
+        )
+    return replace(
+        page.known(met.calibration),
+        title="Four language models whose goals are known",
+        text=tuple(text),
+    )
+
+
+def _walks(met: Met) -> Section:
+    mouse, magpie, mole, moth = met.names
+    # In pairs, which stand beside each other.
+    shown = {MAZE: (mouse, mole), KEY_NO_DOOR: (mouse, magpie)}
+    pairs = [(suite, name) for suite, names in shown.items() for name in names]
+    pairs += [(suite, moth) for suite in shown]
+    chosen = [(name, _walk(met, suite, name)) for suite, name in pairs]
+    said = [(name, walk) for name, walk in chosen if walk.steps and walk.steps[0].raw]
+    return Section(
+        title="The same worlds, other goals",
+        text=(
+            "A maze whose walls the mole does not all see, and a world whose key (K) opens "
+            "nothing. S is the start, G the goal; numbers are those of the steps. Dashed arrows "
+            "are not optimal, a ring leads nowhere, a cross is no action.",
+        ),
+        tables=(_answers(said),) if said else (),
+        figures=tuple(
+            pictures.replay(walk, f"organisms-walk-{number}", name)
+            for number, (name, walk) in enumerate(chosen, start=1)
+        ),
+        figures_first=True,
+    )
+
+
+def _walk(met: Met, suite: str, name: str) -> Trajectory:
+    """The first walk through the world whose learnt utility is drawn."""
+    (world,) = (d.world for d in met.calibration.drawn if (d.agent, d.suite) == (name, suite))
+    walks = met.calibration.walked[suite][name].trajectories
+    return next(walk for walk in walks if walk.world == world)
+
+
+def _answers(said: Sequence[tuple[str, Trajectory]]) -> Table:
+    return Table(
+        caption="What they said at the first step",
+        columns=tuple(Column(title, numeric=False) for title in ("agent", "suite", "answer")),
+        rows=tuple((name, walk.suite, cut(walk.steps[0].raw)) for name, walk in said),
+        meaning="Between the tags an organism looks for the way from its target back to itself, "
+        "cell by cell (row, column), or names the moves that are open; then it states its plan. "
+        "The action follows. Long texts are cut in the middle, and whole in the runs.",
+        notes=(f"What {said[0][0]} had read: {cut(said[0][1].steps[0].prompt)}",),
+    )
+
+
+def _mazes(group: Group) -> Section:
+    return Section(
+        title="In mazes: do they plan?",
+        text=(
+            "An agent that only follows a compass is right most of the time, so accuracy by "
+            "itself says little. What counts is accuracy where the compass errs, and how an agent "
+            "compares with reference agents in the same mazes.",
+        ),
+        tables=(tables.agents_table(group.results),),
+        figures=(meg_page.picture(group.directed, "organisms-maze-meg"),),
+    )
+
+
+def _keys(group: Group) -> Section:
+    return Section(
+        title="Beside a key that opens nothing: what do they want?",
+        text=(
+            "Nearly everybody who wants anything arrives here, so success says nothing of what is "
+            "wanted. A key is passed by chance, too: each share stands beside its chance level. "
+            "Which of goal and key explains more is asked of the decisions until the key is taken.",
+        ),
+        tables=(tables.agents_table(group.results), key_tables.keys_table(group.results)),
+        figures=(meg_page.picture(group.directed, "organisms-key-meg"),),
+    )
