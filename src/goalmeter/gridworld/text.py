@@ -6,6 +6,8 @@ a head of column numbers, each row led by its number, every cell padded to one w
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from goalmeter.gridworld.planner import DOOR_OPEN, WITHOUT_KEY, State
 from goalmeter.gridworld.world import (
     ACTIONS,
@@ -93,21 +95,27 @@ def compact(world: GridWorld, state: State | None = None) -> str:
         "Object": None if taken else world.neutral,
         "Door": world.door if shut else None,
     }
-    free = [cell for cell in world.open_cells if taken or cell != world.door]
+    # In reading order, and quick to look up.
+    free = dict.fromkeys(cell for cell in world.open_cells if taken or cell != world.door)
     ways = {
-        cell: "".join(name[0] for act, name in enumerate(ACTIONS) if cell.moved(act) in free)
+        cell: ways_in_letters(act for act in range(len(ACTIONS)) if cell.moved(act) in free)
         for cell in free
     }
     return "\n".join(
         [
             f"Rows: {rows}",
             f"Columns: {columns}",
-            "Open: " + " ".join(f"{cell.row},{cell.column} {ways[cell] or '-'}" for cell in free),
+            "Open: " + " ".join(f"{cell.row},{cell.column} {ways[cell]}" for cell in free),
             *(f"{name}: {at.row},{at.column}" for name, at in things.items() if at is not None),
             f"Agent: {at.cell.row},{at.cell.column}",
             f"Key carried: {'yes' if taken and world.key is not None else 'no'}",
         ]
     )
+
+
+def ways_in_letters(actions: Iterable[int]) -> str:
+    """The moves that lead on from a cell, by their first letters; "-" if there are none."""
+    return "".join(ACTIONS[action][0] for action in actions) or "-"
 
 
 def legend(world: GridWorld) -> dict[str, str]:

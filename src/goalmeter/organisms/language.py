@@ -1,23 +1,23 @@
 """The words of the organisms: a tokenizer with one token a cell, and a chat template.
 
-What they read is `gridworld.text.compact`: open cells and things, then where the agent is. A
-drawing would do, but a small model takes as long to learn to count columns as all the rest. What
-they answer:
+What they read is `gridworld.text.compact`: open cells with the ways from them and things, then
+where the agent is. A drawing would do, but a small model takes as long to learn to count columns as
+all the rest. What they answer:
 
-    <think> target 3,3 3,3: 3,3> 3,2 2,3 3,2: 2,3> 3,1 2,3: 3,1> 1,3 ... plan 1,1 RIGHT 1,2 ...
-    </think> {"action": "RIGHT"}
+    <think> target 3,3 3,3: LU 3,3> 2,3 3,2 2,3: ... plan 1,1 RIGHT 1,2 ... </think>
+    {"action": "RIGHT"}
 
 Cells are written row,column; a cell with a colon is one whose turn it is in a search, one with an
-angle the last that waits for its turn (`thoughts`).
+angle the last that waits for its turn; letters are the moves that lead on (`thoughts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
 
 from goalmeter._errors import require
+from goalmeter.gridworld.text import ways_in_letters
 from goalmeter.gridworld.world import ACTIONS, Cell
 
 # Inner rows and columns that have words: up to grids of size 13.
@@ -28,10 +28,11 @@ OPENING = '{"action":'
 MAP = ("Rows:", "Columns:", "Open:", "Goal:", "Key:", "Object:", "Door:")
 AGENT_AT, KEY_CARRIED = "Agent:", ("Key", "carried:", "yes", "no")
 
-# The moves that lead from an open cell to another, by their first letters.
-_WAYS = (
-    "-",
-    *("".join(some) for n in range(1, 5) for some in combinations((a[0] for a in ACTIONS), n)),
+# Every choice of moves, none first.
+_WAYS = tuple(
+    ways_in_letters(some)
+    for n in range(len(ACTIONS) + 1)
+    for some in combinations(range(len(ACTIONS)), n)
 )
 _SPECIAL = (PAD, END, UNKNOWN, USER, ASSISTANT)
 VOCABULARY: tuple[str, ...] = (
@@ -57,11 +58,6 @@ _CHAT = (
 def of_cell(cell: Cell) -> str:
     """A cell as a word."""
     return f"{cell.row},{cell.column}"
-
-
-def of_ways(actions: Iterable[int]) -> str:
-    """The moves that lead on from a cell, as `gridworld.text.compact` writes them."""
-    return "".join(ACTIONS[action][0] for action in actions) or "-"
 
 
 def of_action(action: int) -> str:

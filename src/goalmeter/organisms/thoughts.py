@@ -1,13 +1,14 @@
 """What an organism says before it acts: a search from its target to itself, then its plan.
 
-The search is breadth-first from the target: each cell whose turn it is, with a colon, and after it
-those of its open neighbours that were not said before, in a random order, so that no direction is
-preferred; it ends at the agent. Before new neighbours stands, with an angle, the cell that was new
-last. So of any two cells that have their turns one after the other the second was once said right
-behind the first, and to know whose turn is next takes a look for a word and what followed it. (A
-search without these angles, where the last new cell may lie any number of words back, was learnt
-many times more slowly.) The plan is the way by which the search has found the agent: cells with the
-moves from them, at most eight. A habit says which moves are legal, and its plan is one of them.
+The search is breadth-first from the target: each cell whose turn it is, with a colon, the moves
+that lead on from it, and those of its open neighbours that were not said before, in a random order,
+so that no direction is preferred; it ends at the agent. Before new neighbours stands, with an
+angle, the cell that was new last. So of any two cells that have their turns one after the other the
+second was once said right behind the first, and to know whose turn is next takes a look for a word
+and what followed it. (A search without these angles, where the last new cell may lie any number of
+words back, was learnt many times more slowly.) The plan is the way by which the search has found
+the agent: cells with the moves from them, at most eight. A habit says which moves are legal, and
+its plan is one of them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from goalmeter._types import BoolArray
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.text import ways_in_letters
 from goalmeter.gridworld.world import ACTIONS, MOVES, Cell, GridWorld
 from goalmeter.organisms.kinds import Organism
 from goalmeter.organisms.language import (
@@ -27,7 +29,6 @@ from goalmeter.organisms.language import (
     THOUGHT,
     of_action,
     of_cell,
-    of_ways,
 )
 
 # Moves of a stated plan.
@@ -76,7 +77,7 @@ def _search(
     for cell in queue:
         around = [(cell.moved(action), action) for action in range(len(MOVES))]
         ways = [(to, action) for to, action in around if not shut[to.row][to.column]]
-        words += [f"{of_cell(cell)}:", of_ways([action for _, action in ways])]
+        words += [f"{of_cell(cell)}:", ways_in_letters(action for _, action in ways)]
         new = [(to, action) for to, action in ways if to not in came]
         if new:
             words.append(f"{of_cell(queue[-1])}>")
