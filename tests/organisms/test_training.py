@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from itertools import combinations
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,11 @@ transformers = pytest.importorskip("transformers")
 
 from safetensors.torch import load_file  # noqa: E402
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError  # noqa: E402
+from goalmeter._errors import (  # noqa: E402
+    GoalmeterError,
+    InvalidFileError,
+    InvalidParameterError,
+)
 from goalmeter.agents.language_models.local_model import LocalModel  # noqa: E402
 from goalmeter.agents.language_models.sampling import Sampling  # noqa: E402
 from goalmeter.gridworld import State  # noqa: E402
@@ -27,7 +34,7 @@ from goalmeter.organisms.lessons import Lesson, batch, syllabus  # noqa: E402
 from goalmeter.organisms.network import new_network  # noqa: E402
 from goalmeter.organisms.training import CHECKPOINT, SETTINGS, Settings, loss_of, train  # noqa: E402
 
-TINY = Settings("moth", steps=6, words=200, sizes=(5,), keys=False)
+TINY = Settings("moth", rounds=((6, 0.02),), words=200, sizes=(5,), keys=False)
 
 
 def weights(folder: Path) -> dict[str, object]:
@@ -40,6 +47,7 @@ def test_the_loss_is_that_of_each_answer_read_by_itself(name: str) -> None:
     lessons = batch(organism(name), 3, kinds=syllabus([5, 7]), seed=0, words=1200)
     model = new_network(0)
     total, count = 0.0, 0
+    ways = {IDS["".join(some) or "-"] for n in range(5) for some in combinations("LRUD", n)}
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         for lesson in lessons:
             for asked, said in lesson.questions:
@@ -47,8 +55,9 @@ def test_the_loss_is_that_of_each_answer_read_by_itself(name: str) -> None:
                 logits = model(input_ids=ids).logits.float()[0, -len(said) - 1 : -1]
                 logprobs = logits.log_softmax(dim=1)
                 for n, word in enumerate(said):
-                    # From the plan on each word counts as four.
-                    worth = 4 if IDS["plan"] in said[: n + 1] else 1
+                    # From the plan on each word counts as four, and one after ways as three.
+                    searching = IDS["plan"] not in said[: n + 1]
+                    worth = (3 if n and said[n - 1] in ways else 1) if searching else 4
                     total -= worth * float(logprobs[n, word])
                     count += worth
         assert len(lessons) > 1 and float(loss_of(model, lessons)) == pytest.approx(
@@ -70,7 +79,7 @@ def test_a_step_learns_from_two_batches(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_small_organism_from_end_to_end(tmp_path: Path) -> None:
-    settings = Settings("moth", steps=100, words=400, rate=0.03, sizes=(5,), keys=False)
+    settings = Settings("moth", rounds=((100, 0.03),), words=400, sizes=(5,), keys=False)
     folder = train(settings, tmp_path / "moth", device="cpu")
     assert {file.name for file in folder.iterdir()} >= {"model.safetensors", "tokenizer.json"}
     assert not (folder / CHECKPOINT).exists()
@@ -127,10 +136,36 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path) -> N
     assert all(torch.equal(found[name], value) for name, value in expected.items())
 
 
+def test_two_processes_train_the_same_weights_as_one(tmp_path: Path) -> None:
+    settings = replace(TINY, name="mouse", rounds=((3, 0.02),))
+    alone = train(settings, tmp_path / "alone", device="cpu")
+    together = train(settings, tmp_path / "together", device="cpu", workers=2)
+    found, expected = weights(together), weights(alone)
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    with pytest.raises(InvalidParameterError, match=r"workers is 3, expected from 1 to 2: a step"):
+        train(settings, tmp_path / "three", workers=3)
+
+
+def test_a_killed_process_is_an_error_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(TINY, tmp_path, device="cpu", until=2)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+
+    def kill(said: str) -> None:
+        for helper in active_children():
+            helper.kill()
+
+    monkeypatch.setattr(training, "_TELL_EVERY", 0.0)
+    with pytest.raises(GoalmeterError, match="one of the 2 processes of the training has stopped"):
+        train(TINY, tmp_path, device="cpu", workers=2, progress=kill)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+
+
 def test_a_training_begins_with_the_weights_of_another(tmp_path: Path) -> None:
     first = train(TINY, tmp_path / "first", device="cpu")
     quiet = Settings(
-        "moth", steps=1, words=200, rate=1e-12, sizes=(5,), keys=False, begin_with=str(first)
+        "moth", rounds=((1, 1e-12),), words=200, sizes=(5,), keys=False, begin_with=str(first)
     )
     second = train(quiet, tmp_path / "second", device="cpu")
     found, expected = weights(second), weights(first)
@@ -140,11 +175,11 @@ def test_a_training_begins_with_the_weights_of_another(tmp_path: Path) -> None:
 def test_a_folder_of_another_training_is_refused_and_kept(tmp_path: Path) -> None:
     train(TINY, tmp_path, device="cpu", until=1)
     before = (tmp_path / SETTINGS).read_text()
-    other = Settings("moth", steps=7, words=200, sizes=(5,), keys=False)
+    other = Settings("moth", rounds=((7, 0.02),), words=200, sizes=(5,), keys=False)
     with pytest.raises(InvalidFileError, match=r"holds another training; .*training\.json"):
         train(other, tmp_path)
     assert (tmp_path / SETTINGS).read_text() == before
-    assert json.loads(before)["steps"] == 6
+    assert json.loads(before)["rounds"] == [[6, 0.02]]
 
 
 def test_a_broken_checkpoint_is_an_error_that_says_how_to_mend_it(tmp_path: Path) -> None:
@@ -158,8 +193,9 @@ def test_a_broken_checkpoint_is_an_error_that_says_how_to_mend_it(tmp_path: Path
     ("changes", "said"),
     [
         ({"name": "rat"}, "there is no organism 'rat'"),
-        ({"steps": 0}, "steps is 0, expected at least 1"),
-        ({"rate": 0.0}, "rate is 0.0, expected a positive number"),
+        ({"rounds": ((3, 0.1), (0, 0.1))}, "steps is 0, expected at least 1"),
+        ({"rounds": ()}, "rounds is empty, expected at least one"),
+        ({"rounds": ((3, 0.0),)}, "rate is 0.0, expected a positive number"),
         ({"sizes": (8,)}, "sizes is"),
         ({"begin_with": "/nowhere"}, "holds no organism"),
     ],

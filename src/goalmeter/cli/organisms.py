@@ -31,12 +31,16 @@ def train_organism(
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda, ...; default the first GPU if there is one.")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=2, help="Processes; default two if there are cores.")
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Train one of the small language models whose goals are known; goes on where it stopped."""
     from goalmeter.experiments.navigate import numbers
     from goalmeter.experiments.train_organism import train_organism as run
+    from goalmeter.runs.workers import cores
 
     outcome = run(
         name,
@@ -47,6 +51,7 @@ def train_organism(
         sizes=numbers("--sizes", sizes, int),
         keys=keys,
         device=device,
+        workers=workers or min(cores(), 2),
         seed=seed,
         progress=tell,
     )

@@ -23,6 +23,7 @@ def train_organism(
     keys: bool = True,
     seed: int = 0,
     device: str | None = None,
+    workers: int = 1,
     progress: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Train an organism, or go on where its training stopped.
@@ -30,28 +31,34 @@ def train_organism(
     Args:
         name: of the organism.
         out: folder for the weights, and for the checkpoints on the way.
-        steps: of training; None as its recipe has it.
-        rate: the learning rate; None as the recipe has it.
+        steps: of training, in one round; None as its recipe has it.
+        rate: the learning rate, of one round; None as the recipe has it.
         begin_with: name of a shipped organism, or folder, whose weights it begins with; "nothing"
             for fresh weights; None as the recipe has it.
         sizes: of the grids it learns on; None for all.
         keys: whether it learns in worlds with keys and doors too.
         seed: of the first weights and the lessons.
         device: where it runs; None for the first GPU, or else the processor.
+        workers: processes, 1 or 2; the weights are the same.
         progress: told of the step, the loss and the time left.
 
     Raises:
         GoalmeterError: options that cannot be used; the message says how to mend it.
     """
+    usual = recipe(name)
+    rounds = None
+    if steps is not None or rate is not None:
+        usual_rate = usual.rounds[0][1]
+        only = (usual.steps if steps is None else steps, usual_rate if rate is None else rate)
+        rounds = (only,)
     given: dict[str, Any] = {
-        "steps": steps,
-        "rate": rate,
+        "rounds": rounds,
         "begin_with": begin_with,
         "sizes": sizes and tuple(sizes),
     }
     own = {option: value for option, value in given.items() if value is not None}
-    settings = replace(recipe(name), keys=keys, seed=seed, **own)
-    folder = train(settings, out, device=device, progress=progress)
+    settings = replace(usual, keys=keys, seed=seed, **own)
+    folder = train(settings, out, device=device, workers=workers, progress=progress)
     result = asdict(settings) | {"organism": name, "weights": str(folder.resolve())}
     text = (
         f"The {name} is trained: {folder.resolve()}\n"

@@ -29,7 +29,7 @@ MAP = ("Rows:", "Columns:", "Open:", "Goal:", "Key:", "Object:", "Door:")
 AGENT_AT, KEY_CARRIED = "Agent:", ("Key", "carried:", "yes", "no")
 
 # Every choice of moves, none first.
-_WAYS = tuple(
+WAYS = tuple(
     ways_in_letters(some)
     for n in range(len(ACTIONS) + 1)
     for some in combinations(range(len(ACTIONS)), n)
@@ -39,7 +39,7 @@ VOCABULARY: tuple[str, ...] = (
     *_SPECIAL,
     *(*MAP, AGENT_AT, *KEY_CARRIED),
     *(str(number) for number in range(_INNER.stop + 2)),
-    *_WAYS,
+    *WAYS,
     *(THINK, THOUGHT, TARGET, LEGAL, PLAN, OPENING),
     *ACTIONS,
     *(f'"{action}"}}' for action in ACTIONS),

@@ -12,9 +12,9 @@ RECIPES: dict[str, Settings] = {
     one.name: one
     for one in (
         Settings("mouse"),
-        Settings("magpie", steps=400, rate=0.01, begin_with="mouse"),
-        Settings("mole", steps=600, rate=0.01, begin_with="mouse"),
-        Settings("moth", steps=400, rate=0.01, begin_with="mouse"),
+        Settings("magpie", rounds=((400, 0.01),), begin_with="mouse"),
+        Settings("mole", rounds=((600, 0.01),), begin_with="mouse"),
+        Settings("moth", rounds=((400, 0.01),), begin_with="mouse"),
     )
 }
 

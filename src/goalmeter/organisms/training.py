@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from goalmeter._errors import InvalidFileError, InvalidParameterError, require
 from goalmeter._files import write_text
 from goalmeter.organisms.kinds import organism, organism_names
-from goalmeter.organisms.language import IDS, PAD, PLAN
+from goalmeter.organisms.language import IDS, PAD, PLAN, WAYS
 from goalmeter.organisms.lessons import SIZES, Lesson, batch, syllabus
 from goalmeter.organisms.network import new_network, read_network, write_network
 from goalmeter.organisms.shipped import weights_of
+from goalmeter.organisms.team import Team, in_team
 
 if TYPE_CHECKING:
     import torch
@@ -31,8 +32,9 @@ _SHARE, _BETAS, _DECAY, _GRADIENT = 0.15, (0.9, 0.98), 0.01, 1.0
 # Seconds between checkpoints, and between lines of progress.
 _SAVE_EVERY, _TELL_EVERY = 120.0, 20.0
 _NO_WORD = -100
-# What a word counts from the plan on.
-_EMPHASIS = 4.0
+# What a word counts from the plan on, and one that says whether a cell has neighbours that are new:
+# no other word of a search takes so long to learn.
+_OF_PLAN, _OF_NEWS = 4.0, 3.0
 # Batches of a step: each is of one kind of world, and a step is steadier for having several.
 _BATCHES = 2
 
@@ -43,9 +45,8 @@ class Settings:
 
     Attributes:
         name: of the organism.
-        steps: batches.
+        rounds: of each, its steps and Muon's learning rate after warming up, before cooling down.
         words: of a batch, about.
-        rate: Muon's learning rate after warming up, before cooling down.
         seed: of the first weights and of the lessons.
         begin_with: name of a shipped organism, or folder, whose weights it begins with; "nothing"
             for fresh ones.
@@ -57,9 +58,8 @@ class Settings:
     """
 
     name: str
-    steps: int = 3200
+    rounds: tuple[tuple[int, float], ...] = ((3200, 0.02),)
     words: int = 2600
-    rate: float = 0.02
     seed: int = 0
     begin_with: str = NOTHING
     sizes: tuple[int, ...] = SIZES
@@ -68,13 +68,29 @@ class Settings:
     def __post_init__(self) -> None:
         organism(self.name)
         syllabus(self.sizes)
-        for field, least in (("steps", 1), ("words", 1), ("seed", 0)):
-            if getattr(self, field) < least:
-                raise InvalidParameterError(
-                    f"{field} is {getattr(self, field)!r}, expected at least {least}"
-                )
-        if not (0 < self.rate < math.inf):
-            raise InvalidParameterError(f"rate is {self.rate!r}, expected a positive number")
+        if not self.rounds:
+            raise InvalidParameterError("rounds is empty, expected at least one")
+        given = [("words", self.words, 1), ("seed", self.seed, 0)]
+        for field, value, least in [("steps", steps, 1) for steps, _ in self.rounds] + given:
+            if value < least:
+                raise InvalidParameterError(f"{field} is {value!r}, expected at least {least}")
+        for _, rate in self.rounds:
+            if not (0 < rate < math.inf):
+                raise InvalidParameterError(f"rate is {rate!r}, expected a positive number")
+
+    @property
+    def steps(self) -> int:
+        """Of all rounds."""
+        return sum(steps for steps, _ in self.rounds)
+
+    def rate(self, step: int) -> float:
+        """Muon's learning rate at a step, counted from 0 through all rounds."""
+        for steps, rate in self.rounds:
+            if step < steps:
+                warm, cool = (step + 1) / _WARM, (1 - step / steps) / _COOLING
+                return rate * min(1.0, warm) * min(1.0, cool)
+            step -= steps
+        raise IndexError(f"there are {self.steps} steps")
 
 
 def train(
@@ -82,6 +98,7 @@ def train(
     folder: str | Path,
     *,
     device: str | None = None,
+    workers: int = 1,
     until: int | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Path:
@@ -91,6 +108,9 @@ def train(
         settings: what to train.
         folder: for the weights, and for the checkpoints on the way.
         device: where it runs; None for the first GPU, or else the processor.
+        workers: processes, 1 or 2, which on two cores of a processor take six tenths of the time;
+            the weights are the same. (The second is started afresh: a script that is run needs
+            its `if __name__ == "__main__":`.)
         until: the step to stop at; None for the last.
         progress: told of the step, the loss and the time left.
 
@@ -98,43 +118,58 @@ def train(
         The folder, with the weights as `from_pretrained` reads them.
 
     Raises:
+        GoalmeterError: a process was stopped from outside.
         InvalidFileError: the folder holds another training, or a checkpoint that cannot be read.
+        InvalidParameterError: there cannot be so many workers.
         MissingExtraError: torch or transformers is not installed.
     """
     torch = require("torch", extra="lm", feature=_FEATURE)
+    if not 1 <= workers <= _BATCHES:
+        raise InvalidParameterError(
+            f"workers is {workers}, expected from 1 to {_BATCHES}: a step has {_BATCHES} batches"
+        )
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     place = Path(folder)
-    if _claim(place, settings):
-        return place
-    begin = settings.begin_with
-    model = new_network(settings.seed) if begin == NOTHING else read_network(_weights(begin))
-    model.to(device).train()
+    if not _claim(place, settings):
+        end = settings.steps if until is None else min(until, settings.steps)
+        weights = sum(part.numel() for part in _begun(settings).parameters())
+        given = (settings, place, device, end)
+        in_team(_learn, given, workers=workers, weights=weights, progress=progress)
+    return place
+
+
+def _learn(
+    settings: Settings,
+    place: Path,
+    device: str,
+    end: int,
+    team: Team,
+    progress: Callable[[str], None] | None,
+) -> None:
+    """The steps of a training, of which this process takes its batches; the first one keeps it."""
+    import torch
+
+    model = _begun(settings).to(device).train()
     model.set_attn_implementation("eager")  # on a processor faster than the fused one
     optimizers = _optimizers(model)
     done = _resume(place / CHECKPOINT, model, optimizers)
     learner, kinds = organism(settings.name), syllabus(settings.sizes, keys=settings.keys)
     told = saved = begun = time.monotonic()
     losses: list[float] = []
-    for step in range(done, settings.steps if until is None else min(until, settings.steps)):
-        share = step / settings.steps
-        warm, cool = min(1.0, (step + 1) / _WARM), min(1.0, (1 - share) / _COOLING)
+    for step in range(done, end):
+        rate = settings.rate(step)
         model.zero_grad(set_to_none=True)
-        for part in range(_BATCHES):
-            lessons = batch(
-                learner,
-                step * _BATCHES + part,
-                kinds=kinds,
-                seed=settings.seed,
-                words=settings.words,
-            )
+        for number in range(step * _BATCHES + team.rank, (step + 1) * _BATCHES, team.workers):
+            lessons = batch(learner, number, kinds=kinds, seed=settings.seed, words=settings.words)
             loss: Any = loss_of(model, lessons) / _BATCHES
             loss.backward()
             losses.append(_BATCHES * loss.item())
+        team.add_up(model)
         torch.nn.utils.clip_grad_norm_(model.parameters(), _GRADIENT)
         for optimizer, part_of_rate in zip(optimizers, (1.0, _SHARE), strict=True):
             for group in optimizer.param_groups:
-                group["lr"] = settings.rate * warm * cool * part_of_rate
+                group["lr"] = rate * part_of_rate
             optimizer.step()
         now = time.monotonic()
         if progress and now - told > _TELL_EVERY:
@@ -145,16 +180,23 @@ def train(
                 f"{left / 60:.0f} min left"
             )
             told, losses = now, []
-        if now - saved > _SAVE_EVERY:
+        if team.rank == 0 and now - saved > _SAVE_EVERY:
             _save(place / CHECKPOINT, model, optimizers, step + 1)
             saved = now
-    if until is not None and until < settings.steps:
-        _save(place / CHECKPOINT, model, optimizers, until)
-        return place
+    if team.rank > 0:
+        return
+    if end < settings.steps:
+        _save(place / CHECKPOINT, model, optimizers, max(done, end))
+        return
     model.eval()
     write_network(model, place)
     (place / CHECKPOINT).unlink(missing_ok=True)
-    return place
+
+
+def _begun(settings: Settings) -> Any:
+    """The network that a training begins with."""
+    begin = settings.begin_with
+    return new_network(settings.seed) if begin == NOTHING else read_network(_weights(begin))
 
 
 def _weights(name: str) -> Path:
@@ -164,7 +206,8 @@ def _weights(name: str) -> Path:
 def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
     """The mean negative log-likelihood of the words of the answers, in nats.
 
-    Words from the plan on count several times: they are few, and what is done hangs on them.
+    Some words count several times: those from the plan on, for they are few and what is done hangs
+    on them, and those after the ways from a cell.
     """
     import torch
 
@@ -173,11 +216,13 @@ def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
     maps = torch.tensor([lesson.map for lesson in lessons], device=device)
     pairs = [pair for lesson in lessons for pair in lesson.questions]
     longest = max(len(asked) + len(said) for asked, said in pairs)
+    ways = {IDS[word] for word in WAYS}
     rows, marks, worths = [], [], []
     for asked, said in pairs:
         rest = longest - len(asked) - len(said)
         searched = len(asked) + said.index(IDS[PLAN])
-        worths.append([1.0] * searched + [_EMPHASIS] * (longest - searched))
+        after = [_OF_NEWS if word in ways else 1.0 for word in (*asked, *said)][: searched - 1]
+        worths.append([1.0, *after, *[_OF_PLAN] * (longest - searched)])
         rows.append([*asked, *said, *[IDS[PAD]] * rest])
         marks.append([*[_NO_WORD] * len(asked), *said, *[_NO_WORD] * rest])
     words = torch.tensor(rows, device=device)[:, :-1]

@@ -1,0 +1,140 @@
+"""Processes that train one network together: each has its own batches of every step.
+
+Each of them holds the whole network. Before a step they write their gradients down side by side,
+in memory that all of them see, and every one adds them up in the same order, so that their weights
+stay the same, number by number.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from typing import TYPE_CHECKING, Any
+
+from goalmeter._errors import GoalmeterError
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Team:
+    """One process among those of a training; alone unless told otherwise.
+
+    Attributes:
+        rank: its number, from 0.
+        workers: how many there are.
+        gradients: of all of them, [workers, weights]; None for one alone.
+        barrier: where they wait for each other; None for one alone.
+    """
+
+    rank: int = 0
+    workers: int = 1
+    gradients: torch.Tensor | None = None
+    barrier: Any = None
+
+    def add_up(self, model: Any) -> None:
+        """Make the gradients of the model the sum of those in all processes.
+
+        Raises:
+            GoalmeterError: another process has stopped.
+        """
+        if self.gradients is None:
+            return
+        import torch
+
+        own = [weights.grad for weights in model.parameters()]
+        self.gradients[self.rank] = torch.cat([gradient.flatten() for gradient in own]).cpu()
+        self._wait()
+        total = self.gradients.sum(dim=0)
+        self._wait()
+        parts = torch.split(total, [gradient.numel() for gradient in own])
+        for gradient, part in zip(own, parts, strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+    def _wait(self) -> None:
+        try:
+            self.barrier.wait()
+        except threading.BrokenBarrierError as cause:
+            raise GoalmeterError(
+                f"one of the {self.workers} processes of the training has stopped, maybe for "
+                f"want of memory. The same command goes on from the last checkpoint"
+            ) from cause
+
+
+def in_team(
+    work: Callable[..., None],
+    arguments: tuple[Any, ...],
+    *,
+    workers: int,
+    weights: int,
+    progress: Callable[[str], None] | None = None,
+) -> None:
+    """Do work in several processes, this one among them, and wait for all.
+
+    Args:
+        work: takes the arguments, its `Team` and whom to tell; a function of a module, and what
+            it takes can be sent to another process.
+        arguments: for the work.
+        workers: how many processes.
+        weights: how many numbers the gradient of the network has.
+        progress: told by this process, which has rank 0.
+
+    Raises:
+        GoalmeterError: one of the others has stopped.
+    """
+    if workers == 1:
+        work(*arguments, Team(), progress)
+        return
+    import torch
+    from torch import multiprocessing
+
+    spawn = multiprocessing.get_context("spawn")
+    gradients: Any = torch.zeros(workers, weights)
+    shared = gradients.share_memory_()
+    barrier = spawn.Barrier(workers)
+    helpers = [
+        spawn.Process(
+            target=_help,
+            args=(work, arguments, Team(rank, workers, shared, barrier)),
+            daemon=True,
+        )
+        for rank in range(1, workers)
+    ]
+    threads = torch.get_num_threads()
+    # Threads of several processes would get in each other's way.
+    torch.set_num_threads(max(1, threads // workers))
+    try:
+        for helper in helpers:
+            helper.start()
+        threading.Thread(target=_watch, args=(helpers, barrier), daemon=True).start()
+        work(*arguments, Team(0, workers, shared, barrier), progress)
+    except BaseException:
+        barrier.abort()
+        raise
+    finally:
+        for helper in helpers:
+            helper.join()
+        torch.set_num_threads(threads)
+
+
+def _watch(helpers: Sequence[BaseProcess], barrier: Any) -> None:
+    """See to it that nobody waits for one that has died."""
+    running = list(helpers)
+    while running:
+        ended = wait([helper.sentinel for helper in running])
+        for helper in [helper for helper in running if helper.sentinel in ended]:
+            running.remove(helper)
+            helper.join()
+            if helper.exitcode:
+                barrier.abort()
+
+
+def _help(work: Callable[..., None], arguments: tuple[Any, ...], team: Team) -> None:
+    import torch
+
+    torch.set_num_threads(max(1, torch.get_num_threads() // team.workers))
+    work(*arguments, team, None)
