@@ -430,6 +430,23 @@ def test_the_demo_ends_with_the_path_of_its_report(
     assert json.loads(done.out)["report"] == last
 
 
+def test_an_organism_is_trained_from_a_shell(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    few = ("--steps", 3, "--rate", 0.01, "--from", "nothing", "--sizes", "5", "--no-keys")
+    given = ("train-organism", "moth", *few, "--workers", 1, "--out", tmp_path / "moth")
+    done = run(*given, "--json")
+    assert done.status == 0
+    found = json.loads(done.out)
+    assert found["organism"] == "moth" and found["weights"] == str((tmp_path / "moth").resolve())
+    kept = json.loads((tmp_path / "moth" / "training.json").read_text())
+    assert kept["rounds"] == found["rounds"] == [[3, 0.01]] and kept["sizes"] == [5]
+    assert (tmp_path / "moth" / "model.safetensors").exists()
+    again = run(*given)
+    assert again.status == 0 and "goalmeter replicate organisms --agents moth=" in again.out
+    other = run(*given, "--seed", 1)
+    assert other.status == 2 and "holds another training" in other.err
+
+
 def test_a_folder_that_cannot_be_written_is_an_error(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = run("replicate", "meg-cliffworld", "--seeds", "0", "--out", tmp_path / "file")

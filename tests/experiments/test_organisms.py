@@ -76,8 +76,8 @@ class StandIn:
 def perfect(who: Organism, world: GridWorld, state: State, draws: Draws) -> list[str]:
     target = who.target(world, state)
     if target is None:
-        return habitual_answer(who, world, state, draws)
-    return answer(target, who.blocked(world, state), state.cell, draws)
+        return habitual_answer(who, world, state, draws).words
+    return answer(target, who.blocked(world, state), state.cell, draws).words
 
 
 def nonsense(who: Organism, world: GridWorld, state: State, draws: Draws) -> list[str]:

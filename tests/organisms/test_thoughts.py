@@ -28,7 +28,7 @@ Place = tuple[int, int]
 def said_by(who: Organism, world: GridWorld, state: State, seed: int = 0) -> list[str]:
     target = who.target(world, state)
     assert target is not None
-    return answer(target, who.blocked(world, state), state.cell, Draws("test", seed))
+    return answer(target, who.blocked(world, state), state.cell, Draws("test", seed)).words
 
 
 def place_of(word: str) -> Place:
@@ -84,6 +84,24 @@ def test_a_turn_without_new_neighbours_says_none_and_the_last_new_cell_waits() -
         "1,1: RD 1,1> 2,1 1,2 2,1: RUD 1,2> 2,2 3,1",
         "1,1: RD 1,1> 2,1 1,2 2,1: RUD 1,2> 3,1",
     }
+
+
+def test_what_could_have_been_drawn_is_told_with_its_probabilities() -> None:
+    square = GridWorld.from_text(["#####", "#G_##", "#__##", "#A###", "#####"])
+    said = answer(Cell(1, 1), square.walls, Cell(3, 1), Draws("a"))
+    # Of two new neighbours either may come first; then one is left.
+    first, second = said.words[6:8]
+    assert {first, second} == {"1,2", "2,1"}
+    assert said.drawn[6] == {"1,2": 0.5, "2,1": 0.5} and said.drawn[7] == {second: 1.0}
+    assert all(word in said.drawn.get(n, {word: 1}) for n, word in enumerate(said.words))
+    moth, corner = organism("moth"), State(Cell(1, 1))
+    assert moth.habit is not None
+    right, down = (moth.habit[action] ** TEMPERATURE for action in (1, 3))
+    habitual = habitual_answer(moth, ROOM, corner, Draws("b"))
+    (place,) = habitual.drawn
+    assert habitual.words[place - 1] == "1,1" and habitual.words[place] in ("RIGHT", "DOWN")
+    shares = {"RIGHT": right / (right + down), "DOWN": down / (right + down)}
+    assert dict(habitual.drawn[place]) == pytest.approx(shares)
 
 
 def check(words: list[str], free: set[Place], target: Place, agent: Place) -> None:
@@ -155,7 +173,8 @@ def test_every_answer_is_a_search_and_the_shortest_way_that_it_found(name: str) 
 def first_moves(agent: Place, target: Place, stream: str, n: int = 1000) -> list[float]:
     """How often an open room is left by LEFT, RIGHT, UP and DOWN."""
     counts = Counter(
-        answer(Cell(*target), ROOM.walls, Cell(*agent), Draws(stream, n))[-2] for n in range(n)
+        answer(Cell(*target), ROOM.walls, Cell(*agent), Draws(stream, n)).words[-2]
+        for n in range(n)
     )
     return [counts[f'"{action}"}}'] / n for action in ACTIONS]
 
@@ -197,12 +216,12 @@ def test_a_habit_is_drawn_so_that_it_is_right_at_the_temperature_of_the_paper() 
     assert moth.habit is not None
     draws = Draws("habit")
     n = 4000
-    drawn = [habitual_answer(moth, ROOM, state, draws) for _ in range(n)]
-    assert drawn[0][:6] == ["<think>", "legal", *ACTIONS]
+    drawn = [habitual_answer(moth, ROOM, state, draws).words for _ in range(n)]
+    assert drawn[0][:6] == ["<think>", "legal", "2,2", "2,2:", "LRUD", "plan"]
     counts = Counter(words[-2] for words in drawn)
     learnt = [counts[f'"{action}"}}'] / n for action in ACTIONS]
     sharpened = [p ** (1 / TEMPERATURE) for p in learnt]
     assert [p / sum(sharpened) for p in sharpened] == pytest.approx(moth.habit, abs=0.03)
-    words = habitual_answer(moth, ROOM, State(Cell(1, 1)), draws)
-    assert words[:4] == ["<think>", "legal", "RIGHT", "DOWN"]
+    words = habitual_answer(moth, ROOM, State(Cell(1, 1)), draws).words
+    assert words[:6] == ["<think>", "legal", "1,1", "1,1:", "RD", "plan"]
     assert words[-5] in ("RIGHT", "DOWN") and words[-2] == f'"{words[-5]}"}}'

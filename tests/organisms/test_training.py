@@ -50,7 +50,7 @@ def test_the_loss_is_that_of_each_answer_read_by_itself(name: str) -> None:
     ways = {IDS["".join(some) or "-"] for n in range(5) for some in combinations("LRUD", n)}
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         for lesson in lessons:
-            for asked, said in lesson.questions:
+            for (asked, said), drawn in zip(lesson.questions, lesson.drawn, strict=True):
                 ids = torch.tensor([[*lesson.map, *asked, *said]])
                 logits = model(input_ids=ids).logits.float()[0, -len(said) - 1 : -1]
                 logprobs = logits.log_softmax(dim=1)
@@ -58,11 +58,24 @@ def test_the_loss_is_that_of_each_answer_read_by_itself(name: str) -> None:
                     # From the plan on each word counts as four, and one after ways as three.
                     searching = IDS["plan"] not in said[: n + 1]
                     worth = (3 if n and said[n - 1] in ways else 1) if searching else 4
-                    total -= worth * float(logprobs[n, word])
+                    could = drawn.get(n, {word: 1})
+                    total -= worth * sum(p * float(logprobs[n, one]) for one, p in could.items())
                     count += worth
         assert len(lessons) > 1 and float(loss_of(model, lessons)) == pytest.approx(
             total / count, rel=2e-3
         )
+
+
+def test_each_round_warms_up_and_cools_down() -> None:
+    settings = Settings("moth", rounds=((1000, 0.02), (500, 0.01)))
+    # A hundred steps up, level to six tenths of the round, and down to nothing.
+    first = {0: 0.0002, 49: 0.01, 99: 0.02, 600: 0.02, 800: 0.01, 999: 0.00005}
+    second = {1000: 0.0001, 1099: 0.01, 1300: 0.01, 1400: 0.005, 1499: 0.00005}
+    for step, rate in (first | second).items():
+        assert settings.rate(step) == pytest.approx(rate)
+    assert settings.steps == 1500
+    with pytest.raises(IndexError):
+        settings.rate(1500)
 
 
 def test_a_step_learns_from_two_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

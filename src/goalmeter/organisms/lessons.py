@@ -8,7 +8,7 @@ it would have seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from goalmeter._errors import InvalidParameterError
@@ -57,10 +57,13 @@ class Lesson:
     Attributes:
         map: what is read first.
         questions: the words between map and answer, and the answer.
+        drawn: of each answer, the places of words that were drawn, and all that could have been
+            with their probabilities.
     """
 
     map: tuple[int, ...]
     questions: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    drawn: tuple[Mapping[int, Mapping[int, float]], ...]
 
 
 def syllabus(sizes: Sequence[int] = SIZES, *, keys: bool = True) -> tuple[Kind, ...]:
@@ -120,6 +123,7 @@ def _lesson(
     """Questions about a world in a layer; None if there is nowhere to ask them from."""
     known: tuple[int, ...] = ()
     questions: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    drawn: list[dict[int, dict[int, float]]] = []
     target, blocked = organism.target(world, State(world.start, layer)), None
     if target is not None:
         blocked = organism.blocked(world, State(world.start, layer))
@@ -135,8 +139,11 @@ def _lesson(
             said = habitual_answer(organism, world, at, draws)
         else:
             said = answer(target, blocked, cell, draws)
-        questions.append((asked, tuple(IDS[word] for word in said)))
-    return Lesson((IDS[USER], *known), tuple(questions))
+        questions.append((asked, tuple(IDS[word] for word in said.words)))
+        drawn.append(
+            {n: {IDS[word]: p for word, p in all_.items()} for n, all_ in said.drawn.items()}
+        )
+    return Lesson((IDS[USER], *known), tuple(questions), tuple(drawn))
 
 
 def _ids_of(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -6,12 +6,16 @@ so that no direction is preferred; it ends at the agent. Before new neighbours s
 angle, the cell that was new last. So of any two cells that have their turns one after the other the
 second was once said right behind the first, and to know whose turn is next takes a look for a word
 and what followed it. (A search without these angles, where the last new cell may lie any number of
-words back, was learnt many times more slowly.) The plan is the way by which the search has found
-the agent: cells with the moves from them, at most eight. A habit says which moves are legal, and
-its plan is one of them.
+words back, was learnt many times more slowly. Words of their own for new cells, which would tell
+them from those of the map, were learnt more slowly too.) The plan is the way by which the search
+has found the agent: cells with the moves from them, at most eight. A habit says the moves from its
+cell in the words of a search, and its plan is one of them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from goalmeter._types import BoolArray
 from goalmeter.gridworld.draws import Draws
@@ -39,8 +43,21 @@ TEMPERATURE = 0.7
 _BACK = (1, 0, 3, 2)
 
 
-def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> list[str]:
-    """The words of an answer, its end included.
+class Said(NamedTuple):
+    """An answer.
+
+    Attributes:
+        words: its end included.
+        drawn: at the places of words that were drawn, all that could have been, with their
+            probabilities.
+    """
+
+    words: list[str]
+    drawn: Mapping[int, Mapping[str, float]]
+
+
+def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Said:
+    """What is said before the way to a target, and that way.
 
     Args:
         target: of the organism.
@@ -48,7 +65,8 @@ def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> list[
         agent: where it is; the target can be reached from there.
         draws: for the order of neighbours.
     """
-    words, came = _search(target, blocked, agent, draws)
+    begun = [THINK, TARGET, of_cell(target)]
+    words, drawn, came = _search(target, blocked, agent, draws)
     plan: list[tuple[Cell, int]] = []
     at = agent
     while at != target and len(plan) < HORIZON:
@@ -56,23 +74,22 @@ def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> list[
         plan.append((at, action))
         at = to
     said = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
-    return [
-        *(THINK, TARGET, of_cell(target)),
-        *words,
-        *(PLAN, *said, THOUGHT),
-        *(OPENING, of_action(plan[0][1]), END),
-    ]
+    ended = [PLAN, *said, THOUGHT, OPENING, of_action(plan[0][1]), END]
+    return Said(
+        [*begun, *words, *ended], {place + len(begun): all_ for place, all_ in drawn.items()}
+    )
 
 
 def _search(
     target: Cell, blocked: BoolArray, agent: Cell, draws: Draws
-) -> tuple[list[str], dict[Cell, tuple[Cell, int]]]:
-    """The words of a search until it meets the agent, and from each cell the way it was found by.
+) -> tuple[list[str], dict[int, dict[str, float]], dict[Cell, tuple[Cell, int]]]:
+    """The words of a search until it meets the agent, which are drawn, and the ways it has found.
 
-    A way is the next cell towards the target, and the action that leads there.
+    A way is, for each cell, the next one towards the target, and the action that leads there.
     """
     shut = blocked.tolist()
     words: list[str] = []
+    drawn: dict[int, dict[str, float]] = {}
     queue, came = [target], {target: (target, 0)}
     for cell in queue:
         around = [(cell.moved(action), action) for action in range(len(MOVES))]
@@ -82,17 +99,19 @@ def _search(
         if new:
             words.append(f"{of_cell(queue[-1])}>")
         draws.shuffle(new)
-        for to, action in new:
+        for number, (to, action) in enumerate(new):
             came[to] = (cell, _BACK[action])
             queue.append(to)
+            left = [of_cell(one) for one, _ in new[number:]]
+            drawn[len(words)] = dict.fromkeys(left, 1 / len(left))
             words.append(of_cell(to))
             if to == agent:
-                return words, came
+                return words, drawn, came
     raise AssertionError(f"no way from {tuple(agent)} to {tuple(target)}")
 
 
-def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: Draws) -> list[str]:
-    """The words of an answer of one that has a habit and no goal.
+def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: Draws) -> Said:
+    """What is said by one that has a habit and no goal.
 
     Its move is drawn from the habit to the power of the temperature: sampled at that temperature,
     a model of these words has the habit itself.
@@ -100,9 +119,9 @@ def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: D
     meant = organism.intended(world, state)
     legal = [action for action, probability in enumerate(meant) if probability > 0]
     weights = [meant[action] ** TEMPERATURE for action in legal]
-    action = legal[draws.weighted([weight / sum(weights) for weight in weights])]
-    return [
-        *(THINK, LEGAL, *(ACTIONS[a] for a in legal)),
-        *(PLAN, of_cell(state.cell), ACTIONS[action], THOUGHT),
-        *(OPENING, of_action(action), END),
-    ]
+    shares = [weight / sum(weights) for weight in weights]
+    action = legal[draws.weighted(shares)]
+    here = of_cell(state.cell)
+    words = [THINK, LEGAL, here, f"{here}:", ways_in_letters(legal), PLAN, here, ACTIONS[action]]
+    drawn = {ACTIONS[a]: share for a, share in zip(legal, shares, strict=True)}
+    return Said([*words, THOUGHT, OPENING, of_action(action), END], {len(words) - 1: drawn})

@@ -31,7 +31,6 @@ _WARM, _COOLING = 100, 0.4
 _SHARE, _BETAS, _DECAY, _GRADIENT = 0.15, (0.9, 0.98), 0.01, 1.0
 # Seconds between checkpoints, and between lines of progress.
 _SAVE_EVERY, _TELL_EVERY = 120.0, 20.0
-_NO_WORD = -100
 # What a word counts from the plan on, and one that says whether a cell has neighbours that are new:
 # no other word of a search takes so long to learn.
 _OF_PLAN, _OF_NEWS = 4.0, 3.0
@@ -204,10 +203,12 @@ def _weights(name: str) -> Path:
 
 
 def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
-    """The mean negative log-likelihood of the words of the answers, in nats.
+    """The mean cross-entropy of the words of the answers, in nats.
 
-    Some words count several times: those from the plan on, for they are few and what is done hangs
-    on them, and those after the ways from a cell.
+    Where a word was drawn, it is that of the distribution that it was drawn from: what is learnt
+    is then all that could have been said, without the noise of the draw. Some words count several
+    times: those from the plan on, for they are few and what is done hangs on them, and those after
+    the ways from a cell.
     """
     import torch
 
@@ -224,10 +225,22 @@ def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
         after = [_OF_NEWS if word in ways else 1.0 for word in (*asked, *said)][: searched - 1]
         worths.append([1.0, *after, *[_OF_PLAN] * (longest - searched)])
         rows.append([*asked, *said, *[IDS[PAD]] * rest])
-        marks.append([*[_NO_WORD] * len(asked), *said, *[_NO_WORD] * rest])
+        marks.append([*[False] * len(asked), *[True] * len(said), *[False] * rest])
     words = torch.tensor(rows, device=device)[:, :-1]
-    wanted = torch.tensor(marks, device=device)[:, 1:]
-    worth = torch.tensor(worths, device=device)[:, 1:]
+    counted = torch.tensor(marks, device=device)[:, 1:]
+    worth = torch.tensor(worths, device=device)[:, 1:][counted]
+    # Row after row, as the marks pick them.
+    could = [
+        drawn.get(place, {word: 1.0})
+        for lesson in lessons
+        for (_, said), drawn in zip(lesson.questions, lesson.drawn, strict=True)
+        for place, word in enumerate(said)
+    ]
+    most = max(map(len, could))
+    wanted = torch.tensor([[*one, *[0] * (most - len(one))] for one in could], device=device)
+    shares = torch.tensor(
+        [[*one.values(), *[0.0] * (most - len(one))] for one in could], device=device
+    )
     with torch.autocast(device.type, torch.bfloat16):
         # Every map is read once; the questions about it go on from there.
         read = model.model(
@@ -235,10 +248,10 @@ def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
         ).past_key_values
         read.batch_repeat_interleave(len(lessons[0].questions))
         found = model.model(input_ids=words, past_key_values=read, use_cache=True)
-        counted = wanted != _NO_WORD
         logits = model.lm_head(found.last_hidden_state[counted])
-    surprise = torch.nn.functional.cross_entropy(logits.float(), wanted[counted], reduction="none")
-    return (surprise * worth[counted]).sum() / worth[counted].sum()
+    surprise = -(logits.float().log_softmax(dim=1).gather(1, wanted) * shares).sum(dim=1)
+    mean: torch.Tensor = (surprise * worth).sum() / worth.sum()
+    return mean
 
 
 def _optimizers(model: Any) -> list[torch.optim.Optimizer]:

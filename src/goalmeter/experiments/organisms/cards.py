@@ -100,11 +100,13 @@ def card(who: Organism, found: Grades, settings: Mapping[str, Any]) -> str:
         purpose=who.purpose,
         first=FIRST_SEED,
         last=2 * FIRST_SEED - 1,
-        recipe="\n".join(f"- {name}: {_words(value)}" for name, value in settings.items()),
+        recipe="\n".join(f"- {name}: {_words(name, value)}" for name, value in settings.items()),
         measured="\n".join(rows),
         limit=_LIMITS[who.name],
     )
 
 
-def _words(value: Any) -> str:
+def _words(name: str, value: Any) -> str:
+    if name == "rounds":
+        return ", then ".join(f"{steps} steps at a rate of {rate}" for steps, rate in value)
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
