@@ -73,12 +73,8 @@ class Organism:
             InvalidParameterError: its target cannot be reached on its map, or no move is legal.
         """
         if self.habit is not None:
-            shut = world.door if state.layer == WITHOUT_KEY else None
-            legal = [
-                not world.walls[to] and to != shut
-                for to in (state.cell.moved(action) for action in range(len(MOVES)))
-            ]
-            weights = [weight * legal[action] for action, weight in enumerate(self.habit)]
+            legal = legal_moves(world, state)
+            weights = [weight * (action in legal) for action, weight in enumerate(self.habit)]
         else:
             target = self.target(world, state)
             assert target is not None
@@ -94,6 +90,13 @@ class Organism:
             raise InvalidParameterError(f"there is no way to go from {tuple(state.cell)}")
         left, right, up, down = (weight / total for weight in weights)
         return left, right, up, down
+
+
+def legal_moves(world: GridWorld, state: State) -> tuple[int, ...]:
+    """The actions that lead into neither a wall nor a shut door."""
+    shut = world.door if state.layer == WITHOUT_KEY else None
+    around = [state.cell.moved(action) for action in range(len(MOVES))]
+    return tuple(action for action, to in enumerate(around) if not world.walls[to] and to != shut)
 
 
 ORGANISMS: dict[str, Organism] = {

@@ -19,8 +19,8 @@ from goalmeter.gridworld.maze import maze
 from goalmeter.gridworld.paths import distances_from
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, State
 from goalmeter.gridworld.text import compact
-from goalmeter.gridworld.world import MOVES, Cell, GridWorld
-from goalmeter.organisms.kinds import Organism
+from goalmeter.gridworld.world import Cell, GridWorld
+from goalmeter.organisms.kinds import Organism, legal_moves
 from goalmeter.organisms.language import AGENT_AT, ASSISTANT, IDS, USER
 from goalmeter.organisms.thoughts import answer, habitual_answer
 
@@ -162,9 +162,7 @@ def _places(
     things |= {world.thing} if layer == WITHOUT_KEY else set()
     cells = [cell for cell in world.open_cells if cell not in things]
     if target is None or blocked is None:
-        shut = {world.door} if layer == WITHOUT_KEY else set()
-        free = set(world.open_cells) - shut
-        return [cell for cell in cells if any(cell.moved(act) in free for act in range(len(MOVES)))]
+        return [cell for cell in cells if legal_moves(world, State(cell, layer))]
     (steps,) = distances_from(blocked, [target])
     return sorted((cell for cell in cells if steps[cell] > 0), key=lambda cell: int(steps[cell]))
 
