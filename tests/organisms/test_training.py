@@ -195,11 +195,17 @@ def test_a_folder_of_another_training_is_refused_and_kept(tmp_path: Path) -> Non
     assert json.loads(before)["rounds"] == [[6, 0.02]]
 
 
-def test_a_broken_checkpoint_is_an_error_that_says_how_to_mend_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_broken_checkpoint_is_an_error_that_says_how_to_mend_it(
+    tmp_path: Path, workers: int, capfd: pytest.CaptureFixture[str]
+) -> None:
     train(TINY, tmp_path, device="cpu", until=1)
     (tmp_path / CHECKPOINT).write_bytes(b"nothing")
     with pytest.raises(InvalidFileError, match=r"cannot be read \(\w+\); remove it"):
-        train(TINY, tmp_path)
+        train(TINY, tmp_path, device="cpu", workers=workers)
+    # The other process leaves it to the first to say so.
+    assert "Traceback" not in capfd.readouterr().err
+    assert (tmp_path / CHECKPOINT).read_bytes() == b"nothing"
 
 
 @pytest.mark.parametrize(

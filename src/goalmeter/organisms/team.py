@@ -7,6 +7,7 @@ stay the same, number by number.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -137,4 +138,8 @@ def _help(work: Callable[..., None], arguments: tuple[Any, ...], team: Team) -> 
     import torch
 
     torch.set_num_threads(max(1, torch.get_num_threads() // team.workers))
-    work(*arguments, team, None)
+    try:
+        work(*arguments, team, None)
+    except (GoalmeterError, KeyboardInterrupt):
+        # The first process meets the same, or that this one has stopped, and says so.
+        sys.exit(1)
