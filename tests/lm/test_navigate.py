@@ -161,8 +161,13 @@ def test_an_interrupt_goes_through_and_what_ended_is_kept(tmp_path: Path) -> Non
         return best(prompt)
 
     plan = plan_of("mockllm/model", "maze", **(ONE | {"grids": 10}), asking=Asking())
-    with pytest.raises(KeyboardInterrupt):
-        ask_all(plan, out=tmp_path, model=mock(answer))
+    # What a shell has put into the background ignores the signal, and so would the test.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ask_all(plan, out=tmp_path, model=mock(answer))
+    finally:
+        signal.signal(signal.SIGINT, before)
     values = read_run(tmp_path).values
     assert 0 < len(values) < 20 and {value["outcome"] for value in values.values()} == {"arrived"}
 
