@@ -81,7 +81,7 @@ def in_team(
             it takes can be sent to another process.
         arguments: for the work.
         workers: how many processes.
-        weights: how many numbers the gradient of the network has.
+        weights: how many numbers the gradient of the network has; for one worker any.
         progress: told by this process, which has rank 0.
 
     Raises:

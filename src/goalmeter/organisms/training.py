@@ -132,7 +132,8 @@ def train(
     place = Path(folder)
     if not _claim(place, settings):
         end = settings.steps if until is None else min(until, settings.steps)
-        weights = sum(part.numel() for part in _begun(settings).parameters())
+        # One process alone has nothing to share, and need not make the network to count it.
+        weights = sum(w.numel() for w in _begun(settings).parameters()) if workers > 1 else 0
         given = (settings, place, device, end)
         in_team(_learn, given, workers=workers, weights=weights, progress=progress)
     return place
