@@ -1,5 +1,9 @@
 """What an organism learns from: maps, each with several places to start from, and the answers.
 
+No lesson has a content that is held out for evaluation (`gridworld.contents`), in any frame: such
+maps are drawn again, and in families with few contents such questions are not asked. Worlds with
+two paths, of which there are only four up to isometries, are not taught at all.
+
 A batch has maps of one length, so that they are read together once and the questions about them go
 on from there, and answers of about one length, for the same depth of search is asked for on all of
 them. Its number and the seed make it: training that was interrupted goes on with the batches that
@@ -13,8 +17,9 @@ from dataclasses import dataclass
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray
+from goalmeter.gridworld.contents import has_few_contents, held_out
 from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.key_worlds import SIZE_OF_TWO_PATHS, key_door, two_paths
+from goalmeter.gridworld.key_worlds import key_door
 from goalmeter.gridworld.maze import maze
 from goalmeter.gridworld.paths import distances_from
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, State
@@ -24,19 +29,19 @@ from goalmeter.organisms.kinds import Organism, legal_moves
 from goalmeter.organisms.language import AGENT_AT, ASSISTANT, IDS, USER
 from goalmeter.organisms.thoughts import answer, habitual_answer
 
-# Grids of lessons have seeds from here to twice this; those of suites lie far below.
+# Grids of lessons have seeds from here to twice this; those of suites lie far below. What keeps
+# lessons and evaluation apart is their contents, not these.
 FIRST_SEED = 10**12
 COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-MAZE, KEY_DOOR, TWO_PATH = "maze", "key-door", "two-path"
+MAZE, KEY_DOOR = "maze", "key-door"
 Kind = tuple[str, int]
 # Which worlds, how often, and how many words a map and the longest question with its answer take.
 SYLLABUS: dict[Kind, tuple[float, int, int]] = {
-    (MAZE, 5): (0.08, 25, 55),
+    (MAZE, 5): (0.05, 25, 55),
     (MAZE, 7): (0.12, 50, 120),
-    (MAZE, 9): (0.22, 90, 215),
-    (MAZE, 11): (0.36, 140, 335),
+    (MAZE, 9): (0.23, 90, 215),
+    (MAZE, 11): (0.44, 140, 335),
     (KEY_DOOR, 9): (0.16, 90, 165),
-    (TWO_PATH, SIZE_OF_TWO_PATHS): (0.06, 60, 130),
 }
 SIZES = (5, 7, 9, 11)
 # Questions about a map; more would be cheap to read and tell little that is new.
@@ -157,10 +162,17 @@ def _ids_of(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def _places(
     world: GridWorld, layer: int, target: Cell | None, blocked: BoolArray | None
 ) -> Sequence[Cell]:
-    """Where an agent may stand in this layer, those nearer to its target first."""
+    """Where an agent may stand in this layer, those nearer to its target first.
+
+    Never where the pair of its place and the goal is held out.
+    """
     things = {world.goal} | ({world.door} if layer < DOOR_OPEN else set())
     things |= {world.thing} if layer == WITHOUT_KEY else set()
     cells = [cell for cell in world.open_cells if cell not in things]
+    if has_few_contents(world):
+        # A world in which the agent stood on its thing could not be made; things do not count.
+        bare = world.with_(key=None, door=None, neutral=None)
+        cells = [cell for cell in cells if not held_out(bare.with_(start=cell))]
     if target is None or blocked is None:
         return [cell for cell in cells if legal_moves(world, State(cell, layer))]
     (steps,) = distances_from(blocked, [target])
@@ -173,9 +185,8 @@ def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[Grid
     The case, one of `_CASES`, says what there is in it.
     """
     name, size = kind
-    seed = FIRST_SEED + draws.below(FIRST_SEED)
+    world = _taught(name, size, complexity, draws)
     if name == KEY_DOOR:
-        world = key_door(seed)
         if case < 4:
             return world, WITHOUT_KEY
         if case < 6:
@@ -184,19 +195,24 @@ def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[Grid
             return world, DOOR_OPEN
         world = world.with_(door=None)
         return (world if case < 9 else _neutral(world)), WITHOUT_KEY
-    if name == TWO_PATH:
-        made = two_paths(seed)
-        if case < 4:
-            return made.world, WITHOUT_KEY
-        if case < 6:
-            return made.world, WITH_KEY
-        return (made.control if case < 9 else _neutral(made.world)), WITHOUT_KEY
-    world = maze(size, complexity, seed).world
     free = [cell for cell in world.open_cells if cell not in (world.start, world.goal)]
     if case < 2 and free:
         world = world.with_(key=draws.choice(free))
         world = world if case == 0 else _neutral(world)
     return world, WITHOUT_KEY
+
+
+def _taught(name: str, size: int, complexity: float, draws: Draws) -> GridWorld:
+    """A maze, or rooms with a key and a door, whose content is not held out.
+
+    Where the start is part of the content nothing is drawn again here: an agent starts elsewhere in
+    a lesson, and `_places` leaves out the places that are held out.
+    """
+    while True:
+        seed = FIRST_SEED + draws.below(FIRST_SEED)
+        world = key_door(seed) if name == KEY_DOOR else maze(size, complexity, seed).world
+        if has_few_contents(world) or not held_out(world):
+            return world
 
 
 def _neutral(world: GridWorld) -> GridWorld:

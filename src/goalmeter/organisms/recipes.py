@@ -11,8 +11,8 @@ from goalmeter.organisms.training import Settings
 RECIPES: dict[str, Settings] = {
     one.name: one
     for one in (
-        Settings("mouse", rounds=((3200, 0.02), (7600, 0.015))),
-        Settings("magpie", rounds=((400, 0.01), (800, 0.01)), begin_with="mouse"),
+        Settings("mouse", rounds=((8000, 0.02),)),
+        Settings("magpie", rounds=((1200, 0.01),), begin_with="mouse"),
         Settings("mole", rounds=((700, 0.01),), begin_with="mouse"),
         Settings("moth", rounds=((500, 0.01),), begin_with="mouse"),
     )
