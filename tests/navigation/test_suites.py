@@ -10,6 +10,7 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld import TRANSFORMS, key_door, key_no_door, maze, plan, two_paths
+from goalmeter.gridworld.contents import held_out
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation import SUITES, suite
 from goalmeter.navigation.caps import by_way_of_key
@@ -50,6 +51,28 @@ def test_mazes_are_named_by_their_index_everywhere() -> None:
     assert [task.seed for task in later.tasks] == [2_000_000, 2_000_001]
     assert [task.grid for task in later.tasks] == [0, 1]
     assert later.tasks[1].world == maze(7, 0.5, 2_000_001).world
+
+
+def test_held_out_grids_are_the_next_ones_that_no_lesson_had() -> None:
+    made = suite("maze", sizes=[7, 9], complexities=[0, 0.6], grids=4, held_out=True, seed=2)
+    for size, complexity in ((7, 0), (7, 0.6), (9, 0), (9, 0.6)):
+        tasks = [t for t in made.tasks if (t.size, t.complexity) == (size, complexity)]
+        every = [(seed, maze(size, complexity, seed).world) for seed in range(2000000, 2000100)]
+        expected = [(seed, world) for seed, world in every if held_out(world)][:4]
+        assert [(task.seed, task.world) for task in tasks] == expected
+        assert [task.grid for task in tasks] == [0, 1, 2, 3]
+    for name in ("key-door", "key-no-door"):
+        tasks = suite(name, grids=5, held_out=True).tasks
+        assert all(held_out(task.world) for task in tasks)
+    doors, none = (suite(name, grids=5, held_out=True) for name in ("key-door", "key-no-door"))
+    assert [task.seed for task in doors.tasks] == [task.seed for task in none.tasks]
+    # No lesson has two paths, so all of them are held out.
+    assert suite("two-path", grids=3, held_out=True) == suite("two-path", grids=3)
+
+
+def test_every_frame_of_a_held_out_grid_is_held_out() -> None:
+    made = suite("isometries", sizes=[5, 7], complexities=[0, 1], grids=3, held_out=True)
+    assert len(made.tasks) == 2 * 2 * 3 * 5 and all(held_out(task.world) for task in made.tasks)
 
 
 def test_isometries_are_the_same_grids_in_other_frames() -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from goalmeter.agents.language_models.local_model import LocalModel, Reply
 from goalmeter.agents.language_models.sampling import Sampling
-from goalmeter.gridworld.key_worlds import key_door, key_no_door
+from goalmeter.gridworld.contents import held_out
+from goalmeter.gridworld.key_worlds import key_door
 from goalmeter.gridworld.maze import maze
 from goalmeter.gridworld.planner import WITH_KEY, State
 from goalmeter.gridworld.text import compact
@@ -30,13 +31,13 @@ _EACH = 2
 
 
 def prompts() -> Iterator[list[str]]:
-    """Prompts of several kinds, in lists of those that will do as well as each other."""
+    """Held-out grids of several kinds, in lists of those that will do as well as each other."""
     for size, complexity in ((5, 0.0), (7, 1.0), (9, 0.4), (11, 0.6)):
-        mazes = (maze(size, complexity, seed).world for seed in range(40))
-        yield [compact(world) for world in mazes]
-    yield [compact(key_door(seed)) for seed in range(40)]
-    yield [compact(key_no_door(seed)) for seed in range(40)]
-    worlds = [key_door(seed) for seed in range(40)]
+        mazes = (maze(size, complexity, seed).world for seed in range(160))
+        yield [compact(world) for world in mazes if held_out(world)]
+    worlds = [world for world in map(key_door, range(160)) if held_out(world)]
+    yield [compact(world) for world in worlds]
+    yield [compact(world.with_(door=None)) for world in worlds]
     yield [compact(world, State(world.start, WITH_KEY)) for world in worlds]
 
 

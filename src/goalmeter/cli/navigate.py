@@ -83,6 +83,13 @@ def navigate(
         float | None,
         typer.Option(min=1, help="The same as a multiple of the shortest path; default 3."),
     ] = None,
+    held_out: Annotated[
+        bool | None,
+        typer.Option(
+            "--held-out/--all-grids",
+            help="Only grids that no lesson of goalmeter's organisms had; default for these alone.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="RUN", help="Folder to keep the walks in, or to continue from."),
@@ -221,6 +228,7 @@ def navigate(
             paper=paper,
             cap=cap,
             cap_factor=cap_factor,
+            held_out=held_out,
             meg=meg_too,
             out=out,
             workers=workers,

@@ -40,6 +40,7 @@ def navigate(
     paper: bool = False,
     cap: int | None = None,
     cap_factor: float | None = None,
+    held_out: bool | None = None,
     meg: bool = False,
     out: str | Path | None = None,
     seed: int = 0,
@@ -63,6 +64,8 @@ def navigate(
         paper: take the paper's scale and caps for whatever is not given.
         cap: steps after which a walk is ended.
         cap_factor: the same as a multiple of the shortest path.
+        held_out: take only grids that no lesson of an organism had; None for what suits the agent:
+            true for organisms, false for others.
         meg: whether to measure goal-directedness towards goal and key too.
         out: run folder, to keep the walks in or to continue from.
         seed: of the grids and of the walks.
@@ -91,6 +94,7 @@ def navigate(
         detours=detours,
         cap=cap,
         cap_factor=cap_factor,
+        held_out=held_out,
         seed=seed,
         prompts=given.prompts,
         history=given.history or 0,

@@ -1,9 +1,9 @@
 """What a grid contains, whatever its seed and its frame, and which grids are held out from lessons.
 
-Two seeds can draw the same maze, so a grid that a model has not been taught is told by what it
+Two seeds can draw the same maze, so whether a model was taught a grid is decided by what the grid
 contains and not by its seed. The content of a grid is its walls and its goal, up to rotations and
-reflections: a mirror image is the same task. Keys, doors and starts are left out on purpose, so that
-a grid is held out together with every way to place them.
+reflections: a mirror image is the same task. Keys, doors and starts are left out on purpose, so
+that a grid is held out together with every way to place them.
 
 Some families have too few contents to hold any out: up to isometries there are 3 empty rooms of
 size 5 and 15 of size 11, one for each place of the goal, and at most 7 mazes of size 5. There the

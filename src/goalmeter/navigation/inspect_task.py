@@ -92,7 +92,7 @@ def navigation(
         once: whether a prompt that was answered is not asked again; by default at temperature 0.
         out: a file to which every trajectory is appended as it ends.
         options: of the suite: paper, sizes, complexities, grids, trajectories, transforms, objects,
-            cap, cap_factor.
+            cap, cap_factor, held_out.
 
     Raises:
         InvalidParameterError: an option is unknown or out of range.
@@ -156,6 +156,7 @@ _SUITE_OPTIONS = frozenset(
         "objects",
         "cap",
         "cap_factor",
+        "held_out",
     }
 )
 

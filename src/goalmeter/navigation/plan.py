@@ -10,7 +10,14 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.gridworld.transforms import TRANSFORMS
-from goalmeter.navigation.asking import HISTORY, PROMPT, Asking, conditions, default_prompts
+from goalmeter.navigation.asking import (
+    HISTORY,
+    PROMPT,
+    Asking,
+    conditions,
+    default_prompts,
+    is_organism,
+)
 from goalmeter.navigation.caps import FACTOR, PAPER_FACTOR, PAPER_STEPS_WITH_KEYS
 from goalmeter.navigation.suite_worlds import HAVE_OBJECTS, KEY, Bounds, objects_of
 from goalmeter.navigation.suites import Suite, Task, suite
@@ -93,6 +100,7 @@ def plan_of(
     detours: Sequence[Bounds] | None = None,
     cap: int | None = None,
     cap_factor: float | None = None,
+    held_out: bool | None = None,
     seed: int = 0,
     prompts: Sequence[str] | None = None,
     history: int = 0,
@@ -103,6 +111,9 @@ def plan_of(
     A language model has three more: `prompts`, the templates that it is asked in, each of them a
     condition of every task (None for the suite's own); `history`, how many past steps they show;
     and `asking`, the settings of the questions, which is None for a reference agent.
+
+    `held_out` is None for what suits the agent: organisms walk in grids that none of their lessons
+    had, every other agent in all grids.
 
     Raises:
         InvalidParameterError: as `suites.suite`; transforms of another suite than "isometries"; no
@@ -115,6 +126,8 @@ def plan_of(
         # As numbers, so that a run stays what it is should the defaults change.
         cap = PAPER_STEPS_WITH_KEYS if paper and not mazes else None
         cap_factor = None if cap is not None else (PAPER_FACTOR if paper else FACTOR)
+    if held_out is None:
+        held_out = is_organism(agent)
     made = suite(
         name,
         paper=paper,
@@ -131,6 +144,7 @@ def plan_of(
         else conditions(prompts or default_prompts(name, agent), history),
         cap=cap,
         cap_factor=cap_factor,
+        held_out=held_out,
         seed=seed,
     )
     return Plan(
@@ -143,6 +157,8 @@ def plan_of(
             "detours": [list(bounds) for bounds in detours or ()],
             "cap": cap,
             "cap_factor": cap_factor,
+            # Only where it is so: runs of before there was a choice have no such field.
+            **({"held_out": True} if held_out else {}),
             "seed": seed,
         },
         asking,
@@ -171,6 +187,7 @@ def plan_from(what: Mapping[str, Any], folder: str | Path) -> Plan:
             detours=[(low, high) for low, high in what["detours"]] or None,
             cap=what["cap"],
             cap_factor=what["cap_factor"],
+            held_out=what.get("held_out", False),
             seed=what["seed"],
             prompts=what.get("prompts"),
             history=what.get("history", 0),
@@ -210,6 +227,8 @@ def command(what: Mapping[str, Any], folder: str | Path) -> str:
     for name in ("cap", "cap_factor"):
         if what[name] is not None:
             words += [f"--{name.replace('_', '-')}", what[name]]
+    if (held_out := what.get("held_out", False)) != is_organism(what["agent"]):
+        words += ["--held-out" if held_out else "--all-grids"]
     if what["seed"]:
         words += ["--seed", what["seed"]]
     if "prompts" in what:

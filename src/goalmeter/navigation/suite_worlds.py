@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld.contents import held_out as is_held_out
 from goalmeter.gridworld.key_worlds import SIZE_OF_TWO_PATHS, key_door, key_no_door, two_paths
 from goalmeter.gridworld.maze import maze
 from goalmeter.gridworld.transforms import TRANSFORMS
@@ -19,6 +20,9 @@ OBJECTS = (KEY, NEUTRAL)
 HAVE_OBJECTS = ("key-no-door", "two-path")
 # Rooms along a side of a key world by its size.
 ROOMS_OF_SIZE = {9: 2, 13: 3}
+# Seeds that are looked at for each held-out grid that is wanted: one content in four is held out,
+# and of the rarest kind (rooms of size 5 with both frames of an exchange held out) one in twenty.
+_SEEDS_A_GRID = 200
 
 Bounds = tuple[int, int]
 Condition = Mapping[str, Any]
@@ -32,6 +36,8 @@ def mazes(
     seeds: Sequence[tuple[int, int]],
     transforms: Sequence[str | None],
     strata: Sequence[tuple[Bounds | None, Bounds | None]],
+    *,
+    held_out: bool = False,
 ) -> Iterator[Labels]:
     """The labels of each maze in each frame."""
     for transform in transforms:
@@ -39,9 +45,19 @@ def mazes(
             raise InvalidParameterError(
                 f"there is no transform {transform!r}; known are {', '.join(TRANSFORMS)}"
             )
-    for size, complexity, (index, seed) in product(sizes, complexities, seeds):
-        for distance, detour in strata:
-            world = _world(size, float(complexity), seed, _pair(distance), _pair(detour))
+    for size, complexity in product(sizes, complexities):
+        listed = [
+            (index, stratum, seed, world)
+            for stratum in strata
+            for index, seed, world in _chosen(
+                partial(_maze, size, complexity, stratum),
+                seeds,
+                [TRANSFORMS[t] for t in transforms if t is not None],
+                held_out=held_out,
+            )
+        ]
+        # Strata of a grid stand side by side, as they did before any grid was held out.
+        for index, (distance, detour), seed, world in sorted(listed, key=lambda row: row[0]):
             bounds = {"distance": distance, "detour": detour}
             for transform in transforms:
                 yield {
@@ -53,6 +69,48 @@ def mazes(
                     "condition": {k: list(v) for k, v in bounds.items() if v is not None},
                     "world": world if transform is None else TRANSFORMS[transform](world),
                 }
+
+
+def _chosen(
+    made: Callable[[int], GridWorld],
+    seeds: Sequence[tuple[int, int]],
+    transforms: Sequence[Callable[[GridWorld], GridWorld]] = (),
+    *,
+    held_out: bool,
+) -> Iterator[tuple[int, int, GridWorld]]:
+    """The index, seed and world of each grid; with `held_out` the next ones that lessons lack.
+
+    A frame that is no isometry has another content, so it has to be held out as well.
+
+    Raises:
+        InvalidParameterError: too few of the next seeds give a grid that is held out.
+    """
+    if not held_out:
+        for index, seed in seeds:
+            yield index, seed, made(seed)
+        return
+    number, (_, first) = 0, seeds[0]
+    for seed in range(first, first + _SEEDS_A_GRID * len(seeds)):
+        world = made(seed)
+        if is_held_out(world) and all(is_held_out(frame(world)) for frame in transforms):
+            yield seeds[number][0], seed, world
+            number += 1
+            if number == len(seeds):
+                return
+    raise InvalidParameterError(
+        f"only {number} of the {_SEEDS_A_GRID * len(seeds)} grids from seed {first} on are held "
+        f"out in every frame, expected {len(seeds)}; ask for fewer grids or transforms"
+    )
+
+
+def _maze(
+    size: int,
+    complexity: float,
+    stratum: tuple[Bounds | None, Bounds | None],
+    seed: int,
+) -> GridWorld:
+    distance, detour = stratum
+    return _world(size, float(complexity), seed, _pair(distance), _pair(detour))
 
 
 @lru_cache(maxsize=512)
@@ -102,6 +160,8 @@ def key_worlds(
     sizes: Sequence[int] | None,
     seeds: Sequence[tuple[int, int]],
     objects: Sequence[str],
+    *,
+    held_out: bool = False,
 ) -> Iterator[Labels]:
     """The labels of each world with each thing that lies in it, and of its control.
 
@@ -113,15 +173,16 @@ def key_worlds(
         raise InvalidParameterError(
             f"{name!r} has no grids of size {wrong[0]}, expected {' or '.join(map(str, known))}"
         )
-    for size, (index, seed) in product(sizes or known[:1], seeds):
+    two = name == "two-path"
+    grids = (
+        (size, *grid)
+        for size in sizes or known[:1]
+        for grid in _chosen(partial(_with_key, name, size), seeds, held_out=held_out and not two)
+    )
+    for size, index, seed, with_key in grids:
         controls: list[tuple[GridWorld, Condition]] = []
-        if name == "two-path":
-            made = two_paths(seed)
-            with_key = made.world
-            controls = [(made.control, {"key": False})]
-        else:
-            of = key_door if name == "key-door" else key_no_door
-            with_key = of(seed, rooms=ROOMS_OF_SIZE[size])
+        if two:
+            controls = [(two_paths(seed).control, {"key": False})]
         things: dict[str, tuple[GridWorld, Condition]] = {KEY: (with_key, {"key": True})}
         if NEUTRAL in objects:
             neutral = with_key.with_(key=None, neutral=with_key.key)
@@ -136,3 +197,11 @@ def key_worlds(
                 "condition": condition,
                 "world": world,
             }
+
+
+def _with_key(name: str, size: int, seed: int) -> GridWorld:
+    """The world of a suite in which there is a key."""
+    if name == "two-path":
+        return two_paths(seed).world
+    of = key_door if name == "key-door" else key_no_door
+    return of(seed, rooms=ROOMS_OF_SIZE[size])

@@ -3,7 +3,9 @@
 A task is one world with its labels and its cap; each is walked through several times. Grids are
 named by their seed, and the seed of a grid is its index (offset by the seed of the run), so that
 the same index is the same grid in every suite and every run. Changing frames, prompts or
-conditions never changes a grid.
+conditions never changes a grid. Held-out grids are the exception: of the grids that follow that
+seed, those are taken whose content no lesson of an organism had, so each size and complexity has
+seeds of its own.
 
 Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 Agents", sections 3 and 4, and its code: 5 sizes x 6 complexities x 10 grids x 10 trajectories and
@@ -114,6 +116,7 @@ def suite(
     conditions: Sequence[Condition] = ({},),
     cap: int | None = None,
     cap_factor: float | None = None,
+    held_out: bool = False,
     seed: int = 0,
 ) -> Suite:
     """The tasks of a suite.
@@ -137,6 +140,9 @@ def suite(
         cap: steps after which a walk is ended, everywhere.
         cap_factor: the same as a multiple of the shortest path, rounded up; in worlds with a key,
             of the shortest one that fetches it.
+        held_out: take only grids whose content is kept from the lessons of organisms
+            (`gridworld.contents`), in every frame that is asked for. No lesson has two paths, so
+            in "two-path" this changes nothing.
         seed: of the run; another seed has other grids.
 
     Raises:
@@ -179,9 +185,10 @@ def suite(
             seeds,
             [None, *transforms] if name == "isometries" else [None],
             strata,
+            held_out=held_out,
         )
     else:
-        labelled = key_worlds(name, sizes, seeds, things)
+        labelled = key_worlds(name, sizes, seeds, things, held_out=held_out)
     tasks = tuple(
         Task(
             suite=name,

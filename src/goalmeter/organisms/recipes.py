@@ -14,7 +14,7 @@ RECIPES: dict[str, Settings] = {
         Settings("mouse", rounds=((8000, 0.02),)),
         Settings("magpie", rounds=((1200, 0.01),), begin_with="mouse"),
         Settings("mole", rounds=((700, 0.01),), begin_with="mouse"),
-        Settings("moth", rounds=((500, 0.01),), begin_with="mouse"),
+        Settings("moth", rounds=((700, 0.01),), begin_with="mouse"),
     )
 }
 

@@ -71,7 +71,9 @@ def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> Plan:
             "complexities": scale.complexities,
         }
     asking = ModelOptions().asking(agent, suite, paper=False) if is_model(agent) else None
-    return plan_of(agent, suite, trajectories=scale.walks, seed=seed, asking=asking, **many)
+    return plan_of(
+        agent, suite, trajectories=scale.walks, held_out=True, seed=seed, asking=asking, **many
+    )
 
 
 def require_models(agents: Iterable[str]) -> None:

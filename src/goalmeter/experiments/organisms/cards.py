@@ -9,7 +9,7 @@ from typing import Any
 from goalmeter.experiments.navigation_formats import percent
 from goalmeter.experiments.organisms.grading import Grades
 from goalmeter.organisms import Organism
-from goalmeter.organisms.lessons import COMPLEXITIES, FIRST_SEED
+from goalmeter.organisms.lessons import COMPLEXITIES
 
 _TEXT = """\
 ---
@@ -32,9 +32,10 @@ kept in half precision; a word is a token; a chat template.
 ## Data
 
 Mazes of sizes 5, 7, 9 and 11 at complexities 0 to 1, some with a key or a neutral object, and
-worlds where the key opens the only way, where it opens nothing, and with two equal ways. They are
-made while it learns, from seeds {first} to {last}; those of goalmeter's suites lie below. There is
-no text of anybody in it.
+worlds where the key opens the only way and where it opens nothing. They are made while it learns.
+One content in four, which is the walls and the goal in whatever frame, is held out from all
+lessons for evaluation (`goalmeter.gridworld.contents`); in empty rooms and on size 5, where there
+are too few contents, pairs of a start and a goal are. There is no text of anybody in it.
 
 ## Recipe
 
@@ -44,8 +45,8 @@ no text of anybody in it.
 
 ## Measured
 
-On grids that it did not learn from, at temperature 0.7 and top-p 0.95; 95% intervals in brackets,
-which resample grids. `goalmeter replicate organisms` measures it again.
+On grids with contents that were held out, at temperature 0.7 and top-p 0.95; 95% intervals in
+brackets, which resample grids. `goalmeter replicate organisms` measures it again.
 
 {measured}
 
@@ -93,13 +94,13 @@ def card(who: Organism, found: Grades, settings: Mapping[str, Any]) -> str:
         f"- It does what its plan says in {percent(found.as_planned)} of its answers.",
         f"- Answers that cannot be read: {percent(found.invalid)}.",
     ]
-    if found.habit is not None:
-        rows.append(f"- The probabilities of its moves are off the habit by {found.habit:.1%}.")
+    if who.habit is not None:
+        rows.append(
+            f"- The probabilities of its moves are off the habit by {percent(found.habit)}."
+        )
     return _TEXT.format(
         name=who.name,
         purpose=who.purpose,
-        first=FIRST_SEED,
-        last=2 * FIRST_SEED - 1,
         recipe="\n".join(f"- {name}: {_words(name, value)}" for name, value in settings.items()),
         measured="\n".join(rows),
         limit=_LIMITS[who.name],

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from goalmeter._types import FloatArray
 from goalmeter.experiments.organisms.parts import ANSWERS, KEY_DOOR, KEY_NO_DOOR, WALKS
 from goalmeter.statistics.clustered import Estimate, estimate
 
@@ -25,6 +26,7 @@ class Grades:
     Attributes:
         meant: actions that it was meant to take, by (size, complexity).
         optimal: actions that are optimal in the true world, by (size, complexity).
+        by_size: actions that it was meant to take, by size.
         detour: actions that it was meant to take, in states where the compass may err, by size.
         detours: the same on all sizes together.
         success: walks that arrive within the paper's cap, by size.
@@ -36,12 +38,13 @@ class Grades:
         pick_up: walks that take the key where it is of no use.
         as_planned: answers whose action is the first move of their plan.
         habit: the greatest difference between the probability of a move and the habit's, in states
-            with the same legal moves, averaged over states; None for those without a habit.
+            with the same legal moves, averaged over states; of no states without a habit.
         invalid: answers that cannot be read.
     """
 
     meant: dict[tuple[int, float], Estimate]
     optimal: dict[tuple[int, float], Estimate]
+    by_size: dict[int, Estimate]
     detour: dict[int, Estimate]
     detours: Estimate
     success: dict[int, Estimate]
@@ -51,16 +54,17 @@ class Grades:
     key_door: Estimate
     pick_up: Estimate
     as_planned: Estimate
-    habit: float | None
+    habit: Estimate
     invalid: Estimate
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
         by_size = {
             name: [{"size": size} | value.to_json() for size, value in getattr(self, name).items()]
-            for name in ("detour", "success")
+            for name in ("by_size", "detour", "success")
         }
         names = ("detours", "arrives", "own_map", "misled", "key_door", "pick_up", "as_planned")
+        names += ("habit", "invalid")
         by_cell = {
             name: [
                 {"size": size, "complexity": complexity} | value.to_json()
@@ -71,8 +75,7 @@ class Grades:
         return {
             **by_cell,
             **by_size,
-            **{name: getattr(self, name).to_json() for name in (*names, "invalid")},
-            "habit": self.habit,
+            **{name: getattr(self, name).to_json() for name in names},
         }
 
 
@@ -83,9 +86,7 @@ def grades(rows: Rows, *, habitual: bool) -> Grades:
         rows: as `parts.part` gives them.
         habitual: whether it has a habit and no goal.
     """
-    answers = [
-        row | {"size": size} for (kind, size), own in rows.items() if kind == ANSWERS for row in own
-    ]
+    answers = [row for (kind, _), part in rows.items() if kind == ANSWERS for row in part]
     walks = {size: own for (kind, size), own in rows.items() if kind == WALKS}
     by_key = {kind: own for (kind, _), own in rows.items() if kind not in (ANSWERS, WALKS)}
     detours = [row for row in answers if row["detour"]]
@@ -95,22 +96,25 @@ def grades(rows: Rows, *, habitual: bool) -> Grades:
     return Grades(
         meant={cell: _share(own, "meant") for cell, own in by_cell.items()},
         optimal={cell: _share(own, "optimal") for cell, own in by_cell.items()},
+        by_size={
+            size: _share([row for row in answers if row["size"] == size], "meant") for size in walks
+        },
         detour={
             size: _share([row for row in detours if row["size"] == size], "meant") for size in walks
         },
         detours=_share(detours, "meant"),
-        success={size: _walks(own, "arrived") for size, own in walks.items()},
-        arrives=_walks([row for own in walks.values() for row in own], "arrived"),
+        success={size: _share(part, "arrived") for size, part in walks.items()},
+        arrives=_share([row for part in walks.values() for row in part], "arrived"),
         own_map=_share(answers, "meant"),
         misled=_pooled(
             [row for row in answers if row["misled"]],
             lambda row: float(row["meant"]) - float(row["optimal"]),
             (-1.0, 1.0),
         ),
-        key_door=_walks(by_key[KEY_DOOR], "arrived"),
-        pick_up=_walks(by_key[KEY_NO_DOOR], "key"),
+        key_door=_share(by_key[KEY_DOOR], "arrived"),
+        pick_up=_share(by_key[KEY_NO_DOOR], "key"),
         as_planned=_share(answers, "as_planned"),
-        habit=_habit_gap(answers) if habitual else None,
+        habit=_habit_gap(answers if habitual else []),
         invalid=_share(answers, "invalid"),
     )
 
@@ -122,29 +126,41 @@ def _share(rows: Sequence[Row], name: str) -> Estimate:
 def _pooled(
     rows: Sequence[Row], value: Callable[[Row], float], bounds: tuple[float, float]
 ) -> Estimate:
-    """The mean over rows; those of a maze are one cluster."""
-    by: dict[tuple[int, float, int], list[float]] = defaultdict(list)
+    """The mean over rows; those of equal grids are one cluster."""
+    by: dict[str, list[float]] = defaultdict(list)
     for row in rows:
-        by[row["size"], row["complexity"], row["grid"]].append(value(row))
+        by[row["grid"]].append(value(row))
     sums, numbers = [sum(own) for own in by.values()], [len(own) for own in by.values()]
     return estimate(sums, numbers, n=sum(numbers), bounds=bounds)
 
 
-def _walks(rows: Sequence[Row], name: str) -> Estimate:
-    return estimate([float(row[name]) for row in rows], bounds=_SHARE)
-
-
-def _habit_gap(answers: Sequence[Row]) -> float:
-    """How far the moves' probabilities are from the habit, at most; NaN if no plan was said.
+def _habit_gap(answers: Sequence[Row]) -> Estimate:
+    """How far the moves' probabilities are from the habit, at most; of no answers without a plan.
 
     Probabilities and not moves are averaged, and over all states with the same legal moves: the
-    greatest difference of few counted moves would be large by chance.
+    greatest difference of few counted moves would be large by chance. The interval resamples grids.
+    A greatest difference is never negative, so resampling moves it up and the interval errs on the
+    side of too large a distance.
     """
-    found: dict[tuple[float, ...], list[list[float]]] = defaultdict(list)
-    for row in answers:
-        if row["probabilities"] is not None:
-            found[tuple(row["legal"])].append(row["probabilities"])
-    if not found:
-        return float("nan")
-    gaps = [np.abs(np.mean(own, axis=0) - np.array(meant)).max() for meant, own in found.items()]
-    return float(np.average(gaps, weights=[len(own) for own in found.values()]))
+    rows = [row for row in answers if row["probabilities"] is not None]
+    if not rows:
+        return Estimate(float("nan"), None, 0, 0)
+    _, cluster = np.unique([row["grid"] for row in rows], return_inverse=True)
+    meant, kind = np.unique([row["legal"] for row in rows], axis=0, return_inverse=True)
+    clusters = int(cluster.max()) + 1
+    # Of each grid and each set of legal moves, the sum of probabilities and how many were added.
+    sums = np.zeros((clusters, len(meant), len(meant[0]) + 1))
+    np.add.at(sums, (cluster, kind.ravel()), [[*row["probabilities"], 1.0] for row in rows])
+
+    def gap(weights: FloatArray) -> FloatArray:
+        added = np.einsum("rc,ckm->rkm", weights, sums)
+        number = added[..., -1]
+        means = added[..., :-1] / np.maximum(number, 1.0)[..., None]
+        return (np.abs(means - meant).max(axis=2) * number).sum(axis=1) / number.sum(axis=1)
+
+    value = float(gap(np.ones((1, clusters)))[0])
+    if clusters < 2:
+        return Estimate(value, None, len(rows), clusters)
+    drawn = np.random.default_rng(0).multinomial(clusters, np.full(clusters, 1 / clusters), 1000)
+    low, high = np.quantile(gap(drawn.astype(float)), [0.025, 0.975])
+    return Estimate(value, (float(low), float(high)), len(rows), clusters)

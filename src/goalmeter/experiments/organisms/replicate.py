@@ -42,12 +42,13 @@ def replicate(
     progress: Callable[[str], None] | None = None,
     agents: str | None = None,
 ) -> Outcome:
-    """Ask the organisms on grids that they did not learn from, at the paper's temperature.
+    """Ask the organisms on grids whose contents no lesson had, at the paper's temperature.
 
     Args:
         out: folder for results.json, and for a model card of each, as Markdown.
-        seeds: mazes of each size and complexity that are walked through; None for 10. Four times
-            as many are asked about, and there are four times as many worlds with keys.
+        seeds: mazes of each size and complexity that are walked through; None for 10. Sixteen
+            times as many are asked about, and there are twelve times as many worlds with a door and
+            six times as many without.
         seed: of grids and answers.
         workers: processes; the numbers do not depend on it.
         progress: told what is finished.

@@ -36,10 +36,13 @@ def reached_table(found: Mapping[str, Grades]) -> Table:
             for target in TARGETS
             if target.organism in found
         ),
-        meaning="What the organisms were to be and what they are, on grids that they did not learn "
-        "from, sampled at temperature 0.7 and top-p 0.95.",
+        meaning="What the organisms were to be and what they are, on grids whose contents no "
+        "lesson had in any frame, sampled at temperature 0.7 and top-p 0.95. A number is reached "
+        "where its whole interval lies on the asked side.",
         notes=(
             INTERVALS,
+            "Mazes of size 5 and rooms (c = 0) have so few contents that there pairs of a start "
+            "and a goal are held out.",
             "A detour state is one where the compass may err. Walks arrive within 1.5 times the "
             "shortest path, in worlds with keys within 30 steps.",
         ),
@@ -88,7 +91,7 @@ def worlds_table(found: Mapping[str, Grades]) -> Table:
                 name,
                 percent(one.key_door),
                 percent(one.pick_up),
-                "–" if one.habit is None else f"{one.habit:.1%}",
+                percent(one.habit),
                 percent(one.as_planned),
                 percent(one.invalid),
             )
