@@ -1,5 +1,7 @@
 """Grid worlds: mazes, keys and doors, transforms, plans, text; each one also a finite MDP."""
 
+from goalmeter.gridworld.contents import content as content
+from goalmeter.gridworld.contents import held_out as held_out
 from goalmeter.gridworld.gymnasium_ids import register as _register
 from goalmeter.gridworld.key_worlds import TwoPaths as TwoPaths
 from goalmeter.gridworld.key_worlds import key_door as key_door
