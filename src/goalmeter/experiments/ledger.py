@@ -1,7 +1,8 @@
-"""The ledger: every published number we recompute, beside ours, with the difference named.
+"""The ledger: every published number of the three papers beside ours, with the difference named.
 
-`ledger.toml` holds the rows. `recompute` does the cheap ones again; a row whose recomputed
-value is further from `ours` than `tolerance` is stale, and the tests fail until it is mended.
+`ledger.toml` holds the rows and, for each kind of number, the margin within which two count as
+equal. `recompute` does the cheap ones again; a row whose recomputed value is further from `ours`
+than `tolerance` is stale, and the tests fail until it is mended.
 `python -m goalmeter.experiments.ledger` prints the ledger as docs/ledger.md.
 """
 
@@ -11,17 +12,41 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.resources import files
 from itertools import groupby
+from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.experiments.welch import FEWEST, LEVEL, TOO_FEW, reach
+from goalmeter.experiments.welch import FEWEST, TOO_FEW, reach
+from goalmeter.statistics.verdicts import Interval, Verdict, difference, verdict, words
 
 _PRINTED = re.compile(r"(?P<value>[+-]?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
-RELATIONS = ("equal", "lower bound", "estimate", "reference")
-COSTS = ("cheap", "slow")
-NOT_RUN, AGREES, DIFFERS = "not run", "agrees", "differs"
+RELATIONS = ("equal", "lower bound", "average", "estimate", "reference", "p-value")
+COSTS = ("cheap", "slow", "not yet")
+# Verdicts beside those of an interval.
+NOT_RUN, NOT_YET = "not run", "not yet"
+AS_PRINTED = "equal as printed"
+HOLDS, VIOLATED = "bound holds", "bound violated"
+NOT_COMPARED = "p-values are not compared"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Margin:
+    """Which differences of a kind of number count as none; stated before any are looked at.
+
+    Attributes:
+        rows: what the ids of the rows begin with.
+        within: the largest such difference.
+        unit: of it, as it is printed.
+        reason: why this one.
+    """
+
+    rows: str
+    within: float
+    unit: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,22 +59,31 @@ class Number:
         setting: for what.
         published: as printed, such as "34.3 ± 2.6".
         source: paper, appendix and table.
-        relation: "equal" if ours should be the same number, "lower bound" if theirs bounds
-            ours from below, "estimate" if both are averages over runs, with standard errors,
-            "reference" if ours is what a reference agent has where theirs is of another agent.
-        ours: what `command` gave when the row was last checked; NaN for an estimate not run yet.
+        relation: what ours is to theirs.
+            "equal": both are exact, and should be the same number;
+            "lower bound": theirs bounds ours from below;
+            "average": ours is an average over runs, theirs is what it should tend to;
+            "estimate": both are averages over runs, with standard errors;
+            "reference": theirs is of a published agent, ours of a reference agent;
+            "p-value": of two tests of different agents, which cannot be compared.
+        ours: what `command` gave when the row was last checked; NaN where there is none.
         tolerance: how far a recomputation may be from `ours`; NaN where there is none.
-        command: gives ours.
-        cost: "cheap" (recomputed by every test run) or "slow".
+        command: gives ours; empty where no command does yet.
+        cost: "cheap" (recomputed by every test run), "slow", or "not yet" (by no command).
         remark: the difference, named; by hand.
+        interval: of an average or a reference: the 95% interval of ours.
         error: of an estimate: the standard error of ours.
-        seeds: of an estimate: the runs behind ours.
+        seeds: of an estimate: the runs behind ours; of a reference: the grids.
+        published_interval: of a reference: the 95% interval of the published number, where what
+            it was taken from tells one.
         published_error: of an estimate: the standard error of the published number, which its
             printed spread may not be.
+        published_seeds: of an estimate: the runs behind the published number; of a reference: the
+            grids.
         corrected: the number that the authors' own data give, where the printed one is a mistake;
-            ours is compared with it.
-        published_seeds: of an estimate: the runs behind the published number.
+            ours is compared with it, and apart from that with the print.
         found: what the runs said of the difference, written with the numbers.
+        margin: of its kind of number, put in by `load`.
     """
 
     id: str
@@ -63,12 +97,15 @@ class Number:
     command: str
     cost: str
     remark: str
+    interval: Interval | None = None
     error: float = 0.0
     seeds: int = 0
+    published_interval: Interval | None = None
     published_error: float = 0.0
-    corrected: float | None = None
     published_seeds: int = 0
+    corrected: float | None = None
     found: str = ""
+    margin: Margin | None = None
 
     def __post_init__(self) -> None:
         if not _PRINTED.fullmatch(self.published):
@@ -82,6 +119,11 @@ class Number:
         ):
             if value not in known:
                 raise InvalidFileError(f"{self.id}: {name} is {value!r}, expected one of {known}")
+        if self.cost == NOT_YET and (self.ran or self.command):
+            raise InvalidFileError(
+                f"{self.id}: not computed yet, expected ours nan and no command, got "
+                f"{self.ours:g} and {self.command!r}"
+            )
         whole = self.published_error > 0 and self.published_seeds > 1
         if self.relation == "estimate" and not (whole and (self.seeds > 1 or not self.ran)):
             raise InvalidFileError(
@@ -89,6 +131,8 @@ class Number:
                 f"and seeds above 1 or ours nan; got {self.published_error:g}, "
                 f"{self.published_seeds}, {self.seeds} and {self.ours:g}"
             )
+        if self.relation == "average" and self.ran and self.interval is None:
+            raise InvalidFileError(f"{self.id}: an average needs an interval of ours")
 
     @property
     def published_value(self) -> float:
@@ -99,6 +143,11 @@ class Number:
     def published_spread(self) -> float:
         """Its published ±, or 0."""
         return float(self._printed["spread"] or 0.0)
+
+    @property
+    def rounding(self) -> float:
+        """Half a unit of the last printed digit."""
+        return 0.5 * 10.0 ** -len(self._printed["digits"] or "") * (1 + 1e-9)
 
     @property
     def theirs(self) -> float:
@@ -122,51 +171,106 @@ class Number:
 
     @property
     def limit(self) -> float:
-        """Of an estimate: |z| above it comes up once in 20 where both estimate the same number."""
+        """Of an estimate: how many standard errors its 95% interval reaches, by Welch."""
         return reach((self.error, self.published_error), (self.seeds, self.published_seeds))
 
     @property
     def verdict(self) -> str:
-        """How ours and theirs compare, in two or three words."""
-        if self.relation == "estimate":
-            if not self.ran:
-                return NOT_RUN
-            if self.seeds < FEWEST:
-                return TOO_FEW
-            return AGREES if abs(self.z) <= self.limit else DIFFERS
-        rounding = 0.5 * 10.0 ** -len(self._printed["digits"] or "")
-        slack = max(self.published_spread, rounding) * (1 + 1e-9)
-        excess = self.published_value - self.ours
-        if self.relation == "reference":
-            if abs(excess) <= 0.5 * 10.0 ** -len(self._printed["digits"] or "") * (1 + 1e-9):
-                return "level with it"
-            return "above the reference" if excess > 0 else "below the reference"
-        if self.relation == "lower bound":
-            return "bound holds" if excess <= slack else "bound violated"
-        return "same" if abs(excess) <= slack else DIFFERS
+        """How ours and theirs compare, in a few words.
+
+        Of a reference: how the published agent stands to the reference agent; else how our number
+        stands to the published one.
+        """
+        return self._judged(self.theirs)
 
     @property
+    def verdict_on_print(self) -> str:
+        """The same against the number that was printed, where that is a mistake; else empty."""
+        return "" if self.corrected is None else self._judged(self.published_value)
+
+    @property
+    def counted(self) -> str:
+        """The verdict as summaries count it: without the margin, and without the reference."""
+        said = self.verdict
+        return str(Verdict.EQUAL) if said.startswith(f"{Verdict.EQUAL} within") else said
+
+    def difference_interval(self, theirs: float) -> Interval | None:
+        """The 95% interval of what the verdict is on; None where there is none.
+
+        Of a reference it is the published number less ours, else ours less theirs.
+        """
+        if self.relation == "estimate":
+            if math.isnan(self.limit):
+                return None
+            half = self.limit * math.hypot(self.error, self.published_error)
+            return (self.ours - theirs - half, self.ours - theirs + half)
+        if self.relation == "average":
+            return difference(self.ours, self.interval, theirs, (theirs, theirs))
+        if self.relation == "reference":
+            return difference(theirs, self.published_interval, self.ours, self.interval)
+        half = self.published_spread + self.rounding
+        return (self.ours - theirs - half, self.ours - theirs + half)
+
+    def _judged(self, theirs: float) -> str:
+        if not self.ran:
+            return NOT_YET if self.cost == NOT_YET else NOT_RUN
+        if self.relation == "p-value":
+            return NOT_COMPARED
+        if self.relation == "estimate" and self.seeds < FEWEST:
+            return TOO_FEW
+        if self.relation == "lower bound":
+            # The bound as it was printed; within its spread it could be either.
+            if theirs <= self.ours + self.rounding:
+                return HOLDS
+            beyond = theirs - self.published_spread > self.ours + self.rounding
+            return VIOLATED if beyond else str(Verdict.UNTOLD)
+        if self.relation == "equal" and abs(self.ours - theirs) <= self.rounding:
+            return AS_PRINTED
+        # Of exact numbers only the digits that were printed can be asked for.
+        margin = self.margin
+        within, unit = (self.rounding, "") if margin is None else (margin.within, margin.unit)
+        said = verdict(self.difference_interval(theirs), within)
+        if self.relation == "reference" and said in (Verdict.ABOVE, Verdict.BELOW):
+            return f"{said} the reference"
+        return words(said, within, unit)
+
+    @cached_property
     def _printed(self) -> re.Match[str]:
         match = _PRINTED.fullmatch(self.published)
         assert match is not None, "checked at construction"
         return match
 
 
+def margins() -> list[Margin]:
+    """Of each kind of number, in the order of the file."""
+    return [Margin(**entry) for entry in _file()["margin"]]
+
+
 def load(prefix: str = "") -> list[Number]:
-    """The rows whose id starts with a prefix, in the order of the file.
+    """The rows whose id starts with a prefix, in the order of the file, with their margins.
 
     Raises:
         InvalidFileError: a row of ledger.toml that lacks a field or has an unknown one.
     """
-    text = files("goalmeter.experiments").joinpath("ledger.toml").read_text(encoding="utf-8")
+    known = margins()
     rows = []
-    for number, entry in enumerate(tomllib.loads(text)["number"], start=1):
+    for number, entry in enumerate(_file()["number"], start=1):
+        ends = {
+            name: tuple(entry[name]) for name in ("interval", "published_interval") if name in entry
+        }
         try:
-            rows.append(Number(**entry))
+            row = Number(**(entry | ends))
         except TypeError as cause:
             name = entry.get("id", f"row {number}")
             raise InvalidFileError(f"ledger.toml, {name}: {cause}") from cause
+        own = [margin for margin in known if row.id.startswith(margin.rows)]
+        rows.append(replace(row, margin=own[0] if own else None))
     return [row for row in rows if row.id.startswith(prefix)]
+
+
+def _file() -> dict[str, list[dict[str, Any]]]:
+    text = files("goalmeter.experiments").joinpath("ledger.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 def recompute(rows: Iterable[Number]) -> dict[str, float]:
@@ -175,11 +279,13 @@ def recompute(rows: Iterable[Number]) -> dict[str, float]:
     Raises:
         InvalidParameterError: a row that no experiment knows, or that is not cheap.
     """
+    from goalmeter.experiments import example_one
     from goalmeter.experiments.lm_navigation import compute as lm_navigation
     from goalmeter.experiments.meg_cliffworld import compute as meg_cliffworld
     from goalmeter.experiments.reflection_table_1 import compute as reflection_table_1
 
     experiments = {
+        "example-1": example_one.recompute,
         "meg-cliffworld": meg_cliffworld.recompute,
         "reflection-table-1": reflection_table_1.recompute,
         "lm-navigation": lm_navigation.recompute,
@@ -206,76 +312,10 @@ def stale(rows: Iterable[Number], values: dict[str, float]) -> list[str]:
     ]
 
 
-def markdown(rows: Iterable[Number]) -> str:
-    """The ledger as a page of documentation."""
-    lines = [
-        "# Published numbers and ours",
-        "",
-        "Made from `src/goalmeter/experiments/ledger.toml` by "
-        "`python -m goalmeter.experiments.ledger > docs/ledger.md`; do not edit by hand.",
-        "",
-        "A row is *stale* when its command no longer gives our value to within the tolerance. "
-        "Cheap rows are recomputed by every run of the tests, slow ones by hand. "
-        "*Same* means that the published number is ours to the digits or within the spread it "
-        "was printed with; *bound holds* that the published number, a lower bound, is not "
-        "above ours; *agrees* that two estimates differ by no more than what comes up in "
-        f"{LEVEL:.0%} of cases by luck, by Welch's t test; z is the difference in its standard "
-        f"errors. Fewer than {FEWEST} seeds of ours are too few for either. *Above* and *below the "
-        "reference* say where a published agent stands beside a reference agent of ours.",
-    ]
-
-    def head(row: Number) -> tuple[str, str, str, bool]:
-        return row.quantity, row.source, row.command, row.relation == "estimate"
-
-    for (quantity, source, command, estimate), group in groupby(rows, key=head):
-        lines += [
-            "",
-            f"## {quantity[0].upper()}{quantity[1:]}",
-            "",
-            f"Source: {source}. Command: `{command}`.",
-            "",
-            *(_estimates if estimate else _numbers)(group),
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _numbers(rows: Iterable[Number]) -> list[str]:
-    return [
-        "| setting | published | ours | tolerance | cost | verdict | remark |",
-        "|---|---:|---:|---:|---|---|---|",
-        *(
-            f"| {row.setting} | {row.published} | {row.ours:g} | {row.tolerance:g} "
-            f"| {row.cost} | {row.verdict} | {row.remark} |"
-            for row in rows
-        ),
-    ]
-
-
-def _estimates(rows: Iterable[Number]) -> list[str]:
-    lines = [
-        "| setting | published, as printed | standard error | ours | standard error | seeds "
-        "| tolerance | cost | verdict | remark |",
-        "|---|---:|---:|---:|---:|---:|---:|---|---|---|",
-    ]
-    for row in rows:
-        ours, tolerance = "– | – | –", "–"
-        if row.ran:
-            ours = f"{row.ours:+.6f} | {row.error:.6f} | {row.seeds}"
-            tolerance = f"{row.tolerance:g}"
-        printed = row.published
-        if row.corrected is not None:
-            printed += f" (their data: {row.corrected:+.6f})"
-        judged = not math.isnan(row.z)
-        verdict = f"{row.verdict}, z = {row.z:+.2f}" if judged else row.verdict
-        lines.append(
-            f"| {row.setting} | {printed} | {row.published_error:.6f} | {ours} "
-            f"| {tolerance} | {row.cost} | {verdict} | {f'{row.remark} {row.found}'.strip()} |"
-        )
-    return lines
-
-
 if __name__ == "__main__":
     import sys
 
+    from goalmeter.experiments.ledger_page import markdown
+
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # whatever the locale is
-    sys.stdout.write(markdown(load()))
+    sys.stdout.write(markdown(load(), margins()))
