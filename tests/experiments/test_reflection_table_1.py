@@ -100,6 +100,37 @@ def test_the_ppo_rows_are_compared_with_the_data_and_not_with_the_misprint() -> 
     assert ROWS["500/ppo"].theirs == -0.0217
 
 
+def test_both_comparisons_of_a_misprint_are_shown(outcome: Outcome) -> None:
+    """By hand: the print −0.001384, their data −0.0217 ± 0.0054, ours −0.0225 ± 0.0017."""
+    (ppo,) = [row for row in ledger.load("reflection-table-1/500/ppo") if row.id.endswith("/ppo")]
+    # t at 97.5% with 10.8 degrees of freedom is 2.2, times 0.0056: ±0.0124.
+    assert ppo.difference_interval(-0.0217) == pytest.approx((-0.0132, 0.0116), abs=2e-4)
+    assert (ppo.verdict, ppo.verdict_on_print) == ("equal within 0.02", "below")
+    (row,) = [row for row in outcome.tables[0].cells if row[0].text == "PPO"]
+    assert [cell.text for cell in row[7:9]] == ["equal within 0.02", "below"]
+    by_key = {(row["agent"], row["steps"]): row for row in outcome.json["rows"]}
+    assert by_key["ppo", 500]["verdict_on_print"] == "below"
+    # Elsewhere the print is what the data say, and both are one.
+    other = by_key["rc(random)", 500]
+    assert other["verdict_on_print"] == other["verdict"] == "equal within 0.02"
+
+
+def test_a_certain_difference_that_is_small_is_named_all_the_same() -> None:
+    (row,) = ledger.load("reflection-table-1/1000/rc(a2c)")
+    assert row.verdict == "equal within 0.02" and abs(row.z) > row.limit
+    assert row.found.startswith("Ours is 0.010 below, 3.0 standard errors")
+
+
+def test_findings_count_verdicts_and_not_what_was_not_rejected() -> None:
+    rows = [Row(a, n, ROWS[f"{n}/{a}"], None) for n in compute.STEPS for a in compute.SCRIPTED]
+    line = page.findings(rows)[0]
+    # Four agents at two lengths are equal; of the naive learner and its check it cannot be told.
+    assert line.startswith("Of the 12 numbers of scripted agents, 8 are shown to be equal within")
+    assert "0 are above, 0 below, and of 4 it cannot be told" in line and "agree" not in line
+    text = page.sections(rows)[0].text[0]
+    assert "±0.02. The measure is an average over 50 environments" in text
+
+
 def test_scripted_rows_agree_as_often_as_they_should() -> None:
     scores = [row.z for row in PUBLISHED if compute.setting(row.id)[1] in compute.SCRIPTED]
     assert len(scores) == 12 and max(map(abs, scores)) < 1.96
@@ -118,7 +149,8 @@ def test_both_tables_hold_published_and_ours(outcome: Outcome) -> None:
         "0.0000",
         "5",
         "+0.84",
-        "agrees",
+        "equal within 0.02",
+        "equal within 0.02",
         "this run",
     ]
     assert rows["RandomAgent"][-1] == "ledger" and rows["RandomAgent"][4] == "10"
@@ -138,6 +170,8 @@ def test_results_and_figures_are_beside_the_page(outcome: Outcome, folder: Path)
         if row["verdict"] == "not run":
             empty = {key for key, value in row.items() if value is None}
             assert empty == {"ours", "stderr", "z", "measure", "ended_early"}
+            assert row["verdict_on_print"] == "not run"
+        assert row["margin"] == 0.02
     naive = next(e for e in results["reality_check"] if e["agent"] == "naive" and e["steps"] == 500)
     assert naive["published"]["verdict"] == naive["ours"]["verdict"] == "raises"
     assert naive["published"]["difference"] == pytest.approx(0.551488 - 0.221532)
@@ -262,7 +296,7 @@ def test_few_seeds_are_shown_and_not_judged(same: bool) -> None:
     ]
     first, second = page.sections(rows)
     shown = {row[0].text: [cell.text for cell in row] for row in first.tables[0].cells}
-    assert shown["DQN"][5:] == ["4", "–", "too few seeds", "this run"]
+    assert shown["DQN"][5:] == ["4", "–", "too few seeds", "too few seeds", "this run"]
     effect = {row[0].text + row[1].text: row for row in second.tables[0].cells}["DQN500"]
     assert [cell.text for cell in effect[2:]][1:3] != ["–", "too few seeds"]  # theirs are 10
     assert [cell.text for cell in effect[-2:]] == ["–", "too few seeds"]
@@ -321,7 +355,7 @@ def test_neural_rows_are_filled_with_tolerance_and_words(tmp_path: Path) -> None
     assert checked.ours == pytest.approx((10 + 2.5) * 48 / 25_000) and checked.seeds == 6
     assert checked.error == pytest.approx(np.std(range(6), ddof=1) / math.sqrt(6) * 48 / 25_000)
     assert checked.tolerance == pytest.approx(2 * checked.error, abs=2e-6)
-    assert checked.verdict == "differs"
+    assert checked.verdict == "below"
     assert checked.found.startswith("Ours is 0.347 below, ")
     assert checked.found.endswith(f"With these two ours would be {checked.ours + 0.006:+.4f}.")
     alone = rows["reflection-table-1/500/dqn"]

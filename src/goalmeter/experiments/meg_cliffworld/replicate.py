@@ -110,8 +110,8 @@ def replicate(
 def _findings(published: list[ledger.Number], measured: list[Measured]) -> list[str]:
     known = [row for row in published if row.relation == "equal"]
     bounds = [row for row in published if row.relation == "lower bound"]
-    same = sum(row.verdict == "same" for row in known)
-    held = sum(row.verdict == "bound holds" for row in bounds)
+    same = sum(row.verdict == ledger.AS_PRINTED for row in known)
+    held = sum(row.verdict == ledger.HOLDS for row in bounds)
     tenth = sum(abs(10 * row.published_value / row.ours - 1) < 0.5 for row in known)
     short = [
         float(m.unknown.upper_bound - m.neural.min()) for m in measured if m.neural is not None

@@ -98,8 +98,9 @@ def remarks_table(caption: str, rows: Sequence[Number]) -> Table:
             )
             for row in rows
         ),
-        meaning="Same: equal to the printed digits or within the printed spread. Bound holds: "
-        "the published number is a lower bound, and not above ours.",
+        meaning="These numbers are exact. Equal as printed: ours rounds to the printed number. "
+        "Above, below: where ours stands. Bound holds: the published number is a lower bound, and "
+        "not above ours.",
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
-from goalmeter.experiments.ledger import AGREES, Number
+from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.reflection_pairs import UNTOLD, verdict
 from goalmeter.experiments.reflection_table_1 import pictures
 from goalmeter.experiments.reflection_table_1.compute import (
@@ -18,6 +19,7 @@ from goalmeter.experiments.reflection_table_1.effects import Effect, effects, kn
 from goalmeter.experiments.reflection_tables import interval, positive, signed_plus
 from goalmeter.experiments.welch import FEWEST, LEVEL, TOO_FEW
 from goalmeter.report import Column, Section, Table
+from goalmeter.statistics.verdicts import Verdict
 
 
 def sections(rows: Sequence[Row]) -> list[Section]:
@@ -30,9 +32,10 @@ def sections(rows: Sequence[Row]) -> list[Section]:
                 "The published table has a “StdErr” that is the standard deviation over 10 seeds "
                 "divided by 10, not by √10, and cut off to four digits. The standard errors here "
                 "are from the authors' data, divided by √10, so they are 3.16 times as large. z is "
-                "our number less theirs, in standard errors of that difference. It is judged by "
-                "Welch's t test, theirs being of 10 seeds; where ours is of fewer than "
-                f"{FEWEST}, the spread over seeds says too little, and nothing is concluded.",
+                "our number less theirs, in standard errors of that difference. The verdict is "
+                "read from Welch's 95% interval of the difference, theirs being of 10 seeds, and a "
+                f"margin that was stated beforehand: {_margin(rows)} Where ours is of fewer than "
+                f"{FEWEST} seeds, the spread over seeds says too little, and nothing is concluded.",
                 "ConstantAgent is exactly 0 here, because an environment and its opposite have the "
                 "same rooms, and what a blind agent gains in one it loses in the other; the "
                 "authors' library drew new rooms, so theirs is 0 up to luck.",
@@ -89,6 +92,7 @@ def table_1(rows: Sequence[Row], steps: int) -> Table:
                 str(number.seeds) if ran else "–",
                 signed_plus(number.z, 2),
                 number.verdict,
+                number.verdict_on_print or number.verdict,
                 "this run" if row.result is not None else "ledger" if ran else "–",
             )
         )
@@ -101,13 +105,16 @@ def table_1(rows: Sequence[Row], steps: int) -> Table:
             Column("measure", group="ours"),
             Column("standard error", group="ours"),
             Column("seeds", group="ours"),
-            "z",
-            Column("verdict", numeric=False),
+            Column("z", group="ours beside their data"),
+            Column("verdict", numeric=False, group="ours beside their data"),
+            Column("verdict", numeric=False, group="beside the print"),
             Column("ours from", numeric=False),
         ),
         rows=tuple(cells),
         meaning="Self-reflection, reward per step, averaged over 25 environments and their "
-        f"opposites. Agrees: Welch's t test does not tell them apart at {LEVEL:.0%}.",
+        f"opposites. Equal: the whole {LEVEL:.0%} interval of the difference lies within the "
+        "margin. Above, below: ours, with the interval on one side of 0. Cannot be told: "
+        "everything else.",
         notes=_table_notes(rows, steps),
     )
 
@@ -153,19 +160,31 @@ def effects_table(found: Sequence[Effect]) -> Table:
 
 
 def _agreement(what: str, numbers: Sequence[Number]) -> str:
-    """How many numbers of ours agree with the published ones."""
+    """How many numbers of ours are shown to be equal to the published ones, and what of the rest."""
     judged = [number for number in numbers if _judged(number)]
     text = f"{len(numbers)} numbers of {what} agents are of too few seeds to be judged."
     if judged:
-        agree = sum(number.verdict == AGREES for number in judged)
+        said = Counter(number.counted for number in judged)
+        margin = judged[0].margin
+        within = f" within {margin.within:g}" if margin else ""
         text = (
-            f"{agree} of the {len(judged)} numbers of {what} agents agree with the published ones "
-            f"by Welch's t test at {LEVEL:.0%}; the largest |z| is "
+            f"Of the {len(judged)} numbers of {what} agents, {said[Verdict.EQUAL]} are shown to be "
+            f"equal{within} to the published ones by the 95% interval of the difference, "
+            f"{said[Verdict.ABOVE]} are above, {said[Verdict.BELOW]} below, and of "
+            f"{said[Verdict.UNTOLD]} it cannot be told; the largest |z| is "
             f"{max(abs(number.z) for number in judged):.2f}."
         )
         if few := len(numbers) - len(judged):
             text += f" {few} more are of too few seeds to be judged."
     return text
+
+
+def _margin(rows: Sequence[Row]) -> str:
+    """The margin of the table with its reason, as a sentence."""
+    margin = rows[0].published.margin
+    if margin is None:
+        return "none."
+    return f"±{margin.within:g}. {margin.reason}"
 
 
 def _judged(number: Number) -> bool:
@@ -188,8 +207,8 @@ def _table_notes(rows: Sequence[Row], steps: int) -> tuple[str, ...]:
     if data:
         notes.append(
             "† A mistake in print: the number of RC(PPO) stands in the row of PPO, and an older "
-            f"one in that of RC(PPO). Their data say {data['ppo']} and {data['rc(ppo)']}, and with "
-            "these ours are compared."
+            f"one in that of RC(PPO). Their data say {data['ppo']} and {data['rc(ppo)']}. Ours are "
+            "compared with these, z too, and in a column of its own with the print."
         )
     if any(row.result is None for row in own):
         commands = sorted({row.published.command for row in own if row.result is None})
@@ -207,8 +226,9 @@ def _points(rows: Sequence[Row]) -> tuple[str, ...]:
         squares = sum(number.z**2 for number in numbers)
         points.append(
             f"{len(numbers)} comparisons of scripted agents: if every pair of numbers estimated "
-            f"the same, some would be told to differ in about {1 - LEVEL ** len(numbers):.0%} of "
-            f"such tables, and Σ z² would be a little above {len(numbers)}; here it is "
+            f"the same, |z| would be beyond what {LEVEL:.0%} of draws reach in some row of about "
+            f"{1 - LEVEL ** len(numbers):.0%} of such tables, and Σ z² would be a little above "
+            f"{len(numbers)}; here it is "
             f"{squares:.1f}."
         )
     points.append(

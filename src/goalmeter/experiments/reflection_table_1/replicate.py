@@ -131,6 +131,8 @@ def _row(row: Row, number: Number) -> dict[str, Any]:
         "seeds": number.seeds,
         "z": number.z,
         "verdict": number.verdict,
+        "verdict_on_print": number.verdict_on_print or number.verdict,
+        "margin": None if number.margin is None else number.margin.within,
         "run_now": measured,
         "measure": found.measure if found is not None else None,
         "ended_early": len(found.failures) if found is not None else None,

@@ -33,6 +33,7 @@ from goalmeter.experiments.reflection_table_1.compute import (
 from goalmeter.experiments.reflection_table_1.finished import finished
 from goalmeter.experiments.welch import TOO_FEW
 from goalmeter.reflection import Reflection
+from goalmeter.statistics.verdicts import Verdict, verdict
 
 _LEAST_TOLERANCE = 1e-6  # as many digits as there are
 
@@ -116,12 +117,13 @@ def _said(row: ledger.Number, agent: str, result: Reflection) -> list[str]:
     lines = []
     if row.verdict == TOO_FEW:
         lines.append(f"{row.seeds} seeds are too few for a verdict.")
-    if row.verdict == ledger.DIFFERS:
-        way = "above" if row.ours > row.theirs else "below"
+    # Also of a difference that is too small to matter, but certain.
+    side = verdict(row.difference_interval(row.theirs), margin=0)
+    if side in (Verdict.ABOVE, Verdict.BELOW):
         lines.append(
-            f"Ours is {abs(row.ours - row.theirs):.3f} {way}, {abs(row.z):.1f} standard errors; "
-            f"up to {row.limit:.1f} would be luck. What could explain it are the differences "
-            f"named here; 1 row in 20 is told to differ by luck alone."
+            f"Ours is {abs(row.ours - row.theirs):.3f} {side}, {abs(row.z):.1f} standard "
+            f"errors; up to {row.limit:.1f} would be luck. What could explain it are the "
+            f"differences named here; 1 row in 20 is told to differ by luck alone."
         )
     asked = float(forwarded(result).mean())
     if agent in NEURAL and agent.startswith("rc("):
