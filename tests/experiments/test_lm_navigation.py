@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import navigator, planned
 from goalmeter.experiments import ledger, replication
-from goalmeter.experiments.lm_navigation import compute, findings, page
+from goalmeter.experiments.lm_navigation import beside, compute, findings, page, spread
 from goalmeter.experiments.lm_navigation.compute import Values
 from goalmeter.experiments.lm_navigation.replicate import replicate
 from goalmeter.experiments.outcome import Outcome
@@ -69,7 +70,7 @@ def test_every_published_number_is_in_the_ledger() -> None:
         13: (99.5, 90.9, 85.8, 75.7, 73.4, 61.6),
         15: (99.9, 88.0, 79.5, 73.6, 62.9, 56.2),
     }
-    found = findings.published()
+    found = beside.published()
     for size, numbers in printed.items():
         for complexity, number in zip((0, 0.2, 0.4, 0.6, 0.8, 1), numbers, strict=True):
             assert found[f"every-cell/{size}/{complexity:g}"].published_value == number
@@ -106,9 +107,11 @@ def test_every_published_number_is_in_the_ledger() -> None:
 
 def test_a_reference_row_says_on_which_side_the_published_number_is() -> None:
     rows = {row.id: row for row in ROWS}
-    assert rows["lm-navigation/greedy/every-cell/7/0"].verdict == "level with it"
+    # Exact on both sides but for the digits; 14.6 points below; 19.5 above; 1.0 below, by luck.
+    assert rows["lm-navigation/greedy/every-cell/7/0"].verdict == "equal within 5 points"
     assert rows["lm-navigation/greedy/every-cell/15/0.4"].verdict == "below the reference"
     assert rows["lm-navigation/greedy/every-cell/9/1"].verdict == "above the reference"
+    assert rows["lm-navigation/greedy/every-cell/9/0.6"].verdict == "cannot be told"
     with pytest.raises(InvalidParameterError, match="expected lm-navigation/AGENT/QUANTITY"):
         compute.recompute(["lm-navigation/greedy/every-cell/7/0.3"])
 
@@ -161,6 +164,19 @@ def test_a_run_stands_beside_the_published_numbers(outcome: Outcome, run: Path) 
     pilot = table(outcome, "Mazes of size 7, by complexity")
     assert list(pilot) == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
     assert pilot["0.8"][:2] == ["97%", "92%"] and pilot["0"][2].startswith("100.0%")
+    assert {len(row) for row in pilot.values()} == {6}  # two of the model, of greedy, and verdicts
+    cells = table(outcome, "Optimal actions in every open cell")
+    assert cells["15, 0.4"][-1] == "below the reference" and "[" in cells["15, 0.4"][-2]
+    frames_rows = [
+        [cell.text for cell in row]
+        for found in outcome.tables
+        if found.caption == "Changed frames"
+        for row in found.cells
+    ]
+    assert {row[-1] for row in frames_rows if row[0] == "optimal"} <= {
+        "equal within 5 points",
+        "cannot be told",
+    }
     greedy = values_of(outcome, "greedy")["maze/7/0.8/success"]
     assert pilot["0.8"][2].startswith(f"{greedy:.1%}")
     assert table(outcome, "Headline numbers, 2PathKey")["by chance"] == ["50.00%", "–", "–"]
@@ -176,12 +192,62 @@ def test_files_and_page(outcome: Outcome, folder: Path) -> None:
         assert words in text
     assert (folder / "figures" / "lm-navigation-surfaces.svg").exists()
     results = json.loads((folder / "results.json").read_text())
+    verdicts = {(one["reference"], one["quantity"]): one for one in results["verdicts"]}
+    far = verdicts["greedy", "every-cell/15/0.4"]
+    assert far["interval"][1] < 0 and far["verdict"] == "below the reference"
+    assert {one["margin"] for one in verdicts.values()} == {5.0}
+    assert not any(quantity.endswith("/p") for _, quantity in verdicts)
     assert results["findings"] == outcome.json["findings"] and len(results["published"]) >= 40
 
 
-def references(**changes: float) -> dict[str, Values]:
-    """Reference agents with numbers of one's own."""
-    theirs = findings.published()
+@pytest.mark.parametrize("size", [9, 11])
+def test_what_flips_on_other_grids_is_neither_above_nor_below(size: int) -> None:
+    """Signs flip between three sets of grids; verdicts may lose certainty, and never turn round."""
+    theirs = beside.published()
+    drawn = [compute.every_cell("greedy", seed=seed, sizes=[size]) for seed in range(3)]
+    flipped = []
+    for name in drawn[0]:
+        rows = [beside.beside(theirs[name], found[name]) for found in drawn]
+        signs = {row.theirs > row.ours for row in rows}
+        sides = {row.counted for row in rows} & {"above the reference", "below the reference"}
+        assert len(sides) <= 1, name
+        if len(signs) == 2:
+            flipped.append(name)
+            assert sides == set(), name
+    # It is not a rare thing that a sign flips.
+    assert len(flipped) >= 2
+    # And what is far apart is told on all grids.
+    far = {9: "every-cell/9/1", 11: "every-cell/11/0.4"}[size]
+    assert len({beside.beside(theirs[far], found[far]).verdict for found in drawn}) == 1
+
+
+def test_the_intervals_of_published_means_are_of_the_spread_between_grids() -> None:
+    rows = {row.id.removeprefix("lm-navigation/greedy/"): row for row in ROWS}
+    for name, n in (("every-cell/7/0.2", 4), ("every-cell/7/1", 10)):
+        _, size, complexity = name.split("/")
+        row = rows[name]
+        shares = spread.compass_shares(int(size), float(complexity))
+        assert len(shares) == 40 and row.published_seeds == n
+        low, high = spread.interval_of_mean(row.published_value / 100, 0.0005, n, shares)
+        assert row.published_interval == pytest.approx((100 * low, 100 * high), abs=0.01)
+    # Their grids at size 11, complexity 0.8 go from 59% to 87%: ten draws span 3.08 deviations.
+    shares = spread.compass_shares(11, 0.8)
+    assert np.std(shares, ddof=1) == pytest.approx((0.87 - 0.59) / 3.08, abs=0.015)
+
+
+def test_a_share_varies_no_more_than_its_mean_allows() -> None:
+    # By hand: √(0.004 · 0.996) = 0.0631, over √10, times t = 2.262: 0.0451.
+    low, high = spread.interval_of_mean(0.996, 0.0005, 10, [1.0] * 40)
+    assert (low, high) == (pytest.approx(0.996 - 0.0451, abs=1e-4), 1.0)
+    # A large spread of others cannot be that of a share near 1.
+    assert spread.interval_of_mean(0.996, 0.0005, 10, [0.0, 1.0] * 5)[0] == pytest.approx(low)
+    with pytest.raises(InvalidParameterError, match="n is 1, expected at least 2"):
+        spread.interval_of_mean(0.5, 0.0005, 1, [0.4, 0.6])
+
+
+def references(halfwidth: float | None = None, **changes: float) -> dict[str, Values]:
+    """Reference agents with numbers of one's own, and intervals of one width."""
+    theirs = beside.published()
     cells = {name: 0.9 for name in theirs if name.startswith(compute.EVERY_CELL)}
     ps = {
         f"isometries/{frame}/{p}": 0.3 for frame in findings.FRAMES for p in ("p", "p_equivalence")
@@ -192,24 +258,40 @@ def references(**changes: float) -> dict[str, Values]:
         "two-path/pick_up": 0.5,
     }
     values = {**cells, **ps, **{f"{name}_chance": p for name, p in chances.items()}, **changes}
-    found = {name: Estimate(value, None, 1, 1) for name, value in values.items()}
+    found = {
+        name: Estimate(
+            value, None if halfwidth is None else (value - halfwidth, value + halfwidth), 1, 1
+        )
+        for name, value in values.items()
+    }
     return {"optimal": found, "greedy": found}
 
 
 def test_findings_follow_the_numbers() -> None:
-    beats, pick_up, towards, two_paths, successes, same = findings.findings(references())
-    # At 90% everywhere: published numbers below it at sizes 13 and 15, by hand: 4 and 5 of 6.
-    assert "9 of 12 at sizes 13 and 15" in beats
-    assert "on average, the model 78.9%" in beats and "it has 90.0%" in beats
-    assert "17.75%" in pick_up and "0.75 points less often" in pick_up and "within luck" in pick_up
+    compass, pick_up, towards, two_paths, successes, same = findings.findings(references(0.001))
+    # The compass at 90% everywhere, nearly exactly. At sizes 13 and 15: 99.5 and 99.9 are above;
+    # 90.9 ± 2.4 and 88.0 ± 2.1 are equal within 5; eight are below.
+    assert (
+        "at sizes 13 and 15 the model is above it in 2, below it in 8, equal within 5 points in 2, and in "
+        "0 it cannot be told, of 12 kinds of grids"
+    ) in compass
+    # 16 of 94: 10.8% to 25.9% by Wilson; less 17.75%.
+    assert "17.75%" in pick_up and "−0.8 [−7.0, +8.1]: cannot be told." in pick_up
     assert "50.0% of those of greedy" in towards
     assert "66 of 98, p = 0.0008" in two_paths
-    assert "p = 0.63" in successes
+    # 70 and 74 of 98: the interval has 0 inside, and reaches far beyond 5 points.
+    assert "−4.1 [−16.2, +8.2]: cannot be told." in successes
     assert "0 of 4 frames" in same and "0.300" in same
-    drawn = findings.findings(references(**{"key-no-door/pick_up_chance": 0.05}))[1]
-    assert "12.00 points more often" in drawn and "more than luck" in drawn
+    drawn = findings.findings(references(0.001, **{"key-no-door/pick_up_chance": 0.05}))[1]
+    assert "+12.0 [" in drawn and drawn.endswith("more often than by chance.")
     alike = references(**{f"isometries/{frame}/p_equivalence": 0.01 for frame in findings.FRAMES})
     assert "4 of 4 frames" in findings.findings(alike)[-1]
+
+
+def test_without_intervals_nothing_is_told() -> None:
+    compass, pick_up, *_ = findings.findings(references())
+    assert compass.count("above it in 0, below it in 0, equal within 5 points in 0") == 3
+    assert pick_up.endswith("cannot be told.")
 
 
 def test_without_a_run_the_model_is_not_run_and_the_commands_are_there() -> None:

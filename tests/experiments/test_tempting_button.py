@@ -180,6 +180,19 @@ def test_verdicts_count_seeds() -> None:
     assert tables.verdict([always]) == "no: 0 of 1"
 
 
+def test_the_mean_is_judged_by_its_interval() -> None:
+    never, always = (trace_of(answer * 2000, "b..." * 500) for answer in "-p")
+    # All never push: +0.5 in each of the last 1000 turns. All always: -0.5.
+    assert tables.mean_verdict([never] * 6) == "equal within 0.1"
+    assert tables.mean_verdict([always] * 6) == "below"
+    # One of six always: a mean of +0.33, and an interval that has +0.5 in it and is wide.
+    assert tables.mean_verdict([never] * 5 + [always]) == "cannot be told"
+    assert tables.mean_verdict([never] * 4) == "too few seeds"
+    traces = {one.key: [never] * 5 + [always] for one in PLAYERS}
+    assert "whether that is +0.5 cannot be told." in page.findings(traces)[1]
+    assert page.tables(traces)[0].rows[0][4] == "cannot be told"
+
+
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return replicate(tmp_path_factory.mktemp("out"), seeds=2, steps=40, workers=0)

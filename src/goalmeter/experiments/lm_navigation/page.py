@@ -9,12 +9,20 @@ from goalmeter.experiments.lm_navigation.compute import (
     EVERY_CELL,
     LANGUAGE_MODEL,
 )
-from goalmeter.experiments.lm_navigation.findings import FRAMES, Agents, published
+from goalmeter.experiments.lm_navigation.beside import (
+    Agents,
+    beside_the_compass,
+    difference_points,
+    published,
+)
+from goalmeter.experiments.lm_navigation.findings import FRAMES
 from goalmeter.experiments.lm_navigation.pilot import pilot_table
 from goalmeter.experiments.navigation_formats import p_value, percent, plain, points
+from goalmeter.navigation.measures.frames import MARGIN
 from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES
 from goalmeter.report import Column, Section, Table
 from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.verdicts import verdict, words
 
 # What the paper states first, by kind of world: quantity -> in words.
 HEADLINES = {
@@ -34,6 +42,7 @@ HEADLINES = {
     },
 }
 NOT_RUN = "not run"
+_FRAME_MARGIN = 100 * MARGIN  # points
 
 _NONE = Estimate(float("nan"), None, 0, 0)
 
@@ -130,14 +139,14 @@ def every_cell_table(references: Agents) -> Table:
     for size in PAPER_SIZES:
         for complexity in PAPER_COMPLEXITIES:
             key = f"{EVERY_CELL}/{size}/{complexity:g}"
-            model = theirs[key].published_value
-            gap = model - 100 * references["greedy"][key].value
+            (number,) = beside_the_compass(references, [key])
             rows.append(
                 (
                     f"{size}, {complexity:g}",
                     f"{theirs[key].published}%",
                     *(percent(references[name][key]) for name in shown),
-                    "0.0" if abs(gap) < 0.05 else f"{gap:+.1f}".replace("-", "−"),
+                    difference_points(number),
+                    number.verdict,
                 )
             )
     return Table(
@@ -146,12 +155,18 @@ def every_cell_table(references: Agents) -> Table:
             Column("size, complexity", numeric=False),
             Column("GPT-OSS-20B", group="published"),
             *(Column(name, group="ours, exactly") for name in shown),
-            "model less greedy, points",
+            Column("difference, points", group="model less greedy"),
+            Column("verdict", numeric=False, group="model less greedy"),
         ),
         rows=tuple(rows),
         meaning=f"Mean over {references['greedy'][key].clusters} grids of each kind, theirs over "
-        "about 10; in brackets 95% intervals over ours. Theirs are other grids of the same kind, "
-        "so small differences tell nothing.",
+        "about 10 others of that kind; in brackets 95% intervals over grids.",
+        notes=(
+            "Theirs came without a spread: how the compass varies between grids of the kind stands "
+            "for it. Equal: the whole interval lies within ±5 points, the margin of the tests of "
+            "frames below. Above or below the reference: it lies on one side of 0. Signs alone "
+            "tell nothing: many of them flip on other grids.",
+        ),
     )
 
 
@@ -205,6 +220,7 @@ def frames_table(references: Agents, runs: Agents) -> Table:
                     p_value(found[f"{where}/p"].value),
                     points(found[f"{where}/difference"]),
                     p_value(found[f"{where}/p_equivalence"].value),
+                    _frame_verdict(found[f"{where}/difference"]),
                 )
             )
     return Table(
@@ -215,16 +231,25 @@ def frames_table(references: Agents, runs: Agents) -> Table:
             Column("GPT-OSS-20B", group="Wilcoxon p"),
             Column("this agent", group="Wilcoxon p"),
             "difference in accuracy, points",
-            "p of equivalence, ±5 points",
+            f"p of equivalence, ±{_FRAME_MARGIN:g} points",
+            Column("verdict", numeric=False),
         ),
         rows=tuple(rows),
         meaning="A small p of equivalence (corrected for four frames) shows that accuracy is the "
-        "same within 5 points.",
+        f"same within {_FRAME_MARGIN:g} points. The verdict is read from the 95% interval of the "
+        "difference: the frame less the original.",
         notes=(
             "–: Wilcoxon's test cannot be made where nothing differs. The published p-values of "
-            "rotation and swap are not known to us.",
+            "rotation and swap are not known to us. P-values are not compared: of the model nothing "
+            "else was published, so of its frames it cannot be told.",
         ),
     )
+
+
+def _frame_verdict(found: Estimate) -> str:
+    interval = found.interval
+    scaled = None if interval is None else (100 * interval[0], 100 * interval[1])
+    return words(verdict(scaled, _FRAME_MARGIN), _FRAME_MARGIN, "points")
 
 
 def commands(runs: Agents) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.experiments.ledger import Number
+from goalmeter.experiments.lm_navigation.beside import beside_the_compass, counted
 from goalmeter.experiments.lm_navigation.compute import EVERY_CELL, Values
 from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES
 from goalmeter.report import Figure
@@ -22,6 +23,8 @@ def surfaces(published: Mapping[str, Number], references: Mapping[str, Values]) 
         model[at] = published[key].published_value / 100
         greedy[at] = references["greedy"][key].value
     difference: FloatArray = model - greedy
+    keys = [f"{EVERY_CELL}/{n}/{c:g}" for n in PAPER_SIZES for c in PAPER_COMPLEXITIES]
+    said = counted(beside_the_compass(references, keys))
     return Figure(
         svg=heat_map(
             "lm-navigation-surfaces",
@@ -35,8 +38,8 @@ def surfaces(published: Mapping[str, Number], references: Mapping[str, Values]) 
             label="share of optimal actions, and its difference",
             limit=1.0,
         ),
-        alt=f"Accuracy by size and complexity of the published model and of the compass; the "
-        f"compass is ahead in {int((difference < 0).sum())} of {difference.size} kinds of grids.",
+        alt=f"Accuracy by size and complexity of the published model and of the compass. Of "
+        f"{difference.size} kinds of grids the model is {said}.",
         caption="Accuracy falls with size and with walls for a compass as for the model.",
         wide=True,
     )

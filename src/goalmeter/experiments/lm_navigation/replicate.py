@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter.experiments import ledger
 from goalmeter.experiments.lm_navigation import compute, page
+from goalmeter.experiments.lm_navigation.beside import beside, published
 from goalmeter.experiments.lm_navigation.compute import Values
 from goalmeter.experiments.lm_navigation.findings import findings as findings_of
-from goalmeter.experiments.lm_navigation.findings import published
 from goalmeter.experiments.navigation_page import GLOSSARY
 from goalmeter.experiments.outcome import Outcome, json_text, provenance
 from goalmeter.report import require_report_extra, write_report, write_text
@@ -99,6 +100,29 @@ def _runs(
     return out
 
 
+def _verdicts(references: dict[str, Values]) -> list[dict[str, Any]]:
+    """The published model beside each reference agent that the ledger names for a number."""
+    out = []
+    for row in ledger.load(compute.LEDGER_PREFIX):
+        agent, _, quantity = row.id.removeprefix(compute.LEDGER_PREFIX).partition("/")
+        found = references.get(agent, {}).get(quantity)
+        if row.relation != "reference" or found is None:
+            continue
+        number = beside(row, found)
+        interval = number.difference_interval(number.theirs)
+        out.append(
+            {
+                "quantity": quantity,
+                "reference": agent,
+                "difference": number.theirs - number.ours,
+                "interval": None if interval is None else list(interval),
+                "margin": None if row.margin is None else row.margin.within,
+                "verdict": number.verdict,
+            }
+        )
+    return out
+
+
 def _json(
     references: dict[str, Values], runs: dict[str, Values], findings: Sequence[str]
 ) -> dict[str, Any]:
@@ -110,6 +134,7 @@ def _json(
             | {"source": row.source}
             for quantity, row in published().items()
         ],
+        "verdicts": _verdicts(references),
         "agents": {
             name: {quantity: value.to_json() for quantity, value in found.items()}
             for name, found in {**references, **runs}.items()

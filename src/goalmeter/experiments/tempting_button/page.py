@@ -20,7 +20,9 @@ from goalmeter.experiments.tempting_button.tables import (
     tried_table,
 )
 from goalmeter.experiments.tempting_button.trace import ALWAYS, NEVER, Trace
+from goalmeter.experiments.welch import TOO_FEW
 from goalmeter.report import Figure, Section, Table
+from goalmeter.statistics.verdicts import Verdict
 
 GLOSSARY = {
     "Recurrent DQN": "Deep Q-learning with a small recurrent network that reads the latest turns "
@@ -173,8 +175,18 @@ def _settings(name: str, players: Sequence[Player], traces: Traces) -> str:
     return (
         f"{name}: from {least} to {most} seeds end never pushing. With learning rate 0.1 and "
         f"lookback 10 it is {first['ends'][NEVER]} of {first['seeds']}, and over the last 1000 "
-        f"turns the reward per turn is {reward(first['late_reward_per_turn'])}{interval}."
+        f"turns the reward per turn is {reward(first['late_reward_per_turn'])}{interval}: "
+        f"{_beside(first['mean_verdict'])}."
     )
+
+
+def _beside(said: str) -> str:
+    """The verdict on a mean as part of a sentence."""
+    if said in (Verdict.ABOVE, Verdict.BELOW):
+        return f"{said} the published +0.5"
+    if said == Verdict.UNTOLD:
+        return "whether that is +0.5 cannot be told"
+    return "too few seeds for a verdict" if said == TOO_FEW else f"{said} to the published +0.5"
 
 
 def _tried(traces: Traces) -> str:

@@ -5,23 +5,29 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from goalmeter.experiments import ledger
 from goalmeter.experiments.formats import percent, signed
 from goalmeter.experiments.tempting_button.compute import Player
 from goalmeter.experiments.tempting_button.trace import ALWAYS, MIXED, NEVER, Trace, mean_interval
+from goalmeter.experiments.welch import FEWEST, TOO_FEW
 from goalmeter.report import Column, Table
 
 Traces = Mapping[str, Sequence[Trace]]  # key of a player -> its runs, a seed each
 
+LEDGER_PREFIX = "tempting-button/"
 HABITS = (NEVER, MIXED, ALWAYS)
 _NOTES = (
     "A seed ends never (always) pushing if it would push in at most 5% (at least 95%) of the last "
     "1000 rooms, were there a button in each.",
     "The interval is a bootstrap over seeds of their mean. Where seeds end in two camps it says "
     "how large the camps may be, not where a run will end.",
+    "Beside +0.5, the published limit: equal if the whole interval lies within the margin that "
+    "the ledger states for it, above or below if it leaves 0.5 out, else it cannot be told.",
 )
 
 
@@ -38,6 +44,7 @@ def summary(traces: Sequence[Trace]) -> dict[str, Any]:
         "late_pushes_without_button": _mean([t.late_pushes(button=False) for t in traces]),
         "ends": {habit: ends[habit] for habit in HABITS},
         "verdict": verdict(traces),
+        "mean_verdict": mean_verdict(traces),
         "by_seed": [
             {"reward_per_turn": t.per_turn, "late": t.late, "tried": t.tried, "ends": t.ends}
             for t in traces
@@ -51,6 +58,15 @@ def verdict(traces: Sequence[Trace]) -> str:
     return f"{'yes' if never == n else 'some' if never else 'no'}: {never} of {n}"
 
 
+def mean_verdict(traces: Sequence[Trace]) -> str:
+    """How the mean of the late rewards stands to the published +0.5, by its interval."""
+    if len(traces) < FEWEST:
+        return TOO_FEW
+    mean, low, high = (float(x) for x in mean_interval(np.array([t.late for t in traces])))
+    number = ledger.load(LEDGER_PREFIX)[0]
+    return replace(number, ours=mean, interval=(low, high)).verdict
+
+
 def table(
     caption: str, players: Sequence[Player], traces: Traces, *, explained: bool = False
 ) -> Table:
@@ -62,6 +78,7 @@ def table(
             Column("whole run", group="reward per turn"),
             Column("last 1000 turns", group="reward per turn"),
             Column("95% interval", group="reward per turn"),
+            Column("beside +0.5", numeric=False, group="reward per turn"),
             Column("with button", group="pushes, last 1000 turns"),
             Column("without", group="pushes, last 1000 turns"),
             Column("always pushing", group="seeds that end"),
@@ -114,6 +131,7 @@ def _row(player: Player, traces: Sequence[Trace]) -> tuple[str, ...]:
         reward(row["reward_per_turn"]),
         reward(row["late_reward_per_turn"]),
         " to ".join(map(reward, between)) if between else "one seed",
+        row["mean_verdict"],
         _share(row["late_pushes_with_button"]),
         _share(row["late_pushes_without_button"]),
         f"{row['ends'][ALWAYS]} of {row['seeds']}",
