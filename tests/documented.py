@@ -19,8 +19,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 MARKER = re.compile(r"<!-- (?P<kind>not run|checked by|kept): (?P<text>.+) -->")
-# What a cell is made of where it is a measurement: numbers, their units and intervals.
-_MEASURED = re.compile(r"[*~≥<>+−±-]*[\d.,]+(e[+-]?\d+)?\s?(%|x|ms|us|ns|s|nats)?(\s?\[[^\]]*\])?[*]*")
+# A cell with a measurement: digits behind a point, or a unit, and few words.
+_MEASURED = re.compile(r"\d\.\d|\d ?(%|x|ms|us|ns|s)\b|\d%|^[\d,.+−-]+$")
+_WORDS = 12  # letters
 # Of the cells behind the first column, so many make a table one of measurements.
 _SHARE = 0.4
 
@@ -65,7 +66,10 @@ class Rows:
     def measured(self) -> bool:
         """Whether what it shows are numbers, as an output does, and not words."""
         cells = [cell for row in self.cells[1:] for cell in row[1:] if cell]
-        numbers = sum(bool(_MEASURED.fullmatch(cell)) for cell in cells)
+        numbers = sum(
+            bool(_MEASURED.search(cell)) and len(re.findall(r"[a-z]", cell)) <= _WORDS
+            for cell in cells
+        )
         return bool(cells) and numbers >= _SHARE * len(cells)
 
 
@@ -110,7 +114,8 @@ def parts_with_numbers(comment: str) -> list[str]:
 
     Example: "0.4984 nats; goal: no +1, yes −1" asks for three things.
     """
-    return [part.strip() for part in re.split(r"[;:,]", comment) if re.search(r"\d", part)]
+    number = re.compile(r"(?<![A-Za-z0-9])\d")
+    return [part.strip() for part in re.split(r"[;:,]", comment) if number.search(part)]
 
 
 def plain(output: str) -> str:

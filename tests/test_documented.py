@@ -1,0 +1,385 @@
+"""Every output that README.md and the pages of docs/ show is what happens, or says that it is not run.
+
+A block of Python is run, in the order of its page; what it prints is the block behind it. A command
+is one that the command line understands, and a comment behind it that holds numbers is to be found
+in what it prints, as that behind an expression. A table of measurements is compared by a test that
+it names, or with a result that was kept, or says why it is not.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import gzip
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from causal.written_networks import shipped
+from documented import (
+    PAGES,
+    ROOT,
+    Block,
+    Rows,
+    foreign_numbers,
+    numbers_of,
+    parts_with_numbers,
+    plain,
+    shown,
+)
+
+import goalmeter as gm
+from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.text import compact
+from goalmeter.navigation.answers import understood
+from goalmeter.organisms import organism
+from goalmeter.tabular import sample_trajectories
+
+# Pages that a command writes as a whole: the test that compares them.
+GENERATED = {
+    "docs/ledger.md": "tests/experiments/test_ledger.py::test_the_page_in_docs_is_up_to_date",
+    "docs/benchmarks.md": "tests/test_documented.py::test_the_page_of_benchmarks_is_its_results",
+}
+WRITTEN = [page for page in PAGES if page.relative_to(ROOT).as_posix() not in GENERATED]
+EVERYTHING = [item for page in WRITTEN for item in shown(page)]
+BLOCKS = [item for item in EVERYTHING if isinstance(item, Block)]
+TABLES = [item for item in EVERYTHING if isinstance(item, Rows)]
+# Shell lines that are no command of ours, and have no output on the page.
+OTHERS = ("make ", "pip install ", "export ", "MODEL=", "vllm serve ", "inspect ", "transformers ")
+# What cannot be run where the tests run, and why: a marker that is not here fails, and one that is
+# here and on no page as well.
+NOT_RUN = {
+    "docs/architecture.md: a drawing",
+    "docs/calibration.md: eight minutes on two cores, and its results are not kept",
+    "docs/navigation-language-models.md: goes on until the model has answered",
+    "docs/navigation-language-models.md: asks through Inspect, as the tests in tests/lm do",
+    "docs/organisms.md: twenty minutes on two cores, and its results are not kept",
+}
+
+
+# --- Programs -------------------------------------------------------------------------------------
+def names_of_readme() -> dict[str, Any]:
+    """What the README's world of one's own stands for: arrays of the shapes that it names."""
+    rng = np.random.default_rng(0)
+    transition = rng.dirichlet(np.ones(4), size=(4, 2))
+    lake = gm.TabularMDP.from_gymnasium("FrozenLake-v1")
+    policy = gm.epsilon_greedy(gm.optimal_policy(lake), 0.3)
+    logs = sample_trajectories(lake, policy, 20, rng=rng)
+    return {
+        "transition": transition,
+        "reward": np.array([0.0, 0.0, 1.0, 0.0]),
+        "next_state": np.tile(np.arange(3), (4, 2, 1)),
+        "probability": rng.dirichlet(np.ones(3), size=(4, 2)),
+        "policy": policy,
+        "habit": gm.uniform_policy(lake),
+        "F": np.eye(lake.n_states)[:, :3],
+        "states": logs.states,
+        "actions": logs.actions,
+    }
+
+
+def names_of_causal() -> dict[str, Any]:
+    """A network in the folder, and a small world to unroll."""
+    Path("asia.bif").write_bytes(gzip.decompress(shipped("asia").read_bytes()))
+    flip = np.array([[[1.0, 0.0], [0.0, 1.0]]] * 2)
+    world = gm.TabularMDP(flip, [0.0, 1.0], horizon=2)
+    return {"mdp": world, "policy": gm.uniform_policy(world)}
+
+
+# What a program begins with -> what its page takes to be there.
+NAMES = {"mdp = gm.TabularMDP(transition": names_of_readme, 'import goalmeter as gm\n\nside': names_of_causal}
+PROGRAMS = sorted({b.page for b in BLOCKS if b.language == "python" and b.marker is None})
+
+
+def printed_by(block: Block, scope: dict[str, Any]) -> tuple[str, list[str]]:
+    """What a block prints, and what comments behind its expressions promise in vain."""
+    missing = []
+    printed = io.StringIO()
+    lines = block.text.splitlines()
+    with contextlib.redirect_stdout(printed):
+        for statement in ast.parse(block.text).body:
+            if not isinstance(statement, ast.Expr):
+                exec(compile(ast.Module([statement], []), str(block), "exec"), scope)
+                continue
+            value = eval(compile(ast.Expression(statement.value), str(block), "eval"), scope)
+            comment = lines[(statement.end_lineno or 0) - 1][statement.end_col_offset :]
+            for part in parts_with_numbers(comment.partition("#")[2]):
+                if part not in plain(str(value)):
+                    missing.append(f"{part!r} is not in {str(value)!r}")
+    return printed.getvalue(), missing
+
+
+def without_rounding(text: str) -> str:
+    """The size of a certificate is rounding, and differs between machines."""
+    return re.sub(r"certified to [\d.e-]+", "certified", text)
+
+
+@pytest.fixture
+def short_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks are fitted for a few steps: a page shows how to ask for one, and no value of it."""
+    pytest.importorskip("torch")
+    from goalmeter.meg import neural
+
+    climb = neural.climb
+
+    def shortly(*args: Any, **options: Any) -> Any:
+        return climb(*args, **(options | {"iterations": 2}))
+
+    monkeypatch.setattr(neural, "climb", shortly)
+
+
+@pytest.mark.usefixtures("short_networks")
+@pytest.mark.parametrize("page", PROGRAMS)
+def test_programs_print_what_the_page_shows(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, Any] = {}
+    blocks = [block for block in BLOCKS if block.page == page]
+    for block in blocks:
+        if file := re.match(r"# (\w+\.py)\n", block.text):
+            Path(file[1]).write_text(block.text)
+    expected = ""
+    for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
+        if block.language != "python" or re.match(r"# \w+\.py\n", block.text):
+            continue
+        for beginning, names in NAMES.items():
+            if block.text.startswith(beginning):
+                scope |= names()
+        printed, missing = printed_by(block, scope)
+        assert missing == [], str(block)
+        expected += printed
+        # Blocks may add up to one output, which stands behind the last of them.
+        if behind is not None and is_output(behind):
+            assert without_rounding(behind.text) == without_rounding(expected), str(behind)
+            expected = ""
+    assert expected == "", f"{page} does not show what its last program prints"
+
+
+def is_output(block: Block) -> bool:
+    """Whether a block without a language is what the program before it prints."""
+    return block.language == "" and block.follows and not is_commands(block)
+
+
+# --- Commands -------------------------------------------------------------------------------------
+def is_commands(block: Block) -> bool:
+    first = block.text.split("\n", 1)[0]
+    return block.language == "" and first.startswith(("goalmeter ", *OTHERS))
+
+
+def command_lines() -> Iterator[tuple[Block, str, str]]:
+    """Every line of ours with its comment; what a block assigns is put in."""
+    for block in BLOCKS:
+        if not is_commands(block):
+            continue
+        assigned = dict(re.findall(r'^(\w+)="(.*)"$', block.text, flags=re.MULTILINE))
+        for line in block.text.splitlines():
+            if line.startswith("goalmeter "):
+                for name, value in assigned.items():
+                    line = line.replace(f"${name}", value)
+                yield block, *split_comment(line)
+
+
+def split_comment(line: str) -> tuple[str, str]:
+    command, _, comment = line.partition(" #")
+    return command.strip(), comment.strip()
+
+
+COMMANDS = list(command_lines())
+
+
+@pytest.mark.parametrize("line", sorted({command for _, command, _ in COMMANDS}))
+def test_commands_are_understood(line: str) -> None:
+    import typer
+
+    from goalmeter import cli
+
+    command: Any = typer.main.get_command(cli.app)
+    _, *words = shlex.split(line)
+    name = "goalmeter"
+    while hasattr(command, "commands"):
+        name, *words = words
+        assert name in command.commands, f"{line}: there is no command {name}"
+        command = command.commands[name]
+    command.make_context(name, words)  # parses, and runs nothing
+
+
+def test_there_are_commands_on_most_pages() -> None:
+    assert len({block.page for block, _, _ in COMMANDS}) >= 6 and len(COMMANDS) >= 40
+
+
+@pytest.mark.parametrize(
+    ("line", "comment"),
+    [(command, comment) for _, command, comment in COMMANDS if parts_with_numbers(comment)],
+)
+def test_numbers_behind_a_command_are_in_its_output(
+    line: str, comment: str, tmp_path: Path
+) -> None:
+    for name in set(re.findall(r"(\w+)\.bif\b", line)):
+        (tmp_path / f"{name}.bif").write_bytes(gzip.decompress(shipped(name).read_bytes()))
+    done = subprocess.run(
+        [sys.executable, "-m", *shlex.split(line)],
+        capture_output=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT / "src"), "PATH": "", "COLUMNS": "160", "PYTHONUTF8": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    for part in parts_with_numbers(comment):
+        assert part in plain(done.stdout), f"{line}: {part!r} is not in {plain(done.stdout)!r}"
+
+
+def test_the_prompt_that_the_page_on_organisms_shows() -> None:
+    """The maze and its prompt to the letter; of the answer, which is drawn, what it claims."""
+    drawn, asked = (
+        block.text
+        for block in BLOCKS
+        if block.page == "docs/organisms.md" and block.marker and block.marker[0] == "checked by"
+    )
+    world = gm.gridworld.maze(7, 1.0, seed=3).world
+    rows = gm.gridworld.rendered(world).splitlines()[1:]
+    assert drawn.splitlines() == ["".join(row.split()[1:]) for row in rows]
+    prompt, answer = asked.split("\n\n")
+    assert prompt == compact(world).strip()
+    action = understood(answer).action
+    assert action is not None
+    assert organism("mouse").intended(world, State(world.start))[action] > 0
+    # A cell whose turn it is stands with the ways from it, as the prompt has them.
+    said = re.findall(r"(\d+,\d+): ([UDLR]+)", answer)
+    assert len(said) >= 3 and all(f"{cell} {ways}" in prompt for cell, ways in said)
+
+
+# --- Everything is one of these -------------------------------------------------------------------
+def test_every_block_is_run_or_says_why_not() -> None:
+    unchecked = [
+        str(block)
+        for block in BLOCKS
+        if block.marker is None
+        and block.language not in ("python", "bibtex")
+        and not is_commands(block)
+        and not is_output(block)
+    ]
+    assert unchecked == [], "mark these as the head of tests/documented.py says"
+
+
+def test_every_table_of_measurements_is_compared_or_says_why_not() -> None:
+    unchecked = [str(table) for table in TABLES if table.measured and table.marker is None]
+    assert unchecked == [], "mark these as the head of tests/documented.py says"
+
+
+def test_what_is_not_run_is_known() -> None:
+    marked = {
+        f"{item.page}: {item.marker[1]}"
+        for item in EVERYTHING
+        if item.marker is not None and item.marker[0] == "not run"
+    }
+    assert marked == NOT_RUN
+
+
+def test_a_test_that_is_named_exists() -> None:
+    named = [item.marker[1] for item in EVERYTHING if item.marker and item.marker[0] == "checked by"]
+    for name in [*GENERATED.values(), *named]:
+        file, _, test = name.partition("::")
+        assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), name
+
+
+# --- What long commands left ----------------------------------------------------------------------
+KEPT = [
+    (table, *table.marker[1].split("; ", 1))
+    for table in TABLES
+    if table.marker is not None and table.marker[0] == "kept"
+]
+
+
+@pytest.mark.parametrize(("table", "file", "command"), KEPT, ids=str)
+def test_numbers_are_those_of_the_kept_result(table: Rows, file: str, command: str) -> None:
+    assert foreign_numbers(table, ROOT / file) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "command"), sorted({(file, command) for _, file, command in KEPT}), ids=str
+)
+def test_a_kept_result_is_what_its_command_gives(
+    file: str, command: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if not request.config.getoption("--all-docs"):
+        pytest.skip("may take hours: --all-docs")
+    words = [*shlex.split(command), "--out", str(tmp_path)]
+    subprocess.run([sys.executable, "-m", *words], check=True)
+    again = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    kept = json.loads((ROOT / file).read_text(encoding="utf-8"))
+    assert list(numbers_of(again)) == pytest.approx(list(numbers_of(kept)), rel=1e-6)
+
+
+def test_the_page_of_benchmarks_is_its_results() -> None:
+    """The benchmarks take half an hour, and their times differ; the page is what they left."""
+    code = "import run_all; print(run_all.page(run_all.harness.RESULTS), end='')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        encoding="utf-8",
+        cwd=ROOT / "benchmarks",
+        env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'benchmarks'}", "PATH": "", "PYTHONUTF8": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    hint = "run: python benchmarks/run_all.py --write-docs"
+    assert done.stdout == (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"), hint
+
+
+def test_speeds_in_the_readme_are_those_of_the_benchmark() -> None:
+    results = ROOT / "benchmarks" / "results" / "reflection_vs_library.json"
+    speeds = {
+        (row["agent"], row["steps"]): row["steps_per_second"]
+        for row in json.loads(results.read_text(encoding="utf-8"))["ours"]
+    }
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    said = re.search(r"take `rc\(naive\)` ([\d,]+) steps a second and `naive` ([\d,]+)", readme)
+    assert said is not None
+    for name, text in zip(("rc(naive)", "naive"), said.groups(), strict=True):
+        assert int(text.replace(",", "")) == round(speeds[name, 500], -3)
+
+
+# --- The test is one that can fail ----------------------------------------------------------------
+def test_blocks_and_tables_are_found_with_their_markers() -> None:
+    text = (
+        "# Page\n\n```python\nprint(1)\n```\n\n```\n1\n```\n\nWords.\n\n"
+        "<!-- not run: a drawing -->\n```\n+-+\n```\n\n```\n+\n```\n\n"
+        "| a | b |\n|---|---:|\n| x | 0.5 [0.4, 0.6] |\n| y | **0.7** |\n\n"
+        "| name | meaning |\n|---|---|\n| z | up to 3 of them |\n"
+    )
+    program, output, drawing, other, measured, words = shown(PAGES[0], text)
+    assert isinstance(program, Block) and (program.language, program.text) == (
+        "python",
+        "print(1)\n",
+    )
+    assert isinstance(output, Block) and is_output(output) and output.line == 7
+    assert drawing.marker == ("not run", "a drawing") and other.marker is None
+    assert isinstance(measured, Rows) and measured.measured
+    assert isinstance(words, Rows) and not words.measured
+    assert printed_by(program, {}) == ("1\n", [])
+
+
+def test_a_wrong_number_behind_an_expression_is_named() -> None:
+    block = Block("page", 1, "python", "sum([1, 2])    # 4; of 2 numbers\n", None, False)
+    _, missing = printed_by(block, {})
+    assert missing == ["'4' is not in '3'", "'of 2 numbers' is not in '3'"]
+    assert printed_by(Block("page", 1, "python", "sum([1, 2])  # 3\n", None, False), {})[1] == []
+    # Names may end in digits.
+    assert parts_with_numbers("Stable-Baselines3; kept, and continued") == []
+    table = "┃ dysp ┃ utility ┃\n│ no   │      +1 │\n│ yes  │      −1 │"
+    assert "no +1 yes −1" in plain(table)
+
+
+def test_a_number_that_is_not_in_the_kept_result_is_named(tmp_path: Path) -> None:
+    kept = tmp_path / "results.json"
+    kept.write_text(json.dumps({"share": {"value": 0.9876, "interval": [0.95, 1.0]}, "n": 30}))
+    cells = (("agent", "share", "n"), ("mouse", "98.8% [95, 100]", "30"), ("mole", "97.8%", "30"))
+    assert foreign_numbers(Rows("page", 1, cells, None), kept) == ["mole: 97.8"]
