@@ -1,4 +1,4 @@
-"""Every output that README.md and the pages of docs/ show is what happens, or says that it is not run.
+"""Every output that README.md and docs/ show is what happens, or says that it is not run.
 
 A block of Python is run, in the order of its page; what it prints is the block behind it. A command
 is one that the command line understands, and a comment behind it that holds numbers is to be found
@@ -95,7 +95,10 @@ def names_of_causal() -> dict[str, Any]:
 
 
 # What a program begins with -> what its page takes to be there.
-NAMES = {"mdp = gm.TabularMDP(transition": names_of_readme, 'import goalmeter as gm\n\nside': names_of_causal}
+NAMES = {
+    "mdp = gm.TabularMDP(transition": names_of_readme,
+    "import goalmeter as gm\n\nside": names_of_causal,
+}
 PROGRAMS = sorted({b.page for b in BLOCKS if b.language == "python" and b.marker is None})
 
 
@@ -284,9 +287,26 @@ def test_what_is_not_run_is_known() -> None:
     assert marked == NOT_RUN
 
 
+# Picture of a page -> the test that draws it again.
+PICTURES = {
+    "docs/images/cliffworld.svg": "tests/experiments/test_meg_cliffworld.py::"
+    "test_the_picture_of_the_readme_is_figure_3b",
+}
+
+
+def test_every_picture_is_drawn_again_by_a_test() -> None:
+    found = set()
+    for page in PAGES:
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+            found.add((page.parent / target).resolve().relative_to(ROOT).as_posix())
+    assert found == set(PICTURES)
+
+
 def test_a_test_that_is_named_exists() -> None:
-    named = [item.marker[1] for item in EVERYTHING if item.marker and item.marker[0] == "checked by"]
-    for name in [*GENERATED.values(), *named]:
+    named = [
+        item.marker[1] for item in EVERYTHING if item.marker and item.marker[0] == "checked by"
+    ]
+    for name in [*GENERATED.values(), *PICTURES.values(), *named]:
         file, _, test = name.partition("::")
         assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), name
 

@@ -141,9 +141,7 @@ def test_a_verdict_compares_to_the_printed_digits() -> None:
 
 
 def test_an_average_over_runs_is_judged_by_its_interval() -> None:
-    row = replace(
-        next(row for row in ROWS if row.relation == "average"), published="0.5", ours=0.2
-    )
+    row = replace(next(row for row in ROWS if row.relation == "average"), published="0.5", ours=0.2)
     # ±0.1 around 0.5: the same average, by intervals of four kinds.
     for interval, said in (
         ((0.1, 0.3), "below"),
@@ -237,7 +235,7 @@ def test_every_number_of_example_1_is_there() -> None:
     plug_in = {row.published: row.ours for row in rows if "/plug-in/" in row.id}
     for scale, published in ((1, "-0.13"), (2, "-0.018")):
         assert plug_in[published] == pytest.approx(-log1p(exp(-2 * scale)), abs=1e-6)
-    with pytest.raises(GoalmeterError, match="ledger row 'example-1/known/0.7': expected one of"):
+    with pytest.raises(GoalmeterError, match=r"ledger row 'example-1/known/0\.7': expected one of"):
         example_one.recompute(["example-1/known/0.7"])
     done = subprocess.run(
         [sys.executable, "-m", "goalmeter.experiments.example_one"],
@@ -326,12 +324,12 @@ def test_what_the_runs_said_stands_after_the_remark() -> None:
 
 def test_the_page_in_docs_is_up_to_date() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "goalmeter.experiments.ledger"],
+        [sys.executable, "-m", "goalmeter.experiments.ledger_page"],
         capture_output=True,
         encoding="utf-8",
         env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
     )
     assert done.returncode == 0, done.stderr
     shown = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
-    hint = "run: python -m goalmeter.experiments.ledger > docs/ledger.md"
+    hint = "run: python -m goalmeter.experiments.ledger_page > docs/ledger.md"
     assert shown == done.stdout, hint

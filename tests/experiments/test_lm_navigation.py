@@ -272,8 +272,8 @@ def test_findings_follow_the_numbers() -> None:
     # The compass at 90% everywhere, nearly exactly. At sizes 13 and 15: 99.5 and 99.9 are above;
     # 90.9 ± 2.4 and 88.0 ± 2.1 are equal within 5; eight are below.
     assert (
-        "at sizes 13 and 15 the model is above it in 2, below it in 8, equal within 5 points in 2, and in "
-        "0 it cannot be told, of 12 kinds of grids"
+        "at sizes 13 and 15 the model is above it in 2, below it in 8, equal within 5 points in 2, "
+        "and in 0 it cannot be told, of 12 kinds of grids"
     ) in compass
     # 16 of 94: 10.8% to 25.9% by Wilson; less 17.75%.
     assert "17.75%" in pick_up and "−0.8 [−7.0, +8.1]: cannot be told." in pick_up

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,13 @@ import pytest
 
 from goalmeter import GoalmeterError, MissingExtraError
 from goalmeter.experiments import ledger
-from goalmeter.experiments.meg_cliffworld import compute
+from goalmeter.experiments.meg_cliffworld import compute, page
 from goalmeter.experiments.meg_cliffworld.pictures import measure_chart
 from goalmeter.experiments.meg_cliffworld.replicate import replicate
 from goalmeter.experiments.meg_cliffworld.tables import comparison_table, spread
 from goalmeter.experiments.outcome import Outcome
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +42,9 @@ def test_every_published_number_has_a_remark(outcome: Outcome) -> None:
 
 def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
     assert outcome.report is not None
-    page = outcome.report.read_text(encoding="utf-8")
+    text = outcome.report.read_text(encoding="utf-8")
     for words in ("Appendix D.1", "Figure 3a", "Figure 3b", "Figure 3c", "Figure 5a", "Figure 5b"):
-        assert words in page
+        assert words in text
     results = json.loads((outcome.report.parent / "results.json").read_text(encoding="utf-8"))
     assert results["goal_length"][0]["known_utility"]["meg"] == pytest.approx(40.2025, abs=1e-4)
     assert results["goal_length"][0]["known_utility"]["rationality"] == "inf"
@@ -54,6 +57,39 @@ def test_the_ends_of_the_scale() -> None:
     assert uniform.known.value == pytest.approx(0.0, abs=1e-9)
     assert optimal.visits.sum() == pytest.approx(30)
     assert optimal.mean_return > uniform.mean_return
+
+
+def test_the_picture_of_the_readme_is_figure_3b() -> None:
+    """Drawn again, every coordinate of it; the network's marks are where the ledger has them."""
+    rows = {row.id.removeprefix("meg-cliffworld/"): row for row in ledger.load("meg-cliffworld/")}
+    noisy = compute.measure(compute.noise(baselines=True))
+    measured = [
+        replace(m, neural=np.full(5, rows[f"mlp/{m.setting.key}"].ours))
+        for m in noisy
+        if m.setting.epsilon in compute.EPSILONS
+    ]
+    section = page.noise_section(measured, list(rows.values()), baselines=noisy)
+    drawn = next(figure.svg for figure in section.figures if figure.name == "figure-3b")
+    kept = (ROOT / "docs" / "images" / "cliffworld.svg").read_text(encoding="utf-8")
+    number = re.compile(r"-?\d+\.\d+")
+    # Averages over seeds differ from the optimum in the seventh digit.
+    coordinates = [[float(x) for x in number.findall(svg)] for svg in (drawn, kept)]
+    assert coordinates[0] == pytest.approx(coordinates[1], abs=0.01)
+    texts = [re.findall(r">([^<>\n]+)<", svg) for svg in (drawn, kept)]
+    assert texts[0] == texts[1]
+
+
+def test_the_conclusions_of_the_paper_hold(outcome: Outcome) -> None:
+    known, unknown = (
+        {row["setting"]: row[f"{kind}_utility"]["meg"] for row in rows}
+        for kind in ("known", "unknown")
+        for rows in [outcome.json["goal_length"] + outcome.json["epsilon"]]
+    )
+    falling = [known[f"eps=0.{e}"] for e in range(1, 8)]
+    assert falling == sorted(falling, reverse=True) and known["eps=0.9"] > known["eps=0.8"]
+    easier = [known[f"k={k}"] for k in range(1, 5)]
+    assert easier == sorted(easier, reverse=True)
+    assert min(unknown[f"k={k}"] for k in range(1, 5)) > 0.9 * 29 * np.log(4)
 
 
 def test_neural_runs_are_in_the_table_and_the_chart() -> None:

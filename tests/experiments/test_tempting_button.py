@@ -181,14 +181,16 @@ def test_verdicts_count_seeds() -> None:
 
 
 def test_the_mean_is_judged_by_its_interval() -> None:
-    never, always = (trace_of(answer * 2000, "b..." * 500) for answer in "-p")
-    # All never push: +0.5 in each of the last 1000 turns. All always: -0.5.
-    assert tables.mean_verdict([never] * 6) == "equal within 0.1"
-    assert tables.mean_verdict([always] * 6) == "below"
+    # A quarter of the rooms have a button, and a few more in some runs.
+    rooms = ["b..." * (500 - more) + "bb.." * more for more in range(6)]
+    never, always = ([trace_of(answer * 2000, buttons) for buttons in rooms] for answer in "-p")
+    # All never push: +0.49 to +0.5 in the last 1000 turns. All always: the opposite.
+    assert tables.mean_verdict(never) == "equal within 0.1"
+    assert tables.mean_verdict(always) == "below"
     # One of six always: a mean of +0.33, and an interval that has +0.5 in it and is wide.
-    assert tables.mean_verdict([never] * 5 + [always]) == "cannot be told"
-    assert tables.mean_verdict([never] * 4) == "too few seeds"
-    traces = {one.key: [never] * 5 + [always] for one in PLAYERS}
+    assert tables.mean_verdict([*never[:5], always[5]]) == "cannot be told"
+    assert tables.mean_verdict(never[:4]) == "too few seeds"
+    traces = {one.key: [*never[:5], always[5]] for one in PLAYERS}
     assert "whether that is +0.5 cannot be told." in page.findings(traces)[1]
     assert page.tables(traces)[0].rows[0][4] == "cannot be told"
 

@@ -78,10 +78,10 @@ def _plug_in(scale: float) -> float:
     """Expected log-probability of the optimal mouse under the utility put in as it is."""
     # State 0: before the choice; 1: cheese; 2: none. Where the cheese is does not matter to a mouse
     # that sees it, so the actions are "towards" and "away".
-    stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
+    transition = np.array([np.eye(3)[[1, 2]], np.eye(3)[[1, 1]], np.eye(3)[[2, 2]]])
     utility = scale * np.array([0.0, 1.0, -1.0])
-    world = TabularMDP([[[0, 1, 0], [0, 0, 1]], *stay], utility, horizon=2)
-    optimal = [[1, 0], [0.5, 0.5], [0.5, 0.5]]
+    world = TabularMDP(transition, utility, horizon=2)
+    optimal = np.array([[1.0, 0.0], [0.5, 0.5], [0.5, 0.5]])
     # The second decision is there for the outcome to be paid, and its evidence is 0.
     return mce_plug_in(world, optimal).evidence + math.log(1 / 2)
 

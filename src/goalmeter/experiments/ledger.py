@@ -3,7 +3,7 @@
 `ledger.toml` holds the rows and, for each kind of number, the margin within which two count as
 equal. `recompute` does the cheap ones again; a row whose recomputed value is further from `ours`
 than `tolerance` is stale, and the tests fail until it is mended.
-`python -m goalmeter.experiments.ledger` prints the ledger as docs/ledger.md.
+`python -m goalmeter.experiments.ledger_page` prints the ledger as docs/ledger.md.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ def load(prefix: str = "") -> list[Number]:
     known = margins()
     rows = []
     for number, entry in enumerate(_file()["number"], start=1):
-        ends = {
+        ends: dict[str, Any] = {
             name: tuple(entry[name]) for name in ("interval", "published_interval") if name in entry
         }
         try:
@@ -310,12 +310,3 @@ def stale(rows: Iterable[Number], values: dict[str, float]) -> list[str]:
         for row in rows
         if not abs(values[row.id] - row.ours) <= row.tolerance
     ]
-
-
-if __name__ == "__main__":
-    import sys
-
-    from goalmeter.experiments.ledger_page import markdown
-
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # whatever the locale is
-    sys.stdout.write(markdown(load(), margins()))

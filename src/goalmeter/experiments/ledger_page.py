@@ -1,4 +1,7 @@
-"""The ledger as a page of documentation: a summary by verdict, then a table for each source."""
+"""The ledger as a page of documentation: a summary by verdict, then a table for each source.
+
+python -m goalmeter.experiments.ledger_page > docs/ledger.md
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ from goalmeter.experiments.ledger import (
     VIOLATED,
     Margin,
     Number,
+    load,
+    margins,
 )
 from goalmeter.experiments.welch import FEWEST, TOO_FEW
 from goalmeter.statistics.verdicts import Interval, Verdict
@@ -64,13 +69,13 @@ def counts(rows: Iterable[Number]) -> dict[str, Counter[str]]:
     return out
 
 
-def markdown(rows: Sequence[Number], margins: Sequence[Margin]) -> str:
+def markdown(rows: Sequence[Number], known: Sequence[Margin]) -> str:
     """The ledger as a page of documentation."""
     lines = [
         "# Published numbers and ours",
         "",
         "Made from `src/goalmeter/experiments/ledger.toml` by "
-        "`python -m goalmeter.experiments.ledger > docs/ledger.md`; do not edit by hand.",
+        "`python -m goalmeter.experiments.ledger_page > docs/ledger.md`; do not edit by hand.",
         "",
         *_summary(rows),
         "",
@@ -79,7 +84,7 @@ def markdown(rows: Sequence[Number], margins: Sequence[Margin]) -> str:
         "",
         "## How a verdict is reached",
         "",
-        *_rules(margins),
+        *_rules(known),
     ]
 
     def head(row: Number) -> tuple[str, str, str, str]:
@@ -117,7 +122,7 @@ def _summary(rows: Sequence[Number]) -> list[str]:
     ]
 
 
-def _rules(margins: Sequence[Margin]) -> list[str]:
+def _rules(known: Sequence[Margin]) -> list[str]:
     return [
         f"- Exact numbers: *{AS_PRINTED}* if ours rounds to the printed one; else ours is *above* "
         "or *below* it, or it *cannot be told* where ours lies within the printed ±. "
@@ -141,7 +146,7 @@ def _rules(margins: Sequence[Margin]) -> list[str]:
         *(
             f"| ±{f'{margin.within:g} {margin.unit}'.rstrip()} | `{margin.rows}` "
             f"| {margin.reason} |"
-            for margin in margins
+            for margin in known
         ),
     ]
 
@@ -210,3 +215,10 @@ def verdict_text(row: Number) -> str:
 
 def _ends(interval: Interval | None) -> str:
     return "–" if interval is None else f"{interval[0]:g} to {interval[1]:g}"
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # whatever the locale is
+    sys.stdout.write(markdown(load(), margins()))

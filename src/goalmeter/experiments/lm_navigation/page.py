@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from goalmeter.experiments.lm_navigation import pictures
-from goalmeter.experiments.lm_navigation.compute import (
-    EVERY_CELL,
-    LANGUAGE_MODEL,
-)
 from goalmeter.experiments.lm_navigation.beside import (
     Agents,
     beside_the_compass,
     difference_points,
     published,
+)
+from goalmeter.experiments.lm_navigation.compute import (
+    EVERY_CELL,
+    LANGUAGE_MODEL,
 )
 from goalmeter.experiments.lm_navigation.findings import FRAMES
 from goalmeter.experiments.lm_navigation.pilot import pilot_table
@@ -207,7 +207,7 @@ def frames_table(references: Agents, runs: Agents) -> Table:
     theirs = published()
     rows = []
     for name, found in {**references, **runs}.items():
-        for frame, words in FRAMES.items():
+        for frame, name_of_frame in FRAMES.items():
             where = f"isometries/{frame}"
             if f"{where}/p" not in found:
                 continue
@@ -215,7 +215,7 @@ def frames_table(references: Agents, runs: Agents) -> Table:
             rows.append(
                 (
                     name,
-                    words,
+                    name_of_frame,
                     "–" if number is None else number.published,
                     p_value(found[f"{where}/p"].value),
                     points(found[f"{where}/difference"]),
@@ -240,8 +240,8 @@ def frames_table(references: Agents, runs: Agents) -> Table:
         "difference: the frame less the original.",
         notes=(
             "–: Wilcoxon's test cannot be made where nothing differs. The published p-values of "
-            "rotation and swap are not known to us. P-values are not compared: of the model nothing "
-            "else was published, so of its frames it cannot be told.",
+            "rotation and swap are not known to us. P-values are not compared: nothing else was "
+            "published of the model, so of its frames it cannot be told.",
         ),
     )
 

@@ -130,8 +130,9 @@ def _findings(published: list[ledger.Number], measured: list[Measured]) -> list[
         f"Unknown utility: {held} of {len(bounds)} published values are lower bounds that hold. "
         f"The certified optimum is above each of them: by {above[0]:.0%} to {above[-2]:.0%}, but "
         f"at ε = 0.9 by a factor of {above[-1] + 1:.0f}." + network,
-        "The paper's conclusions stand: MEG falls with noise, known-utility MEG falls as the task "
-        "gets easier, and unknown-utility MEG stays high.",
+        "The paper's conclusions stand: MEG falls with noise until the policy is uniform (ε = "
+        "0.75), known-utility MEG falls as the task gets easier, and unknown-utility MEG stays "
+        "high.",
     ]
 
 

@@ -67,7 +67,7 @@ def effects(rows: Sequence[Row]) -> list[Effect]:
 
 
 def thesis(found: Sequence[Effect]) -> str:
-    """For which agents the reality check raises or lowers the measure, and whether theirs agree."""
+    """For which agents the reality check raises or lowers the measure, ours beside theirs."""
     parts = []
     for said, text in (
         (RAISES, "raises the measure of"),
@@ -87,10 +87,13 @@ def thesis(found: Sequence[Effect]) -> str:
     told = [effect for effect in found if verdict(effect.ours.interval) != TOO_FEW]
     if not told:
         return f"The reality check {'; '.join(parts)}."
-    alike = sum(_side(effect.ours) == _side(effect.theirs) for effect in told)
+    sides = [(_side(effect.ours), _side(effect.theirs)) for effect in told]
+    both = [ours * theirs for ours, theirs in sides if ours and theirs]
+    untold = len(sides) - len(both)
     return (
-        f"The reality check {'; '.join(parts)}. The published numbers, in square brackets, say "
-        f"the same in {alike} of {len(told)} comparisons."
+        f"The reality check {'; '.join(parts)}. By the published numbers, in square brackets, it "
+        f"goes the same way in {both.count(1)} of {len(told)} comparisons and the other way in "
+        f"{both.count(-1)}; in {untold} an interval has 0 inside, so that it cannot be told."
     )
 
 

@@ -160,7 +160,7 @@ def effects_table(found: Sequence[Effect]) -> Table:
 
 
 def _agreement(what: str, numbers: Sequence[Number]) -> str:
-    """How many numbers of ours are shown to be equal to the published ones, and what of the rest."""
+    """How many numbers of ours are shown to equal the published ones, and what of the rest."""
     judged = [number for number in numbers if _judged(number)]
     text = f"{len(numbers)} numbers of {what} agents are of too few seeds to be judged."
     if judged:

@@ -6,7 +6,7 @@ Reads the runs that `goalmeter replicate reflection-table-1 --out OUT` left, and
 `error`, `seeds` and `found` of their rows, and of neural agents the `tolerance`; every other row,
 and the remarks, stay as they are. With --partial a run that is not finished counts with the seeds
 that are, unless the ledger has more. Then make the page anew:
-python -m goalmeter.experiments.ledger > docs/ledger.md
+python -m goalmeter.experiments.ledger_page > docs/ledger.md
 """
 
 from __future__ import annotations
