@@ -118,6 +118,11 @@ def parts_with_numbers(comment: str) -> list[str]:
     return [part.strip() for part in re.split(r"[;:,]", comment) if number.search(part)]
 
 
+def says(output: str, part: str) -> bool:
+    """Whether an output has these words, with these numbers and not with longer ones."""
+    return bool(re.search(rf"(?<![\w.+−-]){re.escape(part)}(?![\w.])", plain(output)))
+
+
 def plain(output: str) -> str:
     """An output without the lines of its tables, on one line."""
     return " ".join(re.sub(r"[│┃━─┏┓┗┛┡┩└┘┌┐├┤┬┴┼╇╈┳┻╋|]", " ", output).split())

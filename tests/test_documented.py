@@ -33,6 +33,7 @@ from documented import (
     numbers_of,
     parts_with_numbers,
     plain,
+    says,
     shown,
 )
 
@@ -114,8 +115,10 @@ def printed_by(block: Block, scope: dict[str, Any]) -> tuple[str, list[str]]:
                 continue
             value = eval(compile(ast.Expression(statement.value), str(block), "eval"), scope)
             comment = lines[(statement.end_lineno or 0) - 1][statement.end_col_offset :]
+            # A bare number is shown as it reads, without the digits of its rounding.
+            text = f"{value:.12g}" if isinstance(value, float) else str(value)
             for part in parts_with_numbers(comment.partition("#")[2]):
-                if part not in plain(str(value)):
+                if not says(text, part):
                     missing.append(f"{part!r} is not in {str(value)!r}")
     return printed.getvalue(), missing
 
@@ -237,7 +240,7 @@ def test_numbers_behind_a_command_are_in_its_output(
     )
     assert done.returncode == 0, done.stderr
     for part in parts_with_numbers(comment):
-        assert part in plain(done.stdout), f"{line}: {part!r} is not in {plain(done.stdout)!r}"
+        assert says(done.stdout, part), f"{line}: {part!r} is not in {plain(done.stdout)!r}"
 
 
 def test_the_prompt_that_the_page_on_organisms_shows() -> None:
@@ -395,7 +398,11 @@ def test_a_wrong_number_behind_an_expression_is_named() -> None:
     # Names may end in digits.
     assert parts_with_numbers("Stable-Baselines3; kept, and continued") == []
     table = "┃ dysp ┃ utility ┃\n│ no   │      +1 │\n│ yes  │      −1 │"
-    assert "no +1 yes −1" in plain(table)
+    assert plain(table) == "dysp utility no +1 yes −1"
+    # The goal the other way round, and numbers that are a part of longer ones.
+    assert says(table, "no +1") and says(table, "yes −1") and not says(table, "yes +1")
+    assert says("MEG 0.4984 nats", "0.4984 nats") and not says("MEG 0.4984 nats", "4 nats")
+    assert not says("MEG 0.4984 nats", "0.498")
 
 
 def test_a_number_that_is_not_in_the_kept_result_is_named(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_the_picture_of_the_readme_is_figure_3b() -> None:
     rows = {row.id.removeprefix("meg-cliffworld/"): row for row in ledger.load("meg-cliffworld/")}
     noisy = compute.measure(compute.noise(baselines=True))
     measured = [
-        replace(m, neural=np.full(5, rows[f"mlp/{m.setting.key}"].ours))
+        replace(m, neural=np.full(5, rows[f"neural/{m.setting.key}"].ours))
         for m in noisy
         if m.setting.epsilon in compute.EPSILONS
     ]

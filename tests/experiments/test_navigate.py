@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,11 @@ from goalmeter.experiments.navigate import bounds, navigate, numbers, words
 from goalmeter.experiments.outcome import Outcome, json_text
 from goalmeter.navigation import SUITES, suite, walks
 from goalmeter.navigation.measures import behaviour, keys
+from goalmeter.navigation.measures.frames import Comparison
 from goalmeter.navigation.playing import load
 from goalmeter.report.terminal import print_tables
 from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.paired import Equivalence, SignedRanks
 
 SMALL: dict[str, Any] = {"sizes": [7], "complexities": [0.0, 1.0], "grids": 3, "trajectories": 2}
 CELL = ("success", "accuracy", "accuracy_detour", "entropy", "jsd", "invalid")
@@ -69,6 +72,35 @@ def test_tables_tell_a_plan_from_a_compass() -> None:
     print_tables(outcome.tables)
 
 
+@pytest.mark.parametrize(
+    ("interval", "wilcoxon", "equal", "said"),
+    [
+        ((-0.04, -0.01), 0.01, 0.01, "equal"),  # certain, and smaller than what matters
+        ((-0.09, -0.01), 0.01, 0.30, "below"),
+        ((0.01, 0.09), 0.01, 0.30, "above"),
+        ((0.01, 0.09), 0.20, 0.30, "cannot be told"),  # not after correction for four frames
+        ((-0.01, 0.09), 0.01, 0.30, "cannot be told"),  # ranks differ, the mean may not
+        (None, 0.01, 0.30, "cannot be told"),
+        ((-0.01, 0.09), math.nan, math.nan, "cannot be told"),
+    ],
+)
+def test_a_frame_is_told_apart_by_both_tests(
+    interval: tuple[float, float] | None, wilcoxon: float, equal: float, said: str
+) -> None:
+    value = 0.0 if interval is None else sum(interval) / 2
+    found = Comparison(
+        "accuracy",
+        0.9,
+        0.9 + value,
+        Estimate(value, interval, 30, 30),
+        SignedRanks(0.0, wilcoxon, 0.0, 30, 30),
+        wilcoxon,
+        Equivalence(value, 0.05, equal, interval, 30),
+        equal,
+    )
+    assert frames.verdict(found) == said
+
+
 @pytest.mark.parametrize("name", [name for name in SUITES if name != "maze"])
 def test_every_suite_has_its_tables(name: str) -> None:
     options = SMALL if name == "isometries" else {"grids": 6}
@@ -78,7 +110,9 @@ def test_every_suite_has_its_tables(name: str) -> None:
         assert outcome.json["frames"]["margin"] == 0.05
         (table,) = (t for t in outcome.tables if "frames" in t.caption)
         assert len(table.rows) == 4 * 4  # agents by frames
-        assert {row[-2].text for row in table.cells if row[0].text == "optimal"} == {frames.SAME}
+        assert {row[-2].text for row in table.cells if row[0].text == "optimal"} == {
+            "equal within 5 points"
+        }
         return
     assert "The key, beside chance" in captions
     taken = rows(outcome, "The key, beside chance")

@@ -12,9 +12,10 @@ from goalmeter.report import Column, Figure, Table
 from goalmeter.report.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.figures import BLUE, VERMILION
 from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.verdicts import Verdict, words
+from goalmeter.statistics.verdicts import verdict as verdict_of
 
 LEVEL = 0.05
-SAME, DIFFERS, UNTOLD = "the same", "differs", "not told"
 ACCURACY = "accuracy"
 _NOTHING = Estimate(math.nan, None, 0, 0)
 
@@ -50,8 +51,9 @@ def frames_table(results: Sequence[Measured], *, every: bool = False) -> Table:
         ),
         rows=tuple(rows),
         meaning="The difference of the frame from the original over pairs of grids. "
-        f"“{SAME.capitalize()}” takes an equivalence test at {LEVEL:.0%}; that a difference is not "
-        "significant shows nothing.",
+        f"“Equal” takes an equivalence test at {LEVEL:.0%}; “above” and “below”, of the frame, a "
+        "Wilcoxon test at that level and a 95% interval on one side of 0; of all else it cannot be "
+        "told. That a difference is not significant shows nothing.",
         notes=(
             "Corrected for the number of frames (Holm). A Wilcoxon test needs 10 pairs, 5 of which "
             "differ; – where it cannot be made.",
@@ -100,11 +102,16 @@ def picture(results: Sequence[Measured], name: str) -> Figure:
     )
 
 
-def verdict(found: Comparison) -> str:
-    """What both tests say of a frame."""
+def verdict(found: Comparison) -> Verdict:
+    """How the frame stands to the original: both tests, corrected for the number of frames.
+
+    Wilcoxon's test has no direction of the mean, so the interval of the mean must have one, too.
+    """
     if found.equivalence_corrected < LEVEL:
-        return SAME
-    return DIFFERS if found.test_corrected < LEVEL else UNTOLD
+        return Verdict.EQUAL
+    if not found.test_corrected < LEVEL:
+        return Verdict.UNTOLD
+    return verdict_of(found.difference.interval, margin=0)
 
 
 def _frame_row(result: Measured, frame: Frame, found: Comparison) -> tuple[str, ...]:
@@ -121,7 +128,7 @@ def _frame_row(result: Measured, frame: Frame, found: Comparison) -> tuple[str, 
         p_value(found.test_corrected),
         p_value(found.equivalence.p_value),
         p_value(found.equivalence_corrected),
-        verdict(found),
+        words(verdict(found), 100 * found.equivalence.margin, "points"),
         alike,
     )
 

@@ -21,6 +21,7 @@ from goalmeter.experiments.navigation_results import MAZES, Measured, measured, 
 from goalmeter.navigation.playing import Walked
 from goalmeter.navigation.suite_worlds import KEY
 from goalmeter.report import Section, Table
+from goalmeter.statistics.verdicts import Verdict
 
 GLOSSARY = {
     "Accuracy": "The share of actions that lead one step closer to the goal, by a plan over cell, "
@@ -141,7 +142,7 @@ def _sentences(result: Measured, beside: dict[str, Measured]) -> list[str]:
             frame.transform
             for frame in result.frames.frames
             for c in frame.comparisons
-            if c.metric == "accuracy" and frames.verdict(c) == frames.SAME
+            if c.metric == "accuracy" and frames.verdict(c) is Verdict.EQUAL
         ]
         lines.append(
             f"{suite}: the accuracy of {result.agent} is shown to be the same within "
