@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.navigators import navigator, planned
 from goalmeter.experiments import ledger, replication
-from goalmeter.experiments.lm_navigation import beside, compute, findings, page, spread
+from goalmeter.experiments.lm_navigation import (
+    beside,
+    compute,
+    findings,
+    page,
+    spread,
+    update_ledger,
+)
 from goalmeter.experiments.lm_navigation.compute import Values
 from goalmeter.experiments.lm_navigation.replicate import replicate
 from goalmeter.experiments.outcome import Outcome
@@ -316,6 +324,37 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert replication("lm-navigation", ["run", "agents"]) is replicate
     with pytest.raises(InvalidParameterError, match="tempting-button has no option --run"):
         replication("tempting-button", ["run"])
+
+
+def test_the_ledger_is_filled_from_the_results(
+    outcome: Outcome, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (Path(ledger.__file__).parent / "ledger.toml").read_text(encoding="utf-8")
+    copy = tmp_path / "ledger.toml"
+    copy.write_text(before, encoding="utf-8")
+    update_ledger.main([str(folder / "results.json"), str(copy)])
+    assert "lm-navigation/greedy/every-cell/7/0.2" in capsys.readouterr().out
+    written = {row["id"]: row for row in tomllib.loads(copy.read_text("utf-8"))["number"]}
+    for name in (
+        "greedy/every-cell/7/0.2",
+        "greedy/maze/7/0.8/success",
+        "optimal/key-door/success",
+    ):
+        agent, _, quantity = name.partition("/")
+        found = outcome.json["agents"][agent][quantity]
+        row = written[f"lm-navigation/{name}"]
+        assert row["ours"] == pytest.approx(100 * found["value"], abs=0.01)
+        assert row["interval"] == pytest.approx([100 * end for end in found["interval"]], abs=0.01)
+        assert row["seeds"] == found["clusters"]
+    assert written["lm-navigation/greedy/maze/7/0/success"]["interval"] == [100, 100]
+    # Nothing else has changed: not the published numbers, nor the rows of agents that did not walk.
+    kept = {"ours", "interval", "seeds"}
+    for row in tomllib.loads(before)["number"]:
+        changed = {key for key, value in row.items() if written[row["id"]][key] != value}
+        mine = row["id"].startswith(("lm-navigation/greedy/", "lm-navigation/optimal/"))
+        assert changed <= (kept if mine else set()) or row["ours"] != row["ours"], row["id"]
+    with pytest.raises(InvalidFileError, match="the results are of 'tempting-button', expected"):
+        update_ledger.updated(before, {"replication": "tempting-button"})
 
 
 def test_workers_change_nothing() -> None:

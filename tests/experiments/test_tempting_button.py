@@ -181,10 +181,10 @@ def test_verdicts_count_seeds() -> None:
 
 
 def test_the_mean_is_judged_by_its_interval() -> None:
-    # A quarter of the rooms have a button, and a few more in some runs.
-    rooms = ["b..." * (500 - more) + "bb.." * more for more in range(6)]
+    # A quarter of the rooms have a button, and in some runs up to six rooms more or fewer.
+    rooms = ["b..." * 494 + "bb.." * more + "...." * (6 - more) for more in range(6)]
     never, always = ([trace_of(answer * 2000, buttons) for buttons in rooms] for answer in "-p")
-    # All never push: +0.49 to +0.5 in the last 1000 turns. All always: the opposite.
+    # All never push: about +0.5 in the last 1000 turns. All always: the opposite.
     assert tables.mean_verdict(never) == "equal within 0.1"
     assert tables.mean_verdict(always) == "below"
     # One of six always: a mean of +0.33, and an interval that has +0.5 in it and is wide.

@@ -1,4 +1,4 @@
-"""The ledger: every published number of the three papers beside ours, with the difference named.
+"""The ledger: the published numbers of the three papers beside ours, with the difference named.
 
 `ledger.toml` holds the rows and, for each kind of number, the margin within which two count as
 equal. `recompute` does the cheap ones again; a row whose recomputed value is further from `ours`

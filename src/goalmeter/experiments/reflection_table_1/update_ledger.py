@@ -19,9 +19,10 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
 from goalmeter.experiments import ledger
+from goalmeter.experiments.ledger_text import block_of, with_values
 from goalmeter.experiments.reflection_table_1.compute import (
     LEDGER_PREFIX,
     NEURAL,
@@ -45,19 +46,18 @@ def updated(text: str, rows: list[ledger.Number]) -> str:
         InvalidParameterError: the text has no such row.
     """
     for row in rows:
-        block = re.compile(rf'\[\[number\]\]\nid = "{re.escape(row.id)}"\n(?:(?!\[\[).*\n)*')
-        place = block.search(text)
-        if place is None:
-            raise InvalidParameterError(f"the ledger has no row {row.id!r}")
+        place = block_of(text, row.id)
         # Written anew, below the remark.
         own = re.sub(r"^found = .*\n", "", place.group(), flags=re.MULTILINE)
-        for key, value in (
-            ("ours", f"{row.ours:.6f}"),
-            ("error", f"{row.error:.6f}"),
-            ("seeds", str(row.seeds)),
-            ("tolerance", f"{row.tolerance:.6f}"),
-        ):
-            own = re.sub(rf"^{key} = .*$", f"{key} = {value}", own, flags=re.MULTILINE)
+        own = with_values(
+            own,
+            {
+                "ours": f"{row.ours:.6f}",
+                "error": f"{row.error:.6f}",
+                "seeds": str(row.seeds),
+                "tolerance": f"{row.tolerance:.6f}",
+            },
+        )
         if row.found:
             words = f"found = {json.dumps(row.found, ensure_ascii=False)}\n"
             at = re.search(r"^remark = .*\n", own, flags=re.MULTILINE)

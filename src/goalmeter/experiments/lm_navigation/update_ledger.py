@@ -1,0 +1,76 @@
+"""Put the numbers of reference agents into the ledger.
+
+    python -m goalmeter.experiments.lm_navigation.update_ledger RESULTS.json [LEDGER.toml]
+
+Reads what `goalmeter replicate lm-navigation --out OUT` left in OUT/results.json, and writes
+`ours`, `interval` and `seeds` of the rows of reference agents; everything else stays as it is. Then
+make the page anew: python -m goalmeter.experiments.ledger_page > docs/ledger.md
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import InvalidFileError
+from goalmeter._files import write_text
+from goalmeter.experiments import ledger
+from goalmeter.experiments.ledger_text import block_of, with_values
+from goalmeter.experiments.lm_navigation.compute import COMPASS, LEDGER_PREFIX
+
+
+def updated(text: str, results: dict[str, Any]) -> tuple[str, list[str]]:
+    """The text of a ledger with the numbers of a replication, and the ids of its rows.
+
+    Args:
+        text: of ledger.toml.
+        results: of `goalmeter replicate lm-navigation`.
+
+    Raises:
+        InvalidFileError: the results are of something else.
+    """
+    if results.get("replication") != "lm-navigation":
+        raise InvalidFileError(
+            f"the results are of {results.get('replication')!r}, expected 'lm-navigation': give "
+            f"the results.json that `goalmeter replicate lm-navigation` wrote"
+        )
+    changed = []
+    for row in ledger.load(LEDGER_PREFIX):
+        agent, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
+        found = results["agents"].get(agent, {}).get(quantity)
+        if row.relation != "reference" or found is None or found["interval"] is None:
+            continue
+        low, high = (100 * end for end in found["interval"])
+        if agent == COMPASS and quantity.startswith("maze/") and quantity.split("/")[2] == "0":
+            # In a room without walls the compass takes shortest ways; ten rooms do not know that.
+            low = high = 100.0
+        place = block_of(text, row.id)
+        lines = with_values(
+            place.group(),
+            {
+                "ours": f"{100 * found['value']:.5g}",
+                "interval": f"[{low:.2f}, {high:.2f}]",
+                "seeds": str(found["clusters"]),
+            },
+        )
+        text = text[: place.start()] + lines + text[place.end() :]
+        changed.append(row.id)
+    return text, changed
+
+
+def main(arguments: list[str]) -> None:
+    """Update the ledger; says which rows it wrote."""
+    default = str(files("goalmeter.experiments").joinpath("ledger.toml"))
+    results, target = (*arguments, default)[:2]
+    text, changed = updated(
+        Path(target).read_text(encoding="utf-8"), json.loads(Path(results).read_text("utf-8"))
+    )
+    write_text(Path(target), text)
+    print(f"{len(changed)} rows: {', '.join(changed)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
