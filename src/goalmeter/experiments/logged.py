@@ -78,7 +78,8 @@ def section(rows: list[Logged]) -> Section:
                 "explains; the interval is what other samples of this size would have given.",
                 notes=(
                     "Held out: nats that a goal fitted to four fifths of the episodes explains "
-                    "of the rest. At or below 0 the fit is to chance.",
+                    "of the rest. At or below 0 it predicted these no better than chance does; it "
+                    "has no interval, so that its sign alone tells nothing of other episodes.",
                     "p: how likely so good a fit would be if the agent chose uniformly.",
                 ),
             ),
