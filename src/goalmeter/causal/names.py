@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
+from goalmeter._names import nearest
 
 # Longer lists are cut in a message.
 _SHOWN = 8
@@ -26,9 +26,9 @@ def unknown_name(
         error: the class of the error.
     """
     texts = [str(option) for option in known]
-    folded = {text.lower(): text for text in reversed(texts)}
-    near = get_close_matches(str(name).lower(), list(folded), n=1, cutoff=0.5)
-    hint = f"; did you mean {folded[near[0]]!r}?" if near else ""
+    # Variables have short names, of which one wrong letter is a large part.
+    near = nearest(name, texts, cutoff=0.5)
+    hint = f"; did you mean {near!r}?" if near is not None else ""
     return error(f"{what} {name!r} does not exist, expected one of {listed(texts)}{hint}")
 
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.navigators import Memoryless, navigator
+from goalmeter.agents.language_models.names import OURS, is_organism, prompted_agent
 from goalmeter.navigation.prompts import template
-from goalmeter.organisms import organism_names
 
 # The prompt template of a task, and how many steps back it shows, are among its conditions.
 PROMPT, HISTORY = "prompt", "history"
@@ -23,7 +22,6 @@ PROMPT, HISTORY = "prompt", "history"
 LOGPROBS = 20
 # What Inspect knows; each model takes some of them.
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-_REFERENCE = "goalmeter/"
 # Options of providers that say where a model runs and how fast, and not what it answers.
 _ELSEWHERE = frozenset(
     {"path", "device", "devices", "batch", "port", "max_retries", "timeout", "client_timeout"}
@@ -120,23 +118,13 @@ def model_name(name: str) -> str:
     """The name of a model in its own spelling.
 
     Raises:
-        InvalidParameterError: it is a reference agent that does not exist, or one that cannot read
-            prompts since they do not show what it remembers.
+        InvalidParameterError: it begins with "goalmeter/", and what follows is neither an organism
+            nor a reference agent, or one that cannot read prompts since they do not show what it
+            remembers.
     """
-    if not name.startswith(_REFERENCE) or is_organism(name):
+    if not name.startswith(OURS) or is_organism(name):
         return name
-    agent = navigator(name.removeprefix(_REFERENCE))
-    if not isinstance(agent, Memoryless):
-        raise InvalidParameterError(
-            f"{agent.name} remembers where it went, which a prompt does not show; it walks with "
-            f"goalmeter navigate {agent.name}"
-        )
-    return _REFERENCE + agent.name
-
-
-def is_organism(agent: str) -> bool:
-    """Whether a name is that of a small model that comes with the package: "goalmeter/mouse"."""
-    return agent.startswith(_REFERENCE) and agent.removeprefix(_REFERENCE) in organism_names()
+    return OURS + prompted_agent(name.removeprefix(OURS)).name
 
 
 def paper_effort(model: str, suite: str) -> str | None:

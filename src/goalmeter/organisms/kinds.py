@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._names import did_you_mean
 from goalmeter._types import BoolArray
 from goalmeter.gridworld.paths import distances_from
 from goalmeter.gridworld.planner import WITHOUT_KEY, State
@@ -126,7 +127,7 @@ def organism(name: str) -> Organism:
         InvalidParameterError: there is none.
     """
     if name not in ORGANISMS:
-        raise InvalidParameterError(
-            f"there is no organism {name!r}, expected one of {', '.join(ORGANISMS)}"
-        )
+        hint = did_you_mean(name, ORGANISMS)
+        rest = f"{hint} Known are" if hint else ", expected one of"
+        raise InvalidParameterError(f"there is no organism {name!r}{rest} {', '.join(ORGANISMS)}")
     return ORGANISMS[name]

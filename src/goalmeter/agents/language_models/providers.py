@@ -45,9 +45,9 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from goalmeter.agents.language_models.batches import Batcher
 from goalmeter.agents.language_models.local_model import LocalModel, Prompt, Reply
+from goalmeter.agents.language_models.names import prompted_agent
 from goalmeter.agents.language_models.reading import read_back
 from goalmeter.agents.language_models.sampling import Sampling
-from goalmeter.agents.navigators import Memoryless, navigator
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.organisms import organism_names
@@ -74,13 +74,7 @@ class ReferenceAgentAPI(ModelAPI):
         config: GenerateConfig = GenerateConfig(),  # noqa: B008 (Inspect's signature)
     ) -> None:
         super().__init__(model_name, base_url, api_key, [], config)
-        agent = navigator(model_name)
-        if not isinstance(agent, Memoryless):
-            raise InvalidParameterError(
-                f"{agent.name} remembers where it went, which a prompt does not show; it walks "
-                f"with goalmeter navigate {agent.name}"
-            )
-        self._agent = agent
+        self._agent = prompted_agent(model_name)
 
     async def generate(
         self,

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._names import nearest
 from goalmeter.agents.navigators import memoryless
 from goalmeter.agents.navigators.memoryless import Memoryless
 from goalmeter.agents.navigators.protocol import Navigator
 from goalmeter.agents.navigators.wall_follower import WallFollower
+from goalmeter.organisms import organism_names
 
 DEFAULT_EPSILON = 0.1
 
@@ -117,7 +118,9 @@ _ENTRIES: dict[str, Entry] = dict(
 
 
 def _unknown(kind: str, name: str) -> str:
-    nearest = get_close_matches(kind.lower(), _ENTRIES, n=1)
-    hint = f"did you mean {nearest[0]!r}? Known" if nearest else "known"
+    # Somebody who leaves out "goalmeter/" means an organism as often as a reference agent.
+    meant = nearest(kind, [*_ENTRIES, *organism_names()])
+    meant = f"goalmeter/{meant}" if meant in organism_names() else meant
+    hint = f"did you mean {meant!r}? Known" if meant is not None else "known"
     names = ", ".join(navigator_names())
     return f"there is no reference agent {name!r}; {hint} are {names}"

@@ -1,0 +1,100 @@
+"""The nearest name, and the messages that propose it."""
+
+from __future__ import annotations
+
+import pytest
+
+from goalmeter import cli
+from goalmeter._names import did_you_mean, nearest
+from goalmeter.agents.language_models.names import prompted_agent
+from goalmeter.agents.navigators import navigator
+from goalmeter.navigation.asking import model_name
+from goalmeter.organisms import organism, organism_names
+from goalmeter.organisms.recipes import recipe
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mouze", "mouse"),
+        ("MOUSE", "mouse"),
+        (" moths", "moth"),
+        ("magpy", "magpie"),
+        ("rat", None),
+        ("", None),
+        ("\ud800", None),
+        (7, None),
+        ("m" * 10**6, None),  # compared by its first letters, or this would take minutes
+    ],
+)
+def test_the_nearest_organism(name: object, expected: str | None) -> None:
+    assert nearest(name, organism_names()) == expected
+
+
+def test_a_name_is_proposed_in_its_own_spelling_and_if_it_is_near_enough() -> None:
+    assert nearest("a", ["A", "a"]) == "A"
+    # Two of three letters are shared on either side: 2·2/6 = 0.67.
+    assert nearest("abx", ["aby"]) == "aby" and nearest("abx", ["aby"], cutoff=0.7) is None
+
+
+def test_a_proposal_is_part_of_a_sentence_or_nothing() -> None:
+    assert (
+        did_you_mean("mouze", ["mouse"], before="goalmeter/") == "; did you mean goalmeter/mouse?"
+    )
+    assert did_you_mean("rat", ["mouse"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("ask", "name", "said"),
+    [
+        (
+            model_name,
+            "goalmeter/mouze",
+            "there is no organism 'mouze'; did you mean goalmeter/mouse? goalmeter/ is followed by "
+            "an organism (mouse, magpie, mole, moth) or by a reference agent (optimal, greedy, "
+            "random, epsilon-optimal, key-seeker, boltzmann(BETA))",
+        ),
+        (model_name, "goalmeter/gredy", "no reference agent 'gredy'; did you mean goalmeter/greed"),
+        (
+            model_name,
+            "goalmeter/rat",
+            "neither an organism nor a reference agent 'rat'; goalmeter/",
+        ),
+        (model_name, "goalmeter/boltzmann(x)", "expected boltzmann(BETA) with a number"),
+        (prompted_agent, "mouze", "did you mean goalmeter/mouse?"),
+        (prompted_agent, "wall-follower", "remembers where it went"),
+        (
+            navigator,
+            "mouze",
+            "there is no reference agent 'mouze'; did you mean 'goalmeter/mouse'?",
+        ),
+        (organism, "mouze", "there is no organism 'mouze'; did you mean mouse? Known are mouse,"),
+        (recipe, "Mole", "there is no organism 'Mole'; did you mean mole?"),
+    ],
+)
+def test_unknown_names_propose_the_nearest(ask: object, name: str, said: str) -> None:
+    with pytest.raises(ValueError) as error:
+        ask(name)  # type: ignore[operator]
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["navigate", "goalmeter/mouze"],
+        ["navigate", "mouze"],
+        ["train-organism", "mouze"],
+        ["replicate", "organisms", "--agents", "mouze"],
+        ["replicate", "organisms", "--agents", "mouze=somewhere"],
+    ],
+)
+def test_the_command_line_says_it_in_a_line(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr("sys.argv", ["goalmeter", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2 and said.count("\n") == 1
+    assert "'mouze'" in said and "mean" in said and "mouse" in said
