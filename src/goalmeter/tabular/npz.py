@@ -1,13 +1,17 @@
 """Archives of named numerical arrays, as `numpy.savez` writes them, compressed or not.
 
 Nothing but numbers is read: an array of Python objects would have to be unpickled, and that
-runs whatever code the file asks for. A file is written beside its destination and then moved
-there in one step, so that an interrupted write leaves what was there before. It gets exactly
-the name that was asked for.
+runs whatever code the file asks for. Nothing is unpacked before the sizes in the archive's
+directory are known to be below a limit (`goalmeter._archives`), and to agree with those in the
+heads of the arrays: numpy makes room for what a head says before it reads the first number.
+
+A file is written beside its destination and then moved there in one step, so that an interrupted
+write leaves what was there before. It gets exactly the name that was asked for.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -17,9 +21,17 @@ from uuid import uuid4
 
 import numpy as np
 
+from goalmeter._archives import check_sizes, listed
 from goalmeter._errors import InvalidFileError
 from goalmeter._types import AnyArray, ArrayLike
-from goalmeter.tabular._validation import naming
+from goalmeter.tabular._validation import naming, shape_text
+
+# Readers of an array's head by the version of its format. Version 3 is for names of columns, which
+# numbers have none of.
+_HEADS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def load_arrays(
@@ -33,8 +45,8 @@ def load_arrays(
         optional: names that may be there; any other name is refused.
 
     Raises:
-        InvalidFileError: the file is missing or unreadable, a name is missing or unknown, or
-            an array is not numerical (nothing is ever unpickled).
+        InvalidFileError: the file is missing or unreadable, unpacks to more than the limit, a
+            name is missing or unknown, or an array is not numerical (nothing is ever unpickled).
     """
     with naming(path), _open_archive(Path(path)) as archive:
         names = archive.files
@@ -97,15 +109,44 @@ def _open_archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
     except OSError as cause:
         raise InvalidFileError(f"cannot be read: {cause.strerror or cause}") from cause
     with file:
+        # numpy would read a single array at once, however large its head says that it is.
+        begins = file.read(len(np.lib.format.MAGIC_PREFIX))
+        file.seek(0)
+        if begins == np.lib.format.MAGIC_PREFIX:
+            raise _not_an_archive("a single array (.npy), expected an archive of named arrays")
         try:
+            entries = listed(file)
             archive = np.load(file, allow_pickle=False)
         except (ValueError, EOFError, OSError, zipfile.BadZipFile) as cause:
             # numpy's own message proposes to allow pickles, which is never the remedy here.
             raise _not_an_archive("not an .npz archive, or a damaged one") from cause
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise _not_an_archive("a single array (.npy), expected an archive of named arrays")
         with archive:
+            check_sizes(entries)
+            for entry in entries:
+                _check_head(archive.zip, entry)
             yield archive
+
+
+def _check_head(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+    """See that the head of an array asks for as many bytes as there are behind it."""
+    try:
+        with archive.open(entry) as member:
+            version = np.lib.format.read_magic(member)
+            shape, _, dtype = _HEADS[version](member) if version in _HEADS else ((), False, None)
+            there = entry.file_size - member.tell()
+    except Exception:  # it is no array, or its head is damaged: reading it says so
+        return
+    name = entry.filename.removesuffix(".npy")
+    if dtype is None:
+        raise InvalidFileError(
+            f"the array {name!r} has format {version}, expected that of numpy.savez with numbers"
+        )
+    wanted = math.prod(shape) * dtype.itemsize
+    if wanted != there and not dtype.hasobject:
+        raise InvalidFileError(
+            f"the array {name!r} is damaged and cannot be read (its shape {shape_text(shape)} "
+            f"takes {wanted:,} bytes, and there are {there:,}); write the file again"
+        )
 
 
 def _not_an_archive(what: str) -> InvalidFileError:
