@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,10 +14,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
+pytest.importorskip("inspect_ai")
 
+from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model  # noqa: E402
 from lm.tiny_models import PROBABILITIES  # noqa: E402
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError  # noqa: E402
+from goalmeter._transformers import generating_in_batches  # noqa: E402
+from goalmeter.agents.language_models import providers as providers  # noqa: E402
 from goalmeter.agents.language_models.local_model import LocalModel, Reply  # noqa: E402
 from goalmeter.agents.language_models.sampling import Sampling  # noqa: E402
 from goalmeter.gridworld.world import ACTIONS  # noqa: E402
@@ -142,3 +149,78 @@ def test_what_is_refused(models: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidParameterError, match="leave no room"):
         model.prompt([1] * 4096, 5, Sampling())
     assert model.prompt([1] * 4094, 5, Sampling()).tokens == 2
+
+
+def test_a_batch_whose_fillings_pass_the_context_is_answered_without_a_warning(
+    models: Path,
+) -> None:
+    from transformers.utils import logging as theirs
+
+    heard: list[str] = []
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(record.getMessage())
+
+    logger, ear = logging.getLogger("transformers.generation.stopping_criteria"), Ear()
+    theirs.warning_once.cache_clear()  # it may have been said in another test
+    logger.addHandler(ear)
+    try:
+        model = LocalModel(models / "llama", device="cpu")
+        # 4 tokens each are asked for, and 4092 + 4 = 4096 fit; the short prompt is filled up.
+        long, short = model.prompt([1] * 4092, 4, Sampling()), model.prompt([1], 8, Sampling())
+        replies = model.answers([long, short])
+        assert [len(reply.ids) <= n for reply, n in zip(replies, (4, 8), strict=True)] == [True] * 2
+        assert heard == []
+        # What else is said there is heard, and afterwards everything is.
+        with generating_in_batches():
+            logger.warning("something else")
+            logger.warning("has exceeded the model's predefined maximum length (7)")
+        logger.warning("has exceeded the model's predefined maximum length (8)")
+    finally:
+        logger.removeHandler(ear)
+    assert heard[0] == "something else" and len(heard) == 2 and heard[1].endswith("(8)")
+
+
+def test_loading_bars_are_hidden_and_then_as_they_were(
+    models: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from transformers.utils import logging as theirs
+
+    for shown in (True, False):
+        (theirs.enable_progress_bar if shown else theirs.disable_progress_bar)()
+        LocalModel(models / "llama", device="cpu")
+        assert theirs.is_progress_bar_enabled() == shown
+    theirs.enable_progress_bar()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_prompt_that_is_too_long_is_a_context_overflow(models: Path) -> None:
+    model = get_model(f"goalmeter-local/{models / 'llama'}", device="cpu", memoize=False)
+    prompt = ChatMessageUser(content="a b c d " * 3000)
+    output = asyncio.run(model.generate([prompt], config=GenerateConfig(max_tokens=5)))
+    assert output.stop_reason == "model_length" and "leave no room" in output.completion
+
+
+@pytest.mark.parametrize(
+    ("file", "data"),
+    [
+        ("config.json", b"{"),
+        ("config.json", b"\xff\xfe"),
+        ("config.json", b"[" * 100_000),
+        ("config.json", b'{"model_type": "nothing"}'),
+        ("tokenizer.json", b"{"),
+        ("tokenizer.json", b'{"version": "1.0", "model": {"type": "BPE"}}'),
+        ("tokenizer.json", b"[" * 100_000),
+        ("tokenizer_config.json", b'{"tokenizer_class": 7}'),
+        ("model.safetensors", b""),
+        ("model.safetensors", b"\xff" * 100),
+        ("model.safetensors", (10).to_bytes(8, "little") + b"[[[[[[[[[["),
+    ],
+)
+def test_a_damaged_folder_is_one_line(file: str, data: bytes, models: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(models / "llama", tmp_path / "llama"))
+    (folder / file).write_bytes(data)
+    with pytest.raises(InvalidFileError, match="cannot be loaded: ") as error:
+        LocalModel(folder, device="cpu")
+    assert "\n" not in str(error.value) and len(str(error.value)) < 700

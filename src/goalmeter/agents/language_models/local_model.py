@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, require
+from goalmeter._transformers import generating_in_batches, loaded, loaded_tokenizer
 from goalmeter.agents.language_models.sampling import Chosen, Sampling, SeededSampling
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 _FEATURE = "Running a language model on this machine"
 # A model whose tokenizer has this token writes in channels, whose markers are part of its answer.
 CHANNEL = "<|channel|>"
+
+
+class ContextOverflowError(InvalidParameterError):
+    """A prompt is longer than the model's context, or leaves no room for an answer."""
 
 
 @dataclass(frozen=True)
@@ -70,15 +75,8 @@ class LocalModel:
             raise InvalidFileError(
                 f"{path} is not the folder of a transformers model: it has no config.json"
             )
-        try:
-            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
-                path, local_files_only=True
-            )
-            self.model: Any = transformers.AutoModelForCausalLM.from_pretrained(
-                path, dtype=dtype, local_files_only=True
-            )
-        except (OSError, ValueError) as cause:
-            raise InvalidFileError(f"the model in {path} cannot be loaded: {cause}") from cause
+        self.tokenizer: Any = loaded_tokenizer(path, feature=_FEATURE)
+        self.model: Any = loaded("AutoModelForCausalLM", path, feature=_FEATURE, dtype=dtype)
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         self.model.to(device).eval()
@@ -121,11 +119,11 @@ class LocalModel:
         """A request that the model can take: the answer is cut where its context ends.
 
         Raises:
-            InvalidParameterError: the prompt leaves no room for an answer.
+            ContextOverflowError: the prompt leaves no room for an answer.
         """
         room = tokens if self.context is None else min(tokens, self.context - len(ids))
         if room < 1:
-            raise InvalidParameterError(
+            raise ContextOverflowError(
                 f"the prompt has {len(ids)} tokens, which leave no room for an answer of up to "
                 f"{tokens} in the model's context of {self.context}"
             )
@@ -150,7 +148,7 @@ class LocalModel:
         def at_its_limit(sequences: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
             return limits <= sequences.shape[1]
 
-        with torch.inference_mode():
+        with torch.inference_mode(), generating_in_batches():
             out = self.model.generate(
                 input_ids=ids,
                 attention_mask=mask,

@@ -1,0 +1,101 @@
+"""Models of transformers from folders of this machine: whole or not at all, and without noise."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import InvalidFileError, require
+from goalmeter._lines import in_a_line
+
+# Prompts of a batch are filled up to the longest one. transformers counts these fillings as words,
+# and warns of a context that is too short though each prompt with its answer fits.
+_OF_FILLED_BATCHES = "exceeded the model's predefined maximum length"
+_GENERATION = "transformers.generation.stopping_criteria"
+
+
+def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> Any:
+    """A model, read from a folder without a network.
+
+    Args:
+        kind: the class of transformers, such as "AutoModelForCausalLM".
+        folder: as `save_pretrained` writes it.
+        feature: what the model is needed for, as the subject of a sentence.
+        options: of `from_pretrained`.
+
+    Raises:
+        InvalidFileError: it cannot be read, or some of its weights are missing, which transformers
+            would draw at random.
+        MissingExtraError: transformers is not installed.
+    """
+    transformers: Any = require("transformers", extra="lm", feature=feature)
+    read = getattr(transformers, kind).from_pretrained
+    with _reading(folder):
+        model, seen = read(folder, local_files_only=True, output_loading_info=True, **options)
+    if lacking := sorted(seen["missing_keys"]):
+        raise InvalidFileError(
+            f"the model in {folder} is not whole: {len(lacking)} of its weights are missing, such "
+            f"as {lacking[0]}"
+        )
+    return model
+
+
+def loaded_tokenizer(folder: str | Path, *, feature: str) -> Any:
+    """The tokenizer of a model, read from its folder without a network.
+
+    Raises:
+        InvalidFileError: it cannot be read.
+        MissingExtraError: transformers is not installed.
+    """
+    transformers: Any = require("transformers", extra="lm", feature=feature)
+    with _reading(folder):
+        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """No loading bars of transformers; they are shown again afterwards if they were before."""
+    from transformers.utils import logging as untyped
+
+    theirs: Any = untyped
+    shown = theirs.is_progress_bar_enabled()
+    theirs.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            theirs.enable_progress_bar()
+
+
+@contextmanager
+def generating_in_batches() -> Iterator[None]:
+    """No warning that a batch is longer than the context when only its fillings make it so.
+
+    For callers that see to it that each prompt with its answer fits. All other warnings are said.
+    """
+
+    def keep(record: logging.LogRecord) -> bool:
+        return _OF_FILLED_BATCHES not in record.getMessage()
+
+    logger = logging.getLogger(_GENERATION)
+    logger.addFilter(keep)
+    try:
+        yield
+    finally:
+        logger.removeFilter(keep)
+
+
+@contextmanager
+def _reading(folder: str | Path) -> Iterator[None]:
+    try:
+        with without_bars():
+            yield
+    # A damaged file raises whatever the reader of its format stumbles over: SafetensorError,
+    # KeyError, TypeError, RuntimeError, and plain Exception by the reader of tokenizer.json.
+    except Exception as cause:
+        raise InvalidFileError(
+            f"the model in {folder} cannot be loaded: {in_a_line(cause)}"
+        ) from cause
