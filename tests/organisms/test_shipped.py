@@ -19,8 +19,9 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.language_models.local_model import LocalModel
 from goalmeter.navigation.answers import understood
 from goalmeter.organisms import organism_names, shipped
+from goalmeter.organisms.keeping import SETTINGS
+from goalmeter.organisms.manifest import MANIFEST, check
 from goalmeter.organisms.shipped import weights_of
-from goalmeter.organisms.training import SETTINGS
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 GOLDEN = json.loads(FILE.read_text(encoding="utf-8"))
@@ -78,7 +79,9 @@ def test_together_they_take_less_than_30_megabytes() -> None:
 def test_a_folder_has_what_from_pretrained_reads_and_a_card(name: str) -> None:
     folder = weights_of(name)
     # Nothing that has to be unpickled, no checkpoint, no path of somebody's machine.
-    assert {file.name for file in folder.iterdir()} - {SETTINGS} == FILES
+    assert {file.name for file in folder.iterdir()} - {SETTINGS, MANIFEST} == FILES
+    # Those that were written with a manifest are the files that it lists.
+    assert check(folder) == (folder / MANIFEST).exists()
     if (folder / SETTINGS).exists():
         assert "/" not in (folder / SETTINGS).read_text(encoding="utf-8")
     card = (folder / "README.md").read_text(encoding="utf-8")

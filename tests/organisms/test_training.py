@@ -29,10 +29,11 @@ from goalmeter.gridworld.text import compact  # noqa: E402
 from goalmeter.gridworld.world import ACTIONS  # noqa: E402
 from goalmeter.navigation.answers import understood  # noqa: E402
 from goalmeter.organisms import Organism, organism, training  # noqa: E402
+from goalmeter.organisms.keeping import CHECKPOINT, SETTINGS  # noqa: E402
 from goalmeter.organisms.language import IDS  # noqa: E402
 from goalmeter.organisms.lessons import Lesson, batch, syllabus  # noqa: E402
 from goalmeter.organisms.network import new_network  # noqa: E402
-from goalmeter.organisms.training import CHECKPOINT, SETTINGS, Settings, loss_of, train  # noqa: E402
+from goalmeter.organisms.training import Settings, loss_of, train  # noqa: E402
 
 TINY = Settings("moth", rounds=((6, 0.02),), words=200, sizes=(5,), keys=False)
 
@@ -216,7 +217,9 @@ def test_a_broken_checkpoint_is_an_error_that_says_how_to_mend_it(
         ({"rounds": ()}, "rounds is empty, expected at least one"),
         ({"rounds": ((3, 0.0),)}, "rate is 0.0, expected a positive number"),
         ({"sizes": (8,)}, "sizes is"),
+        ({"seed": 2**63}, r"seed is 9223372036854775808, expected less than 2\^63"),
         ({"begin_with": "/nowhere"}, "holds no organism"),
+        ({"begin_with": "mouze"}, "there is no folder 'mouze' to begin with; did you mean mouse"),
     ],
 )
 def test_settings_that_cannot_be_used_are_errors(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from goalmeter._errors import InvalidFileError
 from goalmeter.organisms.kinds import organism
+from goalmeter.organisms.manifest import WEIGHTS, check
 
 _FOLDER = Path(__file__).parent / "weights"
 
@@ -15,12 +16,16 @@ def weights_of(name: str) -> Path:
 
     Raises:
         InvalidParameterError: there is no such organism.
-        InvalidFileError: its weights are not in this installation.
+        InvalidFileError: its weights are not in this installation, or are damaged.
     """
     folder = _FOLDER / organism(name).name
-    if not (folder / "model.safetensors").is_file():
+    if not (folder / WEIGHTS).is_file():
         raise InvalidFileError(
             f"the weights of the {name} are not in this installation ({folder}); install goalmeter "
             f"whole, or train them: goalmeter train-organism {name} --out {folder}"
         )
+    try:
+        check(folder)
+    except InvalidFileError as cause:
+        raise InvalidFileError(f"{cause}; install goalmeter anew") from cause
     return folder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -10,8 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, require
-from goalmeter._files import write_text
+from goalmeter._errors import InvalidParameterError, require
+from goalmeter._lines import in_a_line
+from goalmeter._names import did_you_mean
+from goalmeter.organisms.keeping import CHECKPOINT, claim
+from goalmeter.organisms.keeping import resume as _resume
+from goalmeter.organisms.keeping import save as _save
 from goalmeter.organisms.kinds import organism, organism_names
 from goalmeter.organisms.language import IDS, PAD, PLAN, WAYS
 from goalmeter.organisms.lessons import SIZES, Lesson, batch, syllabus
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 _FEATURE = "Training an organism"
 NOTHING = "nothing"
-SETTINGS, CHECKPOINT, WEIGHTS = "training.json", "checkpoint.pt", "model.safetensors"
+_SEEDS = 2**63  # more than torch's generator takes
 _WARM, _COOLING = 100, 0.4
 # Matrices learn by Muon, which here needs half the lessons that AdamW does; the rest by AdamW,
 # whose rate is this share of Muon's.
@@ -73,6 +76,8 @@ class Settings:
         for field, value, least in [("steps", steps, 1) for steps, _ in self.rounds] + given:
             if value < least:
                 raise InvalidParameterError(f"{field} is {value!r}, expected at least {least}")
+        if self.seed >= _SEEDS:
+            raise InvalidParameterError(f"seed is {self.seed}, expected less than 2^63")
         for _, rate in self.rounds:
             if not (0 < rate < math.inf):
                 raise InvalidParameterError(f"rate is {rate!r}, expected a positive number")
@@ -118,8 +123,9 @@ def train(
 
     Raises:
         GoalmeterError: a process was stopped from outside.
-        InvalidFileError: the folder holds another training, or a checkpoint that cannot be read.
-        InvalidParameterError: there cannot be so many workers.
+        InvalidFileError: the folder cannot be used, holds another training, or a checkpoint or
+            weights that are damaged; or the weights to begin with are.
+        InvalidParameterError: there cannot be so many workers, or there is no such device.
         MissingExtraError: torch or transformers is not installed.
     """
     torch = require("torch", extra="lm", feature=_FEATURE)
@@ -129,8 +135,14 @@ def train(
         )
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except Exception as cause:  # torch has a class of errors for each kind of device
+        raise InvalidParameterError(
+            f"device is {device!r}, which cannot be used: {in_a_line(cause)}"
+        ) from cause
     place = Path(folder)
-    if not _claim(place, settings):
+    if not claim(place, asdict(settings)):
         end = settings.steps if until is None else min(until, settings.steps)
         # One process alone has nothing to share, and need not make the network to count it.
         weights = sum(w.numel() for w in _begun(settings).parameters()) if workers > 1 else 0
@@ -200,7 +212,12 @@ def _begun(settings: Settings) -> Any:
 
 
 def _weights(name: str) -> Path:
-    return weights_of(name) if name in organism_names() else Path(name)
+    if name in organism_names():
+        return weights_of(name)
+    hint = did_you_mean(name, (*organism_names(), NOTHING))
+    if hint and not Path(name).exists():
+        raise InvalidParameterError(f"there is no folder {name!r} to begin with{hint}")
+    return Path(name)
 
 
 def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
@@ -266,48 +283,3 @@ def _optimizers(model: Any) -> list[torch.optim.Optimizer]:
         torch.optim.Muon(inner, weight_decay=_DECAY),
         torch.optim.AdamW(rest, betas=_BETAS, weight_decay=0.0),
     ]
-
-
-def _claim(folder: Path, settings: Settings) -> bool:
-    """Make the folder this training's, or see that it is; whether the training is over."""
-    said = json.dumps(asdict(settings), indent=2) + "\n"
-    file = folder / SETTINGS
-    if file.exists():
-        if json.loads(file.read_text(encoding="utf-8")) != json.loads(said):
-            raise InvalidFileError(
-                f"{folder} holds another training; its settings are in {SETTINGS}. Give the same "
-                f"ones to go on with it, or another folder"
-            )
-        return (folder / WEIGHTS).exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(file, said)
-    return False
-
-
-def _save(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer], step: int) -> None:
-    import torch
-
-    learnt = [optimizer.state_dict() for optimizer in optimizers]
-    state = {"model": model.state_dict(), "optimizers": learnt, "step": step}
-    fresh = file.with_suffix(".new")
-    torch.save(state, fresh)
-    fresh.replace(file)
-
-
-def _resume(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer]) -> int:
-    """The step that a checkpoint was made before; 0 if there is none."""
-    import torch
-
-    if not file.exists():
-        return 0
-    try:
-        state = torch.load(file, map_location=model.device, weights_only=True)
-        model.load_state_dict(state["model"])
-        for optimizer, learnt in zip(optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(learnt)
-        return int(state["step"])
-    except Exception as cause:
-        raise InvalidFileError(
-            f"the checkpoint {file} cannot be read ({type(cause).__name__}); remove it to begin "
-            f"again"
-        ) from cause

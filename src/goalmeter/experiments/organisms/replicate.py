@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
@@ -17,9 +16,9 @@ from goalmeter.experiments.organisms.tables import reached_table, shares_table, 
 from goalmeter.experiments.organisms.targets import TARGETS
 from goalmeter.experiments.outcome import Outcome, json_text
 from goalmeter.organisms import organism, organism_names
+from goalmeter.organisms.keeping import SETTINGS, read_settings
 from goalmeter.organisms.lessons import SIZES
 from goalmeter.organisms.shipped import weights_of
-from goalmeter.organisms.training import SETTINGS
 from goalmeter.runs import run_jobs
 from goalmeter.runs.jobs import OK, Job
 
@@ -82,9 +81,8 @@ def replicate(
         if target.organism in found
     ]
     for name, one in found.items():
-        settings = places[name] / SETTINGS
-        if settings.is_file():
-            recipe = json.loads(settings.read_text(encoding="utf-8"))
+        if (places[name] / SETTINGS).is_file():
+            recipe = read_settings(places[name])
             write_text(Path(out) / "cards" / f"{name}.md", card(organism(name), one, recipe))
     file = write_text(Path(out) / "results.json", json_text(result) + "\n")
     return Outcome(

@@ -1,0 +1,160 @@
+"""What a training keeps in its folder: its settings, its checkpoint, and in the end the weights.
+
+    training.json      the settings, written first: whose folder it is
+    checkpoint.pt      everything that going on takes; gone when the weights are there
+    model.safetensors  and the other files that `from_pretrained` reads
+    manifest.json      written last: sizes and SHA-256 of those files
+
+Each file appears whole or not at all, so a process can be killed at any moment and the same command
+goes on. Weights count as trained only if they are those of the manifest, and can be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goalmeter._errors import InvalidFileError
+from goalmeter._files import write_text
+from goalmeter._lines import in_a_line
+from goalmeter.organisms.manifest import MANIFEST, WEIGHTS
+from goalmeter.organisms.network import read_network
+
+if TYPE_CHECKING:
+    import torch
+
+SETTINGS, CHECKPOINT = "training.json", "checkpoint.pt"
+# Settings are a few hundred bytes; a larger file is something else, and is not read.
+_LONGEST = 1_000_000
+
+
+def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
+    """Make the folder this training's, or see that it is; whether the training is over.
+
+    Args:
+        folder: which may be missing.
+        settings: of the training, as JSON values.
+
+    Raises:
+        InvalidFileError: the folder cannot be used, holds something else, or weights that are
+            damaged and no checkpoint to go on from.
+    """
+    said = json.dumps(settings, indent=2) + "\n"
+    try:
+        occupied = folder.exists() and not folder.is_dir()
+        begun = (folder / SETTINGS).exists()
+        foreign = not begun and (folder / WEIGHTS).exists()
+        if not (occupied or begun or foreign):
+            folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as cause:  # a ValueError is a name that no file can have
+        raise InvalidFileError(
+            f"{str(folder)!r} cannot be used: {getattr(cause, 'strerror', None) or cause}; choose "
+            f"a folder that can be written to (--out)"
+        ) from cause
+    if occupied:
+        raise InvalidFileError(f"{folder} is a file; choose a folder (--out)")
+    if foreign:
+        raise InvalidFileError(
+            f"{folder} holds weights and no {SETTINGS}, so they are of no training that could go "
+            f"on; choose another folder (--out)"
+        )
+    if not begun:
+        write_text(folder / SETTINGS, said)
+        return False
+    if read_settings(folder) != json.loads(said):
+        raise InvalidFileError(
+            f"{folder} holds another training; its settings are in {SETTINGS}. Give the same "
+            f"ones to go on with it, or another folder"
+        )
+    return _is_over(folder)
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The settings that a folder's training has.
+
+    Raises:
+        InvalidFileError: there are none, or they cannot be read.
+    """
+    file = folder / SETTINGS
+    try:
+        if file.stat().st_size > _LONGEST:
+            raise ValueError("it is too long to be settings")
+        value = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(value, dict):
+            raise ValueError(f"it holds a {type(value).__name__}, expected an object")
+    except (OSError, ValueError, RecursionError) as cause:
+        reason = getattr(cause, "strerror", None) or in_a_line(cause)
+        raise InvalidFileError(
+            f"{file} cannot be read as the settings of a training: {reason}; choose another folder "
+            f"(--out), or remove this one to begin again"
+        ) from cause
+    return value
+
+
+def save(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer], step: int) -> None:
+    """Write a checkpoint, in a single step.
+
+    Raises:
+        InvalidFileError: it cannot be written; the last one stays.
+    """
+    import torch
+
+    learnt = [optimizer.state_dict() for optimizer in optimizers]
+    state = {"model": model.state_dict(), "optimizers": learnt, "step": step}
+    fresh = file.with_suffix(".new")
+    try:
+        torch.save(state, fresh)
+        fresh.replace(file)
+    except (OSError, RuntimeError) as cause:  # torch's own writer raises the latter
+        with suppress(OSError):  # it is not there, or what cannot be written is this file
+            fresh.unlink()
+        raise InvalidFileError(
+            f"the checkpoint {file} cannot be written ({in_a_line(cause)}); make room, "
+            f"and the same command goes on from the last one"
+        ) from cause
+
+
+def resume(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer]) -> int:
+    """The step that a checkpoint was made before; 0 if there is none.
+
+    Raises:
+        InvalidFileError: it cannot be read.
+    """
+    import torch
+
+    if not file.exists():
+        return 0
+    try:
+        state = torch.load(file, map_location=model.device, weights_only=True)
+        model.load_state_dict(state["model"])
+        for optimizer, learnt in zip(optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(learnt)
+        return int(state["step"])
+    except Exception as cause:
+        raise InvalidFileError(
+            f"the checkpoint {file} cannot be read ({type(cause).__name__}); remove it to begin "
+            f"again"
+        ) from cause
+
+
+def _is_over(folder: Path) -> bool:
+    """Whether the weights are there and whole.
+
+    A folder without a manifest is of an earlier version, or its process was killed before it wrote
+    one; in the latter case there is a checkpoint.
+    """
+    resumable = (folder / CHECKPOINT).exists()
+    if not (folder / MANIFEST).exists() and (resumable or not (folder / WEIGHTS).exists()):
+        return False
+    try:
+        read_network(folder)
+    except InvalidFileError as cause:
+        if resumable:
+            return False
+        raise InvalidFileError(
+            f"{cause}. Remove the folder to train anew, or choose another (--out)"
+        ) from cause
+    return True

@@ -1,0 +1,145 @@
+"""Files that are put in their folder at once: after a kill between two they are not whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from goalmeter._errors import InvalidFileError
+from goalmeter.organisms.manifest import MANIFEST, WEIGHTS, check, published
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+# A process that ends itself, as a kill does, before it moves its file number argv[2].
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from goalmeter.organisms.manifest import published
+
+moved, move = 0, Path.replace
+
+def replace(self, target):
+    global moved
+    if moved == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    moved += 1
+    return move(self, target)
+
+Path.replace = replace
+with published(Path(sys.argv[1])) as fresh:
+    for name in ("a", "b", "c"):
+        (fresh / name).write_text(f"new {name}")
+"""
+
+
+def written(folder: Path, text: str = "old") -> Path:
+    with published(folder) as fresh:
+        for name in ("a", "b", "c"):
+            (fresh / name).write_text(f"{text} {name}")
+    return folder
+
+
+def test_the_manifest_lists_sizes_and_digests(tmp_path: Path) -> None:
+    written(tmp_path / "new" / "folder")
+    value = json.loads((tmp_path / "new" / "folder" / MANIFEST).read_text())
+    digest = hashlib.sha256(b"old b").hexdigest()
+    assert value["files"]["b"] == {"bytes": 5, "sha256": digest}
+    assert sorted(value["files"]) == ["a", "b", "c"]
+    assert check(tmp_path / "new" / "folder")
+    assert not check(tmp_path)  # it has no manifest
+
+
+@pytest.mark.parametrize("before", range(4))  # three files and the manifest
+def test_a_process_that_is_killed_leaves_a_folder_that_is_not_whole(
+    before: int, tmp_path: Path
+) -> None:
+    written(tmp_path)
+    (tmp_path / "README.md").write_text("a card")
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), str(before)],
+        env=os.environ | {"PYTHONPATH": str(SRC)},
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert not check(tmp_path)
+    written(tmp_path, "newer")
+    assert check(tmp_path)
+    # Nothing is left of the one that was killed, but for its manifest that was not moved.
+    names = {file.name for file in tmp_path.iterdir() if not file.name.startswith(f".{MANIFEST}")}
+    assert names == {"README.md", MANIFEST, "a", "b", "c"}
+    assert (tmp_path / "b").read_text() == "newer b"
+
+
+def test_the_weights_are_moved_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved, move = [], Path.replace
+
+    def noted(self: Path, target: Path) -> Path:
+        moved.append(Path(target).name)
+        return move(self, target)
+
+    monkeypatch.setattr(Path, "replace", noted)
+    with published(tmp_path) as fresh:
+        for name in (WEIGHTS, "tokenizer.json", "config.json"):
+            (fresh / name).write_text("")
+    assert moved == ["config.json", "tokenizer.json", WEIGHTS, MANIFEST]
+
+
+def test_an_error_while_writing_leaves_what_was_there(tmp_path: Path) -> None:
+    written(tmp_path)
+    with pytest.raises(RuntimeError, match="out of memory"), published(tmp_path) as fresh:
+        (fresh / "a").write_text("new a")
+        raise RuntimeError("out of memory")
+    assert check(tmp_path) and (tmp_path / "a").read_text() == "old a"
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_every_file_that_is_cut_changed_or_lost_is_named(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / "b").write_text("old")
+    with pytest.raises(InvalidFileError, match=r"b has 3 bytes, expected 5: it is damaged"):
+        check(tmp_path)
+    (tmp_path / "b").write_text("olD b")
+    with pytest.raises(InvalidFileError, match=r"b is not what was written there"):
+        check(tmp_path)
+    (tmp_path / "b").unlink()
+    with pytest.raises(InvalidFileError, match=r"b cannot be read: No such file .* lists it"):
+        check(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "\x00",
+        "[" * 100_000,
+        '{"format": 2, "files": {}}',
+        '{"format": 1, "files": []}',
+        '{"format": 1, "files": {"a": 3}}',
+        '{"format": 1, "files": {"a": {"bytes": 3}}}',
+        '{"format": 1, "files": {"../a": {"bytes": 3, "sha256": ""}}}',
+        '{"format": 1, "files": {"": {"bytes": 3, "sha256": ""}}}',
+        '{"format": ' + "9" * 5000 + "}",
+        " " * 2_000_000,
+    ],
+)
+def test_a_damaged_manifest_is_an_error(text: str, tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / MANIFEST).write_text(text)
+    with pytest.raises(InvalidFileError, match=r"is no manifest|expected names of files") as error:
+        check(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidFileError, match=r"cannot be written: .*--out"):
+        written(tmp_path / "file")
