@@ -10,12 +10,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from goalmeter._archives import check_bytes, check_sizes, listed
 from goalmeter._errors import (
+    GoalmeterError,
     InvalidFileError,
     InvalidParameterError,
     InvalidTrajectoryError,
     require,
 )
+from goalmeter._lines import in_a_line, shortened
 from goalmeter.navigation.inspect_failures import ERROR
 from goalmeter.navigation.inspect_samples import walk_of
 from goalmeter.navigation.record import Trajectory
@@ -24,6 +27,7 @@ from goalmeter.navigation.walks import Episode
 # Where a score keeps the trajectory, and the name of the scorer.
 TRAJECTORY, SCORER = "trajectory", "walked"
 INTERRUPTED = "interrupted"
+_JSON = ".json"
 
 _Found = dict[tuple[str, Any, int], Trajectory]
 
@@ -61,8 +65,8 @@ def read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
         MissingExtraError: inspect_ai is not installed.
     """
     log = require("inspect_ai.log", extra="lm", feature="Reading logs of Inspect")
-    listed = [logs] if isinstance(logs, str | Path) else list(logs)
-    read = [_read(log, path) for each in listed for path in _files(log, Path(each))]
+    given = [logs] if isinstance(logs, str | Path) else list(logs)
+    read = [_read(log, path) for each in given for path in _files(log, Path(each))]
     return sorted(read, key=lambda one: str(one.eval.created))
 
 
@@ -94,13 +98,13 @@ def written(path: str | Path) -> list[Trajectory]:
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
-    except OSError as cause:
-        raise InvalidFileError(f"{path} cannot be read: {cause}") from cause
+    except (OSError, ValueError) as cause:  # a ValueError is text that is not UTF-8
+        raise InvalidFileError(f"{path} cannot be read: {in_a_line(cause)}") from cause
     found: dict[str, Trajectory] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         try:
             value = json.loads(line)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             continue  # torn, or the empty line behind the last one
         try:
             read = Trajectory.from_json(value)
@@ -128,24 +132,41 @@ def _ends_a_line(path: Path) -> bool:
         return file.read() == b"\n"
 
 
-def _files(log: Any, path: Path) -> Iterator[str]:
+def _files(log: Any, path: Path) -> Iterator[Path]:
     """The logs that a path stands for."""
     if not path.exists():
         raise InvalidFileError(f"{path} does not exist; expected an .eval file or a folder of them")
-    if path.is_file():
-        yield str(path)
+    if not path.is_dir():
+        yield path
         return
-    listed = [one.name for one in log.list_eval_logs(str(path))]
-    if not listed:
+    names = [one.name.removeprefix("file://") for one in log.list_eval_logs(str(path))]
+    if not names:
         raise InvalidFileError(f"{path} holds no .eval file")
-    yield from listed
+    yield from map(Path, names)
 
 
-def _read(log: Any, path: str) -> Any:
+def _read(log: Any, path: Path) -> Any:
+    """A log as Inspect reads it, if it does not unpack to more than the limit.
+
+    It is read as an open archive: of that, no more is unpacked than its directory says.
+    """
     try:
-        return log.read_eval_log(path)
-    except (OSError, ValueError, KeyError) as cause:
-        raise InvalidFileError(f"{path} is no log of Inspect: {cause}") from cause
+        with path.open("rb") as file:
+            if path.suffix == _JSON:
+                check_bytes(path.stat().st_size)
+                return log.read_eval_log(path)
+            check_sizes(listed(file))
+            read = log.read_eval_log(file, format="eval")
+        read.location = str(path)
+    except (GoalmeterError, OSError) as cause:
+        raise InvalidFileError(f"{path} cannot be read: {in_a_line(cause)}") from cause
+    except MemoryError:
+        raise
+    # What a damaged log raises is of the reader that stumbles over it: errors of zstd, a
+    # RecursionError of nested JSON, a validation of pydantic, which is several lines, and others.
+    except Exception as cause:
+        raise InvalidFileError(f"{path} is no log of Inspect: {in_a_line(cause)}") from cause
+    return read
 
 
 def _trajectory(sample: Any, where: str) -> Trajectory:
@@ -155,8 +176,11 @@ def _trajectory(sample: Any, where: str) -> Trajectory:
         if score is not None and TRAJECTORY in (score.metadata or {}):
             return Trajectory.from_json(score.metadata[TRAJECTORY])
         walk = walk_of(sample.metadata or {}, sample.epoch)
-    except InvalidTrajectoryError as cause:
-        raise InvalidTrajectoryError(f"{where}, sample {sample.id!r}: {cause}") from cause
-    failed = sample.error is not None and not sample.error.message.startswith("Cancelled")
-    outcome = ERROR if failed else INTERRUPTED
-    return Episode(walk.task).trajectory(walk.number, outcome)
+        failed = sample.error is not None and not sample.error.message.startswith("Cancelled")
+        return Episode(walk.task).trajectory(walk.number, ERROR if failed else INTERRUPTED)
+    # A record is checked value by value. What is of the right kind and makes no sense, such as a
+    # world without a way, is found where it is used.
+    except Exception as cause:
+        raise InvalidTrajectoryError(
+            f"{where}, sample {shortened(repr(sample.id))}: {in_a_line(cause)}"
+        ) from cause

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._lines import shortened
 from goalmeter.navigation.asking import Asking, model_name
 from goalmeter.navigation.eval_log import INTERRUPTED, read_logs, walks_of
 from goalmeter.navigation.inspect_failures import FAILURES
@@ -62,7 +63,11 @@ def from_logs(plan: Plan, logs: Iterable[str | Path]) -> Imported:
 
 def _check(agent: str, asking: Asking, log: Any) -> None:
     """See that a log is of a model that was asked as the run asks it."""
-    name = model_name(log.eval.model)
+    try:
+        name = model_name(log.eval.model)
+        asked = Asking(options=log.eval.model_args).to_json()
+    except InvalidParameterError as cause:
+        raise InvalidParameterError(f"{log.location}: {cause}") from cause
     if name != agent:
         raise InvalidParameterError(
             f"{log.location} is a log of {name}, and the run is of {agent}; read the logs of one "
@@ -73,10 +78,11 @@ def _check(agent: str, asking: Asking, log: Any) -> None:
     there = {each: getattr(config, each) for each in _SAMPLING}
     there |= {each: solver.get(each) for each in ("attempts", "token_cap")}
     there |= {"seeded": solver.get("seed") is not None, "logprobs": bool(config.logprobs)}
-    there["options"] = Asking(options=log.eval.model_args).to_json()["options"]
+    there["options"] = asked["options"]
     if differ := [each for each in there if there[each] != here[each]]:
         said = "; ".join(
-            f"{each} is {there[each]!r} there, and {here[each]!r} here" for each in differ
+            f"{each} is {shortened(repr(there[each]), 80)} there, and {here[each]!r} here"
+            for each in differ
         )
         raise InvalidParameterError(
             f"{log.location} was asked in another way: {said}; give the options that it was asked "
