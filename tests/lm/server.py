@@ -2,7 +2,9 @@
 
 It appends a line to the file CALLS for each answer, and takes at least SECONDS for each. Some names
 of models misbehave: "broken" is an error of the server, "refuses" one of the request, "slow" does
-not answer in time, "mute" answers nothing, "thinks" has its reasoning apart, as vLLM does.
+not answer in time, "mute" answers nothing, "thinks" has its reasoning apart, as vLLM does. "none"
+has no choices in its reply and "null" no content; "none-once" and "null-once" only in every other
+one. "long" finds every prompt too long, as vLLM and as llama.cpp say it in turn.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import sys
 import time
 from concurrent.futures import Future
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,22 @@ from goalmeter.agents.language_models.sampling import Sampling
 FOLDER, PORT, CALLS = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 SECONDS = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
 MODEL = LocalModel(FOLDER, device="cpu")
+REPLIES = count()
+TOO_LONG = cycle(
+    (
+        {
+            "message": "This model's maximum context length is 100 tokens. However, you requested "
+            "300 tokens (200 in the messages, 100 in the completion).",
+            "type": "BadRequestError",
+            "code": 400,
+        },
+        {
+            "message": "the request exceeds the available context size, try increasing it",
+            "type": "exceed_context_size_error",
+            "code": 400,
+        },
+    )
+)
 BATCHER: Batcher[Prompt, Reply] = Batcher(MODEL.answers, 16)
 
 
@@ -39,11 +58,13 @@ class Handler(BaseHTTPRequestHandler):
         name = asked["model"]
         if name == "broken":
             self.send(500, {"error": {"message": "out of memory", "type": "server_error"}})
+        elif name == "long":
+            self.send(400, {"error": next(TOO_LONG)})
         elif name == "refuses":
             self.send(400, {"error": {"message": "no such thing", "type": "invalid_request"}})
         else:
             time.sleep(60 if name == "slow" else SECONDS)
-            self.send(200, answer(asked, name))
+            self.send(200, spoilt(answer(asked, name), name))
             with CALLS.open("a") as file:
                 file.write("x\n")
 
@@ -96,6 +117,19 @@ def answer(asked: dict[str, Any], name: str) -> dict[str, Any]:
         "choices": [choice],
         "usage": used | {"total_tokens": sum(used.values())},
     }
+
+
+def spoilt(reply: dict[str, Any], name: str) -> dict[str, Any]:
+    """The reply without what the model of that name leaves out."""
+    what, _, once = name.partition("-")
+    if once and next(REPLIES) % 2:
+        return reply
+    if what == "none":
+        reply["choices"] = []
+    if what == "null":
+        reply["choices"][0]["message"]["content"] = None
+        reply["choices"][0]["finish_reason"] = "stop"
+    return reply
 
 
 class Server(ThreadingHTTPServer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goalmeter.navigation.inspect_failures import failure_of
+from goalmeter.navigation.inspect_failures import EmptyReplyError, failure_of
 
 
 class APIStatusError(Exception):
@@ -52,6 +52,31 @@ def test_names(error: Exception, name: str) -> None:
     wrapped.__cause__ = error
     if name != "token limit":
         assert failure_of(wrapped) == name
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
+        "the request exceeds the available context size. try increasing the context size",
+        "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
+        "The input token count (40000) exceeds the maximum number of tokens allowed (32768).",
+    ],
+)
+def test_a_prompt_that_is_too_long_is_a_context_overflow(message: str) -> None:
+    class BadRequestError(Exception):
+        status_code = 400
+
+    assert failure_of(BadRequestError(message)) == "context overflow"
+    assert failure_of(BadRequestError("no such model")) == "request refused"
+
+
+def test_a_reply_without_content_is_the_servers_error() -> None:
+    wrapped = RuntimeError("retried in vain")
+    wrapped.__cause__ = EmptyReplyError("no choices")
+    assert failure_of(wrapped) == "server error"
 
 
 def test_a_circle_of_causes_ends() -> None:

@@ -55,7 +55,7 @@ def test_a_reference_agent_has_the_same_policy_when_it_reads_prompts(name: str) 
 
 
 def test_which_names_there_are() -> None:
-    with pytest.raises(InvalidParameterError, match="did you mean 'greedy'"):
+    with pytest.raises(InvalidParameterError, match="did you mean goalmeter/greedy"):
         get_model("goalmeter/gredy")
     with pytest.raises(InvalidParameterError, match="remembers where it went"):
         get_model("goalmeter/wall-follower")

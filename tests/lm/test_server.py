@@ -133,6 +133,52 @@ def test_a_server_that_says_nothing(tmp_path: Path) -> None:
     assert walk.outcome == "cap" and {s.invalid for s in walk.steps} == {"an empty answer"}
 
 
+@pytest.mark.parametrize(
+    ("model", "why"), [("none", "no choices"), ("null", "null as its content")]
+)
+def test_a_reply_without_content_is_the_servers_failure(
+    model: str, why: str, served: Served, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    before = served.answered()
+    walks = ask(
+        f"openai-api/loopback/{model}",
+        "maze",
+        tmp_path,
+        server=Server(max_retries=1),
+        rounds=0,
+        progress=said.append,
+        **MAZES,
+    )
+    assert all_there(walks, "maze", **MAZES)
+    assert {(t.outcome, t.steps) for t in walks} == {("server error", ())}
+    assert served.answered() - before == 2 * len(walks)  # each question was put again once
+    assert why in said[-1]
+
+
+@pytest.mark.parametrize("model", ["none-once", "null-once"])
+def test_a_question_is_put_again_after_a_reply_without_content(model: str, tmp_path: Path) -> None:
+    # One walk of one step, whose first reply or second one is empty.
+    options = MAZES | {"trajectories": 1, "cap": 1}
+    asking = Asking(max_tokens=12, attempts=1)
+    (walk,) = ask(f"openai-api/loopback/{model}", "maze", tmp_path / "a", asking=asking, **options)
+    (other,) = ask(f"openai-api/loopback/{model}", "maze", tmp_path / "b", asking=asking, **options)
+    for one in (walk, other):
+        assert one.outcome == "cap" and one.steps[0].action is not None
+
+
+@pytest.mark.parametrize("provider", ["openai-api/loopback", "vllm"])
+def test_a_context_overflow_is_an_outcome_of_its_own(provider: str, tmp_path: Path) -> None:
+    said: list[str] = []
+    walks = ask(f"{provider}/long", "maze", tmp_path, progress=said.append, **MAZES)
+    assert all_there(walks, "maze", **MAZES)
+    # It ends the walk, is no answer of the model, and is not asked for again.
+    assert {(t.outcome, t.steps) for t in walks} == {("context overflow", ())}
+    assert list(load(tmp_path).trajectories) == walks
+    assert not any(", failed" in key for key in read_run(tmp_path).values)
+    assert "2 walks ended with a context overflow: the prompt and --max-tokens" in said[-1]
+
+
 def test_a_server_that_keeps_the_reasoning_apart(tmp_path: Path) -> None:
     walks = ask(
         "openai-api/loopback/thinks", "maze", tmp_path, asking=Asking(max_tokens=12), **MAZES

@@ -2,16 +2,17 @@
 
 timeout               no answer in time, however often was asked
 server unreachable    no connection, or one that broke: the server died
-server error          it answered with an error of its own (5xx)
+server error          it answered with an error of its own (5xx), or without any content
 rate limit            it had too much to do (429)
 request refused       it did not accept the question (other 4xx)
 time limit, token limit, ...   a limit that was set for the whole walk
 token cap             the walk's own allowance of tokens is used up
+context overflow      the prompt, with room for an answer, is longer than the model's context
 model error           anything else that went wrong in asking
 error                 something went wrong outside of the questions
 
-Limits are part of how a model is asked, and the walk has ended. The others are failures of the
-server or of the way to it: the walk can be made again.
+Limits are part of how a model is asked, its context is part of the model, and the walk has ended.
+The others are failures of the server or of the way to it: the walk can be made again.
 """
 
 from __future__ import annotations
@@ -27,11 +28,22 @@ SERVER_ERROR = "server error"
 RATE_LIMIT = "rate limit"
 REFUSED = "request refused"
 TOKEN_CAP = "token cap"
+CONTEXT = "context overflow"
 TIME_LIMIT = "time limit"
 MODEL_ERROR = "model error"
 ERROR = "error"
 # Tried again in vain, and the whole question with the error at its end.
 _PASSED_ON = ("RetryError", "ModelGenerateError")
+# How servers say that a prompt is too long. They have no status of their own for it, and few codes.
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size"
+    r"|maximum context length|context (?:length|size|window)"
+    r"|prompt is too long|input is too long|input length"
+    r"|input token count .* exceeds|`inputs` tokens"
+    r"|max_tokens must be at least 1",
+    re.IGNORECASE,
+)
+_REFUSED_AS = (400, 413, 422)
 _MARKUP = re.compile(r"\[/?[a-z ]+\]")  # of what Inspect prints
 # Walks that ended so are made again.
 FAILURES = frozenset({TIMEOUT, UNREACHABLE, SERVER_ERROR, RATE_LIMIT, REFUSED, MODEL_ERROR, ERROR})
@@ -43,6 +55,10 @@ class GivenUpError(Exception):
     def __init__(self, outcome: str) -> None:
         super().__init__(f"not begun, as the walks before it ended with: {outcome}")
         self.outcome = outcome
+
+
+class EmptyReplyError(Exception):
+    """A server replied, but with no answer in it, not even an empty one."""
 
 
 def failure_of(error: BaseException) -> str:
@@ -57,9 +73,13 @@ def failure_of(error: BaseException) -> str:
     names = [kind.__name__ for e in chain for kind in type(e).__mro__]
     if "LimitExceededError" in names:
         return f"{getattr(error, 'type', 'sample')} limit"
+    if any(isinstance(cause, EmptyReplyError) for cause in chain):
+        return SERVER_ERROR
     for cause in chain:
         status = getattr(cause, "status_code", None)
         if isinstance(status, int) and status >= 400:
+            if status in _REFUSED_AS and _TOO_LONG.search(f"{cause} {getattr(cause, 'code', '')}"):
+                return CONTEXT
             if status in (408, 504):
                 return TIMEOUT
             if status == 429:

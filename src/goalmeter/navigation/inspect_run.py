@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter.navigation.asking import Asking, model_name
-from goalmeter.navigation.inspect_failures import ERROR
+from goalmeter.navigation.inspect_failures import CONTEXT, ERROR
 from goalmeter.navigation.inspect_keeper import Keeper
 from goalmeter.navigation.inspect_round import Server, make_walks, opened
 from goalmeter.navigation.kept import ended_walks, failed_walks, failures, keep
@@ -131,6 +131,12 @@ def ask_all(
                     keep(store, name, Episode(task).trajectory(index, ERROR))
         kept = ended_walks(store.values, wanted, folder)
         kept |= failed_walks(store.values, wanted, folder)
+    overflows = sum(walk.outcome == CONTEXT for walk in kept.values())
+    if progress is not None and overflows:
+        progress(
+            f"{plan.agent}: {overflows} walks ended with a {CONTEXT}: the prompt and --max-tokens "
+            f"together are more than the model's context"
+        )
     if progress is not None and failures(kept.values()):
         progress(f"{plan.agent}: the last failure: {keeper.why}")
     return Walked(plan, tuple(kept[name] for name in wanted))

@@ -29,8 +29,9 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from goalmeter.agents.navigators import Decision
 from goalmeter.navigation.answers import Answer, storable, understood
 from goalmeter.navigation.asking import HISTORY, PROMPT
-from goalmeter.navigation.inspect_failures import TIME_LIMIT, TOKEN_CAP, failure_of
+from goalmeter.navigation.inspect_failures import CONTEXT, TIME_LIMIT, TOKEN_CAP, failure_of
 from goalmeter.navigation.inspect_listening import listener
+from goalmeter.navigation.inspect_models import fit
 from goalmeter.navigation.inspect_probabilities import action_probabilities
 from goalmeter.navigation.inspect_samples import walk_of
 from goalmeter.navigation.prompts import template
@@ -69,7 +70,7 @@ def walker(
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         task, index = walk_of(state.metadata, state.epoch)
-        model, episode = get_model(), Episode(task)
+        model, episode = fit(get_model()), Episode(task)
         repeats = _temperature(model) == 0 if once is None else once
 
         async def ask(prompt: str, config: GenerateConfig) -> ModelOutput:
@@ -91,9 +92,13 @@ def walker(
                 prompt = _prompt(episode)
                 output, decision, used = await _decide(ask, prompt, seeds[: 1 if repeats else None])
                 spent += used
-                episode.take(decision)
                 state.messages = [ChatMessageUser(content=prompt), *_said(output)]
                 state.output = output
+                if decision.action is None and _stop(output) == "model_length":
+                    # What the output says is then the server's error, and no answer of the model.
+                    failure = CONTEXT
+                    break
+                episode.take(decision)
                 if token_cap is not None and spent >= token_cap and not episode.over:
                     failure = TOKEN_CAP
             ended[state.uuid] = episode.trajectory(index, failure)
@@ -130,7 +135,8 @@ async def _decide(
         output = await ask(prompt, GenerateConfig(seed=seed))
         spent += output.usage.output_tokens if output.usage else 0
         answer = understood(output.completion, _reasoning(output))
-        if answer.action is not None:
+        # A prompt that is too long is as long when it is put again.
+        if answer.action is not None or _stop(output) == "model_length":
             break
     return output, _decision(prompt, output, answer, attempt), spent
 
@@ -157,10 +163,15 @@ def _decision(prompt: str, output: ModelOutput, answer: Answer, attempts: int) -
 
 def _why(output: ModelOutput, answer: Answer) -> str:
     """Why there is no action, and what cut the answer short, if anything did."""
-    stop = output.choices[0].stop_reason if output.choices else "unknown"
-    if stop in ("max_tokens", "model_length"):
+    stop = _stop(output)
+    if stop == "max_tokens":
         return f"{TOKEN_CAP}: {answer.invalid}"
     return f"withheld: {answer.invalid}" if stop == "content_filter" else answer.invalid
+
+
+def _stop(output: ModelOutput) -> str:
+    """Why the answer ended."""
+    return str(output.choices[0].stop_reason) if output.choices else "unknown"
 
 
 def _reasoning(output: ModelOutput) -> str:

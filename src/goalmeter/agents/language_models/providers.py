@@ -44,7 +44,12 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from goalmeter.agents.language_models.batches import Batcher
-from goalmeter.agents.language_models.local_model import LocalModel, Prompt, Reply
+from goalmeter.agents.language_models.local_model import (
+    ContextOverflowError,
+    LocalModel,
+    Prompt,
+    Reply,
+)
 from goalmeter.agents.language_models.names import prompted_agent
 from goalmeter.agents.language_models.reading import read_back
 from goalmeter.agents.language_models.sampling import Sampling
@@ -168,7 +173,10 @@ class LocalModelAPI(ModelAPI):
             top_k=config.top_k,
             alternatives=(config.top_logprobs or 0) if config.logprobs else None,
         )
-        prompt = self._model.prompt(ids, config.max_tokens or DEFAULT_TOKENS, sampling)
+        try:
+            prompt = self._model.prompt(ids, config.max_tokens or DEFAULT_TOKENS, sampling)
+        except ContextOverflowError as error:  # as Inspect's own providers say it
+            return _output(self.model_name, str(error), "model_length", None, len(ids), 0)
         reply = await asyncio.wrap_future(self._batcher.submit(prompt))
         text_of = self._model.text_of
         listed = [
