@@ -220,7 +220,7 @@ def test_models_that_cannot_be_asked_leave_no_folder(
         "nope/x": "'nope/x' cannot be asked: .*not recognized.*PROVIDER/NAME",
         "openai-api/zip/x": "ZIP_API_KEY",
         "goalmeter/wall-follower": "remembers where it went",
-        "goalmeter/gredy": "did you mean 'greedy'",
+        "goalmeter/gredy": "did you mean goalmeter/greedy",
         "goalmeter-local/nowhere": "not the folder of a transformers model",
     }.items():
         with pytest.raises(GoalmeterError, match=said):
