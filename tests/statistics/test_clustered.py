@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, t
+from scipy.stats import binomtest, t, ttest_1samp
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.statistics.clustered import Estimate, estimate, estimate_of_sums
+from goalmeter.statistics.clustered import (
+    NO_SPREAD,
+    ONE_CLUSTER,
+    Estimate,
+    estimate,
+    estimate_of_sums,
+)
 
 
 def test_values_by_hand() -> None:
@@ -34,7 +40,7 @@ def test_one_stratum_gets_its_t_interval() -> None:
     assert found.interval[0] < narrow[0] < narrow[1] < found.interval[1]
 
 
-def test_strata_are_resampled_by_themselves() -> None:
+def test_strata_add_no_spread_between_them() -> None:
     """Means that lie far apart add nothing to the spread; Welch's variance is what is left."""
     rng = np.random.default_rng(1)
     low, high = rng.normal(size=15), 1000 + rng.normal(size=15)
@@ -45,13 +51,70 @@ def test_strata_are_resampled_by_themselves() -> None:
     assert width == pytest.approx(2 * t.ppf(0.975, 28) * error, rel=0.12)
 
 
-def test_a_ratio_is_resampled_with_its_denominator() -> None:
-    """The same share in each cluster: whatever is drawn, that is the ratio."""
-    found = estimate([1, 2, 3, 10], [2, 4, 6, 20])
-    assert found.value == 0.5 and found.interval == pytest.approx((0.5, 0.5))
+def test_the_same_share_in_each_cluster_is_no_certainty() -> None:
+    """Of any number nothing can be said; a share is one of four that were like each other."""
+    numbers, shares = [1, 2, 3, 10], [2, 4, 6, 20]
+    refused = estimate(numbers, shares)
+    assert (refused.value, refused.interval, refused.reason) == (0.5, None, NO_SPREAD)
+    assert refused.to_json()["reason"] == NO_SPREAD
+    alike = estimate([2, 2, 2, 2], [4, 4, 4, 4], bounds=(0, 1))
+    # Four of four with probability q: q ** 4 = 0.025, and the rest at a bound.
+    q = 0.025**0.25
+    assert alike.interval == pytest.approx((0.5 * q, 1 - 0.5 * q))
+    # The largest cluster is half of the mean: it is as if there were fewer.
+    wider = estimate(numbers, shares, bounds=(0, 1)).interval
+    assert wider is not None and alike.interval is not None
+    assert wider[0] < alike.interval[0] < alike.interval[1] < wider[1]
 
 
-def test_strata_of_one_are_resampled_together() -> None:
+@pytest.mark.parametrize("value", [0.984, 0.968, 0.5, 0.004])
+def test_equal_clusters_never_close_the_interval(value: float) -> None:
+    """What was shown as 98.4% [98, 98], 96.8% [97, 97] and 50.0% [50, 50]."""
+    widths = []
+    for n in (2, 3, 5, 10, 20, 100):
+        found = estimate(np.full(n, value), bounds=(0, 1)).interval
+        assert found is not None and found[0] < value < found[1]
+        widths.append(found[1] - found[0])
+    assert widths == sorted(widths, reverse=True) and widths[0] > 0.8 and widths[-1] > 0.02
+    # Nor do clusters that are nearly equal.
+    rng = np.random.default_rng(0)
+    nearly = estimate(value + 1e-9 * rng.normal(size=5), bounds=(0, 1)).interval
+    exactly = estimate(np.full(5, value), bounds=(0, 1)).interval
+    assert nearly == pytest.approx(exactly, abs=0.03)
+
+
+def test_zeros_and_ones_get_clopper_and_pearson_s_interval() -> None:
+    for ones, n in ((1, 2), (2, 3), (4, 5), (1, 10), (7, 20)):
+        exact = binomtest(ones, n).proportion_ci(0.95)
+        found = estimate(np.arange(n) < ones, bounds=(0, 1)).interval
+        assert found == pytest.approx((exact.low, exact.high), abs=0.012)
+
+
+def test_differences_have_student_s_interval_and_bounds_where_they_are_all_the_same() -> None:
+    rng = np.random.default_rng(4)
+    values = np.clip(rng.normal(0.1, 0.2, size=8), -1, 1)
+    expected = ttest_1samp(values, 0).confidence_interval(0.95)
+    found = estimate(values, bounds=(-1, 1), paired=True).interval
+    assert found == pytest.approx((expected.low, expected.high))
+    assert estimate([0.0, 1.0], bounds=(-1, 1), paired=True).interval == (-1, 1)
+    same = estimate(np.zeros(5), bounds=(-1, 1), paired=True).interval
+    assert same == pytest.approx((0.025**0.2 - 1, 1 - 0.025**0.2))
+    assert estimate(np.zeros(5), paired=True).reason == NO_SPREAD
+
+
+def test_weighted_clusters_have_the_variance_of_the_least_squares_fit() -> None:
+    """CR2 of the weighted mean, by its matrices: (1 - h)^(-1/2) e, and no less than one freedom."""
+    values, weights = np.array([0.2, 0.9, 0.4]), np.array([1.0, 2.0, 5.0])
+    parts = weights / weights.sum()
+    adjusted = (values - parts @ values) / np.sqrt(1 - parts)
+    error = np.sqrt(((parts * adjusted) ** 2).sum())
+    found = estimate(values * weights, weights)
+    freedom = max(1.0, (parts**2).sum() ** 2 / (parts**4).sum() - 1)
+    half = t.ppf(0.975, freedom) * error
+    assert found.interval == pytest.approx((found.value - half, found.value + half))
+
+
+def test_strata_of_one_are_taken_together() -> None:
     values = [0.0, 0.3, 0.7, 1.0]
     found = estimate(values, strata=[0, 1, 2, 3])
     assert found == Estimate(0.5, estimate(values).interval, 4, 4)
@@ -64,18 +127,22 @@ def test_strata_of_one_are_resampled_together() -> None:
 def test_coverage() -> None:
     """Intervals of the mean of ten grids, each with its own share of right decisions."""
     rng = np.random.default_rng(3)
-    held = 0
+    held = nominal = 0
     for _ in range(300):
         shares = rng.beta(4, 2, size=10)
         right = rng.binomial(20, shares)
         interval = estimate(right, np.full(10, 20.0), bounds=(0, 1)).interval
         assert interval is not None
         held += interval[0] <= 4 / 6 <= interval[1]
-    assert 0.91 <= held / 300 <= 0.98
+        student = estimate(right, np.full(10, 20.0)).interval
+        assert student is not None
+        nominal += student[0] <= 4 / 6 <= student[1]
+    # Whatever the distribution: at least nominal. What is smooth is covered at the rate by t.
+    assert held / 300 >= 0.95 and 0.91 <= nominal / 300 <= 0.98
 
 
 def test_at_a_bound_the_interval_is_clopper_and_pearson_s() -> None:
-    for n in (1, 5, 30):
+    for n in (2, 5, 30):
         exact = binomtest(n, n).proportion_ci(0.95)
         assert estimate(np.ones(n), bounds=(0, 1)).interval == pytest.approx((exact.low, 1))
         assert estimate(np.zeros(n), bounds=(0, 1)).interval == pytest.approx((0, 1 - exact.low))
@@ -88,6 +155,10 @@ def test_at_a_bound_the_interval_is_clopper_and_pearson_s() -> None:
 
 def test_what_tells_nothing() -> None:
     assert estimate([0.3]).interval is None
+    # One cluster is one, whatever bounds it: 1 - 0.025 of the way to them would be left open.
+    alone = estimate([1.0], bounds=(0, 1))
+    assert (alone.interval, alone.reason) == (None, ONE_CLUSTER)
+    assert alone.to_json()["reason"] == ONE_CLUSTER
     nothing = estimate([], n=0)
     assert np.isnan(nothing.value) and nothing.interval is None and nothing.clusters == 0
     assert np.isnan(estimate([0, 0], [0, 0]).value)
@@ -148,8 +219,9 @@ def test_the_bias_of_a_fit_is_taken_off() -> None:
     assert plain.value == pytest.approx(mean**2)
     assert found.value == pytest.approx(mean**2 - variance, abs=0.1 * variance)
     assert plain.interval is not None and found.interval is not None
+    # Both ends are as far from the estimate as before.
     shift = np.subtract(plain.interval, found.interval)
-    assert shift == pytest.approx(2 * (plain.value - found.value))
+    assert shift == pytest.approx(plain.value - found.value)
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 95, float("nan")])

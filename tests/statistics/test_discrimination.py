@@ -64,7 +64,9 @@ def test_where_all_pairs_agree_the_interval_is_that_of_a_share() -> None:
     assert above.interval == pytest.approx((1 - room, 1))
     assert below.interval == pytest.approx((0, room))
     level = clustered_area(np.ones(6), np.ones(6), grids, grids)
-    assert (level.value, level.interval) == (0.5, (0.5, 0.5))
+    # Ties in six grids do not say that there are ties in all.
+    assert level.value == 0.5
+    assert level.interval == pytest.approx((0.5 * (1 - room), 1 - 0.5 * (1 - room)))
 
 
 def test_without_a_class_or_with_one_cluster_there_is_no_interval() -> None:
@@ -102,4 +104,5 @@ def test_intervals_hold_the_true_area_as_often_as_they_say() -> None:
         interval = clustered_area(above, below, grids, grids).interval
         assert interval is not None
         held += interval[0] <= true <= interval[1]
-    assert 0.91 < held / runs < 0.99
+    # A share's interval holds whatever the distribution, so it holds a smooth one more often.
+    assert held / runs >= 0.94

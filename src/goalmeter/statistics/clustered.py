@@ -1,11 +1,15 @@
 """Estimates whose observations come in clusters: many decisions in a grid are not many grids.
 
 A cluster is what was drawn at random (a grid), a stratum what was chosen (a size and a complexity).
-Intervals resample clusters within their strata.
+An interval is a statement about clusters that were not drawn, so it rests on how many clusters
+there are, however many observations each of them has. The methods are those of `few_clusters`:
 
-Source: Rao and Wu, Resampling inference with complex survey data (1988), for drawing one cluster
-fewer than there are, which makes the spread of few clusters right; Hesterberg, What teachers should
-know about the bootstrap (2015), section 5.3, for percentiles of the t distribution.
+- of a quantity within bounds, one more cluster at the worst place there is;
+- of paired differences, and of what has no bounds, Student's t, which needs a spread. Differences
+  that are all the same are again bounded ones. (Two conditions of one grid succeed and fail
+  together, so the worst difference is not to be expected of an unseen grid as the worst share is;
+  and the interval is to agree with the t tests of `paired`.)
+- One cluster has no interval, nor have clusters that are all the same without any bounds.
 """
 
 from __future__ import annotations
@@ -18,9 +22,13 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import ArrayLike, FloatArray
+from goalmeter._types import ArrayLike, FloatArray, IntArray
+from goalmeter.statistics.few_clusters import bounded_ends, centred, student_ends
 
 RESAMPLES = 2000
+# Why an estimate has no interval.
+ONE_CLUSTER = "one cluster tells nothing of the spread"
+NO_SPREAD = "all clusters are the same, and nothing bounds what another one could be"
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,7 @@ class Estimate:
 
     Attributes:
         value: NaN if there was nothing to take it from.
-        interval: None where one cluster, or none, tells nothing of the spread.
+        interval: None where nothing can be said of the spread; `reason` says why.
         n: observations.
         clusters: independent ones among what they come from.
     """
@@ -39,19 +47,27 @@ class Estimate:
     n: int
     clusters: int
 
+    @property
+    def reason(self) -> str | None:
+        """Why there is no interval; None where there is one, and where nothing was drawn."""
+        if self.interval is not None or self.clusters == 0:
+            return None
+        return ONE_CLUSTER if self.clusters == 1 else NO_SPREAD
+
     def shifted(self, by: float) -> Estimate:
         """The same with a constant added."""
         interval = self.interval and (self.interval[0] + by, self.interval[1] + by)
         return Estimate(self.value + by, interval, self.n, self.clusters)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; NaN is null."""
-        return {
+        """The fields as JSON values; NaN is null. Without an interval there is its `reason`."""
+        plain = {
             "value": None if np.isnan(self.value) else self.value,
             "interval": None if self.interval is None else list(self.interval),
             "n": self.n,
             "clusters": self.clusters,
         }
+        return plain if self.reason is None else plain | {"reason": self.reason}
 
 
 def estimate(
@@ -61,23 +77,23 @@ def estimate(
     n: int | None = None,
     strata: ArrayLike | None = None,
     bounds: tuple[float, float] | None = None,
+    paired: bool = False,
     confidence: float = 0.95,
 ) -> Estimate:
     """The ratio of two sums over clusters, averaged over strata.
 
     Without denominators it is the mean of the clusters. Clusters whose denominator is 0 have
-    nothing to say and are left out.
-
-    Where every cluster is at one of the bounds, all resamples are the same and a bootstrap
-    interval has no width; the bound is then what C of C say of a quantity within bounds (Clopper
-    and Pearson's, with one observation a cluster).
+    nothing to say and are left out. A stratum of a single cluster does not tell its spread; where
+    there is one, the spread is that of all clusters together.
 
     Args:
         numerators: of each cluster, [C].
         denominators: of each cluster, [C].
         n: observations behind them; the number of clusters if not given.
         strata: number of the stratum of each cluster, [C]; one stratum if not given.
-        bounds: least and greatest value that a cluster can have.
+        bounds: least and greatest value that a cluster can have. With them there is an interval
+            for any two clusters, without them only for such as differ.
+        paired: whether the clusters are differences between two conditions of each.
         confidence: nominal coverage, in (0, 1).
 
     Raises:
@@ -98,31 +114,14 @@ def estimate(
     observations = clusters if n is None else n
     if clusters == 0:
         return Estimate(float("nan"), None, 0 if n is None else n, 0)
-    names, stratum, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    stratum = np.unique(labels, return_inverse=True)[1]
     value = float(np.mean(np.bincount(stratum, tops) / np.bincount(stratum, bottoms)))
-    if bounds is not None:
-        low, high = bounds
-        room = (high - low) * (1.0 - tail ** (1.0 / clusters))
-        if np.all(tops == high * bottoms):
-            return Estimate(high, (high - room, high), observations, clusters)
-        if np.all(tops == low * bottoms):
-            return Estimate(low, (low, low + room), observations, clusters)
     if clusters == 1:
         return Estimate(value, None, observations, clusters)
-    if sizes.min() == 1:
-        # A stratum of one does not tell its spread: resample over strata, each cluster with the
-        # weight that it has in the mean.
-        weights = bottoms / np.bincount(stratum, bottoms)[stratum]
-        tops, bottoms = weights * tops / bottoms, weights
-        stratum, names, sizes = np.zeros_like(stratum), names[:1], np.array([clusters])
-    replicates = np.zeros(RESAMPLES)
-    for index in range(len(names)):
-        here = stratum == index
-        drawn = _draws(int(sizes[index]), index)
-        replicates += (drawn @ tops[here]) / (drawn @ bottoms[here])
-    freedom = clusters - len(names)
-    low, high = _percentiles(replicates / len(names), tail, freedom)
-    return Estimate(value, (low, high), observations, clusters)
+    # The estimate is a mean of what each cluster has, with the weight that it has in the mean.
+    weights = bottoms / np.bincount(stratum, bottoms)[stratum]
+    ends = _ends(tops / bottoms, weights, _pairs_at_least(stratum), bounds, tail, paired)
+    return Estimate(value, ends, observations, clusters)
 
 
 def estimate_of_sums(
@@ -132,9 +131,13 @@ def estimate_of_sums(
     n: int,
     strata: ArrayLike | None = None,
     held: Callable[[FloatArray], FloatArray] | None = None,
+    bounds: tuple[float, float] | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
     """Any function of sums over clusters.
+
+    The interval is that of the mean of Tukey's pseudo-values: what a cluster adds to the
+    statistic, which is seen by leaving it out. For a mean they are the clusters' own values.
 
     Args:
         sums: of each cluster, [C, K]; with strata, weighted as they are to count.
@@ -145,35 +148,46 @@ def estimate_of_sums(
             them has a single cluster, which does not tell its spread.
         held: for a statistic that is the best of a fit to the totals, and so biased: the same
             with what was fitted to all clusters held fixed. By how much fitting anew is better is
-            the bias that resamples show. It is taken off; a resample carries it twice.
+            the bias that resamples show. It is taken off.
+        bounds: as in `estimate`.
         confidence: nominal coverage, in (0, 1).
 
     Raises:
         InvalidParameterError: confidence outside (0, 1).
 
-    Source: for the bias, Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 10.
+    Source: Tukey, Bias and confidence in not-quite large samples (1958), for pseudo-values; for
+    the bias, Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 10; Rao and Wu,
+    Resampling inference with complex survey data (1988), for drawing one cluster fewer than there
+    are.
     """
     tail = _tail(confidence)
     table = np.asarray(sums, dtype=float)
     clusters = len(table)
     if clusters == 0:
         return Estimate(float("nan"), None, n, 0)
-    value = float(statistic(table.sum(axis=0)))
+    total = table.sum(axis=0)
+    value = float(statistic(total))
     if clusters == 1:
         return Estimate(value, None, n, clusters)
     labels = np.zeros(clusters) if strata is None else np.asarray(strata)
-    _, stratum, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    if sizes.min() == 1:
-        stratum, sizes = np.zeros_like(stratum), np.array([clusters])
-    totals = np.zeros((RESAMPLES, table.shape[1]))
-    for index, size in enumerate(sizes.tolist()):
-        # One cluster fewer than there are is drawn: the stratum is to keep its weight.
-        totals += size / (size - 1) * (_draws(size, index) @ table[stratum == index])
-    replicates = statistic(totals)
-    bias = 0.0 if held is None else float(np.mean(replicates - held(totals)))
-    value -= bias
-    low, high = _percentiles(replicates - 2.0 * bias, tail, clusters - len(sizes))
-    return Estimate(value, (min(low, value), max(high, value)), n, clusters)
+    stratum = _pairs_at_least(np.unique(labels, return_inverse=True)[1])
+    sizes = np.bincount(stratum)
+    if held is not None:
+        totals = _resampled(table, stratum)
+        value -= float(np.mean(statistic(totals) - held(totals)))
+    # A stratum that has lost a cluster keeps its weight: the others stand in for it.
+    left = (sizes / (sizes - 1))[stratum]
+    of_stratum = np.zeros((len(sizes), table.shape[1]))
+    np.add.at(of_stratum, stratum, table)
+    without = total - of_stratum[stratum] + left[:, None] * (of_stratum[stratum] - table)
+    lacking = np.asarray(statistic(without), dtype=float)
+    centre = (np.bincount(stratum, lacking) / sizes)[stratum]
+    # Each stratum counts with its share of clusters in a mean over all of them.
+    pseudo = value + (sizes[stratum] - 1) * (centre - lacking) * clusters / sizes[stratum]
+    ends = _ends(pseudo, np.ones(clusters), stratum, bounds, tail)
+    if ends is not None:
+        ends = min(ends[0], value), max(ends[1], value)
+    return Estimate(value, ends, n, clusters)
 
 
 def _tail(confidence: float) -> float:
@@ -185,19 +199,36 @@ def _tail(confidence: float) -> float:
     return (1.0 - confidence) / 2.0
 
 
-def _percentiles(replicates: FloatArray, tail: float, freedom: int) -> tuple[float, float]:
-    """Quantiles as far out as those of the t distribution are."""
-    tail = _tail_of_t(tail, freedom)
-    low, high = np.quantile(replicates, [tail, 1.0 - tail])
-    return float(low), float(high)
+def _pairs_at_least(stratum: IntArray) -> IntArray:
+    """The strata, or one of all clusters where a stratum has a single one."""
+    return np.zeros_like(stratum) if np.bincount(stratum).min() == 1 else stratum
 
 
-@lru_cache(maxsize=1024)
-def _tail_of_t(tail: float, freedom: int) -> float:
-    """The tail of a normal distribution that starts where that of the t distribution does."""
-    from scipy.stats import norm, t
+def _ends(
+    values: FloatArray,
+    weights: FloatArray,
+    stratum: IntArray,
+    bounds: tuple[float, float] | None,
+    tail: float,
+    paired: bool = False,
+) -> tuple[float, float] | None:
+    """The interval of a weighted mean: within bounds, or by Student's t."""
+    if bounds is None or paired:
+        ends = student_ends(values, weights, stratum, tail)
+        if bounds is None:
+            return ends
+        if ends is not None:
+            return max(ends[0], bounds[0]), min(ends[1], bounds[1])
+    return bounded_ends(centred(values, weights, stratum), weights, bounds, tail)
 
-    return float(norm.cdf(t.ppf(tail, freedom)))
+
+def _resampled(table: FloatArray, stratum: IntArray) -> FloatArray:
+    """Totals of resamples, [resamples, K]."""
+    totals = np.zeros((RESAMPLES, table.shape[1]))
+    for index, size in enumerate(np.bincount(stratum).tolist()):
+        # One cluster fewer than there are is drawn: the stratum is to keep its weight.
+        totals += size / (size - 1) * (_draws(size, index) @ table[stratum == index])
+    return totals
 
 
 @lru_cache(maxsize=256)

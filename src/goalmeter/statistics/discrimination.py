@@ -2,7 +2,7 @@
 
 It is the probability that a score of the one class is above a score of the other, a tie counted
 half: 1 if every pair is in the right order, 0.5 if the score tells nothing, 0 if it is upside down.
-Scores that share a grid are not independent, so intervals resample clusters, both classes with
+Scores that share a grid are not independent, so intervals leave out clusters, both classes with
 them.
 
 Source: Mann and Whitney, On a test of whether one of two random variables is stochastically larger
@@ -50,10 +50,10 @@ def clustered_area(
     """The area under the curve of scores in clusters, with an interval.
 
     Pairs are those of all scores, also across clusters: one threshold is to serve everywhere. A
-    cluster is resampled with its scores of both classes.
+    cluster is left out with its scores of both classes.
 
-    Where every pair is in the same order all resamples are alike, and a bootstrap interval has no
-    width. The bound is then what C of C clusters say of a share, as in `clustered.estimate`.
+    The interval is that of a share, as in `clustered.estimate_of_sums`: where every pair is in the
+    same order, it is what C of C clusters say.
 
     Args:
         above: scores of the class that ought to have the larger ones, [n].
@@ -83,16 +83,11 @@ def clustered_area(
     def area(weights: FloatArray) -> FloatArray:
         count = ((weights @ pairs) * weights).sum(axis=-1)
         right = ((weights @ won) * weights).sum(axis=-1)
-        # A resample that has lost one of the classes tells nothing.
+        # Without one of the classes nothing is told.
         return np.where(count > 0, right / np.where(count > 0, count, 1.0), NOTHING)
 
-    # The sums over resampled clusters of a one in its own column are how often each was drawn.
-    found = estimate_of_sums(np.eye(len(names)), area, n=n, confidence=confidence)
-    if found.value not in (0.0, 1.0) or found.interval is None:
-        return found
-    room = 1.0 - ((1.0 - confidence) / 2.0) ** (1.0 / len(names))
-    ends = (1.0 - room, 1.0) if found.value == 1.0 else (0.0, room)
-    return Estimate(found.value, ends, n, len(names))
+    # The sums over some of the clusters of a one in its own column say which of them are there.
+    return estimate_of_sums(np.eye(len(names)), area, n=n, bounds=(0.0, 1.0), confidence=confidence)
 
 
 def _order(tops: FloatArray, bottoms: FloatArray) -> FloatArray:
