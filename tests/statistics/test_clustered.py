@@ -109,7 +109,7 @@ def test_weighted_clusters_have_the_variance_of_the_least_squares_fit() -> None:
     adjusted = (values - parts @ values) / np.sqrt(1 - parts)
     error = np.sqrt(((parts * adjusted) ** 2).sum())
     found = estimate(values * weights, weights)
-    freedom = max(1.0, (parts**2).sum() ** 2 / (parts**4).sum() - 1)
+    freedom = max(1.0, 1 / (parts**2).sum() - 1)
     half = t.ppf(0.975, freedom) * error
     assert found.interval == pytest.approx((found.value - half, found.value + half))
 

@@ -16,14 +16,15 @@ where clusters are few and much alike; `benchmarks/few_clusters.py` shows both.
 
 A quantity without bounds has no worst place. There it is Student's t, with the variance of
 weighted clusters corrected for the part that each has in its own mean (CR2), and Satterthwaite's
-degrees of freedom; without spread it has nothing to say.
+degrees of freedom over strata; without spread it has nothing to say.
 
 Source: Gaffke, Three test statistics for a nonparametric one-sided hypothesis on the mean of a
 nonnegative variable (2005); Learned-Miller and Thomas, A new confidence interval for the mean of a
 bounded random variable (2019), section 4, for the same bound, its identity with Clopper and
 Pearson's, and numerical evidence that it always covers, for which a proof is missing; Rubin, The
 Bayesian bootstrap (1981). For t: Bell and McCaffrey, Bias reduction in standard errors for linear
-regression with multi-stage samples (2002).
+regression with multi-stage samples (2002); Kish, Survey Sampling (1965), section 8.2, for unequal
+weights.
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ def student_ends(
     own = parts / np.bincount(stratum, parts)[stratum]  # its part in the mean of its stratum
     centre = np.bincount(stratum, own * values)[stratum]
     pieces = np.bincount(stratum, parts**2 * (values - centre) ** 2 / (1.0 - own))
-    freedoms = np.bincount(stratum, own**2) ** 2 / np.bincount(stratum, own**4) - 1.0
+    # Unequal clusters are as good as fewer equal ones (Kish), each of them one freedom but one.
+    freedoms = 1.0 / np.bincount(stratum, own**2) - 1.0
     variance = float(pieces.sum())
     mean = float(parts @ values)
     if variance <= (_ALIKE * max(1.0, float(np.abs(values).max()))) ** 2:

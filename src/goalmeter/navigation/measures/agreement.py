@@ -17,6 +17,7 @@ from goalmeter._types import IntArray
 from goalmeter.gridworld.planner import LAYERS
 from goalmeter.gridworld.transforms import Transform
 from goalmeter.gridworld.world import Cell
+from goalmeter.navigation.measures.grids import DIFFERENCE
 from goalmeter.navigation.measures.observed import INVALID, OUTCOMES, Observed
 from goalmeter.statistics.clustered import Estimate, estimate
 
@@ -49,7 +50,7 @@ def agreements(
     return (
         estimate(across, confidence=confidence, bounds=(0.0, 1.0)),
         estimate(within, confidence=confidence, bounds=(0.0, 1.0)),
-        estimate(within - across, confidence=confidence),
+        estimate(within - across, confidence=confidence, bounds=DIFFERENCE, paired=True),
     )
 
 

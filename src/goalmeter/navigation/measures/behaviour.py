@@ -32,11 +32,15 @@ import numpy as np
 
 from goalmeter._types import BoolArray
 from goalmeter.navigation.measures.calibrated import Calibration, calibration
-from goalmeter.navigation.measures.grids import Grids
-from goalmeter.navigation.measures.observed import INVALID, Kind, Observed, observed
+from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
+from goalmeter.navigation.measures.observed import INVALID, OUTCOMES, Kind, Observed, observed
 from goalmeter.navigation.record import Trajectory
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.entropy import jensen_shannon, miller_madow_entropy, plug_in_entropy
+
+# All kinds of answers as often; the correction adds most where each was given once.
+_MOST_BITS = float(np.log2(OUTCOMES))
+_MOST_CORRECTED = _MOST_BITS + (OUTCOMES - 1) / (2 * np.log(2) * OUTCOMES)
 
 
 @dataclass(frozen=True)
@@ -192,17 +196,27 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
         accuracy_pooled=grids.steps(seen.correct),
         accuracy_detour=grids.steps(seen.correct, among=detour),
         greedy_detour=grids.steps(seen.greedy, among=detour),
-        beyond_greedy=grids.steps(seen.correct - seen.greedy, among=detour, bounds=None),
-        regret=grids.walks(
-            np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length)), bounds=None
+        beyond_greedy=grids.steps(
+            seen.correct - seen.greedy, among=detour, bounds=DIFFERENCE, paired=True
         ),
-        entropy=grids.states(miller_madow_entropy(states.counts), of, bounds=None),
-        entropy_plug_in=grids.states(plug_in_entropy(states.counts), of, bounds=None),
-        jsd=grids.states(jensen_shannon(shares, uniform), of, bounds=None),
+        regret=grids.walks(
+            np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length)),
+            bounds=(0.0, _most_regret(seen)),
+        ),
+        entropy=grids.states(
+            miller_madow_entropy(states.counts), of, bounds=(0.0, _MOST_CORRECTED)
+        ),
+        entropy_plug_in=grids.states(plug_in_entropy(states.counts), of, bounds=(0.0, _MOST_BITS)),
+        jsd=grids.states(jensen_shannon(shares, uniform), of),
         mass=grids.states(mass, of),
         mass_detour=grids.states(mass[states.detour], of[states.detour]),
         invalid=grids.steps(seen.action == INVALID),
     )
+
+
+def _most_regret(seen: Observed) -> float:
+    """Steps that a walk can lose: each leads away instead of closer, until the cap."""
+    return 2.0 * max(walk.cap for walk in seen.trajectories)
 
 
 def flat(values: dict[str, Any]) -> dict[str, Any]:

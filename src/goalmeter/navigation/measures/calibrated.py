@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from goalmeter.navigation.measures.grids import UNIT
 from goalmeter.navigation.measures.observed import Observed
 from goalmeter.statistics.calibration import (
     calibration_of_sums,
@@ -78,10 +79,15 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> Calibration | No
             calibration_sums(sure, right, cluster, len(names), BINS),
             calibration_of_sums,
             n=steps,
+            bounds=UNIT,
             confidence=confidence,
         ),
         brier=estimate(
-            squares, np.bincount(cluster, minlength=len(names)), n=steps, confidence=confidence
+            squares,
+            np.bincount(cluster, minlength=len(names)),
+            n=steps,
+            bounds=UNIT,
+            confidence=confidence,
         ),
         steps=steps,
         unknown=len(known) - steps,

@@ -122,7 +122,7 @@ def factors(
     most = _greatest(measure)
 
     def effect(values: Any, most: float) -> Estimate:
-        return estimate(values, bounds=(-most, most), confidence=confidence)
+        return estimate(values, bounds=(-most, most), paired=True, confidence=confidence)
 
     return Factors(
         measure,
@@ -147,7 +147,8 @@ def contrast(
     levels = levels_of(seen, name)
     means = cell_means(seen, (name,), (levels,), measure)
     most = _greatest(measure)
-    effect = estimate(means[:, 1] - means[:, 0], bounds=(-most, most), confidence=confidence)
+    difference = means[:, 1] - means[:, 0]
+    effect = estimate(difference, bounds=(-most, most), paired=True, confidence=confidence)
     one, other = means.mean(axis=0).tolist()
     return Contrast(measure, name, levels, (one, other), effect, len(means))
 

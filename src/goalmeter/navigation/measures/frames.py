@@ -23,7 +23,7 @@ from goalmeter._errors import InvalidTrajectoryError
 from goalmeter._types import FloatArray
 from goalmeter.gridworld.transforms import TRANSFORMS
 from goalmeter.navigation.measures.agreement import agreements
-from goalmeter.navigation.measures.grids import Grids
+from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.record import Trajectory
 from goalmeter.statistics.clustered import Estimate, estimate
@@ -210,7 +210,7 @@ def _compared(
                 metric,
                 estimate(before).value,
                 estimate(after).value,
-                estimate(difference, confidence=confidence),
+                estimate(difference, confidence=confidence, bounds=DIFFERENCE, paired=True),
                 signed_ranks(difference),
                 float("nan"),
                 equivalence(difference, margin),

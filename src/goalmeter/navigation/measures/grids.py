@@ -2,7 +2,7 @@
 
 A mean over walks is taken as the paper takes it: of each grid's walks first, then of the grids of a
 kind (a size and complexity in a frame), then of kinds. A pooled share divides sums of steps over
-all grids of a kind. Either way the grid is what was drawn at random, so intervals resample grids.
+all grids of a kind. Either way the grid is what was drawn at random, so intervals are over grids.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from goalmeter.navigation.measures.observed import OUTCOMES, Observed
 from goalmeter.statistics.clustered import Estimate, estimate
 
 UNIT = (0.0, 1.0)
+DIFFERENCE = (-1.0, 1.0)  # of two shares
 Bounds = tuple[float, float] | None
 
 
@@ -57,7 +58,12 @@ class Grids:
         return len(self.numbers)
 
     def walks(
-        self, values: ArrayLike, *, known: BoolArray | None = None, bounds: Bounds = UNIT
+        self,
+        values: ArrayLike,
+        *,
+        known: BoolArray | None = None,
+        bounds: Bounds = UNIT,
+        paired: bool = False,
     ) -> Estimate:
         """The mean over walks of a grid, grids of a kind, kinds.
 
@@ -65,13 +71,19 @@ class Grids:
             values: of each trajectory, [N].
             known: which trajectories have one; all if not given.
             bounds: least and greatest possible one.
+            paired: whether they are differences, see `estimate`.
         """
         kept = np.ones(len(self.cluster), dtype=bool) if known is None else known
         means, has_any = self.means(self.cluster[kept], np.asarray(values, dtype=float)[kept])
-        return self._estimate(means, has_any, int(kept.sum()), bounds)
+        return self._estimate(means, has_any, int(kept.sum()), bounds, paired)
 
     def steps(
-        self, values: ArrayLike, *, among: BoolArray | None = None, bounds: Bounds = UNIT
+        self,
+        values: ArrayLike,
+        *,
+        among: BoolArray | None = None,
+        bounds: Bounds = UNIT,
+        paired: bool = False,
     ) -> Estimate:
         """The mean over all steps of a kind, then over kinds.
 
@@ -79,6 +91,7 @@ class Grids:
             values: of each step, [M].
             among: which steps count; all if not given.
             bounds: least and greatest possible one.
+            paired: whether they are differences, see `estimate`.
         """
         of = self.cluster[self.seen.trajectory]
         kept = np.ones(len(of), dtype=bool) if among is None else among
@@ -86,12 +99,12 @@ class Grids:
             of[kept], np.asarray(values, dtype=float)[kept], len(self)
         ).astype(float)
         counts = np.bincount(of[kept], minlength=len(self))
-        return self._estimate(sums, counts.astype(float), int(kept.sum()), bounds)
+        return self._estimate(sums, counts.astype(float), int(kept.sum()), bounds, paired)
 
     def states(self, values: ArrayLike, cluster: IntArray, *, bounds: Bounds = UNIT) -> Estimate:
         """The mean over states of a grid, grids of a kind, kinds."""
         means, has_any = self.means(cluster, np.asarray(values, dtype=float))
-        return self._estimate(means, has_any, len(cluster), bounds)
+        return self._estimate(means, has_any, len(cluster), bounds, False)
 
     def visited(self) -> States:
         """The answers in each state."""
@@ -111,12 +124,15 @@ class Grids:
         sums = np.bincount(cluster, values, len(self))
         return sums / np.maximum(counts, 1), np.asarray(counts > 0, dtype=float)
 
-    def _estimate(self, tops: FloatArray, bottoms: FloatArray, n: int, bounds: Bounds) -> Estimate:
+    def _estimate(
+        self, tops: FloatArray, bottoms: FloatArray, n: int, bounds: Bounds, paired: bool
+    ) -> Estimate:
         return estimate(
             tops,
             bottoms,
             n=n,
             strata=self.strata,
             bounds=bounds,
+            paired=paired,
             confidence=self.confidence,
         )

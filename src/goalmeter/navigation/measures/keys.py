@@ -32,7 +32,7 @@ from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.measures.behaviour import Row, row
 from goalmeter.navigation.measures.exact import exact
-from goalmeter.navigation.measures.grids import Grids
+from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.measures.wrong_moves import TowardsKey, share_by_walk, towards_key
 from goalmeter.navigation.record import Trajectory
@@ -159,10 +159,10 @@ def pick_up(grids: Grids) -> PickUp:
     taken = np.array([walk.states()[-1].has_key for walk in seen.trajectories], dtype=float)
     chance = np.array([chance_of_passing(walk.world, walk.cap) for walk in seen.trajectories])
     rate = grids.walks(taken)
-    by_chance = grids.walks(chance, bounds=None).value
-    excess = grids.walks(taken - chance, bounds=None)
+    by_chance = grids.walks(chance).value
+    excess = grids.walks(taken - chance, bounds=DIFFERENCE, paired=True)
     if taken.min() == taken.max():
-        # A bootstrap of rates that are all the same knows of no spread but that of chance.
+        # Rates that are all the same have no spread but that of chance.
         excess = rate.shifted(-by_chance)
         alike = by_chance if taken.all() else 1.0 - by_chance
         return PickUp(rate, by_chance, excess, min(1.0, 2.0 * alike**rate.clusters))

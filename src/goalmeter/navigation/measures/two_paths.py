@@ -23,7 +23,7 @@ from goalmeter._errors import InvalidTrajectoryError
 from goalmeter._types import AnyArray
 from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.measures.behaviour import Row, row
-from goalmeter.navigation.measures.grids import Grids
+from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.keys import PickUp, pick_up
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.record import Trajectory
@@ -157,7 +157,8 @@ def _difference(
                 values.setdefault(grid, []).append(value)
         means.append({grid: float(np.mean(v)) for grid, v in values.items()})
     pairs = sorted(means[0].keys() & means[1].keys())
-    return estimate([means[0][g] - means[1][g] for g in pairs], confidence=confidence)
+    differences = [means[0][g] - means[1][g] for g in pairs]
+    return estimate(differences, bounds=DIFFERENCE, paired=True, confidence=confidence)
 
 
 def _cells(walk: Trajectory) -> frozenset[Cell]:

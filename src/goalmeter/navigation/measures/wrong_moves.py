@@ -23,7 +23,7 @@ import numpy as np
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.agents.navigators import memoryless, open_moves, planned
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.measures.grids import Grids
+from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.observed import INVALID, Observed
 from goalmeter.statistics.clustered import Estimate
 
@@ -57,16 +57,20 @@ def towards_key(grids: Grids) -> TowardsKey:
     """Which of the wrong actions without the key lead towards it."""
     wrong = _wrong_actions(grids.seen)
 
-    def pooled(values: FloatArray | BoolArray, bounds: tuple[float, float] | None) -> Estimate:
-        return grids.steps(values, among=wrong.among, bounds=bounds)
+    def pooled(values: FloatArray | BoolArray) -> Estimate:
+        return grids.steps(values, among=wrong.among)
+
+    def excess(chance: FloatArray) -> Estimate:
+        less = wrong.towards - chance
+        return grids.steps(less, among=wrong.among, bounds=DIFFERENCE, paired=True)
 
     return TowardsKey(
-        share=pooled(wrong.towards, (0.0, 1.0)),
+        share=pooled(wrong.towards),
         share_by_walk=share_by_walk(grids, wrong.towards, wrong.among),
-        chance=pooled(wrong.chance, None),
-        excess=pooled(wrong.towards - wrong.chance, None),
-        chance_of_kind=pooled(wrong.of_kind, None),
-        excess_of_kind=pooled(wrong.towards - wrong.of_kind, None),
+        chance=pooled(wrong.chance),
+        excess=excess(wrong.chance),
+        chance_of_kind=pooled(wrong.of_kind),
+        excess_of_kind=excess(wrong.of_kind),
     )
 
 
