@@ -73,10 +73,12 @@ def test_a_run_without_a_button_has_no_share_of_pushes_there() -> None:
     ] == pytest.approx(1.0)
 
 
-def test_the_interval_is_around_the_mean_and_of_no_width_for_equal_runs() -> None:
+def test_the_interval_is_around_the_mean_and_does_not_close_for_equal_runs() -> None:
     mean, low, high = mean_interval(np.array([[0.0, 1.0], [1.0, 1.0], [0.5, 1.0]]))
     assert mean.tolist() == [0.5, 1.0]
-    assert 0 <= low[0] < 0.5 < high[0] <= 1 and low[1] == high[1] == 1
+    assert -1 <= low[0] < 0.5 < high[0] <= 1
+    # Three of three runs: 0.025 ** (1 / 3) of the way from -1 to 1.
+    assert low[1] == pytest.approx(2 * 0.025 ** (1 / 3) - 1) and high[1] == 1
 
 
 # --- Trials ---------------------------------------------------------------------------------------

@@ -65,18 +65,31 @@ def test_the_edge_of_the_margin_is_called_equal_one_time_in_twenty() -> None:
 
 
 def test_without_spread() -> None:
-    assert equivalence([0.0] * 5, 0.1).p_value == 0
-    assert equivalence([0.2] * 5, 0.1).p_value == 1
-    assert equivalence([0.2] * 5, 0.1).interval == (0.2, 0.2)
-    few = equivalence([0.0] * 4, 0.1)
+    # Five equal pairs do not say that the next one is: there could be others, as far as the bounds.
+    few = equivalence([0.0] * 5, 0.1)
     assert np.isnan(few.p_value) and few.interval is None and few.mean == 0
+    # Nine in ten at 0 and one at 1 have a mean of 0.1, and leave five of five at 0 so often:
+    shares = equivalence([0.0] * 5, 0.1, bounds=(-1, 1))
+    assert shares.p_value == pytest.approx(0.9**5)
+    assert shares.interval == pytest.approx((0.05**0.2 - 1, 1 - 0.05**0.2))
+    assert equivalence([0.2] * 5, 0.1, bounds=(-1, 1)).p_value == 1
+    for n in (28, 29):  # 0.9 ** 29 is the first below 0.05
+        many = equivalence([0.0] * n, 0.1, bounds=(-1, 1))
+        assert many.interval is not None
+        assert (many.p_value < 0.05) == (n == 29) == (many.interval[1] < 0.1)
+    # From 0.05 the margin is nearer above: 0.9 of 0.95 may be there, the others at 1.
+    aside = equivalence([0.05] * 10, 0.1, bounds=(-1, 1))
+    assert aside.p_value == pytest.approx((0.9 / 0.95) ** 10)
     alone = equivalence([0.0], 0.1)
     assert np.isnan(alone.p_value) and alone.interval is None
     assert alone.to_json()["p_value"] is None
     assert equivalence([0.1, 0.2], 0.5).to_json()["interval"] == pytest.approx(
         [-0.1657, 0.4657], abs=1e-3
     )
-    assert mean_differs([0.0, 0.0]) == 1 and mean_differs([0.5, 0.5]) == 0
+    assert mean_differs([0.0, 0.0]) == 1 and np.isnan(mean_differs([0.5, 0.5]))
+    # Two in three at 0.5 and one at -1 have a mean of 0.
+    assert mean_differs([0.5] * 9, bounds=(-1, 1)) == pytest.approx(2 * (2 / 3) ** 9)
+    assert mean_differs([-0.5] * 2, bounds=(-1, 1)) == pytest.approx(2 * (2 / 3) ** 2)
     assert np.isnan(mean_differs([0.5])) and np.isnan(mean_differs([]))
     assert np.isnan(equivalence([], 0.1).mean) and signed_ranks([]).n == 0
 

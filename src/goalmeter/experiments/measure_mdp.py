@@ -111,6 +111,7 @@ def result_table(result: MegResult, baselines: dict[str, float] | None = None) -
         low, high = data["interval"]
         rows += [
             ("MEG, estimate", f"{nats(data['corrected'])} nats"),
+            *_without_floor(data["unfloored"]),
             (f"{data['confidence']:.0%} interval", f"{nats(low)} to {nats(high)} nats"),
             ("trajectories", str(data["n"])),
             ("held out", f"{signed(data['held_out'], 4)} nats"),
@@ -140,6 +141,11 @@ def result_table(result: MegResult, baselines: dict[str, float] | None = None) -
         f"episode; the {result.reference} scores 0, a fully predictable agent the maximum.",
         notes=result.notes,
     )
+
+
+def _without_floor(unfloored: float) -> list[tuple[str, str]]:
+    """The estimate before it was raised to 0, where it was."""
+    return [("the same without a floor at 0", f"{signed(unfloored, 4)} nats")] * (unfloored < 0)
 
 
 def _restarts(tell: Callable[[str], None]) -> Callable[[int, int, float], None]:

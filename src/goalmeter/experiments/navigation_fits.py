@@ -1,7 +1,7 @@
 """One rationality for the walks of many worlds: its fit, its interval, and what it explains.
 
 The fit is to the mean over the walks of a grid, the grids of a kind and kinds, as any average of
-navigation. Intervals resample grids, and fit again in each resample.
+navigation. Intervals are over grids, and fit again without each of them.
 
 A utility and its negation have the same goal-directedness, so nats are given a sign: below 0 the
 fitted rationality is, and the agent keeps away from the thing.
@@ -10,7 +10,7 @@ fitted rationality is, and the agent keeps away from the thing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,18 +94,23 @@ def signed_nats(curves: FloatArray, fit: Fit | None = None) -> FloatArray:
 def towards(grids: Grids, curves: FloatArray, most: FloatArray) -> Towards:
     """The best fit to the evidence [N, G] of walks that could have given `most`, [N]."""
     mean = _by_grid(grids, np.column_stack([curves, most])).sum(axis=0) / _kinds(grids)
-    nats = fitted(grids, [curves], lambda nats: nats)
-    share = fitted(
-        grids, [curves], lambda nats, most: nats / np.where(most > 0, most, np.nan), most
-    )
-    if 2.0 * nats.clusters * abs(nats.value) < _CHI_SQUARE:
-        # Not told from chance with one observation a grid. Near 0 the evidence is quadratic in
-        # the sample, and what was seen in no grid, such as an arrival, is in no resample.
-        nats, share = _with_zero(nats), _with_zero(share)
+    maximum = float(mean[-1])
+    seen = fitted(grids, [curves], lambda nats: nats)
+    # A grid that was not seen may tell nothing of the thing, or all. Where the fit is not told
+    # from chance, with one observation a grid, it may as well tell the opposite.
+    told = 2.0 * seen.clusters * abs(seen.value) >= _CHI_SQUARE
+    low = 0.0 if told and seen.value > 0 else -1.0
+    high = 0.0 if told and seen.value < 0 else 1.0
     return Towards(
-        nats=nats,
-        share=share,
-        maximum=float(mean[-1]),
+        nats=fitted(grids, [curves], lambda nats: nats, bounds=(low * maximum, high * maximum)),
+        share=fitted(
+            grids,
+            [curves],
+            lambda nats, most: nats / np.where(most > 0, most, np.nan),
+            most,
+            bounds=(low, high),
+        ),
+        maximum=maximum,
         rationality=float(best_fit(mean[:-1]).rationality),
     )
 
@@ -115,6 +120,8 @@ def fitted(
     curves: Sequence[FloatArray],
     combine: Callable[..., FloatArray],
     *others: FloatArray,
+    bounds: tuple[float, float] | None = None,
+    paired: bool = False,
 ) -> Estimate:
     """What is made of one fit or of several, each with a rationality of its own.
 
@@ -123,6 +130,8 @@ def fitted(
         curves: the evidence for each fit, [N, G] each.
         combine: of the nats of each fit and the means of others; all [...].
         others: [N] each.
+        bounds: as in `estimate_of_sums`.
+        paired: as in `estimate_of_sums`.
     """
     n = len(curves[0])
     sums = _by_grid(grids, np.column_stack([*curves, *others, np.ones(n)]))
@@ -141,6 +150,8 @@ def fitted(
         n=n,
         strata=grids.strata,
         held=lambda totals: of(totals, fits),
+        bounds=bounds,
+        paired=paired,
     )
 
 
@@ -151,13 +162,6 @@ def _shape(curves: FloatArray, top: IntArray) -> tuple[FloatArray, FloatArray]:
         for at in (np.maximum(top - 1, 0), top, np.minimum(top + 1, _POINTS - 1))
     )
     return 0.5 * (above - below), below - 2 * height + above
-
-
-def _with_zero(found: Estimate) -> Estimate:
-    if found.interval is None:
-        return found
-    low, high = found.interval
-    return replace(found, interval=(min(low, 0.0), max(high, 0.0)))
 
 
 def _by_grid(grids: Grids, columns: FloatArray) -> FloatArray:

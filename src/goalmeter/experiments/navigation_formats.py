@@ -8,7 +8,12 @@ import math
 from goalmeter.experiments.formats import signed
 from goalmeter.statistics.clustered import Estimate
 
-INTERVALS = "In brackets: 95% intervals that resample grids."
+INTERVALS = (
+    "In brackets: 95% intervals over grids, which allow for a grid of a kind that was not seen; a "
+    "dash where there are too few."
+)
+# Ends that would read the same are given more digits, but not more than that.
+_MOST_DIGITS = 6
 
 
 def percent(found: Estimate) -> str:
@@ -64,8 +69,15 @@ def _with_interval(
         text = text.removeprefix("−") if float(text.replace("−", "-")) == 0 else text
         return f"+{text}" if sign and scale * value > 0.5 * 10**-digits else text
 
+    value = f"{shown(found.value, digits)}{unit}"
     if found.interval is None:
-        return f"{shown(found.value, digits)}{unit}"
-    # The interval says how many digits of the value mean something.
-    low, high = (shown(end, digits - (unit == "%")) for end in found.interval)
-    return f"{shown(found.value, digits)}{unit} [{low}, {high}]"
+        # A number of nothing random, such as a published one, has none to lack.
+        return value if found.reason is None else f"{value} [–]"
+    # An interval is not to close because it is rounded: its ends get the digits that tell them
+    # from each other and from the value.
+    places = digits
+    low, high = (shown(end, places) for end in found.interval)
+    while low == high and places < _MOST_DIGITS and found.interval[0] < found.interval[1]:
+        places += 1
+        low, high = (shown(end, places) for end in found.interval)
+    return f"{value} [{low}, {high}]"

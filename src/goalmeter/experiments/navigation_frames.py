@@ -148,7 +148,7 @@ def _dots(label: str, found: Sequence[Estimate | None], *, within: bool = False)
         label=label,
         values=[100 * one.value for one in known],
         intervals=[
-            (100 * one.value,) * 2
+            (math.nan, math.nan)
             if one.interval is None
             else (100 * one.interval[0], 100 * one.interval[1])
             for one in known

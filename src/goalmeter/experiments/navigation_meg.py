@@ -127,7 +127,14 @@ def _directed(
         curves = goal.without[here], things[thing].without[here]
         without, to_thing = (towards(grids, c, goal.most_without[here]) for c in curves)
         # What differs by rounding does not differ.
-        difference = fitted(grids, curves, lambda goal, thing: np.round(goal - thing, 9))
+        most = max(without.maximum, to_thing.maximum)
+        difference = fitted(
+            grids,
+            curves,
+            lambda goal, thing: np.round(goal - thing, 9),
+            bounds=(-most, most),
+            paired=True,
+        )
     return Directed(
         agent=result.agent,
         reference=result.reference,

@@ -121,7 +121,7 @@ def _dots(label: str, values: Sequence[Estimate], *, thing: bool = False) -> Dot
     return Dots(
         label=label,
         values=[found.value for found in values],
-        intervals=[found.interval or (found.value,) * 2 for found in values],
+        intervals=[found.interval or (math.nan, math.nan) for found in values],
         colour=VERMILION if thing else BLUE,
         marker="s" if thing else "o",
     )

@@ -17,6 +17,7 @@ from goalmeter.statistics import (
     likelihood_ratio_test,
     percentile_interval,
     resample_weights,
+    widened_for_few,
 )
 
 # Scores and information are formed as dense matrices over the weights.
@@ -31,6 +32,7 @@ class Inference(NamedTuple):
     """Estimate, interval and test (fields as in `TrajectoryMeg`)."""
 
     corrected: float
+    unfloored: float
     standard_error: float
     interval: tuple[float, float]
     confidence: float
@@ -47,12 +49,14 @@ def infer(
     confidence: float,
     resamples: int,
     rng: np.random.Generator,
+    maximum: float,
 ) -> Inference:
     """Correct, bound and test a fit.
 
     With e_i the evidence of trajectory i at the fit, s_i its score, H the information and
     J the variance of the scores, the maximised average exceeds the truth by tr(H^-1 J) / (2 n)
     to first order. `replicates` are the maxima that bootstrap samples would be fitted to.
+    `maximum` is what MEG can be at most, nats.
     """
     d = groups[0].utilities.n_weights
     if d > MAX_WEIGHTS:
@@ -68,7 +72,8 @@ def infer(
     inverse = _pseudo_inverse(information)
     bias = float(np.einsum("nd,de,ne->", scores, inverse, scores)) / n / (2 * n)
     raw = max(fit.value, 0.0)
-    corrected = max(raw - bias, 0.0)
+    unfloored = raw - bias
+    corrected = max(unfloored, 0.0)
 
     draws = resample_weights(n, resamples, rng)
     if fit.curves is None:
@@ -76,15 +81,17 @@ def infer(
         replicates = draws @ evidence + 0.5 * np.einsum("rd,de,re->r", mean, inverse, mean)
     else:
         replicates = (draws @ fit.curves).max(axis=1)
-    low, high = percentile_interval(replicates, bias, n, confidence)
+    ends = percentile_interval(replicates, bias, n, confidence)
+    bounds = (0.0, max(maximum, raw))
+    low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
     test = _test(groups, weights, 2 * n * raw)
-    low = max(low, 0.0)
     if test.p_value > 1.0 - confidence:
         # Not told apart from the reference at this level, so 0 is among the credible values;
         # near 0 the evidence is quadratic in the sample and the bootstrap alone would miss it.
         low = 0.0
     return Inference(
         corrected=corrected,
+        unfloored=unfloored,
         standard_error=float(evidence.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
         interval=(low, max(high, corrected)),
         confidence=confidence,

@@ -10,7 +10,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.behaviour import yardstick
+from goalmeter.meg.behaviour import Yardstick, yardstick
 from goalmeter.meg.inference import Inference, held_out, infer
 from goalmeter.meg.likelihood import Fit, fit_class, fit_known
 from goalmeter.meg.linear_utility import ACTION_WARNING, model_shares, normalised_utility
@@ -26,6 +26,14 @@ TrajectoriesLike = (
     Trajectories | tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
 )
 
+# What is said where the correction for bias would have led below 0.
+FLOORED = (
+    "the estimate less its bias is below 0 and is given as 0, which MEG cannot fall below: over "
+    "small true values such estimates are too high on average; `unfloored` has no floor"
+)
+# Nats; a smaller standard error is one of rounding.
+_ALIKE = 1e-9
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrajectoryMeg(MegResult):
@@ -33,9 +41,14 @@ class TrajectoryMeg(MegResult):
 
     Attributes:
         n: number of trajectories.
-        corrected: `raw` less its first-order bias, nats; the estimate to quote.
+        corrected: `raw` less its first-order bias, nats; the estimate to quote. MEG is not
+            negative, so neither is this: where the bias is the larger one, it is 0. That makes it
+            too high on average over small true values.
+        unfloored: the same without that floor, nats; to average over many estimates.
         standard_error: of `corrected`, nats.
-        interval: bootstrap interval over trajectories for the behaviour's MEG, nats.
+        interval: bootstrap interval over trajectories for the behaviour's MEG, nats; with that of
+            Student's t for fewer than ten, and as far as that many may mislead where all give the
+            same evidence. Of one trajectory it is 0 to the maximum.
         confidence: nominal coverage of the interval.
         likelihood_ratio: 2 n raw, the statistic of the test of rationality 0.
         degrees_of_freedom: of that test's chi-square.
@@ -48,6 +61,7 @@ class TrajectoryMeg(MegResult):
 
     n: int
     corrected: float
+    unfloored: float
     standard_error: float
     interval: tuple[float, float]
     confidence: float
@@ -55,6 +69,11 @@ class TrajectoryMeg(MegResult):
     degrees_of_freedom: float
     p_value: float
     held_out: float
+
+    @property
+    def _floor(self) -> str:
+        """In words, where the correction would have led below 0."""
+        return "" if self.unfloored >= 0 else f" (0 for {self.unfloored:.3g})"
 
     @property
     def raw(self) -> float:
@@ -67,6 +86,7 @@ class TrajectoryMeg(MegResult):
             "n": self.n,
             "raw": self.raw,
             "corrected": self.corrected,
+            "unfloored": self.unfloored,
             "standard_error": self.standard_error,
             "interval": list(self.interval),
             "confidence": self.confidence,
@@ -79,7 +99,7 @@ class TrajectoryMeg(MegResult):
     def __str__(self) -> str:
         low, high = self.interval
         lines = [
-            f"MEG {self.raw:.6g} nats raw, {self.corrected:.6g} corrected for bias, "
+            f"MEG {self.raw:.6g} nats raw, {self.corrected:.6g} corrected for bias{self._floor}, "
             f"{self.confidence:.0%} interval [{low:.6g}, {high:.6g}]",
             f"  from {self.n} trajectories; raw is {percent(self.fraction)} of "
             f"{self.maximum:.6g}; held out {self.held_out:.6g}",
@@ -183,7 +203,15 @@ def estimate(
     fitter = fit_known if known else fit_class
     weights = [np.full(size, 1.0 / n) for size in sizes]
     fit = fitter(groups, weights)
-    inference = infer(groups, fit, weights, confidence=confidence, resamples=resamples, rng=rng)
+    inference = infer(
+        groups,
+        fit,
+        weights,
+        confidence=confidence,
+        resamples=resamples,
+        rng=rng,
+        maximum=sum(float(m.maximum[0]) for m in _yardsticks(groups, weights)),
+    )
     outside = held_out(groups, fitter, folds=min(folds, n), rng=rng)
     return _result(groups, weights, fit, inference, outside, known), fit.theta
 
@@ -300,10 +328,7 @@ def _result(
     outside: float,
     known: bool,
 ) -> TrajectoryMeg:
-    measures = [
-        yardstick(g.behaviour(w), g.log_reference, g.utilities.tells_apart())
-        for g, w in zip(groups, weights, strict=True)
-    ]
+    measures = _yardsticks(groups, weights)
     value = max(fit.value, 0.0)
     shares = [
         model_shares(m, g.behaviour(w)) for g, m, w in zip(groups, fit.models, weights, strict=True)
@@ -324,12 +349,15 @@ def _result(
     count = sum(len(g.trajectories) for g in groups)
     if count == 1:
         notes.append("one trajectory supports no interval and no held-out value")
-    elif inference.interval[0] == inference.interval[1]:
+    elif inference.standard_error <= _ALIKE:
         evidence = "the same evidence" if value > 0 else "no evidence"
         notes.append(
-            f"every trajectory gives {evidence}, so the interval has no width; kinds of "
-            f"behaviour not seen in n trajectories may still make up 3 / n of them"
+            f"every trajectory gives {evidence}, so there is no spread to judge by; kinds of "
+            f"behaviour not seen in n trajectories may still make up 3 / n of them, and the "
+            f"interval says how far that many could mislead"
         )
+    if inference.unfloored < 0:
+        notes.append(FLOORED)
     return TrajectoryMeg(
         value=value,
         upper_bound=max(ceiling, value),
@@ -347,6 +375,13 @@ def _result(
         held_out=outside,
         **inference._asdict(),
     )
+
+
+def _yardsticks(groups: Sequence[Group], weights: Sequence[FloatArray]) -> list[Yardstick]:
+    return [
+        yardstick(g.behaviour(w), g.log_reference, g.utilities.tells_apart())
+        for g, w in zip(groups, weights, strict=True)
+    ]
 
 
 def _padded_sum(parts: list[FloatArray]) -> FloatArray:

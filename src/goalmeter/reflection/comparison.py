@@ -26,7 +26,7 @@ class Comparison:
         agents: their names.
         difference: the second's measure less the first's, reward per step.
         stderr: of the difference, over seeds, paired.
-        interval: bootstrap interval of the difference over seeds; NaN for fewer than 5.
+        interval: t interval of the difference over seeds; NaN for fewer than 5.
         by_environment: (name, opposite) -> difference in average reward per step.
         confidence: nominal coverage of `interval`.
     """
@@ -96,7 +96,7 @@ def compare(first: Reflection, second: Reflection) -> Comparison:
         agents=(first.agent, second.agent),
         difference=float(difference.mean()),
         stderr=float(difference.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
-        interval=interval_of(difference, first.confidence),
+        interval=interval_of(difference, first.confidence, most=2.0),
         by_environment={key: after[key] - before[key] for key in before},
         confidence=first.confidence,
     )

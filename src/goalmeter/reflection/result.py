@@ -20,7 +20,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.reflection.trial import OK, Trial
-from goalmeter.statistics import percentile_interval, resample_weights
+from goalmeter.statistics.clustered import estimate
 
 # From how many seeds on there is an interval.
 INTERVAL_SEEDS = 5
@@ -38,8 +38,8 @@ class Reflection:
             had, which is 0 for "timeout" and "crash".
         by_seed: the measure of each seed, [seeds], reward per step.
         confidence: nominal coverage of `interval`.
-        interval: bootstrap interval over seeds, (low, high); NaN for fewer than 5 seeds, of which
-            no resampling can tell enough.
+        interval: t interval over seeds, (low, high); NaN for fewer than 5 seeds, which tell too
+            little of whether their spread is that of a normal variable.
         readings: of the rules that are not the published ones: option -> value.
     """
 
@@ -217,16 +217,19 @@ def reflection_of(
     )
 
 
-def interval_of(by_seed: FloatArray, confidence: float) -> tuple[float, float]:
-    """Bootstrap over seeds; the resamples are the same every time. NaN for fewer than 5 seeds.
+def interval_of(by_seed: FloatArray, confidence: float, most: float = 1.0) -> tuple[float, float]:
+    """Student's t interval of the mean over seeds, (low, high); NaN for fewer than 5 seeds.
 
-    Percentiles are taken further out than the nominal ones, at Phi(-sqrt(n/(n-1)) t_{alpha/2, n-1})
-    (Hesterberg's expanded percentile interval). Of normal data a 95% interval then holds the mean
-    in 93% of cases for n = 5 and in 96% for n = 10. Resamples of fewer seeds have too few values
-    for that: their interval would hold it half of the time for 2, and in 3 of 4 cases for 3.
+    Where all seeds are the same there is no spread to judge by, and the interval is what that many
+    say of a quantity between -most and most (see `statistics.clustered`).
+
+    Args:
+        by_seed: of each seed, [seeds], reward per step.
+        confidence: nominal coverage, in (0, 1).
+        most: what it can be at most, either way: 1 for a measure, 2 for a difference of two.
     """
-    n = len(by_seed)
-    if n < INTERVAL_SEEDS:
+    if len(by_seed) < INTERVAL_SEEDS:
         return (float("nan"), float("nan"))
-    draws = resample_weights(n, 2000, np.random.default_rng(0))
-    return percentile_interval(draws @ by_seed, 0.0, n, confidence)
+    ends = estimate(by_seed, bounds=(-most, most), paired=True, confidence=confidence).interval
+    assert ends is not None  # there are bounds, and more than one seed
+    return ends

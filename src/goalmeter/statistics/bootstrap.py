@@ -6,6 +6,11 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
+from goalmeter.statistics.few_clusters import bounded_ends, student_ends
+
+# Resamples of fewer units have too few different values: all of two lie between the two.
+FEW = 10
+_ALIKE = 1e-9
 
 
 def resample_weights(n: int, resamples: int, rng: np.random.Generator) -> FloatArray:
@@ -46,3 +51,37 @@ def percentile_interval(
         tail = float(norm.cdf(np.sqrt(n / (n - 1)) * t.ppf(tail, n - 1)))
     low, high = np.quantile(replicates - 2.0 * bias, [tail, 1.0 - tail])
     return float(low), float(high)
+
+
+def widened_for_few(
+    ends: tuple[float, float],
+    units: FloatArray,
+    centre: float,
+    bounds: tuple[float, float],
+    confidence: float,
+) -> tuple[float, float]:
+    """A percentile interval that does not close where its units are few or all the same.
+
+    Of fewer than ten units it takes in their t interval; where all are the same, what that many
+    say of a quantity within bounds (`few_clusters.bounded_ends`); of one nothing is known but the
+    bounds.
+
+    Args:
+        ends: the percentile interval.
+        units: what each adds to the statistic, to first order, [n].
+        centre: the estimate.
+        bounds: between which the statistic is.
+        confidence: nominal coverage, in (0, 1).
+    """
+    n, tail = len(units), (1.0 - confidence) / 2.0
+    if n == 1:
+        return bounds
+    if np.ptp(units) <= _ALIKE:
+        other: tuple[float, float] | None
+        other = bounded_ends(np.full(n, np.clip(centre, *bounds)), np.ones(n), bounds, tail)
+    elif n < FEW:
+        other = student_ends(units - units.mean() + centre, np.ones(n), np.zeros(n, int), tail)
+    else:
+        other = None
+    low, high = ends if other is None else (min(ends[0], other[0]), max(ends[1], other[1]))
+    return max(low, bounds[0]), min(high, bounds[1])

@@ -132,6 +132,7 @@ def estimate_of_sums(
     strata: ArrayLike | None = None,
     held: Callable[[FloatArray], FloatArray] | None = None,
     bounds: tuple[float, float] | None = None,
+    paired: bool = False,
     confidence: float = 0.95,
 ) -> Estimate:
     """Any function of sums over clusters.
@@ -150,6 +151,7 @@ def estimate_of_sums(
             with what was fitted to all clusters held fixed. By how much fitting anew is better is
             the bias that resamples show. It is taken off.
         bounds: as in `estimate`.
+        paired: as in `estimate`.
         confidence: nominal coverage, in (0, 1).
 
     Raises:
@@ -184,7 +186,7 @@ def estimate_of_sums(
     centre = (np.bincount(stratum, lacking) / sizes)[stratum]
     # Each stratum counts with its share of clusters in a mean over all of them.
     pseudo = value + (sizes[stratum] - 1) * (centre - lacking) * clusters / sizes[stratum]
-    ends = _ends(pseudo, np.ones(clusters), stratum, bounds, tail)
+    ends = _ends(pseudo, np.ones(clusters), stratum, bounds, tail, paired)
     if ends is not None:
         ends = min(ends[0], value), max(ends[1], value)
     return Estimate(value, ends, n, clusters)
@@ -210,7 +212,7 @@ def _ends(
     stratum: IntArray,
     bounds: tuple[float, float] | None,
     tail: float,
-    paired: bool = False,
+    paired: bool,
 ) -> tuple[float, float] | None:
     """The interval of a weighted mean: within bounds, or by Student's t."""
     if bounds is None or paired:

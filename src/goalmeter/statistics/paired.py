@@ -13,8 +13,9 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.statistics.few_clusters import bounded_ends
 
-# Below these the paper's code does not test, nor do we judge by pairs that are all the same.
+# Below these the paper's code does not test.
 LEAST_PAIRS, LEAST_NONZERO = 10, 5
 NAN = float("nan")
 
@@ -48,7 +49,7 @@ class Equivalence(NamedTuple):
         mean: of the differences.
         margin: within which means count as equal.
         p_value: the larger one of the two; small means that they are equal. NaN for fewer than two
-            pairs, and for fewer than five that show no spread to judge by.
+            pairs, and for such as show no spread to judge by and have no bounds.
         interval: of the mean, two-sided at twice the level; at 5% both tests reject exactly if
             this 90% interval lies within the margin.
         n: pairs.
@@ -86,13 +87,24 @@ def signed_ranks(differences: ArrayLike) -> SignedRanks:
     return SignedRanks(statistic, p_value, effect, len(given), n)
 
 
-def equivalence(differences: ArrayLike, margin: float, *, level: float = 0.05) -> Equivalence:
+def equivalence(
+    differences: ArrayLike,
+    margin: float,
+    *,
+    level: float = 0.05,
+    bounds: tuple[float, float] | None = None,
+) -> Equivalence:
     """Test that the mean difference is smaller than a margin either way.
+
+    Differences that are all the same have no spread for a t test. Within bounds, n of n at one
+    place have a probability of at most q^n if the mean is outside the margin, where q is the
+    greatest share that can be at this place while the others are at a bound: that is the p-value.
 
     Args:
         differences: of each pair, [n].
         margin: positive, in the unit of the differences.
         level: of each one-sided test.
+        bounds: least and greatest difference that there can be.
 
     Raises:
         InvalidParameterError: the margin is not positive, or a difference is no number.
@@ -110,16 +122,22 @@ def equivalence(differences: ArrayLike, margin: float, *, level: float = 0.05) -
     mean = float(given.mean())
     error = float(given.std(ddof=1)) / np.sqrt(n)
     if error == 0:
-        if n < LEAST_NONZERO:
+        if bounds is None:
             return Equivalence(mean, margin, NAN, None, n)
-        return Equivalence(mean, margin, float(abs(mean) >= margin), (mean, mean), n)
+        ends = bounded_ends(given, np.ones(n), bounds, level)
+        p_value = max(_alike(mean, margin, bounds[1], n), _alike(mean, -margin, bounds[0], n))
+        return Equivalence(mean, margin, p_value if abs(mean) < margin else 1.0, ends, n)
     p_value = float(t.sf((margin - abs(mean)) / error, n - 1))
     half = float(t.ppf(1 - level, n - 1)) * error
     return Equivalence(mean, margin, p_value, (mean - half, mean + half), n)
 
 
-def mean_differs(differences: ArrayLike) -> float:
-    """Two-sided p-value of the t test that the mean is 0; NaN for fewer than two."""
+def mean_differs(differences: ArrayLike, *, bounds: tuple[float, float] | None = None) -> float:
+    """Two-sided p-value of the t test that the mean is 0; NaN for fewer than two.
+
+    Differences that are all the same and not 0 are judged by their bounds, as in `equivalence`;
+    NaN without.
+    """
     from scipy.stats import t
 
     given = _differences(differences)
@@ -129,7 +147,11 @@ def mean_differs(differences: ArrayLike) -> float:
     mean = float(given.mean())
     error = float(given.std(ddof=1)) / np.sqrt(n)
     if error == 0:
-        return float(mean == 0)
+        if mean == 0:
+            return 1.0
+        if bounds is None:
+            return NAN
+        return min(1.0, 2.0 * _alike(mean, 0.0, bounds[0] if mean > 0 else bounds[1], n))
     return float(2 * t.sf(abs(mean) / error, n - 1))
 
 
@@ -152,6 +174,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, p * (len(tested) - rank)))
         out[i] = largest
     return out
+
+
+def _alike(place: float, mean: float, bound: float, n: int) -> float:
+    """The greatest probability that n of n are at a place if the mean is another one."""
+    return float(np.clip((bound - mean) / (bound - place), 0.0, 1.0)) ** n
 
 
 def _differences(differences: ArrayLike) -> FloatArray:

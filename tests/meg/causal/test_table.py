@@ -231,7 +231,12 @@ def test_a_pair_that_always_arrives() -> None:
     result = quick(PAIR, ["D", "E"], dict.fromkeys("SODE", sides), targets=["T"])
     assert result.raw == pytest.approx(2 * np.log(2), abs=1e-9)
     assert result.rationality == np.inf
-    assert "the interval has no width" in str(result)
+    assert "there is no spread to judge by" in str(result)
+    # Four of four with probability q: 0.025 ** (1 / 4) of the whole at least.
+    assert result.interval == pytest.approx(
+        (result.corrected * 0.025**0.25, 2 * np.log(2)), abs=0.2
+    )
+    assert result.interval[0] < result.corrected < result.interval[1]
     one = quick(PAIR, ["D", "E"], {x: ["left"] for x in "SODE"}, utility={"T": [0, 1]})
     assert np.isnan(one.held_out)
     assert "one row supports no interval and no held-out value" in one.notes

@@ -24,8 +24,8 @@ HABITS = (NEVER, MIXED, ALWAYS)
 _NOTES = (
     "A seed ends never (always) pushing if it would push in at most 5% (at least 95%) of the last "
     "1000 rooms, were there a button in each.",
-    "The interval is a bootstrap over seeds of their mean. Where seeds end in two camps it says "
-    "how large the camps may be, not where a run will end.",
+    "The interval is over seeds, and allows for a seed of a kind that was not seen. Where seeds "
+    "end in two camps it says how large the camps may be, not where a run will end.",
     "Beside +0.5, the published limit: equal if the whole interval lies within the margin that "
     "the ledger states for it, above or below if it leaves 0.5 out, else it cannot be told.",
 )

@@ -30,8 +30,8 @@ from goalmeter.meg.causal.search import Search, search_known
 from goalmeter.meg.causal.search_targets import search_targets
 from goalmeter.meg.causal.table import TableMeg, columns_of
 from goalmeter.meg.causal.targets import target_name
-from goalmeter.meg.trajectories import check_options
-from goalmeter.statistics import percentile_interval, resample_weights
+from goalmeter.meg.trajectories import FLOORED, check_options
+from goalmeter.statistics import percentile_interval, resample_weights, widened_for_few
 
 # The searches of the held-out value make do with this part of the restarts, and with a few.
 _PART, _FEW = 3, 4
@@ -129,7 +129,7 @@ def searched_table(
     fields = fields_of(question, recall, table, seen.visits(), seen.policies(), found) | own
     if not isinstance(goal, Utility):
         fields["goal"] = goal_found(question, goal, found)
-    inference = _infer(seen, found, confidence, resamples, rng)
+    inference = _infer(seen, found, confidence, resamples, rng, float(fields["maximum"]))
     notes = [
         *fields.pop("notes"),
         f"the interval holds the model that was found fixed, and takes k / (2 n) for its bias, as "
@@ -139,9 +139,12 @@ def searched_table(
         notes.append("one row supports no interval and no held-out value")
     elif found.value > 0 and np.ptp(seen.evidence(found.policies)) <= _ALIKE:
         notes.append(
-            "every row gives the same evidence, so the interval has no width; kinds of "
-            "behaviour not seen in n rows may still make up 3 / n of them"
+            "every row gives the same evidence, so there is no spread to judge by; kinds of "
+            "behaviour not seen in n rows may still make up 3 / n of them, and the interval says "
+            "how far that many could mislead"
         )
+    if inference["unfloored"] < 0:
+        notes.append(FLOORED)
     outside = _held_out(seen, fit, min(folds, n), max(restarts // _PART, _FEW), rng)
     return TableMeg(**fields, **inference, n=n, held_out=outside, notes=tuple(notes))
 
@@ -166,24 +169,33 @@ def _asked(
 
 
 def _infer(
-    seen: _Seen, found: Search, confidence: float, resamples: int, rng: np.random.Generator
+    seen: _Seen,
+    found: Search,
+    confidence: float,
+    resamples: int,
+    rng: np.random.Generator,
+    maximum: float,
 ) -> dict[str, Any]:
     """Correct, bound and test a fit: fields of a `TrajectoryMeg`."""
     from scipy.stats import chi2
 
     n, k = len(seen), found.rank
     bias = k / (2 * n)
-    corrected = max(found.value - bias, 0.0)
+    unfloored = found.value - bias
+    corrected = max(unfloored, 0.0)
     evidence = seen.evidence(found.policies)
     # A model fitted anew would gain as much in each sample, on average, as this one has gained.
     replicates = resample_weights(n, resamples, rng) @ evidence + bias
-    low, high = percentile_interval(replicates, bias, n, confidence)
+    ends = percentile_interval(replicates, bias, n, confidence)
+    bounds = (0.0, max(maximum, found.value))
+    low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
     statistic = 2 * n * found.value
     p_value = float(chi2.sf(statistic, k)) if k else 1.0
     # Not told apart from the reference at this level, so 0 is among the credible values.
-    low = 0.0 if p_value > 1.0 - confidence else max(low, 0.0)
+    low = 0.0 if p_value > 1.0 - confidence else low
     return {
         "corrected": corrected,
+        "unfloored": unfloored,
         "standard_error": float(evidence.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
         "interval": (low, max(high, corrected)),
         "confidence": confidence,

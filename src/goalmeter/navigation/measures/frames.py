@@ -213,7 +213,7 @@ def _compared(
                 estimate(difference, confidence=confidence, bounds=DIFFERENCE, paired=True),
                 signed_ranks(difference),
                 float("nan"),
-                equivalence(difference, margin),
+                equivalence(difference, margin, bounds=DIFFERENCE),
                 float("nan"),
             )
         )

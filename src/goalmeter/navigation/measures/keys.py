@@ -167,7 +167,7 @@ def pick_up(grids: Grids) -> PickUp:
         alike = by_chance if taken.all() else 1.0 - by_chance
         return PickUp(rate, by_chance, excess, min(1.0, 2.0 * alike**rate.clusters))
     means, _ = grids.means(grids.cluster, taken - chance)
-    return PickUp(rate, by_chance, excess, mean_differs(np.round(means, 12)))
+    return PickUp(rate, by_chance, excess, mean_differs(np.round(means, 12), bounds=DIFFERENCE))
 
 
 @lru_cache(maxsize=512)
