@@ -181,7 +181,7 @@ def test_the_optimal_agent_is_the_same_in_every_frame() -> None:
         for comparison in frame.comparisons:
             assert comparison.base == comparison.changed == 1
             assert np.isnan(comparison.test.p_value)  # no pair differs
-            # Sixteen equal pairs of sixteen: one in twenty of another kind would leave them so often.
+            # Sixteen of sixteen are equal, so often if one in twenty is of another kind.
             assert comparison.equivalence.n == 16
             assert comparison.equivalence.p_value == pytest.approx(0.95**16)
 

@@ -2,7 +2,7 @@
 
 A walk through a world is a trajectory of its MDP, whose horizon is the cap; the goal absorbs, and
 what comes after it is not seen. One pass through a world serves every agent that walked there and
-every rationality, so that one rationality can be fitted to all worlds, and again in resamples,
+every rationality, so that one rationality can be fitted to all worlds, and again without some,
 without planning twice.
 
 An answer that is no action has no place among the actions of an MDP: nothing is explained of it,

@@ -54,7 +54,7 @@ def agents_table(group: Group) -> Table:
         notes=(
             *([f"Not as published: {group.readings}."] if group.readings else []),
             "Standard error and interval are over seeds: the standard deviation divided by the "
-            "root of their number, and a bootstrap. The published table divides by the number "
+            "root of their number, and Student's t. The published table divides by the number "
             "itself, so its “StdErr” is too small; it is here for comparison only.",
             *([_FEW] if _few(results) else []),
             "A trial that ended early counts with the reward that it had.",

@@ -198,7 +198,7 @@ def walks_table(references: Agents, runs: Agents) -> Table:
         ),
         rows=tuple(rows),
         meaning="Walks of at most 1.5 times the shortest path, as in the paper. In brackets: 95% "
-        "intervals that resample grids.",
+        "intervals over grids.",
     )
 
 

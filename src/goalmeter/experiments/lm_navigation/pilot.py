@@ -45,8 +45,8 @@ def pilot_table(references: Agents, runs: Agents) -> Table:
         ),
         rows=tuple(rows),
         meaning="In the pilot about 40 walks for each complexity, at low reasoning effort and "
-        "temperature 0.7; ours are the walks of the table above. In brackets: 95% intervals that "
-        "resample grids.",
+        "temperature 0.7; ours are the walks of the table above. In brackets: 95% intervals over "
+        "grids.",
         notes=(
             "The pilot's cap is not known to us, and its grids are others. Its walks are taken to "
             "be of 10 grids, as 480 walks in 12 settings suggest; how the compass varies between "

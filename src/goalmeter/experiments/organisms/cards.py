@@ -46,7 +46,7 @@ are too few contents, pairs of a start and a goal are. There is no text of anybo
 ## Measured
 
 On grids with contents that were held out, at temperature 0.7 and top-p 0.95; 95% intervals in
-brackets, which resample grids. `goalmeter replicate organisms` measures it again.
+brackets, over grids. `goalmeter replicate organisms` measures it again.
 
 {measured}
 

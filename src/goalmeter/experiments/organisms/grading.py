@@ -21,7 +21,7 @@ _SHARE = (0.0, 1.0)
 
 @dataclass(frozen=True)
 class Grades:
-    """An organism's marks; shares with intervals that resample grids.
+    """An organism's marks; shares with intervals over grids.
 
     Attributes:
         meant: actions that it was meant to take, by (size, complexity).

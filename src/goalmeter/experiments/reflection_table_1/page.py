@@ -150,7 +150,7 @@ def effects_table(found: Sequence[Effect]) -> Table:
         ),
         meaning="The measure of the reality check less that of the agent, reward per step.",
         notes=(
-            "Ours is paired by environment and seed, with a bootstrap interval. Theirs is the "
+            "Ours is paired by environment and seed, with a t interval. Theirs is the "
             "difference of two published numbers, with Welch's t interval; * ours too, from the "
             "ledger.",
             f"{UNTOLD.capitalize()}: the interval has 0 inside. {TOO_FEW.capitalize()}: fewer than "

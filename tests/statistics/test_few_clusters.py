@@ -1,0 +1,102 @@
+"""Intervals of few clusters: by their definition, by hand, and at the rate that they promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter._types import FloatArray
+from goalmeter.statistics.clustered import estimate
+from goalmeter.statistics.few_clusters import bounded_ends, centred, student_ends
+
+UNIT = (0.0, 1.0)
+RUNS = 300
+# Three standard errors of a share of 300 runs below 95%.
+LEAST = 0.95 - 3 * np.sqrt(0.95 * 0.05 / RUNS)
+
+
+def test_the_ends_are_those_of_the_published_bound() -> None:
+    """Learned-Miller and Thomas: 1 - sum of u_(i) (x_(i+1) - x_(i)), x_(n+1) the bound."""
+    values = np.array([0.2, 0.25, 0.9])
+    drawn = np.sort(np.random.default_rng(0).random((400_000, 3)), axis=1)
+    upper = 1 - drawn @ np.diff(np.append(values, 1.0))
+    low, high = bounded_ends(values, np.ones(3), UNIT, 0.025)
+    assert high == pytest.approx(np.quantile(upper, 0.975), abs=0.01)
+    mirrored = 1 - drawn @ np.diff(np.append(1 - values[::-1], 1.0))
+    assert low == pytest.approx(1 - np.quantile(mirrored, 0.975), abs=0.01)
+
+
+def test_units_and_signs_do_not_matter() -> None:
+    rng = np.random.default_rng(1)
+    values, weights = rng.random(7), rng.uniform(1, 4, 7)
+    low, high = bounded_ends(values, weights, UNIT, 0.025)
+    assert 0 < low < values @ weights / weights.sum() < high < 1
+    scaled = bounded_ends(3 * values - 1, 10 * weights, (-1.0, 2.0), 0.025)
+    assert scaled == pytest.approx((3 * low - 1, 3 * high - 1))
+    mirrored = bounded_ends(-values, weights, (-1.0, 0.0), 0.025)
+    assert mirrored == pytest.approx((-high, -low))
+    wider = bounded_ends(values, weights, UNIT, 0.005)
+    assert wider[0] < low < high < wider[1]
+
+
+def test_strata_are_brought_to_one_mean() -> None:
+    values, stratum = np.array([0.0, 0.2, 0.8, 1.0]), np.array([0, 0, 1, 1])
+    # Two of a stratum: distances from its mean are short by the root of a half, those of four by
+    # the root of three quarters; the overall mean is a half.
+    stretch = np.sqrt(2 * 3 / 4)
+    assert centred(values, np.ones(4), stratum) == pytest.approx(
+        0.5 + stretch * np.array([-0.1, 0.1, -0.1, 0.1])
+    )
+    alone = np.zeros(4, int)
+    assert centred(values, np.ones(4), alone) == pytest.approx(values)
+    apart = student_ends(values, np.ones(4), stratum, 0.025)
+    together = student_ends(values, np.ones(4), alone, 0.025)
+    assert apart is not None and together is not None
+    assert np.ptp(apart) < 0.5 * np.ptp(together)
+    assert student_ends(np.full(5, 0.1 + 0.2), np.ones(5), np.zeros(5, int), 0.025) is None
+
+
+def _seldom(value: float, other: float) -> Callable[[int, Any], FloatArray]:
+    """A value in nine clusters of ten, another one in the tenth."""
+    return lambda n, rng: np.where(rng.random(n) < 0.1, other, value)
+
+
+SETTINGS: dict[str, tuple[Callable[[int, Any], FloatArray], float]] = {
+    "success, all or none": (_seldom(1.0, 0.0), 0.9),
+    "SPL, stuck in one grid of ten": (_seldom(0.97, 0.0), 0.873),
+    "JSD, stuck in one grid of ten": (_seldom(0.05, 1.0), 0.145),
+    "success of ten walks": (lambda n, rng: rng.binomial(10, 0.97, n) / 10, 0.97),
+    "invalid answers": (lambda n, rng: rng.binomial(30, rng.beta(0.2, 19.8, n)) / 30, 0.01),
+    "accuracy, smooth": (lambda n, rng: rng.beta(8.5, 1.5, n), 0.85),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 20])
+def test_bounded_statistics_are_covered_at_least_at_the_nominal_rate(name: str, n: int) -> None:
+    draw, truth = SETTINGS[name]
+    rng = np.random.default_rng([n, len(name)])
+    held = 0
+    for _ in range(RUNS):
+        interval = estimate(draw(n, rng), bounds=UNIT).interval
+        assert interval is not None and interval[0] < interval[1]
+        held += interval[0] <= truth <= interval[1]
+    assert held / RUNS >= LEAST
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 20])
+def test_smooth_differences_are_covered_at_the_nominal_rate(n: int) -> None:
+    """Not less, and not more either: t is exact for normal differences of equal weight."""
+    rng = np.random.default_rng(n)
+    held, ratios = 0, 0
+    for _ in range(RUNS):
+        differences, steps = rng.normal(0.05, 0.1, n), rng.integers(10, 40, n).astype(float)
+        interval = estimate(differences, bounds=(-1, 1), paired=True).interval
+        weighted = estimate(differences * steps, steps, bounds=(-1, 1), paired=True).interval
+        assert interval is not None and weighted is not None
+        held += interval[0] <= 0.05 <= interval[1]
+        ratios += weighted[0] <= 0.05 <= weighted[1]
+    assert abs(held / RUNS - 0.95) <= 0.95 - LEAST and ratios / RUNS >= LEAST
