@@ -134,7 +134,8 @@ def test_agents_of_mazes_come_out_as_what_they_are() -> None:
     assert shares == sorted(shares, reverse=True) and shares[0] > 0.9
     assert shares[1] > 0.4 > shares[2] > 0.02 > shares[3]
     low, high = found["random"].nats.interval or (1, 1)
-    assert low <= 0 <= high < 0.2
+    # Nothing in 20 of 20 grids leaves what Clopper and Pearson leave of the maximum, and some more.
+    assert low <= 0 <= high < 1.1 * (1 - 0.025 ** (1 / 20)) * found["random"].maximum
     assert all((found[name].nats.interval or (0, 0))[0] > 0 for name in names[:3])
 
 
@@ -177,7 +178,10 @@ def test_agents_share_worlds_without_changing_each_other() -> None:
 
 
 def test_each_condition_has_a_row_and_frames_are_left_out() -> None:
-    found = measure_all([result_of("optimal", "two-path", grids=3)])
+    # Three grids do not tell the goal from the key, whatever the agent does in them.
+    few = measure_all([result_of("optimal", "two-path", grids=3)])
+    assert few[0].larger is None
+    found = measure_all([result_of("optimal", "two-path", grids=8)])
     assert [(one.condition, one.thing) for one in found] == [
         ('{"key": true}', "key"),
         ('{"key": false}', None),

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from navigation.walked import taken, task, walked
+from scipy.stats import t
 
 from goalmeter._errors import InvalidTrajectoryError, MissingExtraError
 from goalmeter.navigation.measures import mixed_model
@@ -49,6 +50,20 @@ def test_what_was_put_in_comes_out() -> None:
     assert json.loads(json.dumps(written)) == written
     wide = mixed_model(walks, confidence=0.999).terms[2].interval
     assert wide[0] < slope.interval[0] < slope.interval[1] < wide[1]
+    # 60 grids and three terms.
+    reach = t.ppf(0.975, 57) * slope.stderr
+    assert slope.interval == pytest.approx((slope.coefficient - reach, slope.coefficient + reach))
+
+
+def test_few_grids_have_few_degrees_of_freedom() -> None:
+    pytest.importorskip("statsmodels")
+    walks = walked("random", sizes=(5,), complexities=(0.0, 1.0), grids=2, trajectories=4)
+    found = mixed_model(walks)
+    assert found.grids == 4
+    term = found.terms[1]
+    freedom = max(1, 4 - len(found.terms))
+    assert np.ptp(term.interval) == pytest.approx(2 * t.ppf(0.975, freedom) * term.stderr)
+    assert term.p_value == pytest.approx(2 * t.sf(abs(term.coefficient) / term.stderr, freedom))
 
 
 def test_size_and_complexity_are_terms_of_mazes() -> None:

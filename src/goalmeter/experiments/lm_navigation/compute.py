@@ -242,7 +242,7 @@ def _chance_of_key(result: Measured) -> Estimate:
         for walk in result.seen.trajectories
         if walk.world.key is not None and walk.size == sizes[0]
     }
-    return estimate(np.round(list(chances.values()), 12))
+    return estimate(np.round(list(chances.values()), 12), bounds=(0.0, 1.0))
 
 
 def _plain(value: float) -> Estimate:
