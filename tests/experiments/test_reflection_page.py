@@ -42,9 +42,10 @@ def made(
     return reflection_of(agent, steps, trials, runs=2 * len(rewards), confidence=0.95)
 
 
-# In A it gains 4 at every seed, in the opposite of B it loses 2.
+# In A it gains 4, more or less, in the opposite of B it loses 2 at every seed.
+GAINS = (3, 4, 4, 4, 5)
 BEFORE = made("x", {"A": [(s, s) for s in range(5)], "B": [(3, 3)] * 5})
-AFTER = made("rc(x)", {"A": [(s + 4, s) for s in range(5)], "B": [(3, 1)] * 5})
+AFTER = made("rc(x)", {"A": [(s + gain, s) for s, gain in enumerate(GAINS)], "B": [(3, 1)] * 5})
 
 
 def first(result: Reflection, seeds: int) -> Reflection:
@@ -92,16 +93,29 @@ def test_the_table_of_agents_has_both_errors_under_their_names() -> None:
 def test_a_pair_is_compared_by_seed_and_environment() -> None:
     ((pair,), notes) = pairs([AFTER, BEFORE])
     assert notes == [] and (pair.label, pair.checked_label) == ("x", "rc(x)")
-    # A: +4 and 0; B: 0 and -2; so (4 - 2) / 40 at every seed.
+    # A: +4 and 0; B: 0 and -2; so (4 - 2) / 40 on average.
     assert pair.comparison.difference == pytest.approx(0.05)
     assert pair.verdict == RAISES
     assert pair.told() == (["A"], ["B"])
-    assert pair.by_environment()["A"] == pytest.approx([0.2] * 5)
+    assert pair.by_environment()["A"] == pytest.approx([gain / 20 for gain in GAINS])
     (group,) = groups([BEFORE, AFTER])
     row = [cell.text for cell in reflection_tables.pairs_table([pair], group).cells[0]]
-    assert row == ["x", "+0.2500", "+0.3000", "+0.0500", "0.0000", "0.050 to 0.050", "raises"]
+    # 2.776 standard errors either way, each the root of a half over 40 and the root of 5.
+    assert row == ["x", "+0.2500", "+0.3000", "+0.0500", "0.0079", "0.028 to 0.072", "raises"]
     gains = [cell.text for cell in reflection_tables.gains_table([pair], group).cells[0]]
     assert gains == ["x", "1 of 2", "A +0.20", "1 of 2", "B −0.10"]
+
+
+def test_the_same_gain_at_five_seeds_does_not_say_what_a_sixth_one_has() -> None:
+    """An agent that draws nothing gains the same everywhere; so may one that was lucky."""
+    after = made("rc(x)", {"A": [(s + 4, s) for s in range(5)], "B": [(3, 1)] * 5})
+    ((pair,), _) = pairs([BEFORE, after])
+    assert pair.comparison.stderr == pytest.approx(0)
+    low, high = pair.comparison.interval
+    # Five of five: 0.025 ** (1 / 5) of the way from -2, or from 2, to 0.05.
+    left = 0.025 ** (1 / 5)
+    assert (low, high) == pytest.approx((2.05 * left - 2, 2 - 1.95 * left))
+    assert pair.verdict == UNTOLD
 
 
 def test_what_luck_can_do_is_not_told() -> None:

@@ -232,10 +232,10 @@ def test_a_pair_that_always_arrives() -> None:
     assert result.raw == pytest.approx(2 * np.log(2), abs=1e-9)
     assert result.rationality == np.inf
     assert "there is no spread to judge by" in str(result)
-    # Four of four with probability q: 0.025 ** (1 / 4) of the whole at least.
-    assert result.interval == pytest.approx(
-        (result.corrected * 0.025**0.25, 2 * np.log(2)), abs=0.2
-    )
+    # Eight of eight with probability q: 0.025 ** (1 / 8) of the value at least.
+    assert result.n == 8
+    assert result.interval[0] == pytest.approx(result.corrected * 0.025 ** (1 / 8))
+    assert result.interval[1] <= 2 * np.log(2) + 1e-9
     assert result.interval[0] < result.corrected < result.interval[1]
     one = quick(PAIR, ["D", "E"], {x: ["left"] for x in "SODE"}, utility={"T": [0, 1]})
     assert np.isnan(one.held_out)
