@@ -1,14 +1,14 @@
-"""How often the interval of an estimate from trajectories holds the truth, and what a floor does.
+"""How often the interval of an estimate from trajectories holds the truth.
 
 Worlds and policies whose MEG is known exactly; trajectories are drawn from the policy, the
 interval is formed, and it is counted how often the exact MEG lies inside. `low` and `high` are
-the shares of runs in which it lies below and above. `raw`, `corrected` and `unfloored` are means
-over the runs, to be compared with `exact`: the first is biased upwards; the second is never below
-0, and so too high where the truth is small; the third has no such floor. With 400 runs a true rate
-of 95% is seen between 93% and 97%: from a hundred trajectories on the nominal rate is met, for 25
-it is missed where a class of utilities is fitted to a policy that strays little. Where the truth
-is 0 (the uniform policy) the interval includes 0 unless the test rejects it, so it covers more
-often. Run i of a row has the seed (0, i): the table is the same on every machine.
+the shares of runs in which it lies below and above. `raw` and `corrected` are means over the
+runs, to be compared with `exact`: the first is biased upwards; the second is never below 0, and so
+too high where the truth is small. With 400 runs a true rate of 95% is seen between 93% and 97%:
+from a hundred trajectories on no row is below that. With 25 it is 89.0% where a class of utilities
+is fitted to a policy that strays little, below the nominal rate, and 92.8% in Example 1. Where the
+truth is 0 (the uniform policy) the interval includes 0 unless the test rejects it, so it covers
+more often. Run i of a row has the seed (0, i): the table is the same on every machine.
 """
 
 from __future__ import annotations
@@ -49,12 +49,11 @@ def settings(quick: bool) -> list[dict[str, Any]]:
                 "policy": gm.epsilon_greedy(optimal, epsilon),
                 "runs": runs,
             }
-            for epsilon in (0.3, 0.6, 0.74, 0.75)
+            for epsilon in (0.3, 0.6, 0.75)
         ),
     ]
     known = [{**row, "unknown": None, "n": n} for row in rows for n in (25, 100)]
-    class_rows = [row for row in rows[1:] if row["name"] != "CliffWorld, ε = 0.74"]
-    class_ = [{**row, "unknown": "state", "n": n} for row in class_rows for n in (25, 100, 400)]
+    class_ = [{**row, "unknown": "state", "n": n} for row in rows[1:] for n in (25, 100, 400)]
     return known[:2] + class_[:1] if quick else known + class_
 
 
@@ -65,6 +64,8 @@ def row(setting: dict[str, Any]) -> dict[str, Any]:
     exact = measure(mdp, policy).value
     fitter = fit_known if unknown is None else fit_class
     weights = [np.full(n, 1.0 / n)]
+    # Each of the decisions but the last can matter at most so much; it bounds few trajectories.
+    most = mdp.horizon * float(np.log(mdp.n_actions))
     found = []
     for run in range(setting["runs"]):
         rng = np.random.default_rng([0, run])
@@ -73,16 +74,10 @@ def row(setting: dict[str, Any]) -> dict[str, Any]:
         )
         fit = fitter(groups, weights)
         result = infer(
-            groups,
-            fit,
-            weights,
-            confidence=CONFIDENCE,
-            resamples=RESAMPLES,
-            rng=rng,
-            maximum=mdp.horizon * np.log(mdp.n_actions),
+            groups, fit, weights, confidence=CONFIDENCE, resamples=RESAMPLES, rng=rng, maximum=most
         )
-        found.append((fit.value, result.corrected, result.unfloored, *result.interval))
-    raw, corrected, unfloored, low, high = np.array(found).T
+        found.append((fit.value, result.corrected, *result.interval))
+    raw, corrected, low, high = np.array(found).T
     slack = 1e-9
     return {
         "name": setting["name"],
@@ -95,7 +90,6 @@ def row(setting: dict[str, Any]) -> dict[str, Any]:
         "high": float(np.mean(exact > high + slack)),
         "raw": float(raw.mean()),
         "corrected": float(corrected.mean()),
-        "unfloored": float(unfloored.mean()),
         "width": float((high - low).mean()),
     }
 
@@ -108,7 +102,7 @@ def measure(quick: bool) -> dict[str, Any]:
 def markdown(result: dict[str, Any]) -> str:
     """The table."""
     header = ["behaviour", "utility", "n", "exact", "coverage", "low", "high", "raw", "corrected"]
-    header += ["unfloored", "mean width"]
+    header += ["mean width"]
     rows = [
         [
             r["name"],
@@ -120,7 +114,6 @@ def markdown(result: dict[str, Any]) -> str:
             f"{r['high']:.1%}",
             f"{r['raw']:.4f}",
             f"{r['corrected']:.4f}",
-            f"{r['unfloored']:.4f}",
             f"{r['width']:.3f}",
         ]
         for r in result["rows"]

@@ -27,6 +27,7 @@ SCRIPTS = (
     "soft_backup_vs_memory",
     "batch_vs_single",
     "interval_coverage",
+    "few_clusters",
     "causal_vs_enumeration",
     "causal_width",
     "causal_vs_pgmpy",

@@ -26,6 +26,7 @@ SCRIPTS = {
     },
     "batch_vs_single": {"batch", "rows"},
     "interval_coverage": {"confidence", "rows"},
+    "few_clusters": {"confidence", "rows"},
     "causal_vs_enumeration": {"families", "max_entries", "max_seconds"},
     "causal_width": {"longer", "variables", "wider"},
     "causal_vs_pgmpy": {"networks", "pgmpy"},

@@ -486,6 +486,39 @@ def test_one_trajectory_supports_no_interval() -> None:
     assert any("one trajectory" in n for n in from_trajectories(corridor(), log).notes)
 
 
+def test_the_floor_of_the_corrected_estimate_is_said() -> None:
+    """Of a uniform policy, whose MEG is 0, many are: their mean is too high, without floor not."""
+    uniform = np.full((5, 2), 0.5)
+    found = [
+        quick(
+            corridor(), sample_trajectories(corridor(), uniform, 25, rng=np.random.default_rng(i))
+        )
+        for i in range(60)
+    ]
+    floored = [result for result in found if result.unfloored < 0]
+    assert 15 < len(floored) < 55
+    for result in found:
+        assert result.corrected == max(result.unfloored, 0.0)
+        assert result.to_json()["unfloored"] == result.unfloored
+        said = "is given as 0" in str(result) and f"(0 for {result.unfloored:.3g})" in str(result)
+        assert said == (result.unfloored < 0)
+    means = np.mean([(r.corrected, r.unfloored) for r in found], axis=0)
+    error = np.std([r.unfloored for r in found]) / np.sqrt(len(found))
+    assert abs(means[1]) < 3 * error < means[0] + 3 * error and means[0] > means[1] + error
+
+
+def test_few_trajectories_do_not_close_the_interval() -> None:
+    best = optimal_policy(corridor())
+    widths = []
+    for n in (1, 2, 5, 20):
+        result = from_trajectories(
+            corridor(), sample_trajectories(corridor(), best, n, rng=np.random.default_rng(0))
+        )
+        assert result.interval[0] < result.corrected <= result.interval[1] <= result.upper_bound
+        widths.append(np.ptp(result.interval))
+    assert widths == sorted(widths, reverse=True) and widths[-1] > 0.1 * widths[0]
+
+
 def test_a_world_that_is_held_out_whole_is_scored_at_infinity_too() -> None:
     # All behave optimally, so beta is infinite in every fold, also in the one that holds the
     # second world's only log: its model then has to be made from beta alone.
