@@ -14,16 +14,20 @@ Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4; weak duality of maximu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
+from goalmeter.meg.certificate import Bounds, matching_certificate
 from goalmeter.meg.face import find_face
+from goalmeter.meg.linear_fit import LinearFit
 from goalmeter.meg.newton import NewtonSystem
+from goalmeter.meg.penalised import is_small, penalised_path
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass
+from goalmeter.meg.watch import Watch
 
 _MAX_STEPS = 200
 _GRADIENT_STEPS = 500
@@ -37,32 +41,6 @@ _FAR = 0.3
 # Steps that follow a certificate, until one gains less than this (nats).
 _POLISHING_STEPS = 30
 _POLISHED = 1e-14
-# Occupancies this far below zero, relative to the largest, are zeros that were rounded.
-_ROUNDING = 1e-12
-# The bound holds for utilities whose weights sum to at most this multiple of the found ones'.
-BOUND_FACTOR = 1e3
-
-
-@dataclass(frozen=True)
-class LinearFit:
-    """The maximum of the evidence over a linear class.
-
-    Attributes:
-        value: evidence of the best model, nats.
-        upper_bound: proven bound on the evidence of every utility with |weights|_1 up to
-            `bound_weight`, nats.
-        model: the best model (inside the last face, if there are faces).
-        directions: diverging directions [D], the dominant first; empty for a finite optimum.
-        bound_weight: B of the certificate.
-        steps: Newton steps taken.
-    """
-
-    value: float
-    upper_bound: float
-    model: SoftModel
-    directions: list[FloatArray]
-    bound_weight: float
-    steps: int
 
 
 def fit_linear(
@@ -72,26 +50,41 @@ def fit_linear(
     *,
     tolerance: float,
     ceiling: float,
+    watch: Watch[LinearFit] | None = None,
 ) -> LinearFit:
     """Maximise the evidence of a policy's behaviour over a linear class.
 
     Stops when bound and value differ by at most `tolerance`, or when rounding ends progress.
-    `ceiling` is a bound that is known beforehand (see `MegResult`), nats.
+    `ceiling` is a bound that is known beforehand (see `MegResult`), nats. `watch` is told of every
+    step; it has the best so far where it, or the keyboard, ends the search from within.
     """
-    start = SoftModel(behaviour.mdp, utilities, np.zeros(utilities.n_weights), log_reference)
-    fit = _ascend(start, behaviour, tolerance, ceiling)
+    watch = watch or Watch()
+    zero = np.zeros(utilities.n_weights)
+    start = SoftModel(behaviour.mdp, utilities, zero, log_reference, watch.check)
+    bounds = Bounds(ceiling)
+    fit = _ascend(start, behaviour, tolerance, bounds, watch, "Newton steps")
     if fit.upper_bound - fit.value <= tolerance:
         return _polished(fit, behaviour)
+    if is_small(behaviour.mdp, utilities):
+        fit = _better(fit, penalised_path(start, behaviour, tolerance, bounds, watch), bounds)
+        if fit.upper_bound - fit.value <= tolerance:
+            return fit
     # Newton steps can strand on a plateau, where actions are certain and curvature is a rounded
-    # zero. Gradients know no curvature: where they end is a second start.
-    second = _ascend(_by_gradients(start, behaviour), behaviour, tolerance, fit.upper_bound)
-    best = second if second.value > fit.value else fit
-    return replace(
-        best,
-        upper_bound=second.upper_bound,
-        bound_weight=max(fit.bound_weight, second.bound_weight),
-        steps=fit.steps + second.steps,
-    )
+    # zero. Gradients know no curvature: where they end is one more start.
+    watch.tell(fit, fit.value, fit.upper_bound, stage="gradient steps", step=0, of=_GRADIENT_STEPS)
+    second = _by_gradients(start, behaviour)
+    second_fit = _ascend(second, behaviour, tolerance, bounds, watch, "second Newton steps")
+    return _better(fit, second_fit, bounds)
+
+
+def _better(first: LinearFit, second: LinearFit, bounds: Bounds) -> LinearFit:
+    """The fit of two searches whose value and bound are closer, under all that both proved."""
+    fits = [
+        replace(fit, upper_bound=upper, bound_weight=weight, steps=first.steps + second.steps)
+        for fit in (second, first)
+        for upper, weight in [bounds.at(fit.model)]
+    ]
+    return min(fits, key=lambda fit: fit.upper_bound - fit.value)
 
 
 def _polished(fit: LinearFit, behaviour: Behaviour) -> LinearFit:
@@ -99,7 +92,7 @@ def _polished(fit: LinearFit, behaviour: Behaviour) -> LinearFit:
     for _ in range(_POLISHING_STEPS):
         model = fit.model
         step = NewtonSystem([(model, model.states)]).solve(model.gradient(behaviour))
-        trial = SoftModel(model.mdp, model.utilities, model.theta + step, model.log_reference)
+        trial = model.at(model.theta + step)
         value = trial.evidence(behaviour)
         if not value >= fit.value:
             break
@@ -114,34 +107,44 @@ def _by_gradients(start: SoftModel, behaviour: Behaviour) -> SoftModel:
     """Where L-BFGS ends."""
     from scipy.optimize import minimize
 
-    def at(theta: FloatArray) -> SoftModel:
-        return SoftModel(start.mdp, start.utilities, theta, start.log_reference)
-
     def cost(theta: FloatArray) -> tuple[float, FloatArray]:
-        model = at(theta)
+        model = start.at(theta)
         return -model.evidence(behaviour), -model.gradient(behaviour)
 
     options = {"maxiter": _GRADIENT_STEPS}
-    return at(minimize(cost, start.theta, method="L-BFGS-B", jac=True, options=options).x)
+    return start.at(minimize(cost, start.theta, method="L-BFGS-B", jac=True, options=options).x)
 
 
-def _ascend(model: SoftModel, behaviour: Behaviour, tolerance: float, ceiling: float) -> LinearFit:
-    """Damped Newton steps from a model, with faces and certificates on the way."""
+def _ascend(
+    model: SoftModel,
+    behaviour: Behaviour,
+    tolerance: float,
+    bounds: Bounds,
+    watch: Watch[LinearFit],
+    stage: str,
+) -> LinearFit:
+    """Damped Newton steps from a model, with faces and certificates on the way.
+
+    `bounds` is what is proven already; the search adds to it.
+    """
     mdp = behaviour.mdp
     value = model.evidence(behaviour)
     directions: list[FloatArray] = []
-    upper, weight = ceiling, 0.0
+    upper, weight = bounds.at(model)
     visited = np.stack([behaviour.weights(t, ALL)[..., 0].sum(axis=0) for t in range(mdp.steps)])
     damping, gain, steps, idle = 1.0, np.inf, 0, 0
     while steps < _MAX_STEPS and idle < _IDLE_STEPS and upper - value > tolerance:
+        best = LinearFit(value, upper, weight, model, list(directions), steps)
+        watch.tell(best, value, upper, stage=stage, step=steps, of=_MAX_STEPS)
         steps += 1
         gradient = model.gradient(behaviour)
         if gain <= _NEAR:
             step = NewtonSystem([(model, model.states)]).solve(gradient)
             psi = dict(model.tangents(step[:, None]))
-            bound, size = _certificate(model, psi, gradient, step)
-            if bound < upper:
-                upper, weight = bound, size
+            certificate = matching_certificate(model, psi, gradient)
+            if certificate is not None:
+                bounds.add(certificate)
+            upper, weight = bounds.at(model)
             if upper - value <= tolerance:
                 break
             face = find_face(model, step, psi, behaviour)
@@ -150,6 +153,7 @@ def _ascend(model: SoftModel, behaviour: Behaviour, tolerance: float, ceiling: f
             if face is not None and inside >= value - tolerance:
                 model, value = face.model, inside
                 directions.append(face.direction)
+                upper, weight = bounds.at(model)
                 continue
         # Where the model hardly goes yet and the behaviour does, Newton steps are wild; counting
         # the behaviour's own visits tames them, as long as there is far to go.
@@ -164,7 +168,8 @@ def _ascend(model: SoftModel, behaviour: Behaviour, tolerance: float, ceiling: f
         gain = better[1] - value
         idle = idle + 1 if gain < _IDLE_SHARE * tolerance else 0
         model, value, damping = better
-    return LinearFit(value, upper, model, directions, weight, steps)
+        upper, weight = bounds.at(model)
+    return LinearFit(value, upper, weight, model, directions, steps)
 
 
 def _climb(
@@ -182,8 +187,7 @@ def _climb(
     while damping < 1e12:
         step = system.solve(gradient, damping=damping)
         promised = float(gradient @ step)
-        theta = model.theta + step
-        trial = SoftModel(model.mdp, model.utilities, theta, model.log_reference)
+        trial = model.at(model.theta + step)
         gain = trial.evidence(behaviour) - value
         if gain > 0.1 * promised:
             factor = 0.1 if gain > 0.4 * promised else 0.5
@@ -191,39 +195,3 @@ def _climb(
             return trial, value + gain, max(damping * factor, 1e-14)
         damping = 4.0 * max(damping, 1e-10)
     return None
-
-
-def _certificate(
-    model: SoftModel, psi: dict[int, FloatArray], gradient: FloatArray, step: FloatArray
-) -> tuple[float, float]:
-    """Upper bound from the matching policy one linear step away, and its B (see above)."""
-    change = model.occupancy_change(psi)
-    moved = model.states + change
-    if (moved < -_ROUNDING * moved.max()).any():
-        return np.inf, 0.0
-    lost = float(np.maximum(-moved, 0.0).sum())
-    moved = np.maximum(moved, 0.0)
-    total = 0.0
-    visits = model.utilities.visits(1)
-    for t in range(model.mdp.steps):
-        policy, log_ratio = model.step(t)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(moved[t] > 0, model.states[t] / moved[t], 0.0)
-        tilt = psi[t][..., 0] * share
-        weights = policy * moved[t]
-        used = weights > 0
-        # Where a state loses all its mass, the mass of its actions must go too.
-        left = weights + policy * psi[t][..., 0] * model.states[t]
-        if (tilt[used] < -1.0 - _ROUNDING).any() or (left < -_ROUNDING * moved[t].max()).any():
-            return np.inf, 0.0
-        tilt = np.maximum(tilt, -1.0)
-        mass = weights * (1.0 + tilt)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            terms = mass * (log_ratio + np.log1p(tilt))
-        total += float(np.where(used & (mass > 0), terms, 0.0).sum())
-        model.utilities.tally(visits, t, (mass - policy * model.states[t])[..., None])
-    # Mass that was rounded away could have been in the worst place for all decisions.
-    residual = float(np.abs(gradient - model.utilities.collect(visits)[:, 0]).max())
-    residual += lost * model.mdp.steps
-    weight = BOUND_FACTOR * max(1.0, float(np.abs(model.theta).sum()))
-    return total + weight * residual, weight

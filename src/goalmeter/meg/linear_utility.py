@@ -9,7 +9,8 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.behaviour import Behaviour, behaviour_of, yardstick
-from goalmeter.meg.linear import LinearFit, fit_linear
+from goalmeter.meg.linear import fit_linear
+from goalmeter.meg.linear_fit import LinearFit
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass, Over, linear_class

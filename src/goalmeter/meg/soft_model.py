@@ -32,6 +32,10 @@ _KEPT_ENTRIES = 2**24
 ALL = slice(None)
 
 
+def _no_check() -> None:
+    """Nothing ends this search from within."""
+
+
 class SoftModel:
     """The soft-optimal policy of weights theta [D] at rationality 1.
 
@@ -40,6 +44,8 @@ class SoftModel:
         utilities: the class that theta belongs to.
         theta: weights [D].
         log_reference: [T, A, S] or None for uniform; -inf forbids an action.
+        check: called before every pass and every decision of one, so that a search among models
+            can be ended from within: it raises what ends it.
     """
 
     def __init__(
@@ -48,8 +54,11 @@ class SoftModel:
         utilities: LinearClass,
         theta: FloatArray,
         log_reference: FloatArray | None,
+        check: Callable[[], None] | None = None,
     ) -> None:
         """Plan for the weights; everything else is worked out when it is asked for."""
+        self._check = check or _no_check
+        self._check()
         self.mdp = mdp
         self.utilities = utilities
         self.theta = theta
@@ -58,6 +67,10 @@ class SoftModel:
         self._plan = plan(problem(mdp, rewards, np.ones(1), log_reference))
         self._keep = mdp.steps * mdp.n_actions * mdp.n_states <= _KEPT_ENTRIES
         self._kept: dict[int, tuple[FloatArray, FloatArray]] = {}
+
+    def at(self, theta: FloatArray) -> SoftModel:
+        """The model of other weights, in the same world and under the same reference."""
+        return SoftModel(self.mdp, self.utilities, theta, self.log_reference, self._check)
 
     def step(self, t: int) -> tuple[FloatArray, FloatArray]:
         """Policy and log(policy / reference) at decision t: [A, S] each."""
@@ -99,6 +112,16 @@ class SoftModel:
             total += float(weights[used] @ self.step(t)[1][used])
         return total
 
+    def divergence(self) -> float:
+        """KL(model) = E_model[sum log model / reference], nats: what the model costs itself."""
+        total = 0.0
+        for t in range(self.mdp.steps):
+            policy, log_ratio = self.step(t)
+            weights = policy * self.states[t]
+            used = weights > 0
+            total += float(weights[used] @ log_ratio[used])
+        return total
+
     def gradient(self, behaviour: Behaviour) -> FloatArray:
         """df/dtheta for one behaviour: [D]."""
         return self.adjoint(lambda t: behaviour.weights(t, ALL))[:, 0]
@@ -111,6 +134,7 @@ class SoftModel:
             return
         later = np.zeros((self.mdp.n_states, directions.shape[1]))
         for t in reversed(range(self.mdp.horizon)):
+            self._check()
             value = self.mdp.transition.expect_all(later)
             value += rewards.discount**t * rewards.at(t, ALL)
             later = np.einsum("as,ask->sk", self.step(t)[0], value)
@@ -138,6 +162,7 @@ class SoftModel:
             return self.utilities.collect(visits)
         arriving: FloatArray | None = None
         for t in range(self.mdp.horizon):
+            self._check()
             now = weights(t)
             if arriving is None:
                 arriving = np.zeros(now.shape[1:])
@@ -165,6 +190,20 @@ class SoftModel:
             rows = (psi * scale[..., None]).reshape(-1, d)
             total += rows.T @ rows
         return total
+
+    def information_root(self) -> FloatArray:
+        """R [D, D] with R^T R the model's own information; for small D.
+
+        A root holds eigenvalues down to the square of the rounding that the matrix itself has,
+        which is what utilities of very different sizes need.
+        """
+        d = self.utilities.n_weights
+        root = np.zeros((0, d))
+        for t, psi in self.tangents(np.eye(d)):
+            scale = np.sqrt(self.step(t)[0] * self.states[t])
+            rows = (psi * scale[..., None]).reshape(-1, d)
+            root = np.linalg.qr(np.vstack([root, rows]), mode="r")
+        return root
 
     def curve(self, direction: FloatArray, states: FloatArray) -> FloatArray:
         """`information(states)` times a direction [D]: [D]."""
@@ -201,7 +240,7 @@ class SoftModel:
         """The model of the same weights that may only take the allowed actions [T, A, S]."""
         free = -np.log(self.mdp.n_actions) if self.log_reference is None else self.log_reference
         closed = np.where(allowed, free, -np.inf)
-        return SoftModel(self.mdp, self.utilities, self.theta, closed)
+        return SoftModel(self.mdp, self.utilities, self.theta, closed, self._check)
 
     def regrets(self, direction: FloatArray) -> FloatArray:
         """What each action gives up of the best attainable value of a direction: [T, A, S].

@@ -1,0 +1,120 @@
+"""Upper bounds on the evidence of every utility of a linear class, by weak duality.
+
+For any policy x and any weights theta of the class,
+
+    f(theta) <= KL(x) + theta . (features expected by the behaviour - features expected by x),
+
+with KL(x) = E_x[sum log x / reference]. Whatever x is, the bound holds; it is tight where x has the
+behaviour's features and is the model of the best utility. A difference r that is left costs at most
+B * max|r| for all utilities whose weights (times the rationality) sum to at most B.
+
+Source: weak duality of maximum causal entropy (Ziebart 2010).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.soft_model import SoftModel
+
+# The bound holds for utilities whose weights sum to at most this multiple of the found ones'.
+BOUND_FACTOR = 1e3
+# Occupancies this far below zero, relative to the largest, are zeros that were rounded.
+_ROUNDING = 1e-12
+
+
+class Certificate(NamedTuple):
+    """What one policy proves: f(theta) <= kl + |theta|_1 * residual for all weights theta.
+
+    `kl` is in nats, `residual` the largest difference of features that is left.
+    """
+
+    kl: float
+    residual: float
+
+    def bound(self, weight: float) -> float:
+        """The bound for utilities whose weights sum to at most this, nats."""
+        return self.kl + weight * self.residual if self.residual > 0 else self.kl
+
+
+class Bounds:
+    """All certificates of a search. Each is a line in B, so which is the best depends on B.
+
+    Args:
+        ceiling: a bound that holds for all utilities, nats.
+    """
+
+    def __init__(self, ceiling: float) -> None:
+        """Nothing is known but the ceiling."""
+        self._all = [Certificate(ceiling, 0.0)]
+
+    def add(self, certificate: Certificate) -> None:
+        """One more."""
+        self._all.append(certificate)
+
+    def at(self, model: SoftModel) -> tuple[float, float]:
+        """The least bound for utilities up to a thousand times a model's own, and its B.
+
+        B is 0 where the bound needs none. It grows with the model: a bound for small utilities
+        says nothing of a large one that was found later.
+        """
+        weight = BOUND_FACTOR * max(1.0, float(np.abs(model.theta).sum()))
+        best = min(self._all, key=lambda certificate: certificate.bound(weight))
+        return best.bound(weight), weight if best.residual > 0 else 0.0
+
+
+def model_certificate(model: SoftModel, gradient: FloatArray) -> Certificate:
+    """What the model's own policy proves.
+
+    Rounding in the gradient, of one part in 2^52 for each decision, counts as part of the
+    difference.
+
+    Args:
+        model: the model of any weights.
+        gradient: what the behaviour's features exceed its own by, [D].
+    """
+    difference = float(np.abs(gradient).max()) + np.finfo(float).eps * model.mdp.steps
+    return Certificate(model.divergence(), difference)
+
+
+def matching_certificate(
+    model: SoftModel, psi: dict[int, FloatArray], gradient: FloatArray
+) -> Certificate | None:
+    """What the matching policy one linear step away proves.
+
+    Moving the model's occupancy along the Newton direction that `psi` belongs to matches the
+    features exactly, up to a residual of rounding size. None where the step leaves what policies
+    can do.
+    """
+    change = model.occupancy_change(psi)
+    moved = model.states + change
+    if (moved < -_ROUNDING * moved.max()).any():
+        return None
+    lost = float(np.maximum(-moved, 0.0).sum())
+    moved = np.maximum(moved, 0.0)
+    total = 0.0
+    visits = model.utilities.visits(1)
+    for t in range(model.mdp.steps):
+        policy, log_ratio = model.step(t)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(moved[t] > 0, model.states[t] / moved[t], 0.0)
+        tilt = psi[t][..., 0] * share
+        weights = policy * moved[t]
+        used = weights > 0
+        # Where a state loses all its mass, the mass of its actions must go too.
+        left = weights + policy * psi[t][..., 0] * model.states[t]
+        if (tilt[used] < -1.0 - _ROUNDING).any() or (left < -_ROUNDING * moved[t].max()).any():
+            return None
+        tilt = np.maximum(tilt, -1.0)
+        mass = weights * (1.0 + tilt)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = mass * (log_ratio + np.log1p(tilt))
+        total += float(np.where(used & (mass > 0), terms, 0.0).sum())
+        model.utilities.tally(visits, t, (mass - policy * model.states[t])[..., None])
+    # Mass that was rounded away could have been in the worst place for all decisions.
+    residual = float(np.abs(gradient - model.utilities.collect(visits)[:, 0]).max())
+    residual += lost * model.mdp.steps
+    return Certificate(total, residual)

@@ -1,0 +1,158 @@
+"""The best utility of a small class as a convex program and its dual, solved along a path.
+
+Far-out optima defeat plain Newton steps: utilities may have to grow without bound, in directions
+whose sizes lie many powers of ten apart. With a penalty on their size the problem is well posed
+whatever the behaviour is, and so is its dual, a search among policies x:
+
+    max over theta of  f(theta) - e/2 |theta|^2   =   min over x of  KL(x) + |r(x)|^2 / (2 e),
+
+with r(x) what the behaviour's features exceed those of x by. Both are solved by one pair: the
+optimal x is the model of the optimal theta, and r = e theta. As e falls, f(theta) rises to the
+maximum of the evidence, KL(x) falls short of it by ever less, and r vanishes: value and bound
+close on each other. Each e takes a few Newton steps from the solution of the one before.
+
+The bound that is reported does not trust the solver: it is weak duality at whatever policy the
+search has come to (`goalmeter.meg.certificate`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.behaviour import Behaviour
+from goalmeter.meg.certificate import Bounds, matching_certificate, model_certificate
+from goalmeter.meg.face import find_face
+from goalmeter.meg.linear_fit import LinearFit
+from goalmeter.meg.newton import NewtonSystem
+from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.utility_class import LinearClass
+from goalmeter.meg.watch import Watch
+from goalmeter.tabular.mdp import TabularMDP
+
+# The path is for classes of up to this many weights, where forming the information takes no more
+# than this many multiplications: about a second for each of a hundred Newton steps.
+PATH_WEIGHTS = 400
+PATH_WORK = 2e9
+# Each penalty is this part of the one before, from 1 down to 1e-24, far below what rounding
+# leaves of the information's smallest eigenvalues.
+_PART = 10**-0.5
+_STAGES = 48
+_STEPS_A_STAGE = 25
+# A stage is over when a Newton step would gain less than this share of the penalty's own value.
+_SETTLED = 1e-4
+# Gain of evidence over KL (nats) below which it is worth moving the model's policy to match.
+_NEAR = 1e-2
+# So many stages that improve neither value nor bound by this share of the tolerance end the path.
+_IDLE_STAGES = 6
+_IDLE_SHARE = 1e-2
+
+
+def is_small(mdp: TabularMDP, utilities: LinearClass) -> bool:
+    """Whether a class is small enough for the path."""
+    d = utilities.n_weights
+    rows = mdp.steps * mdp.n_actions * mdp.n_states
+    return d <= PATH_WEIGHTS and (rows + d) * d**2 <= PATH_WORK
+
+
+def penalised_path(
+    start: SoftModel,
+    behaviour: Behaviour,
+    tolerance: float,
+    bounds: Bounds,
+    watch: Watch[LinearFit],
+) -> LinearFit:
+    """The best utility of a class and a bound, by Newton steps along falling penalties.
+
+    Args:
+        start: the model of weights 0.
+        behaviour: a policy's behaviour.
+        tolerance: nats between value and bound at which to stop.
+        bounds: what is proven already; the path adds to it.
+        watch: told of every stage; may end the search.
+    """
+    at = _Point(start, start.evidence(behaviour), start.gradient(behaviour))
+    fit = LinearFit(at.value, *bounds.at(start), model=start)
+    penalty, idle, steps = 1.0, 0, 0
+    for stage in range(1, _STAGES + 1):
+        penalty *= _PART
+        for _ in range(_STEPS_A_STAGE):
+            steps += 1
+            after = _newton_step(at, behaviour, penalty)
+            if after is None:
+                break
+            at = after
+        _certify(at, bounds)
+        before = fit.upper_bound - fit.value
+        now = LinearFit(at.value, *bounds.at(at.model), model=at.model)
+        # A little more evidence at much larger weights may cost more in the bound than it gains.
+        if now.upper_bound - now.value < before:
+            fit = now
+        fit = replace(fit, steps=steps)
+        watch.tell(
+            fit, fit.value, fit.upper_bound, stage="falling penalties", step=stage, of=_STAGES
+        )
+        after_gap = fit.upper_bound - fit.value
+        idle = idle + 1 if before - after_gap < _IDLE_SHARE * tolerance else 0
+        if after_gap <= tolerance or idle == _IDLE_STAGES:
+            break
+    return _at_infinity(fit, behaviour, tolerance)
+
+
+class _Point(NamedTuple):
+    """A model with its evidence and the gradient of it."""
+
+    model: SoftModel
+    value: float
+    gradient: FloatArray
+
+
+def _newton_step(at: _Point, behaviour: Behaviour, penalty: float) -> _Point | None:
+    """A Newton step on the penalised evidence, shortened until it gains; None if it is settled."""
+    theta = at.model.theta
+    slope = at.gradient - penalty * theta
+    _, sizes, directions = np.linalg.svd(at.model.information_root(), full_matrices=False)
+    # What the root does not span changes no policy, and so has neither slope nor use.
+    step = directions.T @ ((directions @ slope) / (sizes**2 + penalty))
+    promised = float(slope @ step)
+    own = 0.5 * penalty * float(theta @ theta)
+    if promised <= _SETTLED * (penalty + 2.0 * own):
+        return None
+    length = 1.0
+    while length > 1e-8:
+        model = at.model.at(theta + length * step)
+        value = model.evidence(behaviour)
+        cost = 0.5 * penalty * float(model.theta @ model.theta)
+        if (value - cost) - (at.value - own) >= 0.1 * length * promised:
+            return _Point(model, value, model.gradient(behaviour))
+        length *= 0.25
+    return None
+
+
+def _certify(at: _Point, bounds: Bounds) -> None:
+    """Add what the model's own policy proves, and the one that a Newton step would match."""
+    own = model_certificate(at.model, at.gradient)
+    bounds.add(own)
+    if at.value - own.kl < _NEAR:
+        step = NewtonSystem([(at.model, at.model.states)]).solve(at.gradient)
+        psi = dict(at.model.tangents(step[:, None]))
+        matching = matching_certificate(at.model, psi, at.gradient)
+        if matching is not None:
+            bounds.add(matching)
+
+
+def _at_infinity(fit: LinearFit, behaviour: Behaviour, tolerance: float) -> LinearFit:
+    """The exact limit, where the path's end shows a face whose policies are the limit's."""
+    model = fit.model
+    step = NewtonSystem([(model, model.states)]).solve(model.gradient(behaviour))
+    psi = dict(model.tangents(step[:, None]))
+    face = find_face(model, step, psi, behaviour)
+    if face is None:
+        return fit
+    value = face.model.evidence(behaviour)
+    if not fit.value - tolerance <= value <= fit.upper_bound:
+        return fit
+    return replace(fit, value=max(value, fit.value), model=face.model, directions=[face.direction])
