@@ -43,21 +43,36 @@ def meg_mdp(
         Path | None,
         typer.Option(metavar="POLICY.npz", help="The policy that scores 0; default uniform."),
     ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.001,
+            max=1e9,
+            help="End a search for an unknown utility after so long, with the best so far.",
+        ),
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """MEG of a policy, or of logged trajectories, in an MDP."""
-    from goalmeter.experiments.measure_mdp import measure_mdp
+    from goalmeter.experiments.measure_mdp import Interrupted, measure_mdp
 
-    outcome = measure_mdp(
-        mdp,
-        policy=policy,
-        trajectories=trajectories,
-        unknown=unknown,
-        reference=reference,
-        seed=seed,
-        progress=tell,
-    )
+    try:
+        outcome = measure_mdp(
+            mdp,
+            policy=policy,
+            trajectories=trajectories,
+            unknown=unknown,
+            reference=reference,
+            seed=seed,
+            timeout=timeout,
+            progress=tell,
+        )
+    except Interrupted as so_far:
+        show(so_far.outcome, as_json=json)
+        tell("goalmeter: interrupted; this is the best so far, with the bound proven by then")
+        raise
     show(outcome, as_json=json)
 
 

@@ -14,6 +14,7 @@ from goalmeter._types import FloatArray
 from goalmeter.experiments.formats import gap, nats, percent, rationality, signed
 from goalmeter.experiments.outcome import Outcome
 from goalmeter.meg.result import MegResult
+from goalmeter.meg.watch import slowly
 from goalmeter.report import Cell, Column, Table
 from goalmeter.tabular.files import load_features, load_mdp, load_policy, load_trajectories
 
@@ -24,6 +25,15 @@ NETWORK_SEEDS = 5
 BASELINE_ENTRIES = 10_000_000
 
 
+class Interrupted(KeyboardInterrupt):
+    """A measurement was interrupted at the keyboard; `outcome` is what it had by then."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        """Keep what was reached."""
+        super().__init__("interrupted")
+        self.outcome = outcome
+
+
 def measure_mdp(
     mdp: str | Path,
     *,
@@ -32,6 +42,7 @@ def measure_mdp(
     unknown: str | None = None,
     reference: str | Path | None = None,
     seed: int = 0,
+    timeout: float | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Outcome:
     """MEG of a policy or of logged trajectories, all read from .npz files.
@@ -44,9 +55,11 @@ def measure_mdp(
             the path of a features file.
         reference: the policy that scores 0; default uniform.
         seed: of the network's initialisation, or of the bootstrap.
-        progress: told what is being done.
+        timeout: seconds that the search for an unknown utility may take; default no limit.
+        progress: told what is being done, and every few seconds how far it is.
 
     Raises:
+        Interrupted: interrupted at the keyboard during such a search; it has the outcome so far.
         GoalmeterError: files or options that cannot be used; the message says how to mend it.
         MissingExtraError: a network is asked for and torch is not installed.
     """
@@ -60,6 +73,11 @@ def measure_mdp(
         raise InvalidParameterError(
             "--unknown network goes with --policy only: a network is fitted to a policy; for "
             "trajectories use --unknown state or a features file"
+        )
+    if timeout is not None and (unknown is None or trajectories is not None):
+        raise InvalidParameterError(
+            "--timeout goes with --policy and --unknown only, the one search that may take long; "
+            "leave it out"
         )
     tell = progress or (lambda line: None)
     tell(f"reading {mdp}")
@@ -81,22 +99,27 @@ def measure_mdp(
         return Outcome(tables=(result_table(result),), json=result.to_json())
     assert policy is not None, "checked above"
     measured = load_policy(policy)
-    if unknown is None:
-        result = gm.meg.known_utility(world, measured, reference=against)
-    elif unknown == NETWORK:
-        result = gm.meg.unknown_utility(
-            world,
-            measured,
-            network=True,
-            reference=against,
-            seeds=range(seed, seed + NETWORK_SEEDS),
-            progress=_restarts(tell),
-        )
-    elif features is not None:
-        result = gm.meg.unknown_utility(world, measured, features=features, reference=against)
-    else:
-        over: Any = unknown
-        result = gm.meg.unknown_utility(world, measured, over=over, reference=against)
+    hear = slowly(tell)
+    over: Any = unknown if unknown in CLASSES else "state"
+    try:
+        if unknown is None:
+            result = gm.meg.known_utility(world, measured, reference=against)
+        else:
+            result = gm.meg.unknown_utility(
+                world,
+                measured,
+                features=features,
+                over=over,
+                network=unknown == NETWORK,
+                reference=against,
+                seeds=range(seed, seed + NETWORK_SEEDS),
+                progress=hear,
+                timeout=timeout,
+            )
+    except gm.meg.FitInterrupted as so_far:
+        raise Interrupted(
+            Outcome(tables=(result_table(so_far.result),), json=so_far.result.to_json())
+        ) from None
     baselines = _baselines(world) if unknown is None and against is None else {}
     return Outcome(
         tables=(result_table(result, baselines),), json=result.to_json() | {"baselines": baselines}
@@ -125,6 +148,7 @@ def result_table(result: MegResult, baselines: dict[str, float] | None = None) -
         ]
     rows += [
         ("upper bound", f"{nats(result.upper_bound)} nats"),
+        *([("stopped by", f"the {result.stopped}")] if result.stopped else []),
         ("maximum", f"{nats(result.maximum)} nats"),
         ("share of maximum", Cell(percent(result.fraction), share=result.fraction)),
         ("rationality β", rationality(result.rationality)),
@@ -146,16 +170,6 @@ def result_table(result: MegResult, baselines: dict[str, float] | None = None) -
 def _without_floor(unfloored: float) -> list[tuple[str, str]]:
     """The estimate before it was raised to 0, where it was."""
     return [("the same without a floor at 0", f"{signed(unfloored, 4)} nats")] * (unfloored < 0)
-
-
-def _restarts(tell: Callable[[str], None]) -> Callable[[int, int, float], None]:
-    """A listener to a network's fit that tells of each restart, not of each iteration."""
-
-    def hear(restart: int, iteration: int, value: float) -> None:
-        if iteration == 0:
-            tell(f"network: restart {restart + 1} of {NETWORK_SEEDS}")
-
-    return hear
 
 
 def _baselines(world: gm.TabularMDP) -> dict[str, float]:

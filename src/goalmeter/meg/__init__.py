@@ -19,3 +19,5 @@ from goalmeter.meg.simplest import simplest_utility as simplest_utility
 from goalmeter.meg.trajectories import TrajectoryMeg as TrajectoryMeg
 from goalmeter.meg.trajectories import from_trajectories as from_trajectories
 from goalmeter.meg.unknown import unknown_utility as unknown_utility
+from goalmeter.meg.watch import FitInterrupted as FitInterrupted
+from goalmeter.meg.watch import Progress as Progress

@@ -9,17 +9,34 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.behaviour import behaviour_of, yardstick
+from goalmeter.meg.bracket import bracketed, certifying, rounding
 from goalmeter.meg.evidence import Evidence, evidence, model_evidence, shared_evidence
+from goalmeter.meg.influence import has_no_influence
 from goalmeter.meg.rationality import best_rationality
 from goalmeter.meg.result import PESSIMISES, MegResult
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import log_policy
-from goalmeter.tabular.rewards import rewards_of, stack_rewards
+from goalmeter.tabular.planning import doubtful_ties, log_policy
+from goalmeter.tabular.policies import normalised_notes
+from goalmeter.tabular.rewards import check_resolved, rewards_of, stack_rewards
 
 TOLERANCE = 1e-8
 # Half-width, relative to beta, of the bracket that proves the bound on a finite optimum.
 _BRACKET = 1e-4
+# What a note says of a utility that has no influence, and of one whose influence is not resolved.
+NO_INFLUENCE = (
+    "no choice influences this utility (it is constant, or out of the agent's reach), so MEG is 0 "
+    "by Proposition 3.3"
+)
+UNRESOLVED = (
+    "what choices can change of this utility is below rounding here, which shows nothing about "
+    "MEG but the upper bound; give a finite horizon, or a discount further from 1"
+)
+TIES = (
+    "actions whose values differ by less than 1e-12 of what a run can collect count as equally "
+    "good, and here some do that differ by more than rounding: neither value nor rationality is "
+    "certain, only the upper bound; give a finite horizon, or a discount further from 1"
+)
 # Actions times states times problems that are worked on together.
 _PART_ENTRIES = 2**17
 
@@ -50,7 +67,7 @@ def known_utility(
 
     Raises:
         InvalidPolicyError: policy or reference is not a policy of this MDP.
-        InvalidUtilityError: utility does not fit this MDP.
+        InvalidUtilityError: utility does not fit this MDP, or varies by less than 1e-290.
 
     Source: MEG paper (NeurIPS 2024), Definition 3.2, Theorem 5.1.
     Cost: about ten passes of O(H * transitions).
@@ -106,6 +123,7 @@ def known_utility_many(
             list(policies) if len(policies) == 1 else list(policies[some]),
             given if len(given) == 1 else given[some],
             log_reference,
+            reference,
         )
     return results
 
@@ -115,10 +133,15 @@ def measure_known(
     policies: list[ArrayLike],
     utilities: list[ArrayLike | None],
     log_reference: FloatArray | None,
+    reference: ArrayLike | None = None,
 ) -> list[MegResult]:
-    """The results of a batch that is worked on at once, against a log policy [T, A, S]."""
+    """The results of a batch that is worked on at once, against a log policy [T, A, S].
+
+    `reference` is that policy as it was given, for the notes.
+    """
     batch = max(len(policies), len(utilities))
     given = stack_rewards([rewards_of(mdp, u) for u in utilities])
+    check_resolved(given)
     rewards, unit = given.normalised()
     behaviour = behaviour_of(mdp, policies)
     measure = yardstick(behaviour, log_reference, rewards.tells_apart())
@@ -139,29 +162,33 @@ def measure_known(
     best = best_rationality(evaluate, at_zero)
     at_best, shares = shared_evidence(problem(mdp, rewards, best, log_reference), behaviour)
     value = np.maximum(at_best.value, 0.0)
-    bound = np.minimum(_upper_bound(best, value, at_best, evaluate), measure.ceiling)
-    rounding = _rounding(mdp)
+    bound = _upper_bound(best, value, at_best, evaluate)
+    error = rounding(mdp)
+    own_notes = normalised_notes(reference=reference)
+    doubtful = doubtful_ties(problem(mdp, rewards, np.ones(batch), log_reference))
     results = []
     for i in range(batch):
-        notes = []
+        notes = [*normalised_notes(policy=policies[i % len(policies)]), *own_notes]
+        top = float(bound[i]) + error
         if at_zero.start_loss[i] <= 0.0:
-            notes.append(
-                "no choice influences this utility by more than rounding (it is constant, or out "
-                "of the agent's reach), so MEG is 0 by Proposition 3.3"
-            )
+            nothing = has_no_influence(mdp, given.array[..., i % given.array.shape[-1]])
+            notes.append(NO_INFLUENCE if nothing else UNRESOLVED)
+            top = 0.0 if nothing else np.inf
+        elif doubtful[i % len(doubtful)]:
+            notes.append(TIES)
+            top = np.inf
         if best[i] < 0:
             notes.append(PESSIMISES)
         named = "the reward" if utilities[i % len(utilities)] is None else "the given utility"
+        top = min(top, float(measure.ceiling[i % len(measure.ceiling)]) + error)
+        fields = bracketed(float(value[i]), top, measure, i)
         results.append(
             MegResult(
-                value=float(value[i]),
-                upper_bound=float(max(bound[i], value[i])) + rounding,
-                maximum=float(measure.maximum[i % len(measure.maximum)]),
-                ceiling=float(measure.ceiling[i % len(measure.ceiling)]),
+                **fields,
                 rationality=_in_units(float(best[i]), float(unit[i % len(unit)])),
                 target=named,
                 method="optimum over the rationality, by Newton steps with exact derivatives",
-                tolerance=max(TOLERANCE, 2.0 * rounding),
+                tolerance=certifying(TOLERANCE, error, fields["maximum"]),
                 by_step=shares.by_step[:, i],
                 by_state=shares.by_state[:, i],
                 utility=given.shown(i),
@@ -176,12 +203,6 @@ def _in_units(rationality: float, unit: float) -> float:
     """A rationality in inverse units of the utility; what is beyond a double is infinite."""
     with np.errstate(over="ignore"):
         return float(np.float64(rationality) / unit)
-
-
-def _rounding(mdp: TabularMDP) -> float:
-    """What rounding can add up to, nats: values of up to T log(A), summed over T decisions."""
-    decisions = 1.0 / (1.0 - mdp.discount) if mdp.horizon is None else float(mdp.horizon)
-    return float(np.finfo(float).eps * np.log(mdp.n_actions) * decisions**2)
 
 
 def _upper_bound(

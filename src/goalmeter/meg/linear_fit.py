@@ -20,6 +20,8 @@ class LinearFit:
         model: the best model (inside the last face, if there are faces).
         directions: diverging directions [D], the dominant first; empty for a finite optimum.
         steps: Newton steps taken.
+        growing: whether the weights were still growing where the search ended, so that the optimum
+            may lie at infinity without that being shown.
     """
 
     value: float
@@ -28,3 +30,4 @@ class LinearFit:
     model: SoftModel
     directions: list[FloatArray] = field(default_factory=list)
     steps: int = 0
+    growing: bool = False

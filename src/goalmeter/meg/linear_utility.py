@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.behaviour import Behaviour, behaviour_of, yardstick
+from goalmeter.meg.bracket import bracketed, certifying, rounding
 from goalmeter.meg.linear import fit_linear
 from goalmeter.meg.linear_fit import LinearFit
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass, Over, linear_class
+from goalmeter.meg.watch import (
+    STOPPED_BY,
+    FitInterrupted,
+    Listener,
+    TimeIsUp,
+    Watch,
+    duration,
+)
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_policy
+from goalmeter.tabular.policies import normalised_notes
 
 TOLERANCE = 1e-6
 ACTION_WARNING = (
@@ -32,13 +40,27 @@ def linear_utility(
     over: Over = "state",
     reference: ArrayLike | None = None,
     tolerance: float = TOLERANCE,
+    progress: Listener | None = None,
+    timeout: float | None = None,
 ) -> MegResult:
-    """The linear classes of `goalmeter.meg.unknown_utility`; arguments and errors as there."""
+    """The linear classes of `goalmeter.meg.unknown_utility`; arguments and errors as there.
+
+    Silent unless there is a listener.
+    """
     utilities = linear_class(mdp, features, over)
     log_reference = None if reference is None else log_policy(mdp, reference, "reference")
-    result, _ = measure_class(behaviour_of(mdp, [policy]), utilities, log_reference, tolerance)
-    warning = (ACTION_WARNING,) if utilities.on_actions else ()
-    return replace(result, notes=(*warning, *result.notes))
+    result, _ = measure_class(
+        behaviour_of(mdp, [policy]),
+        utilities,
+        log_reference,
+        tolerance,
+        watch=Watch(progress, timeout),
+        notes=(
+            *((ACTION_WARNING,) if utilities.on_actions else ()),
+            *normalised_notes(policy=policy, reference=reference),
+        ),
+    )
+    return result
 
 
 def measure_class(
@@ -46,32 +68,52 @@ def measure_class(
     utilities: LinearClass,
     log_reference: FloatArray | None,
     tolerance: float,
+    *,
+    watch: Watch[LinearFit] | None = None,
+    notes: tuple[str, ...] = (),
 ) -> tuple[MegResult, LinearFit]:
     """The best utility of a class for a policy's behaviour, and the fit that it comes from.
 
+    Args:
+        behaviour: a policy's behaviour.
+        utilities: the class.
+        log_reference: [T, A, S], or None for uniform.
+        tolerance: nats between value and bound at which the optimum counts as certified.
+        watch: told of every step; its timeout ends the search with what was reached by then.
+        notes: what the result's notes begin with.
+
     Raises:
         InvalidParameterError: a tolerance that is not positive.
+        FitInterrupted: the search was interrupted at the keyboard; it has the result so far.
     """
+    watch = watch or Watch()
     if not tolerance > 0:
         raise InvalidParameterError(f"tolerance is {tolerance!r}, expected a positive number")
     measure = yardstick(behaviour, log_reference, utilities.tells_apart())
     ceiling = float(measure.ceiling[0])
-    fit = fit_linear(
-        # A tenth of the tolerance leaves room for the value's own rounding.
-        behaviour,
-        utilities,
-        log_reference,
-        tolerance=0.1 * tolerance,
-        ceiling=ceiling,
-    )
+    stopped = None
+    try:
+        fit = fit_linear(
+            behaviour,
+            utilities,
+            log_reference,
+            # A tenth of the tolerance leaves room for the value's own rounding.
+            tolerance=0.1 * tolerance,
+            ceiling=ceiling,
+            watch=watch,
+        )
+    except (TimeIsUp, KeyboardInterrupt) as cause:
+        stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
+        fit = watch.best or nothing_yet(behaviour.mdp, utilities, log_reference, ceiling)
+    watch.end()
     weights = fit.directions[0] if fit.directions else fit.model.theta
     utility, scale = normalised_utility(utilities, weights)
     by_step, by_state = model_shares(fit.model, behaviour)
+    error = rounding(behaviour.mdp)
+    fields = bracketed(fit.value, fit.upper_bound + error, measure)
+    tolerance = certifying(tolerance, error, fields["maximum"])
     result = MegResult(
-        value=max(fit.value, 0.0),
-        upper_bound=max(fit.upper_bound, fit.value, 0.0),
-        maximum=float(measure.maximum[0]),
-        ceiling=ceiling,
+        **fields,
         rationality=float("inf") if fit.directions else scale,
         target=utilities.name,
         method=f"concave maximisation, {fit.steps} Newton steps",
@@ -80,8 +122,11 @@ def measure_class(
         by_state=by_state,
         utility=utility,
         reference="uniform policy" if log_reference is None else "given reference policy",
-        notes=_notes(fit, tolerance),
+        notes=(*notes, *_notes(fit, tolerance, stopped, watch.elapsed)),
+        stopped=stopped,
     )
+    if stopped == "interrupt":
+        raise FitInterrupted(result) from None
     return result, fit
 
 
@@ -104,19 +149,40 @@ def model_shares(model: SoftModel, behaviour: Behaviour) -> tuple[FloatArray, Fl
     return by_step, by_state
 
 
-def _notes(fit: LinearFit, tolerance: float) -> tuple[str, ...]:
+def nothing_yet(
+    mdp: TabularMDP, utilities: LinearClass, log_reference: FloatArray | None, ceiling: float
+) -> LinearFit:
+    """What is known before the first step: the utility that is 0 everywhere, and the ceiling."""
+    zero = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), log_reference)
+    return LinearFit(0.0, ceiling, 0.0, zero)
+
+
+def _notes(
+    fit: LinearFit, tolerance: float, stopped: str | None, elapsed: float
+) -> tuple[str, ...]:
     notes = []
+    gap = fit.upper_bound - fit.value
+    if stopped is not None:
+        notes.append(
+            f"stopped by {STOPPED_BY[stopped]} after {duration(elapsed)} and {fit.steps} steps: "
+            f"the value is the best so far, a lower bound, and the upper bound is what was proven "
+            f"by then"
+        )
     if fit.directions:
         notes.append(
             "the supremum is approached by ever larger utilities; the value is its exact limit"
         )
-    if fit.upper_bound - fit.value > tolerance:
+    elif fit.growing:
+        notes.append(
+            "the weights were still growing where the search ended: the optimum may lie at "
+            "infinity, and the rationality is that of the utility that was reached"
+        )
+    if gap > tolerance and stopped is None:
         notes.append(
             f"the certificate did not close: after {fit.steps} Newton steps the bound is "
-            f"{fit.upper_bound - fit.value:.2g} nats above the value (tolerance {tolerance:g}); "
-            f"the value is a lower bound"
+            f"{gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a lower bound"
         )
-    elif fit.bound_weight:
+    if fit.bound_weight:
         notes.append(
             f"the bound holds for all utilities of the class whose weights times the "
             f"rationality sum to at most {fit.bound_weight:.2g} in absolute value"

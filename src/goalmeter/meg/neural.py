@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, InvalidUtilityError, require
+from goalmeter._errors import InvalidUtilityError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.behaviour import Behaviour, behaviour_of
+from goalmeter.meg.behaviour import behaviour_of, yardstick
 from goalmeter.meg.known import known_utility
 from goalmeter.meg.linear_utility import linear_utility
+from goalmeter.meg.network_ascent import HIDDEN, Progress, climb, unheard
 from goalmeter.meg.result import MegResult
-from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import LinearClass, linear_class
+from goalmeter.meg.utility_class import linear_class
+from goalmeter.meg.watch import STOPPED_BY, FitInterrupted, Listener, TimeIsUp, Watch, duration
 from goalmeter.tabular._validation import as_floats, shape_text
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_policy
+from goalmeter.tabular.policies import normalised_notes
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
 
-HIDDEN = 256
 # One-hot inputs [S, S] are made up to this many states.
 _ONE_HOT_STATES = 4_096
-
-# progress(restart, iteration, best value in nats)
-Progress = Callable[[int, int, float], None]
 
 
 def neural_utility(
@@ -43,7 +38,8 @@ def neural_utility(
     seeds: Iterable[int] = range(5),
     iterations: int = 200,
     reference: ArrayLike | None = None,
-    progress: Progress | None = None,
+    progress: Listener | None = None,
+    timeout: float | None = None,
 ) -> MegResult:
     """MEG towards utilities over states that a torch module computes: Algorithm 2.
 
@@ -62,9 +58,13 @@ def neural_utility(
         seeds: one restart for each.
         iterations: L-BFGS iterations a restart.
         reference: the policy that scores 0; default uniform.
-        progress: called as progress(restart, iteration, best value in nats).
+        progress: called at every iteration, and every step of the search for the bound, with a
+            `Progress`; default silence.
+        timeout: seconds after which the search ends with what it has; the restarts may take half
+            of them, the rest is for the bound.
 
     Raises:
+        FitInterrupted: interrupted at the keyboard; its attribute `result` is the best so far.
         MissingExtraError: torch is not installed.
         InvalidUtilityError: inputs, or what the module returns, do not fit the MDP.
         InvalidParameterError: no seeds, or iterations below 1.
@@ -72,23 +72,76 @@ def neural_utility(
     Source: MEG paper (NeurIPS 2024), section 5, Algorithm 2; section 6 for the network.
     """
     chosen = list(seeds)
-    fits = _fits(mdp, policy, module, inputs, chosen, iterations, reference, progress)
+    behaviour = behaviour_of(mdp, [policy])
+    log_reference = None if reference is None else log_policy(mdp, reference, "reference")
+    ceiling = float(yardstick(behaviour, log_reference, linear_class(mdp).tells_apart()).ceiling[0])
+    watch = Watch[list[FloatArray]](progress, None if timeout is None else 0.5 * timeout)
+    watch.best = []
+
+    def hear(restart: int, iteration: int, value: float, so_far: list[FloatArray]) -> None:
+        watch.tell(
+            so_far,
+            value,
+            ceiling,
+            stage=f"restart {restart + 1} of {len(chosen)}",
+            step=iteration + 1,
+            of=iterations * (len(chosen) - restart),
+        )
+
+    stopped: str | None = None
+    try:
+        found = climb(
+            behaviour,
+            linear_class(mdp),
+            log_reference,
+            _inputs(mdp, inputs),
+            module=module,
+            seeds=chosen,
+            iterations=iterations,
+            heard=hear,
+            check=watch.check,
+        )
+    except (TimeIsUp, KeyboardInterrupt) as cause:
+        stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
+        # A restart that had not begun to climb leaves the utility that is 0 everywhere.
+        found = watch.best or [np.zeros(mdp.n_states)]
+    fits = [known_utility(mdp, policy, utility=u, reference=reference) for u in found]
     best = max(fits, key=lambda fit: fit.value)
     values = np.array([fit.value for fit in fits])
-    bound = linear_utility(mdp, policy, reference=reference)
+    upper = ceiling
+    if stopped != "interrupt":
+        left = None if timeout is None else max(timeout - watch.elapsed, 1e-3)
+        try:
+            bound = linear_utility(
+                mdp, policy, reference=reference, progress=progress, timeout=left
+            )
+        except FitInterrupted as cause:
+            bound, stopped = cause.result, "interrupt"
+        upper, stopped = bound.upper_bound, stopped or bound.stopped
     spread = 2 * float(values.std(ddof=1)) if len(values) > 1 else 0.0
     label = f"a network with one hidden layer of {HIDDEN}" if module is None else "a torch module"
-    return replace(
+    notes = [
+        "a lower bound: the problem is not convex; the upper bound is that of all utilities over "
+        "states",
+        f"over {len(values)} seeds: {values.mean():.4g} ± {spread:.2g} nats (mean ± 2 sd)",
+    ]
+    if stopped is not None:
+        notes.append(
+            f"stopped by {STOPPED_BY[stopped]} after {duration(watch.elapsed)}, in or after "
+            f"restart {len(values)} of {len(chosen)}: the value is the best so far, and the upper "
+            f"bound is what was proven by then"
+        )
+    result = replace(
         best,
-        upper_bound=max(bound.upper_bound, best.value),
+        upper_bound=max(upper, best.value),
         target=f"some utility over states computed by {label}",
         method=f"Algorithm 2, the best of {len(values)} seeded restarts",
-        notes=(
-            "a lower bound: the problem is not convex; the upper bound is the certified one of "
-            "all utilities over states",
-            f"over {len(values)} seeds: {values.mean():.4g} ± {spread:.2g} nats (mean ± 2 sd)",
-        ),
+        notes=(*notes, *normalised_notes(policy=policy, reference=reference)),
+        stopped=stopped,
     )
+    if stopped == "interrupt":
+        raise FitInterrupted(result) from None
+    return result
 
 
 def neural_values(
@@ -128,124 +181,9 @@ def _fits(
         module=module,
         seeds=seeds,
         iterations=iterations,
-        progress=progress,
+        heard=unheard(progress),
     )
     return [known_utility(mdp, policy, utility=utility, reference=reference) for utility in found]
-
-
-def climb(
-    behaviour: Behaviour,
-    utilities: LinearClass,
-    log_reference: FloatArray | None,
-    inputs: FloatArray,
-    *,
-    module: nn.Module | None,
-    seeds: list[int],
-    iterations: int,
-    progress: Progress | None,
-) -> list[FloatArray]:
-    """Algorithm 2: for each seed the best utility [D] that a module finds, scaled to 0..1.
-
-    Args:
-        behaviour: what is to be predicted.
-        utilities: the class whose D weights are what the module computes.
-        log_reference: what scores 0, [T, A, S] or None for uniform.
-        inputs: what the module reads of each weight, [D, F].
-        module: from [D, F] to [D] or [D, 1]; None for the paper's MLP.
-        seeds: one restart for each.
-        iterations: L-BFGS iterations a restart.
-        progress: called as progress(restart, iteration, best value in nats).
-
-    Raises:
-        MissingExtraError: torch is not installed.
-        InvalidParameterError: no seeds, or iterations below 1.
-        InvalidUtilityError: what the module returns is not a utility.
-    """
-    require("torch", extra="neural", feature="a neural utility")
-    import torch
-
-    if not seeds or iterations < 1:
-        raise InvalidParameterError(
-            f"got {len(seeds)} seeds and {iterations} iterations, expected at least one of each"
-        )
-    features = torch.from_numpy(inputs)
-    # New layers draw from torch's randomness; the caller's is left as it was, here and below.
-    with torch.random.fork_rng(devices=[]):
-        network = _default_network(features.shape[1]) if module is None else copy.deepcopy(module)
-    results = []
-    for restart, seed in enumerate(seeds):
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            fresh = copy.deepcopy(network).double()
-            fresh.apply(_reset)
-        ascent = _Ascent(behaviour, utilities, log_reference, fresh, features)
-        utility = ascent.run(iterations, partial(progress, restart) if progress else None)
-        low, width = float(utility.min()), float(np.ptp(utility)) or 1.0
-        results.append((utility - low) / width)
-    return results
-
-
-class _Ascent:
-    """L-BFGS on the evidence as a function of a module's parameters."""
-
-    def __init__(
-        self,
-        behaviour: Behaviour,
-        utilities: LinearClass,
-        log_reference: FloatArray | None,
-        module: nn.Module,
-        features: torch.Tensor,
-    ) -> None:
-        self._behaviour = behaviour
-        self._utilities = utilities
-        self._log_reference = log_reference
-        self._module = module
-        self._features = features
-        self._best = -np.inf
-        self._utility = np.zeros(utilities.n_weights)
-
-    def run(self, iterations: int, report: Callable[[int, float], None] | None) -> FloatArray:
-        """Climb, and return the best utility met on the way, [D]."""
-        import torch
-
-        optimiser = torch.optim.LBFGS(
-            self._module.parameters(),
-            max_iter=1,
-            max_eval=25,
-            history_size=20,
-            line_search_fn="strong_wolfe",
-        )
-        last = -np.inf
-        for iteration in range(iterations):
-            optimiser.step(lambda: self._loss(optimiser))  # type: ignore[no-untyped-call]
-            if report is not None:
-                report(iteration, self._best)
-            if self._best - last <= 1e-8 * max(1.0, abs(self._best)):
-                break
-            last = self._best
-        return self._utility
-
-    def _loss(self, optimiser: torch.optim.Optimizer) -> torch.Tensor:
-        """Minus the evidence, its gradient left in the parameters."""
-        import torch
-
-        optimiser.zero_grad()
-        output = self._module(self._features)
-        d = self._utilities.n_weights
-        if output.shape not in ((d,), (d, 1)):
-            raise InvalidUtilityError(
-                f"the module returns shape {shape_text(output.shape)}, expected [{d}] or "
-                f"[{d}, 1]: one utility for each row of its inputs"
-            )
-        flat = output.reshape(-1)
-        utility = flat.detach().numpy().copy()
-        model = SoftModel(self._behaviour.mdp, self._utilities, utility, self._log_reference)
-        value = model.evidence(self._behaviour)
-        if value > self._best:
-            self._best, self._utility = value, utility
-        # The evidence is planned in NumPy; its gradient enters the network's chain rule here.
-        flat.backward(-torch.from_numpy(model.gradient(self._behaviour)))
-        return torch.tensor(-value, dtype=torch.float64)
 
 
 def _inputs(mdp: TabularMDP, inputs: ArrayLike | None) -> FloatArray:
@@ -263,15 +201,3 @@ def _inputs(mdp: TabularMDP, inputs: ArrayLike | None) -> FloatArray:
             f"features of each state"
         )
     return array
-
-
-def _default_network(n_inputs: int) -> nn.Module:
-    from torch import nn
-
-    return nn.Sequential(nn.Linear(n_inputs, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
-
-
-def _reset(layer: nn.Module) -> None:
-    reset = getattr(layer, "reset_parameters", None)
-    if callable(reset):
-        reset()

@@ -46,6 +46,9 @@ _STEPS_A_STAGE = 25
 _SETTLED = 1e-4
 # Gain of evidence over KL (nats) below which it is worth moving the model's policy to match.
 _NEAR = 1e-2
+# Towards a finite optimum the weights move by `_PART` as much in each stage as in the one before;
+# by more than this, they are still on their way, perhaps to infinity.
+_GROWING = 0.6
 # So many stages that improve neither value nor bound by this share of the tolerance end the path.
 _IDLE_STAGES = 6
 _IDLE_SHARE = 1e-2
@@ -76,9 +79,9 @@ def penalised_path(
     """
     at = _Point(start, start.evidence(behaviour), start.gradient(behaviour))
     fit = LinearFit(at.value, *bounds.at(start), model=start)
-    penalty, idle, steps = 1.0, 0, 0
+    penalty, idle, steps, highest, moves = 1.0, 0, 0, at.value, (np.inf, np.inf)
     for stage in range(1, _STAGES + 1):
-        penalty *= _PART
+        penalty, last = penalty * _PART, at
         for _ in range(_STEPS_A_STAGE):
             steps += 1
             after = _newton_step(at, behaviour, penalty)
@@ -86,18 +89,20 @@ def penalised_path(
                 break
             at = after
         _certify(at, bounds)
-        before = fit.upper_bound - fit.value
+        before, highest = fit.upper_bound - fit.value, max(highest, last.value)
         now = LinearFit(at.value, *bounds.at(at.model), model=at.model)
+        moves = (moves[1], float(np.linalg.norm(at.model.theta - last.model.theta)))
         # A little more evidence at much larger weights may cost more in the bound than it gains.
         if now.upper_bound - now.value < before:
-            fit = now
+            fit = replace(now, growing=moves[1] > _GROWING * moves[0])
         fit = replace(fit, steps=steps)
         watch.tell(
             fit, fit.value, fit.upper_bound, stage="falling penalties", step=stage, of=_STAGES
         )
-        after_gap = fit.upper_bound - fit.value
-        idle = idle + 1 if before - after_gap < _IDLE_SHARE * tolerance else 0
-        if after_gap <= tolerance or idle == _IDLE_STAGES:
+        gap = fit.upper_bound - fit.value
+        gained = max(before - gap, at.value - highest)
+        idle = idle + 1 if gained < _IDLE_SHARE * tolerance else 0
+        if gap <= tolerance or idle == _IDLE_STAGES:
             break
     return _at_infinity(fit, behaviour, tolerance)
 
@@ -155,4 +160,10 @@ def _at_infinity(fit: LinearFit, behaviour: Behaviour, tolerance: float) -> Line
     value = face.model.evidence(behaviour)
     if not fit.value - tolerance <= value <= fit.upper_bound:
         return fit
-    return replace(fit, value=max(value, fit.value), model=face.model, directions=[face.direction])
+    return replace(
+        fit,
+        value=max(value, fit.value),
+        model=face.model,
+        directions=[face.direction],
+        growing=False,
+    )

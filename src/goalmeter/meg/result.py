@@ -12,6 +12,8 @@ PESSIMISES = (
     "the rationality is negative: the behaviour does worse than the reference at this utility, "
     "and `signed` is the value with a minus"
 )
+# Certified is what is known to this share of the maximum at least, whatever the tolerance.
+CERTIFIED_SHARE = 1e-3
 # Longer arrays are left out of JSON; Python has them.
 _JSON_ENTRIES = 10_000
 
@@ -22,8 +24,9 @@ class MegResult:
 
     Attributes:
         value: MEG in nats; never negative.
-        upper_bound: proven bound on the same quantity, in nats; equal to `value` up to
-            `tolerance` where the optimum is certified, larger where `value` is a lower bound.
+        upper_bound: proven bound on the same quantity, in nats, never above `maximum`; equal to
+            `value` up to `tolerance` where the optimum is certified, larger where `value` is a
+            lower bound.
         maximum: nats that a fully predictable agent would score: the expected sum of
             log |A| over the decisions that can matter (of -log of the least likely action's
             reference probability where the reference is not uniform). Decisions that influence
@@ -42,6 +45,8 @@ class MegResult:
             than given), shaped like a reward; None where there is no single MDP.
         reference: what 0 nats means, in words.
         notes: plain statements a reader of the number needs.
+        stopped: "timeout" or "interrupt" where one of them ended the search: `value` is then the
+            best so far and `upper_bound` what was proven by then; None where it ran to its end.
     """
 
     value: float
@@ -57,6 +62,7 @@ class MegResult:
     utility: FloatArray | None = field(repr=False, default=None)
     reference: str = "uniform policy"
     notes: tuple[str, ...] = ()
+    stopped: str | None = None
 
     @property
     def fraction(self) -> float:
@@ -81,8 +87,11 @@ class MegResult:
 
     @property
     def certified(self) -> bool:
-        """Whether the optimum is proven to within `tolerance`."""
-        return self.gap <= self.tolerance
+        """Whether the optimum is proven to within `tolerance`, and to a thousandth of the maximum.
+
+        An absolute tolerance alone would certify a number that is all tolerance.
+        """
+        return self.gap <= min(self.tolerance, CERTIFIED_SHARE * self.maximum)
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; an infinite rationality as the string "inf" or "-inf"."""
@@ -98,6 +107,7 @@ class MegResult:
             "signed": self.signed,
             "ceiling": self.ceiling,
             "certified": self.certified,
+            "stopped": self.stopped,
             "by_step": self.by_step.tolist(),
             "by_state": _listed(self.by_state),
             "utility": None if self.utility is None else _listed(self.utility),

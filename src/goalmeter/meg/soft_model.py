@@ -202,7 +202,7 @@ class SoftModel:
         for t, psi in self.tangents(np.eye(d)):
             scale = np.sqrt(self.step(t)[0] * self.states[t])
             rows = (psi * scale[..., None]).reshape(-1, d)
-            root = np.linalg.qr(np.vstack([root, rows]), mode="r")
+            root = np.asarray(np.linalg.qr(np.vstack([root, rows]), mode="r"))
         return root
 
     def curve(self, direction: FloatArray, states: FloatArray) -> FloatArray:

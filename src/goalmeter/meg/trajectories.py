@@ -19,7 +19,8 @@ from goalmeter.meg.samples import Group
 from goalmeter.meg.utility_class import LinearClass, Over, linear_class
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_policy
-from goalmeter.tabular.rewards import rewards_of
+from goalmeter.tabular.policies import normalised_notes
+from goalmeter.tabular.rewards import check_resolved, rewards_of
 from goalmeter.tabular.trajectories import Trajectories, check_trajectories
 
 TrajectoriesLike = (
@@ -171,7 +172,7 @@ def from_trajectories(
     return replace(
         found,
         reference="uniform policy" if reference is None else "given reference policy",
-        notes=(*warned, *found.notes),
+        notes=(*warned, *normalised_notes(reference=reference), *found.notes),
     )
 
 
@@ -305,7 +306,10 @@ def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -
     if unknown is not None:
         return [linear_class(world, features) for world, features in zip(worlds, each, strict=True)]
     name = "the reward" if utility is None else "the given utility"
-    pairs = [rewards_of(world, own).normalised() for world, own in zip(worlds, each, strict=True)]
+    utilities = [rewards_of(world, own) for world, own in zip(worlds, each, strict=True)]
+    for every in utilities:
+        check_resolved(every)
+    pairs = [every.normalised() for every in utilities]
     # One rationality for all worlds takes one unit for all.
     unit = max(float(own[0]) for _, own in pairs)
     return [
@@ -333,7 +337,8 @@ def _result(
     shares = [
         model_shares(m, g.behaviour(w)) for g, m, w in zip(groups, fit.models, weights, strict=True)
     ]
-    ceiling = sum(float(m.ceiling[0]) for m in measures)
+    maximum = sum(float(m.maximum[0]) for m in measures)
+    ceiling = min(sum(float(m.ceiling[0]) for m in measures), maximum)
     single = len(groups) == 1
     if known:
         rationality = float(fit.theta[0]) / groups[0].utilities.unit
@@ -359,9 +364,9 @@ def _result(
     if inference.unfloored < 0:
         notes.append(FLOORED)
     return TrajectoryMeg(
-        value=value,
-        upper_bound=max(ceiling, value),
-        maximum=sum(float(m.maximum[0]) for m in measures),
+        value=min(value, maximum),
+        upper_bound=min(max(ceiling, value), maximum),
+        maximum=maximum,
         ceiling=ceiling,
         rationality=rationality,
         target=groups[0].utilities.name,

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike
 from goalmeter.meg.linear_utility import TOLERANCE, linear_utility
-from goalmeter.meg.neural import Progress, neural_utility
+from goalmeter.meg.neural import neural_utility
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.utility_class import Over
+from goalmeter.meg.watch import Listener, listener
 from goalmeter.tabular.mdp import TabularMDP
 
 if TYPE_CHECKING:
@@ -28,14 +29,17 @@ def unknown_utility(
     tolerance: float = TOLERANCE,
     inputs: ArrayLike | None = None,
     seeds: Iterable[int] = range(5),
-    progress: Progress | None = None,
+    progress: Listener | bool | None = None,
+    timeout: float | None = None,
 ) -> MegResult:
     """MEG of a policy with respect to the best utility of a class.
 
     By default the class is *all* utilities over states (Definition 4.4 with the states as
     targets). Classes that are linear in their weights have a global optimum, which is found and
     certified: `upper_bound` is a proven bound on every utility of the class whose weights,
-    times the rationality, sum to less than a thousand times those found.
+    times the rationality, sum to less than a thousand times those found. Where Newton steps leave
+    value and bound apart, a class of up to some hundred weights is searched once more along
+    falling penalties (`goalmeter.meg.penalised`).
 
     Args:
         mdp: the world; its reward is not used.
@@ -48,14 +52,21 @@ def unknown_utility(
         tolerance: nats between value and bound at which the optimum counts as certified.
         inputs: for a network, the state features [S, F] it reads; default one-hot.
         seeds: for a network, one restart for each.
-        progress: for a network, called as progress(restart, iteration, best value).
+        progress: called at every step with a `Progress`: value and bound so far, seconds gone and
+            left at most. True writes a line to standard error every five seconds, False is
+            silent, and None, the default, writes if standard error is a terminal or a notebook's.
+        timeout: seconds after which the search ends with what it has; it is looked at in every
+            pass over the decisions, so the end may come a Newton step late.
 
     Returns:
         A `MegResult` whose `utility` is the maximising one, scaled to 0..1, with `rationality`
         its beta; inf where the supremum is approached by ever larger utilities, and `utility`
-        is then the direction that matters first.
+        is then the direction that matters first. After a timeout `stopped` is "timeout", the value
+        is the best so far and the bound what was proven by then; both hold.
 
     Raises:
+        FitInterrupted: a `KeyboardInterrupt` whose attribute `result` is the best so far, where
+            the search was interrupted at the keyboard.
         InvalidPolicyError, InvalidUtilityError: arrays that do not fit the MDP.
         InvalidParameterError: options that do not go together.
 
@@ -70,6 +81,7 @@ def unknown_utility(
         >>> print(round(result.value, 4), result.rationality)
         0.6931 inf
     """
+    hear = listener(progress)
     if network is not None and network is not False:
         if features is not None or over != "state":
             raise InvalidParameterError(
@@ -83,8 +95,16 @@ def unknown_utility(
             inputs=inputs,
             seeds=seeds,
             reference=reference,
-            progress=progress,
+            progress=hear,
+            timeout=timeout,
         )
     return linear_utility(
-        mdp, policy, features=features, over=over, reference=reference, tolerance=tolerance
+        mdp,
+        policy,
+        features=features,
+        over=over,
+        reference=reference,
+        tolerance=tolerance,
+        progress=hear,
+        timeout=timeout,
     )

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # A terminal is told of a search that lasts, at most so often, seconds.
 FIRST_WORD, NEXT_WORD = 5.0, 5.0
 
+# What ended a search, as a note says it.
+STOPPED_BY = {"timeout": "the timeout", "interrupt": "an interrupt"}
+
 Best = TypeVar("Best")
 
 

@@ -11,6 +11,8 @@ from goalmeter._errors import GoalmeterError
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
 
 SUM_TOLERANCE = 1e-9
+# Rows of a policy may come from a network, which computes in single precision.
+ROW_TOLERANCE = 1e-5
 ROUNDING = 1e-14
 
 
@@ -41,8 +43,10 @@ def check_finite(array: AnyArray, name: str, error: type[GoalmeterError]) -> Non
         )
 
 
-def check_distributions(rows: FloatArray, name: str, error: type[GoalmeterError]) -> None:
-    """Refuse rows (last axis) that are not probability distributions to within 1e-9."""
+def check_distributions(
+    rows: FloatArray, name: str, error: type[GoalmeterError], tolerance: float = SUM_TOLERANCE
+) -> None:
+    """Refuse rows (last axis) that are not probability distributions to within a tolerance."""
     if rows.size and rows.min() < 0:
         where = np.unravel_index(int(np.argmin(rows)), rows.shape)
         raise error(
@@ -51,11 +55,11 @@ def check_distributions(rows: FloatArray, name: str, error: type[GoalmeterError]
         )
     sums = rows.sum(axis=-1)
     off = np.abs(sums - 1.0)
-    if off.size and off.max() > SUM_TOLERANCE:
+    if off.size and off.max() > tolerance:
         where = np.unravel_index(int(np.argmax(off)), off.shape)
         raise error(
             f"{name}{at(where)} sums to {sums[where]:.10g}, "
-            f"expected 1 (tolerance {SUM_TOLERANCE:g}); "
+            f"expected 1 (tolerance {tolerance:g}); "
             f"divide each row by its sum if it holds counts or rounded numbers"
         )
 

@@ -22,7 +22,13 @@ from goalmeter._errors import (
     InvalidUtilityError,
 )
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
-from goalmeter.tabular._validation import as_floats, check_distributions, naming, shape_text
+from goalmeter.tabular._validation import (
+    ROW_TOLERANCE,
+    as_floats,
+    check_distributions,
+    naming,
+    shape_text,
+)
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.npz import listing, load_arrays, save_arrays
 from goalmeter.tabular.trajectories import Trajectories
@@ -170,7 +176,7 @@ def _checked_policy(policy: ArrayLike) -> FloatArray:
             f"policy has shape {shape_text(array.shape)}, expected [S, A] (stationary) "
             f"or [H, S, A] (time-dependent)"
         )
-    check_distributions(array, "policy", InvalidPolicyError)
+    check_distributions(array, "policy", InvalidPolicyError, ROW_TOLERANCE)
     return array
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import ArrayLike, FloatArray
+from goalmeter._types import ArrayLike, BoolArray, FloatArray
 from goalmeter.tabular.backup import (
+    TIE_SHARE,
     Backup,
     Columns,
     SoftProblem,
@@ -23,6 +24,9 @@ from goalmeter.tabular.policies import check_policy
 from goalmeter.tabular.rewards import rewards_of
 from goalmeter.tabular.stationary import fixed_point, with_derivatives
 from goalmeter.tabular.transition import Block
+
+# Values of the infinite problem are right to so many units of rounding of what a run can collect.
+_NOISE_SHARE = 64 * float(np.finfo(np.float64).eps)
 
 # Called for every block of every step, last step first: visit(step, block, backup).
 Visit = Callable[[int, Block, Backup], None]
@@ -114,6 +118,23 @@ def log_policy(mdp: TabularMDP, policy: ArrayLike, name: str) -> FloatArray:
     """Log of a checked policy, action-major [T, A, S]; -inf where it is 0."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(check_policy(mdp, policy, name)))
+
+
+def doubtful_ties(task: SoftProblem) -> BoolArray:
+    """Whether actions count as tied (see `TIE_SHARE`) that differ by more than rounding: [B or 1].
+
+    Only for the infinite problem, where a discount close to 1 makes what a run can collect, and
+    with it the share below which actions are tied, as large as the rewards themselves.
+    """
+    width = task.rewards.array.shape[-1]
+    if task.mdp.horizon is not None:
+        return np.zeros(width, dtype=bool)
+    values = fixed_point(task)
+    exact = task._replace(tie=np.zeros_like(task.tie))
+    gaps = backup_all(exact, 0, values, task.mdp.discount).gap
+    noise = np.broadcast_to(task.tie / TIE_SHARE * _NOISE_SHARE, (width,))
+    tied = np.broadcast_to(task.tie, (width,))
+    return np.asarray(((gaps > noise) & (gaps <= tied)).any(axis=(0, 1)))
 
 
 def plan(task: SoftProblem) -> SoftPlan:

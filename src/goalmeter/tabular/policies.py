@@ -7,6 +7,8 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular._validation import (
+    ROW_TOLERANCE,
+    SUM_TOLERANCE,
     as_floats,
     check_distributions,
     normalised_rows,
@@ -16,11 +18,11 @@ from goalmeter.tabular.mdp import TabularMDP
 
 
 def check_policy(mdp: TabularMDP, policy: ArrayLike, name: str = "policy") -> FloatArray:
-    """A policy [S, A] or [H, S, A] as an action-major array [T, A, S].
+    """A policy [S, A] or [H, S, A] as an action-major array [T, A, S], its rows normalised.
 
     Raises:
         InvalidPolicyError: a shape that does not fit the MDP, rows that are not distributions
-            to within 1e-9, or a time-dependent policy for the infinite problem.
+            to within 1e-5, or a time-dependent policy for the infinite problem.
     """
     array = as_floats(policy, name, InvalidPolicyError)
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
@@ -34,10 +36,30 @@ def check_policy(mdp: TabularMDP, policy: ArrayLike, name: str = "policy") -> Fl
         raise InvalidPolicyError(
             f"{name} has shape {shape_text(array.shape)}, expected [{s}, {a}] (stationary){timed}"
         )
-    check_distributions(array, name, InvalidPolicyError)
+    check_distributions(array, name, InvalidPolicyError, ROW_TOLERANCE)
     rows = normalised_rows(array)
     stacked = rows if rows.ndim == 3 else rows[None]
     return np.ascontiguousarray(stacked.transpose(0, 2, 1))
+
+
+def normalised_notes(**policies: ArrayLike | None) -> tuple[str, ...]:
+    """What a result has to say of policies whose rows were normalised by more than rounding.
+
+    Networks compute in single precision, where a row of probabilities sums to 1 within 1e-7 or so.
+
+    Args:
+        policies: each under the name that the note gives it; those that are None are left out.
+    """
+    notes = []
+    for name, policy in policies.items():
+        if policy is None:
+            continue
+        off = float(np.abs(np.asarray(policy, dtype=np.float64).sum(axis=-1) - 1.0).max())
+        if off > SUM_TOLERANCE:
+            notes.append(
+                f"the rows of {name} sum to 1 within {off:.1g} only; each was divided by its sum"
+            )
+    return tuple(notes)
 
 
 def uniform_policy(mdp: TabularMDP) -> FloatArray:

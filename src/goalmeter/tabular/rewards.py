@@ -11,6 +11,9 @@ from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular._validation import as_floats, shape_text
 from goalmeter.tabular.mdp import TabularMDP
 
+# A utility that varies by less has lost digits, and its rationality may be beyond a double.
+_LEAST_RANGE = 1e-290
+
 
 @dataclass(frozen=True)
 class Rewards:
@@ -87,6 +90,22 @@ def rewards_of(mdp: TabularMDP, utility: ArrayLike | None = None) -> Rewards:
             f"(states, actions and, for a finite horizon, decision steps first)"
         )
     return Rewards(np.ascontiguousarray(out), 1.0 if h is None else mdp.discount)
+
+
+def check_resolved(rewards: Rewards) -> None:
+    """Refuse utilities that vary, but by too little for their rationality to be a double.
+
+    Raises:
+        InvalidUtilityError: a range below 1e-290 that is not 0.
+    """
+    width = np.ptp(rewards.array, axis=(0, 1, 2))
+    small = (width > 0) & (width < _LEAST_RANGE)
+    if small.any():
+        raise InvalidUtilityError(
+            f"utility varies by {width[small][0]:.2g} only, expected 0 or at least "
+            f"{_LEAST_RANGE:g}: a double holds neither its digits nor its rationality; multiply "
+            f"it by a constant, which leaves MEG as it is and divides the rationality"
+        )
 
 
 def stack_rewards(parts: list[Rewards]) -> Rewards:

@@ -301,15 +301,18 @@ class Transition:
             rows.append(weight @ sp.csr_matrix(block.matrix))
         return sp.csr_matrix(sp.vstack(rows, format="csr"))
 
-    def actions_differ(self) -> AnyArray:
-        """For each state, whether some two actions lead to different distributions: [S]."""
+    def actions_differ(self, by_more_than: float = ROUNDING) -> AnyArray:
+        """For each state, whether some two actions lead to different distributions: [S].
+
+        `by_more_than` is the sum of absolute differences that counts as rounding.
+        """
         out = np.zeros(self.n_states, dtype=bool)
         for block in self.blocks:
             n = block.stop - block.start
             first = sp.csr_matrix(block.matrix[:n])
             for action in range(1, self.n_actions):
                 gap = abs(sp.csr_matrix(block.matrix[action * n : (action + 1) * n]) - first)
-                out[block.states] |= np.asarray(gap.sum(axis=1)).ravel() > ROUNDING
+                out[block.states] |= np.asarray(gap.sum(axis=1)).ravel() > by_more_than
         return out
 
     def to_dense(self) -> FloatArray:
