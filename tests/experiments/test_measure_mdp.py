@@ -9,7 +9,7 @@ import pytest
 import goalmeter as gm
 from goalmeter import GoalmeterError
 from goalmeter.experiments.formats import nats, percent, rationality
-from goalmeter.experiments.measure_mdp import measure_mdp
+from goalmeter.experiments.measure_mdp import Interrupted, measure_mdp
 from goalmeter.tabular.trajectories import sample_trajectories
 
 
@@ -99,6 +99,32 @@ def test_a_network_tells_of_its_restarts(tmp_path: Path) -> None:
     )
     assert outcome.json["meg"] == pytest.approx(0.192745, abs=1e-4)
     assert sum(line.startswith("network: restart") for line in told) == 5
+
+
+def test_a_search_that_is_stopped_in_time_says_so(files: Path) -> None:
+    outcome = measure_mdp(
+        files / "mdp.npz", policy=files / "policy.npz", unknown="state", timeout=1e-6
+    )
+    assert outcome.json["stopped"] == "timeout"
+    assert 0 <= outcome.json["meg"] <= 26.7942 <= outcome.json["upper_bound"]
+    assert ("stopped by", "the timeout") in outcome.tables[0].rows
+
+
+def test_a_search_that_is_interrupted_hands_on_what_it_has(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at_the_keyboard(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("goalmeter.meg.linear._climb", at_the_keyboard)
+    with pytest.raises(Interrupted) as caught:
+        measure_mdp(files / "mdp.npz", policy=files / "policy.npz", unknown="state")
+    assert caught.value.outcome.json["stopped"] == "interrupt"
+
+
+def test_a_timeout_goes_with_a_search(files: Path) -> None:
+    with pytest.raises(GoalmeterError, match="--timeout goes with --policy and --unknown only"):
+        measure_mdp(files / "mdp.npz", policy=files / "policy.npz", timeout=1.0)
 
 
 def test_numbers_never_round_to_nothing() -> None:

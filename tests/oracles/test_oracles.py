@@ -364,3 +364,30 @@ def test_cliff_world_epsilon(epsilon: float) -> None:
     value, beta = known.known_utility_meg(P, R, policy, cliff_world.start(), 30)
     assert_digits(value, EPSILON[epsilon])
     assert (beta > 0) == (epsilon < 0.75)
+
+
+def test_weak_duality_by_hand() -> None:
+    # One choice between two absorbing ends, H = 2. The behaviour goes left with 3/4; theta pays w
+    # for the left end. f(w) = 3/4 log(2 e^w / (e^w + 1)) + 1/4 log(2 / (e^w + 1)).
+    P = np.zeros((3, 2, 3))
+    P[0, 0, 1] = P[0, 1, 2] = P[1, :, 1] = P[2, :, 2] = 1.0
+    mu = np.array([1.0, 0.0, 0.0])
+    behaviour = np.array([[0.75, 0.25], [0.5, 0.5], [0.5, 0.5]])
+    phi = unknown.state_features(3, 2, 2)
+    w = math.log(5.0)
+    theta = np.array([0.0, w, 0.0])
+    evidence = 0.75 * math.log(10 / 6) + 0.25 * math.log(2 / 6)
+    # x goes left with 1/2: KL 0, and the features differ by a quarter of a visit.
+    uniform = np.full((3, 2), 0.5)
+    arguments = (P, behaviour, uniform, mu, 2, phi, theta)
+    assert unknown.weak_duality(*arguments) == pytest.approx(w / 4, abs=1e-15)
+    assert w / 4 > evidence
+    # x = behaviour: KL = log 2 + 3/4 log 3/4 + 1/4 log 1/4, and no difference: the optimum, log 3.
+    tight = math.log(2) + 0.75 * math.log(0.75) + 0.25 * math.log(0.25)
+    arguments = (P, behaviour, behaviour, mu, 2, phi, theta)
+    assert unknown.weak_duality(*arguments) == pytest.approx(tight, abs=1e-15)
+    assert tight > evidence
+    # x = the model of theta: the bound is the evidence itself.
+    model = np.array([[5 / 6, 1 / 6], [0.5, 0.5], [0.5, 0.5]])
+    arguments = (P, behaviour, model, mu, 2, phi, theta)
+    assert unknown.weak_duality(*arguments) == pytest.approx(evidence, abs=1e-15)

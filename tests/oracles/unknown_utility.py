@@ -30,7 +30,13 @@ from scipy.linalg import null_space
 from scipy.optimize import linprog, minimize
 from scipy.special import logsumexp
 
-from .paths import Array, discounted_occupancy, occupancy_by_loops
+from .paths import (
+    Array,
+    discounted_occupancy,
+    enumerate_paths,
+    occupancy_by_loops,
+    policy_at,
+)
 
 
 class Primal(NamedTuple):
@@ -210,6 +216,31 @@ def primal_optimum(
         raise RuntimeError("Newton's method did not converge")
     residual = float(np.abs(kept @ x - right).max())
     return Primal(relative_entropy(full(x), rho), full(x), residual)
+
+
+def weak_duality(
+    P: Array,
+    policy: Array,
+    other: Array,
+    mu: Array,
+    H: int,
+    phi: Array,
+    theta: Array,
+) -> float:
+    """What any policy x proves about one theta: ``KL(x) + theta . (E_pi[phi] - E_x[phi])``.
+
+    Path by path: the evidence of theta is at most this, whatever x is (Jensen's inequality for
+    ``log E_x[exp(theta . phi) / x]``).  ``phi`` is ``[T, S, A, D]``; uniform reference.
+    """
+    kl, features = 0.0, np.zeros(phi.shape[-1])
+    for path, chance in enumerate_paths(P, other, mu, H):
+        if chance > 0.0:
+            taken = [policy_at(other, t, s, a) for t, (s, a) in enumerate(path)]
+            kl += chance * math.fsum(math.log(p * P.shape[1]) for p in taken)
+            features -= chance * sum(phi[t, s, a] for t, (s, a) in enumerate(path))
+    for path, chance in enumerate_paths(P, policy, mu, H):
+        features += chance * sum(phi[t, s, a] for t, (s, a) in enumerate(path))
+    return kl + float(theta @ features)
 
 
 def dual_value(

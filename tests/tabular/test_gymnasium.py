@@ -184,6 +184,18 @@ def test_initial_and_horizon_can_be_given() -> None:
     assert (mdp.horizon, mdp.initial[14]) == (3, 1.0)
 
 
+@pytest.mark.parametrize("name", ["max_steps", "max_episode_steps"])
+def test_the_worlds_own_time_limit_is_the_horizon(name: str) -> None:
+    env = Table(ENDING, [1.0, 0.0])
+    setattr(env, name, 9)
+    mdp = mdp_from_gymnasium(env)
+    assert mdp.horizon == 9 and "horizon 9" in repr(mdp)
+    assert mdp_from_gymnasium(env, horizon=4).horizon == 4
+    # Of several limits the first to end an episode counts.
+    assert mdp_from_gymnasium(gymnasium.wrappers.TimeLimit(env, 7)).horizon == 7
+    assert mdp_from_gymnasium(gymnasium.wrappers.TimeLimit(env, 70)).horizon == 9
+
+
 # --- Refusals -------------------------------------------------------------------------------------
 STAY: list[Outcome] = [(1.0, 0, 0.0, False)]
 

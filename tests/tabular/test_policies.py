@@ -12,7 +12,7 @@ from tabular.worlds import World, few, worlds
 
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter.tabular import TabularMDP, epsilon_greedy, uniform_policy
-from goalmeter.tabular.policies import check_policy
+from goalmeter.tabular.policies import check_policy, normalised_notes
 
 FINITE = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
 INFINITE = FINITE.replace(horizon=None, discount=0.5)
@@ -60,6 +60,20 @@ def test_a_policy_is_stored_action_major_and_comes_back(world: World) -> None:
 def test_a_policy_that_does_not_fit_is_refused(mdp: TabularMDP, policy: Any, message: str) -> None:
     with pytest.raises(InvalidPolicyError, match=message):
         check_policy(mdp, policy)
+
+
+def test_single_precision_is_normalised_and_said() -> None:
+    # Ten equal chances in single precision add up to 1.0000001.
+    world = TabularMDP(np.ones((1, 10, 1)), [0.0], horizon=1)
+    rows = np.full((1, 10), 0.1, dtype=np.float32)
+    off = abs(float(rows.astype(float).sum()) - 1.0)
+    assert 1e-9 < off < 1e-5
+    np.testing.assert_allclose(check_policy(world, rows).sum(axis=1), 1.0, atol=1e-15)
+    (note,) = normalised_notes(policy=rows, reference=None)
+    assert note == f"the rows of policy sum to 1 within {off:.1g} only; each was divided by its sum"
+    assert normalised_notes(policy=rows.astype(float) / rows.astype(float).sum()) == ()
+    with pytest.raises(InvalidPolicyError, match=r"sums to 1\.0001, expected 1 \(tolerance 1e-05"):
+        check_policy(world, np.full((1, 10), 0.10001))
 
 
 def test_uniform() -> None:

@@ -99,7 +99,7 @@ def measure_mdp(
         return Outcome(tables=(result_table(result),), json=result.to_json())
     assert policy is not None, "checked above"
     measured = load_policy(policy)
-    hear = slowly(tell)
+    hear = _listener(tell)
     over: Any = unknown if unknown in CLASSES else "state"
     try:
         if unknown is None:
@@ -170,6 +170,18 @@ def result_table(result: MegResult, baselines: dict[str, float] | None = None) -
 def _without_floor(unfloored: float) -> list[tuple[str, str]]:
     """The estimate before it was raised to 0, where it was."""
     return [("the same without a floor at 0", f"{signed(unfloored, 4)} nats")] * (unfloored < 0)
+
+
+def _listener(tell: Callable[[str], None]) -> Callable[[gm.meg.Progress], None]:
+    """A listener that tells of each restart of a network, and every few seconds how far it is."""
+    now_and_then = slowly(tell)
+
+    def hear(progress: gm.meg.Progress) -> None:
+        if progress.stage.startswith(NETWORK) and progress.step == 1:
+            tell(progress.stage)
+        now_and_then(progress)
+
+    return hear
 
 
 def _baselines(world: gm.TabularMDP) -> dict[str, float]:

@@ -83,7 +83,7 @@ def neural_utility(
             so_far,
             value,
             ceiling,
-            stage=f"restart {restart + 1} of {len(chosen)}",
+            stage=f"network: restart {restart + 1} of {len(chosen)}",
             step=iteration + 1,
             of=iterations * (len(chosen) - restart),
         )

@@ -153,7 +153,8 @@ def save_trajectories(trajectories: Trajectories, path: str | Path) -> Path:
     Raises:
         InvalidFileError: the file cannot be written there.
     """
-    names = ("states", "actions", "length")
+    # A log that came without lengths is written without, so that padding is still found out.
+    names = ("states", "actions", *(("length",) if trajectories.length_given else ()))
     return save_arrays(path, {name: getattr(trajectories, name) for name in names})
 
 

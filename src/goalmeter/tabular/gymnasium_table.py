@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from gymnasium import Env
 
 
+# Attributes that environments keep their own time limit in.
+_LIMITS = ("max_steps", "max_episode_steps")
+
+
 def mdp_from_gymnasium(
     env: str | Env[Any, Any],
     *,
@@ -50,8 +54,11 @@ def mdp_from_gymnasium(
     Args:
         env: an id (made with `gymnasium.make(env, **make_options)` and closed again), or an
             environment (left open and as it is).
-        horizon: number of decisions; default the environment's time limit. For the infinite
-            discounted problem use `.replace(horizon=None, discount=...)` on the result.
+        horizon: number of decisions; default the environment's own time limit: that of its
+            registration, of a `TimeLimit` around it, or its attribute `max_steps` or
+            `max_episode_steps`; where there are several, the one that ends an episode first. The
+            result's text shows it. For the infinite discounted problem use
+            `.replace(horizon=None, discount=...)` on the result.
         initial: a state or a distribution over the table's states [S]; default the
             environment's `initial_state_distrib`.
         make_options: options of `gymnasium.make`, such as `is_slippery=False`.
@@ -88,14 +95,30 @@ def mdp_from_gymnasium(
     with naming(name):
         table = _read_table(env.unwrapped)
         start = _starts(env.unwrapped, initial, table.n_states)
-        limit = env.spec.max_episode_steps if env.spec is not None else None
-        steps = limit if horizon is None else horizon
+        steps = _time_limit(env) if horizon is None else horizon
         if steps is None:
             raise InvalidParameterError(
-                "the environment has no time limit, expected a number of decisions; "
+                "the environment has no time limit (neither in its registration nor as "
+                "max_steps or max_episode_steps), expected a number of decisions; "
                 "give horizon=H (or max_episode_steps=H to gymnasium.make)"
             )
         return _as_mdp(table, start, steps)
+
+
+def _time_limit(env: Any) -> int | None:
+    """Decisions after which an episode is truncated at the latest; None if it never is.
+
+    Each wrapper is asked, and the environment itself: a limit may be set where it is registered,
+    by a `TimeLimit` around it, or inside, where goalmeter's own worlds and MiniGrid's have it.
+    """
+    limits = [] if env.spec is None else [env.spec.max_episode_steps]
+    layer = env
+    while layer is not env.unwrapped:
+        limits.append(vars(layer).get("_max_episode_steps"))  # a TimeLimit
+        layer = layer.env
+    limits += [getattr(layer, name, None) for name in _LIMITS]
+    whole = [int(n) for n in limits if isinstance(n, (int, np.integer)) and n > 0]
+    return min(whole) if whole else None
 
 
 class _Table(NamedTuple):

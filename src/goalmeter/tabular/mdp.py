@@ -177,6 +177,7 @@ class TabularMDP:
     ) -> TabularMDP:
         """From a Gymnasium environment that exposes its transition table.
 
+        Without a horizon the environment's own time limit is taken; the MDP's text shows it.
         See `goalmeter.tabular.gymnasium_table.mdp_from_gymnasium`.
         """
         from goalmeter.tabular.gymnasium_table import mdp_from_gymnasium

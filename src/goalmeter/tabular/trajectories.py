@@ -11,6 +11,7 @@ from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter._types import ArrayLike, IntArray
 from goalmeter.tabular._validation import read_only, shape_text
 from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.padding import check_not_padded
 from goalmeter.tabular.policies import check_policy
 
 
@@ -23,6 +24,8 @@ class Trajectories:
         actions: [N, L] integers.
         length: [N] decisions that were logged of each trajectory; default all L. A trajectory
             shorter than the horizon is one whose later decisions were not seen.
+        length_given: whether `length` was given; without it, a log that looks padded is refused
+            where it is used.
 
     Raises:
         InvalidTrajectoryError: shapes that differ, entries that are not integers, lengths
@@ -32,6 +35,7 @@ class Trajectories:
     states: IntArray
     actions: IntArray
     length: IntArray
+    length_given: bool
 
     def __init__(
         self, states: ArrayLike, actions: ArrayLike, length: ArrayLike | None = None
@@ -57,6 +61,7 @@ class Trajectories:
             raise InvalidTrajectoryError(f"length[{bad}] is {n[bad]}, expected 1..{s.shape[1]}")
         for name, value in (("states", s), ("actions", a), ("length", n)):
             object.__setattr__(self, name, read_only(value))
+        object.__setattr__(self, "length_given", length is not None)
 
     def __len__(self) -> int:
         return len(self.states)
@@ -74,7 +79,8 @@ class Trajectories:
     def subset(self, index: ArrayLike) -> Trajectories:
         """Some of the trajectories."""
         chosen = np.asarray(index)
-        return Trajectories(self.states[chosen], self.actions[chosen], self.length[chosen])
+        length = self.length[chosen] if self.length_given else None
+        return Trajectories(self.states[chosen], self.actions[chosen], length)
 
     @classmethod
     def from_npz(cls, path: str | Path) -> Trajectories:
@@ -89,8 +95,10 @@ def check_trajectories(mdp: TabularMDP, trajectories: Trajectories) -> Trajector
 
     Raises:
         InvalidTrajectoryError: more decisions than the horizon, states or actions out of range,
-            a first state or a move that has probability 0 in the MDP.
+            a first state or a move that has probability 0 in the MDP; or no `length`, and ends
+            that are padding rather than moves (`goalmeter.tabular.padding`).
     """
+    check_not_padded(mdp, trajectories)
     s, a, seen = trajectories.states, trajectories.actions, trajectories.seen
     longest = int(trajectories.length.max())
     if mdp.horizon is not None and longest > mdp.horizon:
@@ -195,7 +203,9 @@ def _integers(value: ArrayLike, name: str, axes: int) -> IntArray:
             f"{name} has shape {shape_text(array.shape)}, expected {expected}"
         )
     if array.dtype.kind not in "iu":
+        padded = axes == 2 and array.dtype.kind == "f" and bool(np.isnan(array).any())
+        mend = "; pad with any integer instead of NaN, and give length=[N]" if padded else ""
         raise InvalidTrajectoryError(
-            f"{name} has type {array.dtype}, expected integers: indices of states and actions"
+            f"{name} has type {array.dtype}, expected integers: indices of states and actions{mend}"
         )
     return np.array(array, dtype=np.int64)

@@ -1,0 +1,100 @@
+"""No influence, decided by structure: Proposition 3.3 is claimed where it holds exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from meg.instances import generic_world
+
+from goalmeter._errors import InvalidUtilityError
+from goalmeter.meg import from_trajectories, known_utility
+from goalmeter.meg.influence import has_no_influence
+from goalmeter.tabular import TabularMDP, sample_trajectories
+
+# From 0 one action leads to 1 and the other to 2; 3 is never reached.
+FORK = np.zeros((4, 2, 4))
+FORK[0, [0, 1], [1, 2]] = 1.0
+FORK[[1, 2, 3], :, [1, 2, 3]] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("utility", "horizon", "nothing"),
+    [
+        ([0.0, 1.0, 1.0, 0.0], 3, True),  # both ways pay alike
+        ([0.0, 1.0, 1.0 + 1e-15, 0.0], 3, False),  # they do not, by however little
+        ([5.0, 5.0, 5.0, 7.0], 3, True),  # what differs is out of reach
+        ([0.0, 1.0, 2.0, 0.0], 1, True),  # and here it comes after the last decision
+        ([0.0, 1.0, 2.0, 0.0], 2, False),
+        ([[0.0, 1.0]] + [[0.0, 0.0]] * 3, 1, False),  # the action itself is paid
+        ([0.0, 1.0, 1.0, 0.0], None, True),
+        ([0.0, 1.0, 2.0, 0.0], None, False),
+    ],
+)
+def test_by_hand(utility: Any, horizon: int | None, nothing: bool) -> None:
+    mdp = TabularMDP(FORK, utility, horizon=horizon, discount=0.5 if horizon is None else 1.0)
+    given = np.asarray(utility, dtype=float)
+    array = given.T[None] if given.ndim == 2 else given[None, None]
+    assert has_no_influence(mdp, array) is nothing
+    result = known_utility(mdp, np.full((4, 2), 0.5))
+    said = any("no choice influences this utility" in note for note in result.notes)
+    assert said is nothing
+    if nothing:
+        assert (result.value, result.upper_bound) == (0.0, pytest.approx(0.0, abs=1e-12))
+        assert result.certified
+
+
+def test_rows_that_add_up_with_rounding_are_one_row() -> None:
+    world = generic_world(3)
+    mdp = world.mdp(transition=np.repeat(world.P[:, :1], 3, axis=1))
+    assert has_no_influence(mdp, world.R[None, None])
+    assert not has_no_influence(world.mdp(), world.R[None, None])
+
+
+# --- What rounding hides is not certified ---------------------------------------------------------
+
+
+def near_one(exponent: int) -> TabularMDP:
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), size=(3, 2))
+    return TabularMDP(P, [0.0, 1.0, -1.0], discount=1.0 - 10.0**-exponent)
+
+
+def test_a_discount_that_leaves_no_digits() -> None:
+    # 1e13 decisions: the value is a few 1e10 nats, and the planner sees all actions as equal.
+    policy = np.random.default_rng(1).dirichlet(np.ones(2), size=3)
+    result = known_utility(near_one(13), policy)
+    assert not result.certified
+    assert result.upper_bound <= result.maximum
+    assert any("below rounding" in note for note in result.notes)
+    assert not any("Proposition 3.3" in note for note in result.notes)
+
+
+def test_what_is_certified_near_one_is_right() -> None:
+    # (1 - g) MEG converges as g -> 1, with an error of the order of 1 - g.
+    policy = np.random.default_rng(1).dirichlet(np.ones(2), size=3)
+    limit = known_utility(near_one(6), policy).fraction
+    certified = []
+    for exponent in range(7, 15):
+        result = known_utility(near_one(exponent), policy)
+        assert result.value <= result.upper_bound <= result.maximum
+        assert limit <= result.upper_bound / result.maximum + 1e-3
+        if result.certified:
+            certified.append(exponent)
+            assert result.fraction == pytest.approx(limit, abs=1e-5)
+            assert result.tolerance <= 1e-6 * result.maximum
+    assert certified[:2] == [7, 8] and 11 not in certified
+
+
+def test_a_utility_whose_rationality_is_beyond_a_double() -> None:
+    world = generic_world(0)
+    small = known_utility(world.mdp(), world.policy, utility=world.R * 1e-280)
+    assert np.isfinite(small.rationality) and abs(small.rationality) > 1e270
+    words = "utility varies by .* only, expected 0 or at least 1e-290.*multiply it by a constant"
+    for scale in (1e-300, 1e-320):
+        with pytest.raises(InvalidUtilityError, match=words):
+            known_utility(world.mdp(), world.policy, utility=world.R * scale)
+    log = sample_trajectories(world.mdp(), world.policy, 5, rng=np.random.default_rng(0))
+    with pytest.raises(InvalidUtilityError, match=words):
+        from_trajectories(world.mdp(), log, utility=world.R * 1e-320)

@@ -1,0 +1,168 @@
+"""Falling penalties: what Newton steps leave open closes, and the bound is weak duality itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from meg.instances import awkward, few
+from oracles import unknown_utility as oracle
+
+from goalmeter._types import FloatArray
+from goalmeter.meg import linear, unknown_utility
+from goalmeter.meg.behaviour import behaviour_of
+from goalmeter.meg.certificate import BOUND_FACTOR, Bounds, Certificate, model_certificate
+from goalmeter.meg.penalised import is_small, penalised_path
+from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.utility_class import linear_class
+from goalmeter.meg.watch import Watch
+from goalmeter.tabular import TabularMDP, cliff_world
+
+RELATIVE_GAP = 1e-6
+
+
+def deterministic(kind: str, seed: int) -> tuple[TabularMDP, FloatArray]:
+    """5 states, 3 actions, 6 decisions; the stationary policy takes one action in each state.
+
+    "d-c" draws successors from a Dirichlet distribution of concentration c, "k-n" n at random;
+    "-m" a distribution over starts.
+    """
+    S, A, H = 5, 3, 6
+    rng = np.random.default_rng([sum(map(ord, kind)), seed])
+    first, size = kind.split("-")[:2]
+    if first == "d":
+        P = rng.dirichlet(np.full(S, float(size)), size=(S, A))
+    else:
+        P = np.zeros((S, A, S))
+        for s in range(S):
+            for a in range(A):
+                P[s, a, rng.choice(S, int(size), replace=False)] = rng.dirichlet(np.ones(int(size)))
+    start = rng.dirichlet(np.ones(S)) if kind.endswith("-m") else np.eye(S)[0]
+    policy = np.eye(A)[rng.integers(A, size=S)]
+    return TabularMDP(P, np.zeros(S), horizon=H, initial=start), policy
+
+
+# --- Worlds that Newton steps alone leave open ----------------------------------------------------
+
+
+# Of 8,000 deterministic policies of this kind these are the ones that stayed open; "before" is the
+# bound that was reported then, the vacuous ceiling or little better.
+@pytest.mark.parametrize(
+    ("kind", "seed", "value", "before"),
+    [
+        ("d-0.2", 138, 5.4930614, 5.4930614),  # the value was 5.4903
+        ("d-0.1", 511, 4.3402893, 4.3402913),
+        ("d-0.1", 865, 5.4923970, 5.4923990),
+        ("k-2-m", 743, 5.0629364, 5.4930614),
+        ("k-2", 780, 5.3051364, 5.4930614),
+        ("k-2", 892, 3.9237025, 5.4930614),
+    ],
+)
+def test_a_deterministic_policy_in_five_states(
+    kind: str, seed: int, value: float, before: float
+) -> None:
+    result = unknown_utility(*deterministic(kind, seed))
+    assert result.value == pytest.approx(value, abs=2e-6)
+    assert 0 <= result.gap <= RELATIVE_GAP * result.value
+    assert result.upper_bound <= before + 2e-6
+
+
+@pytest.mark.parametrize(("seed", "value"), [(624, 1.2273738), (2783, 5.4171295)])
+def test_other_classes(seed: int, value: float) -> None:
+    # Features in an infinite problem, where Newton steps had stranded at 1.2248, and utilities over
+    # state-action pairs.
+    result = awkward(seed).measure()
+    assert result.value == pytest.approx(value, abs=1e-6)
+    assert result.certified
+
+
+@pytest.mark.parametrize("kind", ["d-1", "d-0.2-m", "k-2"])
+def test_random_deterministic_policies_close(kind: str) -> None:
+    for seed in range(20):
+        result = unknown_utility(*deterministic(kind, seed))
+        assert 0 <= result.gap <= RELATIVE_GAP * result.value + 1e-12
+
+
+@given(seed=st.integers(0, 2**16))
+@few
+def test_the_path_alone_finds_what_newton_steps_find(seed: int) -> None:
+    instance = awkward(seed)
+    result = instance.measure()
+    with pytest.MonkeyPatch.context() as patch:
+        # Nothing but the path: the first search ends where it begins.
+        patch.setattr(linear, "_MAX_STEPS", 0)
+        alone = instance.measure()
+    assert alone.value == pytest.approx(result.value, abs=2e-6)
+    assert alone.value <= result.upper_bound + 1e-9
+    assert alone.upper_bound >= result.value - 1e-9
+    assert alone.gap <= max(RELATIVE_GAP * alone.value, 1e-6)
+
+
+# --- The dual -------------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 2**16), length=st.floats(0.0, 30.0))
+@few
+def test_a_certificate_is_weak_duality_path_by_path(seed: int, length: float) -> None:
+    # The literal bound of the model of some weights about other weights, and the evidence of these.
+    rng = np.random.default_rng(seed)
+    S, A, H = 3, 2, 3
+    P = rng.dirichlet(np.ones(S), size=(S, A))
+    policy = np.eye(A)[rng.integers(A, size=S)]
+    mu = rng.dirichlet(np.ones(S))
+    mdp = TabularMDP(P, np.zeros(S), horizon=H, initial=mu)
+    behaviour = behaviour_of(mdp, [policy])
+    model = SoftModel(mdp, linear_class(mdp), rng.normal(size=S) * length, None)
+    proven = model_certificate(model, model.gradient(behaviour))
+    other = np.stack([model.step(t)[0].T for t in range(H)])
+    phi = oracle.state_features(S, A, H)
+    rho = oracle.reference_blocks(None, H, S, A)
+    target = np.einsum("tsa,tsad->d", oracle.behaviour(P, policy, mu, H, 1.0), phi)
+    for _ in range(5):
+        theta = rng.normal(size=S) * length
+        literal = oracle.weak_duality(P, policy, other, mu, H, phi, theta)
+        evidence, _ = oracle.dual_value(theta, P, target, mu, H, phi, 1.0, rho)
+        assert evidence <= literal + 1e-9
+        assert literal <= proven.bound(float(np.abs(theta).sum())) + 1e-9
+
+
+def test_the_bound_does_not_trust_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A solver that walks at random returns a bad value, and still a bound.
+    mdp, policy = deterministic("d-1", 0)
+    best = unknown_utility(mdp, policy)
+    rng = np.random.default_rng(0)
+
+    def astray(at: Any, behaviour: Any, penalty: float) -> Any:
+        model = at.model.at(rng.normal(size=5) * 3)
+        return type(at)(model, model.evidence(behaviour), model.gradient(behaviour))
+
+    monkeypatch.setattr("goalmeter.meg.penalised._newton_step", astray)
+    monkeypatch.setattr("goalmeter.meg.penalised._STEPS_A_STAGE", 1)
+    utilities, behaviour = linear_class(mdp), behaviour_of(mdp, [policy])
+    start = SoftModel(mdp, utilities, np.zeros(5), None)
+    fit = penalised_path(start, behaviour, 1e-7, Bounds(np.inf), Watch())
+    assert np.isfinite(fit.upper_bound)
+    assert fit.value <= best.upper_bound
+    assert fit.upper_bound >= best.value
+
+
+def test_a_bound_for_small_utilities_says_nothing_of_a_large_one() -> None:
+    # Lines 1 + B / 10^6 and 2: up to B = 10^6 the first is the better.
+    mdp = cliff_world()
+    bounds = Bounds(2.0)
+    bounds.add(Certificate(1.0, 1e-6))
+    utilities = linear_class(mdp)
+    small, large = np.zeros(utilities.n_weights), np.zeros(utilities.n_weights)
+    small[0], large[0] = 10.0, 1e5
+    upper, weight = bounds.at(SoftModel(mdp, utilities, small, None))
+    assert (upper, weight) == (1.0 + BOUND_FACTOR * 10 * 1e-6, BOUND_FACTOR * 10)
+    assert bounds.at(SoftModel(mdp, utilities, large, None)) == (2.0, 0.0)
+
+
+def test_which_classes_are_small() -> None:
+    assert is_small(cliff_world(), linear_class(cliff_world()))
+    large = TabularMDP(np.ones((1, 2, 1)), [0.0], horizon=10)
+    assert not is_small(large, linear_class(large, np.zeros((1, 500))))

@@ -1,0 +1,129 @@
+"""Long searches: progress, a timeout and an interrupt, each with what was reached by then."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray
+from goalmeter.meg import FitInterrupted, Progress, unknown_utility
+from goalmeter.meg.watch import TimeIsUp, Watch, duration, listener, slowly
+from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy
+
+CLIFF = cliff_world(1)
+POLICY = epsilon_greedy(optimal_policy(CLIFF), 0.2)
+VALUE = 18.0392  # published 17.4, see test_unknown
+
+
+def large_world() -> tuple[TabularMDP, FloatArray]:
+    """A grid of 21 x 21 states, whose search takes a minute and more."""
+    n = 21
+    row, column = np.divmod(np.arange(n * n), n)
+    moves = [(0, -1), (0, 1), (-1, 0), (1, 0)]
+    target = [np.clip(row + dr, 0, n - 1) * n + np.clip(column + dc, 0, n - 1) for dr, dc in moves]
+    next_state = np.stack(target, axis=1)[..., None]
+    reward = np.zeros(n * n)
+    reward[-1] = 1.0
+    mdp = TabularMDP((next_state, np.ones(next_state.shape)), reward, horizon=2 * n)
+    return mdp, epsilon_greedy(optimal_policy(mdp), 0.2)
+
+
+def holds(result: Any, value: float = VALUE) -> None:
+    """A result that was stopped: both of its numbers are true, and it says so."""
+    assert 0 <= result.value <= value + 1e-4 <= result.upper_bound + 2e-4
+    assert result.upper_bound <= result.maximum
+    assert result.to_json()["stopped"] == result.stopped
+    assert any(note.startswith("stopped by") for note in result.notes)
+
+
+def test_progress_brackets_the_value() -> None:
+    heard: list[Progress] = []
+    result = unknown_utility(CLIFF, POLICY, progress=heard.append)
+    assert len(heard) > 5 and result.stopped is None
+    assert [p.step for p in heard] == list(range(len(heard)))
+    values = [p.value for p in heard]
+    assert values == sorted(values)
+    assert all(p.value <= VALUE + 1e-4 and p.upper_bound >= VALUE - 1e-4 for p in heard)
+    assert all(p.left >= 0 and p.elapsed >= 0 for p in heard)
+    words = r"Newton steps, step \d+: MEG \S+ nats so far, at most \S+; .* gone, .* left at most"
+    assert re.fullmatch(words, str(heard[-1]))
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 1.0])
+def test_a_timeout_returns_what_there_is(seconds: float) -> None:
+    mdp, policy = large_world()
+    begun = time.process_time()
+    result = unknown_utility(mdp, policy, timeout=seconds, progress=False)
+    assert time.process_time() - begun < seconds + 10  # most of a minute less than without
+    assert result.stopped == "timeout" and not result.certified
+    assert 0 <= result.value <= result.upper_bound <= result.maximum
+    assert any("stopped by the timeout after" in note for note in result.notes)
+
+
+def test_an_interrupt_carries_what_there_is() -> None:
+    def at_the_keyboard(progress: Progress) -> None:
+        if progress.step == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        unknown_utility(CLIFF, POLICY, progress=at_the_keyboard)
+    assert isinstance(caught.value, FitInterrupted)
+    result = caught.value.result
+    holds(result)
+    assert result.stopped == "interrupt" and result.value > 1
+    assert "the best so far is in the attribute `result`" in str(caught.value)
+
+
+@pytest.mark.parametrize("when", ["a restart", "the bound"])
+def test_a_network_that_is_stopped(when: str) -> None:
+    pytest.importorskip("torch", reason="needs torch: pip install 'goalmeter[neural]'")
+
+    def at_the_keyboard(progress: Progress) -> None:
+        restart = progress.stage.startswith("network: restart 1 of 1")
+        if progress.step == 3 and restart == (when == "a restart"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(FitInterrupted) as caught:
+        unknown_utility(CLIFF, POLICY, network=True, seeds=[0], progress=at_the_keyboard)
+    holds(caught.value.result)
+    assert caught.value.result.value > 1
+    late = unknown_utility(CLIFF, POLICY, network=True, seeds=[0, 1], timeout=1e-6, progress=False)
+    holds(late)
+    assert late.stopped == "timeout" and late.value == 0
+
+
+def test_a_watch_ends_a_search_only_while_it_lasts() -> None:
+    watch: Watch[int] = Watch(timeout=1e-9)
+    time.sleep(1e-3)
+    with pytest.raises(TimeIsUp):
+        watch.check()
+    watch.end()
+    watch.check()
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, np.nan, True, "soon"])
+def test_a_timeout_is_a_positive_number(timeout: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="timeout is .*, expected a positive number"):
+        unknown_utility(CLIFF, POLICY, timeout=timeout)
+
+
+def test_who_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert listener(False) is None
+    assert listener(None) is None  # standard error is no terminal here
+    with pytest.raises(InvalidParameterError, match="progress is 3, expected a function"):
+        listener(3)  # type: ignore[arg-type]
+    told: list[str] = []
+    hear = slowly(told.append)
+    for elapsed in (0.0, 4.0, 6.0, 7.0, 12.0):
+        hear(Progress("Newton steps", 1, 1.0, 2.0, elapsed, 60.0))
+    assert len(told) == 2 and "6 s gone, 60 s left at most" in told[0]
+    always = listener(True)
+    assert always is not None
+    always(Progress("Newton steps", 1, 1.0, 2.0, 9.0, 60.0))
+    assert capsys.readouterr().err.startswith("Newton steps, step 1: MEG 1 nats so far, at most 2;")
+    assert [duration(x) for x in (3, 100, 7200)] == ["3 s", "2 min", "2.0 h"]
