@@ -56,6 +56,24 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_search_that_is_interrupted_prints_what_it_has(
+    run: Run, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at_the_keyboard(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("goalmeter.meg.linear._climb", at_the_keyboard)
+    arguments = ["meg", "mdp", files / "m.npz", "--policy", files / "p.npz", "--unknown", "state"]
+    done = run(*arguments, "--timeout", "60", "--json")
+    assert done.status == 130
+    found = json.loads(done.out)
+    assert found["stopped"] == "interrupt"
+    assert 0 <= found["meg"] <= 0.1927447 + 1e-6 and 0.1927447 <= found["upper_bound"]
+    assert "interrupted; this is the best so far" in done.err
+    refused = run(*arguments, "--timeout", "0")
+    assert refused.status == 2 and "--timeout" in refused.err
+
+
 def test_version_and_help(run: Run) -> None:
     assert run("--version") == Done(0, f"goalmeter {gm.__version__}\n", "")
     for arguments in (

@@ -108,7 +108,7 @@ def test_a_watch_ends_a_search_only_while_it_lasts() -> None:
 
 @pytest.mark.parametrize("timeout", [0, -1.0, np.nan, True, "soon"])
 def test_a_timeout_is_a_positive_number(timeout: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="timeout is .*, expected a positive number"):
+    with pytest.raises(InvalidParameterError, match=r"timeout is .*, expected a positive number"):
         unknown_utility(CLIFF, POLICY, timeout=timeout)
 
 
