@@ -48,8 +48,8 @@ def deterministic(kind: str, seed: int) -> tuple[TabularMDP, FloatArray]:
 # --- Worlds that Newton steps alone leave open ----------------------------------------------------
 
 
-# Of 10,900 deterministic policies of such kinds these are the ones that stayed open; "before" is the
-# bound that was reported then, the vacuous ceiling or little better.
+# Of 10,900 deterministic policies of such kinds these are the ones that stayed open; "before" is
+# the bound that was reported then, the vacuous ceiling or little better.
 @pytest.mark.parametrize(
     ("kind", "seed", "value", "before"),
     [

@@ -29,13 +29,14 @@ NO_INFLUENCE = (
     "by Proposition 3.3"
 )
 UNRESOLVED = (
-    "what choices can change of this utility is below rounding here, which shows nothing about "
-    "MEG but the upper bound; give a finite horizon, or a discount further from 1"
+    "what choices can change of this utility is below rounding, at most 1e-12 of what a run can "
+    "collect, which shows nothing about MEG but the upper bound; where the discount is very close "
+    "to 1, take one further from it, or a finite horizon"
 )
 TIES = (
     "actions whose values differ by less than 1e-12 of what a run can collect count as equally "
     "good, and here some do that differ by more than rounding: neither value nor rationality is "
-    "certain, only the upper bound; give a finite horizon, or a discount further from 1"
+    "certain, only the upper bound; take a discount further from 1, or a finite horizon"
 )
 # Actions times states times problems that are worked on together.
 _PART_ENTRIES = 2**17
