@@ -25,6 +25,9 @@ from goalmeter.tabular.rewards import rewards_of
 from goalmeter.tabular.stationary import fixed_point, with_derivatives
 from goalmeter.tabular.transition import Block
 
+# A run of so many decisions collects so much that the share of it below which actions are tied is a
+# millionth of a reward and more: only then can it hide what is more than rounding.
+_LONG_RUN = 1e6
 # Values of the infinite problem are right to so many units of rounding of what a run can collect.
 _NOISE_SHARE = 64 * float(np.finfo(np.float64).eps)
 
@@ -127,7 +130,7 @@ def doubtful_ties(task: SoftProblem) -> BoolArray:
     with it the share below which actions are tied, as large as the rewards themselves.
     """
     width = task.rewards.array.shape[-1]
-    if task.mdp.horizon is not None:
+    if task.mdp.horizon is not None or 1.0 - task.mdp.discount > 1.0 / _LONG_RUN:
         return np.zeros(width, dtype=bool)
     values = fixed_point(task)
     exact = task._replace(tie=np.zeros_like(task.tie))
