@@ -28,6 +28,7 @@ _INK, _BLUE, _VERMILION, _GREY = "#1f2933", "#0072b2", "#b34a00", "#dde2e7"
 _STROKE: dict[Kind, str] = {"chance": _INK, "decision": _BLUE, "utility": _VERMILION}
 _FILL: dict[Kind, str] = {"chance": "#ffffff", "decision": "#e3f0f8", "utility": "#fdeee2"}
 _FONT = 13.0
+_LEAST_TEXT = 9.0  # pixels: in a narrower place the picture scrolls, or nobody could read it
 _MARGIN = 6.0
 # Longer names are cut in the picture; pointing at them shows the whole.
 _LONGEST = 32
@@ -92,7 +93,7 @@ def svg_text(
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="{name}-title" '
         f'viewBox="{_n(left)} {_n(top)} {_n(width)} {_n(height)}" '
-        f'style="max-width: {_n(width)}px">\n'
+        f'style="min-width: {_n(width * _LEAST_TEXT / _FONT)}px; max-width: {_n(width)}px">\n'
         f'<title id="{name}-title">{_escaped(shown)}</title>\n'
         f'<g id="{name}-figure_1" font-family="DejaVu Sans, Verdana, sans-serif" '
         f'font-size="{_n(_FONT)}" fill="none" stroke-width="1.3" stroke-linecap="round">\n'

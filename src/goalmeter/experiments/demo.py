@@ -6,6 +6,7 @@ what else can be measured, in worlds where the answers are exact.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -105,6 +106,13 @@ def demo(
         logged.section(logs),
         *mouse_page.sections(mice),
     ]
+    # The most telling of each part; the others stand in its tables.
+    findings = [
+        *demo_organisms_page.findings(met),
+        page.findings(by_length, noisy)[0],
+        mouse_page.findings(mice)[-1],
+        *reflection_page.findings(reflections),
+    ]
     reflecting = reflection_page.sections(reflections)
     result: dict[str, Any] = {
         "organisms": met.to_json(),
@@ -122,13 +130,7 @@ def demo(
         TITLE,
         [*sections, *reflecting],
         lede=LEDE,
-        # The most telling of each part; the others stand in its tables.
-        findings=[
-            *demo_organisms.findings(met),
-            page.findings(by_length, noisy)[0],
-            mouse_page.findings(mice)[-1],
-            *reflection_page.findings(reflections),
-        ],
+        findings=findings,
         glossary=navigation_page.GLOSSARY
         | page.GLOSSARY
         | mouse_page.GLOSSARY
@@ -137,10 +139,9 @@ def demo(
     ).resolve()
     results = write_text(Path(out) / "results.json", json_text(result) + "\n").resolve()
     result |= {"report": str(report), "results": str(results)}
-    # A terminal has no room for every agent in every environment; the page has.
-    shown = [table for section in sections for table in section.tables]
-    tables = (*shown, *reflection_page.short_tables(reflections))
-    return Outcome(tables=tables, json=result, report=report)
+    # A terminal is for what it comes to; every table is in the report.
+    summary = [TITLE, *(f"- {finding.plain}" for finding in findings), "All of it, with tables:"]
+    return Outcome(tables=(), json=result, report=report, text="\n".join(map(_wrapped, summary)))
 
 
 def _lake() -> tuple[frozen_lake.FrozenLake | None, Section]:
@@ -150,6 +151,11 @@ def _lake() -> tuple[frozen_lake.FrozenLake | None, Section]:
         title = "A Gymnasium environment: not measured"
         return None, Section(title=title, text=(f"{error}.",))
     return lake, frozen_lake.section(lake)
+
+
+def _wrapped(line: str) -> str:
+    """A line of the summary, in lines that fit a terminal."""
+    return textwrap.fill(line, 100, subsequent_indent="  ", break_long_words=False)
 
 
 def _reflection(measured: Reflection) -> dict[str, Any]:

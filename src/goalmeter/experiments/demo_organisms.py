@@ -8,21 +8,28 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError
-from goalmeter.experiments import navigation_page
+from goalmeter.experiments import navigation_page, wants_page
 from goalmeter.experiments.calibration import page
-from goalmeter.experiments.calibration.judged import IN_PART, UNKNOWN, mean_of
+from goalmeter.experiments.calibration.judged import IN_PART, UNKNOWN
 from goalmeter.experiments.calibration.measuring import Calibration, calibrate
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE, Scale, require_models
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
-from goalmeter.experiments.calibration.truth import IDEAL, TRAINED, subjects_of
+from goalmeter.experiments.calibration.truth import IDEAL, MOLE, TRAINED, subjects_of
+from goalmeter.experiments.learnt_pictures import Explained, explain
 from goalmeter.experiments.navigation_page import Group
+from goalmeter.experiments.wants import Want, wants
 from goalmeter.navigation.playing import Walked
-from goalmeter.organisms.kinds import organism_names
+from goalmeter.organisms.kinds import organism, organism_names
+from goalmeter.report import Finding, Link
 
-# As many walks as two cores make in about a minute. Reference agents make the classes of which
-# there is only one organism larger.
-SCALE = Scale(grids=2, key_worlds=3, walks=3, suites=(MAZE, KEY_NO_DOOR))
-BESIDE = ("optimal", "key-seeker", "random")
+# As many walks as two cores make in about a minute. Many mazes rather than many walks through
+# each, since intervals rest on mazes; all of them with walls that the mole may not see. Reference
+# agents make the classes of which there is only one organism larger.
+SCALE = Scale(
+    grids=4, complexities=(0.5, 1.0), key_worlds=2, walks=2, suites=(MAZE, KEY_NO_DOOR)
+)
+SHORTEST = "optimal"
+BESIDE = (SHORTEST, "key-seeker", "random")
 
 
 @dataclass(frozen=True)
@@ -34,12 +41,16 @@ class Met:
         prefix: before the name of an organism.
         calibration: all instruments on all agents.
         groups: how the organisms behave, in mazes and in worlds with a key.
+        wants: what each organism, and each reference agent, was measured to want.
+        learnt: utilities that were learnt of the organisms, with what they explain.
     """
 
     missing: str
     prefix: str
     calibration: Calibration
     groups: tuple[Group, ...]
+    wants: tuple[Want, ...]
+    learnt: tuple[Explained, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -57,6 +68,8 @@ class Met:
             "missing": self.missing or None,
             "calibration": page.to_json(self.calibration),
             "behaviour": navigation_page.in_order(self.groups, runs),
+            "wants": [one.to_json() for one in self.wants],
+            "learnt": [one.to_json() for one in self.learnt],
         }
 
 
@@ -91,54 +104,55 @@ def meet(
         progress=progress,
     )
     runs = [by_name[name] for by_name in found.walked.values() for name in names]
-    return Met(missing, prefix, found, tuple(navigation_page.groups(runs, progress)))
-
-
-def findings(met: Met) -> list[str]:
-    """What the organisms show, in a few sentences made of the numbers."""
-    mouse, magpie, mole, moth = met.names
-    found = met.calibration
-
-    def mean(question: str, instrument: str, agent: str) -> float:
-        return mean_of(found.scores, QUESTIONS[question], instrument, agent)
-
-    def pair(question: str, instrument: str, first: str, second: str, form: str = ".0%") -> str:
-        values = (mean(question, instrument, agent) for agent in (first, second))
-        # What rounds to nothing has no sign.
-        texts = (format(value if abs(value) >= 0.005 else 0.0, form) for value in values)
-        return " and ".join(text.replace("-", "−") for text in texts)
-
-    taken = {
-        result.agent: result.keys[0].pick_up.rate.value
-        for result in met.groups[-1].results
-        if result.keys
+    groups = tuple(navigation_page.groups(runs, progress))
+    walks = {
+        suite: {name: one.trajectories for name, one in by_name.items()}
+        for suite, by_name in found.walked.items()
     }
-    judged = [one for one in found.verdicts if one.judged]
+    return Met(
+        missing,
+        prefix,
+        found,
+        groups,
+        tuple(_wants(*groups)),
+        tuple(explain(found.drawn, walks, SHORTEST)),
+    )
+
+
+def _wants(in_mazes: Group, with_keys: Group) -> list[Want]:
+    """Of the agents that walked in both kinds of worlds; the mole's map is the one to try."""
+    by_name = {one.agent: n for n, one in enumerate(with_keys.results)}
+    both = [(n, by_name[one.agent]) for n, one in enumerate(in_mazes.results) if one.agent in by_name]
+    return wants(
+        [in_mazes.results[n] for n, _ in both],
+        [with_keys.results[n] for _, n in both],
+        ([in_mazes.directed[n] for n, _ in both], [with_keys.directed[n] for _, n in both]),
+        organism(MOLE),
+    )
+
+
+def findings(met: Met, *, walks: str, instruments: str) -> list[Finding]:
+    """What the organisms want, a line for each, and how the instruments did.
+
+    Args:
+        met: the organisms, measured.
+        walks: id of the section in which they can be seen to walk.
+        instruments: id of the section about the instruments.
+    """
+    judged = [one for one in met.calibration.verdicts if one.judged]
     unsure = sum(one.words in (IN_PART, UNKNOWN) for one in judged)
     failed = [
         f"{INSTRUMENTS[one.instrument].title} ({QUESTIONS[one.question].title})"
         for one in judged
         if one.failed
     ]
-    out = [
-        f"In mazes {mouse} and {moth} reach the goal in {pair('directed', 'success', mouse, moth)} "
-        f"of walks, and MEG towards the goal is {pair('directed', 'meg_goal', mouse, moth)} of its "
-        f"maximum: the one was made to want the goal, the other to want nothing.",
-        f"{magpie} was made to want keys. Beside one that opens nothing, {mouse} and {magpie} "
-        f"reach the goal in {pair('target', 'success', mouse, magpie)} of walks, which does not "
-        f"say what they want. They take the key in {taken[mouse]:.0%} and {taken[magpie]:.0%}; "
-        f"until then MEG towards the goal less MEG towards the key is "
-        f"{pair('target', 'goal_less_key', mouse, magpie, '+.2f')} of the maximum.",
-        f"Of {len(judged)} questions that instruments were asked whose answer is known, "
-        f"{len(judged) - unsure - len(failed)} were answered rightly, {unsure} in part or with too "
-        f"few grids to say, {len(failed)} wrongly{': ' * bool(failed)}{', '.join(failed)}.",
+    return [
+        *wants_page.findings(met.wants, walks=walks),
+        Finding(
+            text=f"The instruments were asked {len(judged)} questions about agents whose goals are "
+            f"known. {len(judged) - unsure - len(failed)} answers are right, {unsure} are right in "
+            f"part or rest on too few grids to say, {len(failed)} are wrong"
+            f"{': ' * bool(failed)}{', '.join(failed)}.",
+            links=(Link("each answer", instruments),),
+        ),
     ]
-    if any(score.other_map for score in found.scores):
-        lost = mean("misled", "meg_goal", mole), mean("misled", "meg_map", mole)
-        out.insert(
-            2,
-            f"{mole} was made to want the goal, and not to see some walls. In mazes with such "
-            f"walls, MEG towards the goal is {lost[0]:.0%} of its maximum in the world and "
-            f"{lost[1]:.0%} on its own map.",
-        )
-    return out

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from goalmeter.experiments import demo_organisms, learnt_pictures, wants_page
 from goalmeter.experiments import navigation_key_tables as key_tables
 from goalmeter.experiments import navigation_meg_page as meg_page
 from goalmeter.experiments import navigation_pictures as pictures
@@ -15,27 +16,46 @@ from goalmeter.experiments.demo_organisms import Met
 from goalmeter.experiments.navigation_page import Group
 from goalmeter.experiments.navigation_replays import cut
 from goalmeter.navigation.record import Trajectory
-from goalmeter.report import Column, Section, Table
+from goalmeter.report import Column, Finding, Section, Table
+from goalmeter.report.blocks import anchors
+
+
+WALKS = "walks"
 
 
 def sections(met: Met) -> list[Section]:
-    """Who they are, what they do, and which instruments see what they want."""
+    """Who they are, what they want and do, and which instruments see it."""
     in_mazes, with_keys = met.groups
     return [
-        _who(met),
+        _wants(met),
         _walks(met),
         _mazes(in_mazes),
         _keys(with_keys),
-        *page.instruments(met.calibration),
+        learnt_pictures.section(met.learnt),
+        *instruments(met),
     ]
 
 
-def _who(met: Met) -> Section:
+def findings(met: Met) -> list[Finding]:
+    """What the organisms want, a line for each, and how the instruments did."""
+    # The section that comes first of those that the calibration has.
+    (anchor, *_) = anchors([one.anchor or one.title for one in instruments(met)])
+    return demo_organisms.findings(met, walks=WALKS, instruments=anchor)
+
+
+def instruments(met: Met) -> list[Section]:
+    """How the instruments do on agents whose goals are known."""
+    # The learnt utilities have a section of their own.
+    return page.instruments(replace(met.calibration, drawn=()))
+
+
+def _wants(met: Met) -> Section:
     text = [
         "An instrument is as good as its calibration, and for that the goals of some agents have "
         "to be known. These are known because we made them: four small language models, each "
         "trained to a purpose of its own. They read a grid as text, reason, and answer with a "
         "move, and are loaded and asked like any other language model.",
+        "The first table says what was measured of them, the second what they were made for. "
         "Beside them walk reference agents, whose goals are known by definition.",
     ]
     if met.missing:
@@ -43,10 +63,35 @@ def _who(met: Met) -> Section:
             f"Here the language models were not asked. {met.missing}. In their place walk the "
             f"ideal organisms, which draw each move from what the models were trained to do."
         )
-    return replace(
-        page.known(met.calibration),
+    return Section(
         title="Four language models whose goals are known",
         text=tuple(text),
+        tables=(wants_page.wants_table(met.wants), _made(met)),
+    )
+
+
+def _made(met: Met) -> Table:
+    """What each agent was made to want: the truth that the measurement is held against."""
+    return Table(
+        caption="What each agent was made to want",
+        anchor="made",
+        columns=(
+            Column("agent", numeric=False),
+            Column("made to want", numeric=False, answer=True),
+            Column("what it does", numeric=False),
+        ),
+        rows=tuple(
+            (
+                one.name,
+                f"the {one.target}{', on a wrong map' * (one.own_map is not None)}"
+                if one.target
+                else "nothing",
+                one.why,
+            )
+            for one in met.calibration.subjects
+        ),
+        meaning="What it goes for first where a key lies about that opens nothing. This table "
+        "comes from how the agents were made, the one above from their walks alone.",
     )
 
 
@@ -60,6 +105,7 @@ def _walks(met: Met) -> Section:
     said = [(name, walk) for name, walk in chosen if walk.steps and walk.steps[0].raw]
     return Section(
         title="The same worlds, other goals",
+        anchor=WALKS,
         text=(
             "A maze whose walls the mole does not all see, and a world whose key (K) opens "
             "nothing. S is the start, G the goal; numbers are those of the steps. Dashed arrows "

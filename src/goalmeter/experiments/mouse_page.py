@@ -14,8 +14,10 @@ from goalmeter.experiments.causal_tables import (
 )
 from goalmeter.experiments.formats import nats, percent, rationality
 from goalmeter.experiments.mouse import POLICIES, TARGETS, WORLDS, Mouse
-from goalmeter.report import Cell, Column, Figure, Section, Table
+from goalmeter.report import Cell, Column, Figure, Finding, Link, Section, Table
 
+# Ids of the tables that findings lead to.
+_FIRST, _SHIFTS = "mouse-policies", "mouse-shifts"
 GLOSSARY = {
     "Towards targets (causal models)": "MEG of a decision towards some variables of a causal "
     "model: the best of all utilities over their joint states. It asks: are these the things that "
@@ -30,13 +32,13 @@ def sections(measured: Mouse) -> list[Section]:
     return [_first(measured), _targets(measured), _shifts(measured)]
 
 
-def findings(measured: Mouse) -> list[str]:
+def findings(measured: Mouse) -> list[Finding]:
     """The page in two sentences, from the numbers."""
     name, results = next(iter(measured.policies.items()))
     cheese, place = results["T",], results["M",]
     follows = next(iter(measured.shifts.values()))
     (t, t_moved, _), (r, r_moved, _) = (found.rows for found in follows.values())
-    return [
+    texts = [
         f"The mouse that takes the {name} scores {nats(cheese.value)} of "
         f"{nats(cheese.maximum)} nats ({percent(cheese.fraction)}) towards the cheese, and "
         f"{evidence(round(place.value, 9))} towards its own position: it goes for the cheese, not "
@@ -45,6 +47,10 @@ def findings(measured: Mouse) -> list[str]:
         f"cheese ({nats(r.result.value)} and {nats(t.result.value)} nats). When the bell is moved, "
         f"the goal about the cheese still explains {nats(t_moved.transferred)}, the one about the "
         f"bell {evidence(r_moved.transferred)}, which is worse than guessing: it was spurious.",
+    ]
+    return [
+        Finding(text=text, links=(Link("numbers", anchor),))
+        for text, anchor in zip(texts, (_FIRST, _SHIFTS), strict=True)
     ]
 
 
@@ -92,6 +98,7 @@ def _policy_table(measured: Mouse) -> Table:
         )
     return Table(
         caption="Three mice, four sets of targets",
+        anchor=_FIRST,
         columns=(
             Column("the mouse takes", numeric=False),
             Column("MEG, nats", group=groups["T",]),
@@ -211,6 +218,7 @@ def _shift_table(measured: Mouse) -> Table:
             rows.append(tuple(cells))
     return Table(
         caption="Two mice, two goals, in training and when something is moved (nats)",
+        anchor=_SHIFTS,
         columns=tuple(columns),
         rows=tuple(rows),
         meaning="MEG there is that of the best goal over the same variable in the changed world; "

@@ -59,25 +59,26 @@ def keys_table(results: Sequence[Measured]) -> Table:
                 )
             )
     return Table(
-        caption="The key, beside chance",
+        caption="The key: how often it is taken, and how often by chance",
         columns=(
             NAME,
-            Column("share", group="key taken"),
+            Column("share", group="key taken", answer=True),
             Column("by chance", group="key taken"),
             Column("excess, points", group="key taken"),
             Column("p", group="key taken"),
             Column("towards the key", group="wrong moves without it"),
             Column("by chance", group="wrong moves without it"),
             Column("excess, points", group="wrong moves without it"),
-            Column("number", group="wrong moves without it"),
+            Column("how many", group="wrong moves without it"),
         ),
         rows=tuple(rows),
-        meaning="Taken by chance: the probability that an agent that takes the shortest ways, "
-        f"breaking ties at random, passes the key. {INTERVALS}",
+        meaning="How often the key is taken by chance is the probability that an agent passes it "
+        f"which takes shortest ways to the goal, any of them alike. {INTERVALS}",
         notes=(
-            "Wrong moves by chance: how often a wrong answer of the same kind, a move or a bump, "
-            "leads towards the key. Where a door needs the key, fetching it is right and the right "
-            "half of the table is empty. A neutral object stands for the key in its rows.",
+            "The right half counts wrong moves made without the key, and how many of them lead "
+            "towards it. By chance is how often a wrong answer of the same kind (a move, or a bump "
+            "into a wall) would do so. Where a door needs the key, fetching it is right, and the "
+            "right half is empty. In the rows of a neutral object that object takes the key's place.",
         ),
     )
 
@@ -97,8 +98,9 @@ def stages_table(results: Sequence[Measured]) -> Table:
             for result in results
             for found in result.keys
         ),
-        meaning="By the plan over cell, key and door: fetching the key is right where a door is "
-        "locked, and wrong where none is. A neutral object stands for the key in its rows.",
+        meaning="An action is optimal if it leads one step closer to the goal, by way of key and "
+        "door where they are needed: fetching the key is right where a door is locked, and wrong "
+        "where none is. In the rows of a neutral object that object takes the key's place.",
     )
 
 
@@ -114,8 +116,8 @@ def two_paths_table(results: Sequence[Measured]) -> Table:
             Column("with", group="optimal actions"),
             Column("without", group="optimal actions"),
             Column("difference, points", group="optimal actions"),
-            "same cells, key or not",
-            "same cells, by chance",
+            Column("key or no key", group="same cells visited"),
+            Column("twice without", group="same cells visited"),
         ),
         rows=tuple(
             (
@@ -132,8 +134,14 @@ def two_paths_table(results: Sequence[Measured]) -> Table:
             for result in results
             for found in result.two_paths
         ),
-        meaning="Two ways of equal length, a key on one of them. An agent that wants the goal and "
-        f"nothing else takes the key half of the time and does as well without it. {INTERVALS}",
+        meaning="There are two ways of equal length to the goal, and a key lies on one of them. An "
+        "agent that wants the goal and nothing else takes the key half of the time and does as "
+        f"well without it. {INTERVALS}",
+        notes=(
+            "Same cells visited is the share of cells that two walks have in common of all that "
+            "either visits (Jaccard index): of a walk with the key and one without, and, for what "
+            "chance gives, of two walks through the world without the key.",
+        ),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from goalmeter.experiments.navigation_fits import Towards
 from goalmeter.experiments.navigation_formats import condition_in_words, number, plain
@@ -21,21 +22,22 @@ _NOTHING = Estimate(math.nan, None, 0, 0)
 def section(found: Sequence[Directed], suite: str, prefix: str) -> Section:
     """How much of what agents do is explained by what they may want."""
     text = [
-        "Maximum entropy goal-directedness (MEG) has one unit for all worlds: how much better "
-        "walks are predicted by an agent that wants the goal, as rational as fits them best, than "
-        "by one that takes any of the four actions alike. Log 4 = 1.39 nats a decision is the "
-        "most; what luck explains counts nothing."
+        "Suppose that the agent wants the goal, and is as rational as fits its walks best: how "
+        "much better are its moves predicted than by supposing that it takes any of the four "
+        "actions alike? That is maximum entropy goal-directedness (MEG). It has one unit for all "
+        "worlds, the nat; a decision has log 4 = 1.39 nats at most. What a fit explains by luck "
+        "is taken off."
     ]
     if thing := thing_of(found):
         text.append(
-            f"An agent may pass {thing} because it is on the way, and most decisions may come "
-            f"after that. Which of the two explains more is therefore asked of the decisions until "
-            f"it is taken."
+            f"An agent may pass {thing} because it is on the way, and most of its decisions may "
+            f"come after that. So the second table looks only at the decisions before {thing} is "
+            f"taken, and asks which wish explains more of them: for the goal, or for {thing}."
         )
     return Section(
         title=f"What explains the walks, {suite}",
         text=tuple(text),
-        tables=directed_tables(found),
+        tables=directed_tables(found, f"{prefix}-explained"),
         figures=(picture(found, f"{prefix}-meg"),),
     )
 
@@ -56,11 +58,11 @@ def picture(found: Sequence[Directed], name: str) -> Figure:
             _dots(f"towards {thing}", [_nats(one.towards_thing) for one in found], thing=True),
         )
         panels.append(
-            DotPanel(title=f"Until {thing} is taken", x_label="nats a walk", series=until)
+            DotPanel(title=f"Before {thing} is taken", x_label="nats a walk", series=until)
         )
     else:
         share = _dots("towards the goal", [one.goal.share for one in found])
-        panels.append(DotPanel(title="Of the maximum", x_label="share", series=(share,)))
+        panels.append(DotPanel(title="Share of the most possible", x_label="share explained", series=(share,)))
     said = "; ".join(
         f"{line}: {one.goal.nats.value:.2f}" for line, one in zip(lines, found, strict=True)
     )
@@ -68,37 +70,42 @@ def picture(found: Sequence[Directed], name: str) -> Figure:
     return Figure(
         svg=dot_chart(name, lines, panels),
         alt=f"MEG towards the goal, nats a walk. {said}. The numbers are in the tables.",
-        caption=f"MEG of each agent in the same worlds: {first.n} walks in {first.clusters} grids "
-        "a line. Bars: 95%, by grid. ref.: reference agent. At 0 nothing is explained; below it "
-        "an agent keeps away.",
+        caption=f"MEG of each agent in the same worlds, each with {first.n} walks in "
+        f"{first.clusters} grids. Bars are 95% intervals that resample grids; “(ref.)” marks "
+        "reference agents. At 0 nothing is explained; below 0 an agent keeps away.",
         wide=True,
     )
 
 
-def sentences(found: Sequence[Directed], agent: str, suite: str) -> list[str]:
+def sentences(found: Sequence[Directed], agent: str) -> list[str]:
     """What there is to say of one agent, in a line or two whatever the number of conditions."""
     own = [one for one in found if one.agent == agent]
     out = []
     if len(own) == 1:
         goal = own[0].goal
-        explained = f"{number(goal.nats, 1)} nats of a walk of {agent}, {plain(goal.share)}"
-        out.append(f"{suite}: wanting the goal explains {explained} of the maximum.")
+        out.append(
+            f"Wanting the goal explains {number(goal.nats, 1)} nats of a walk, "
+            f"{plain(goal.share)} of the most that could be explained."
+        )
     else:
         said = "; ".join(
-            f"{number(one.goal.nats, 1)}{condition_in_words(one.condition)}" for one in own
+            f"{number(one.goal.nats, 1)} nats{condition_in_words(one.condition)}" for one in own
         )
-        out.append(f"{suite}: nats of a walk of {agent} that wanting the goal explains: {said}.")
+        out.append(f"Of a walk, wanting the goal explains {said}.")
     asked = [one for one in own if one.thing is not None and one.difference is not None]
     if len(asked) == 1:
-        out.append(f"{suite}: {_larger(asked[0])}")
+        out.append(_larger(asked[0]))
     elif asked:
         winners = [one.larger for one in asked]
         names = {GOAL: "the goal", **THINGS}
         counts = [f"{names[name]} in {winners.count(name)}" for name in names if name in winners]
         out.append(
-            f"{suite}: of {len(asked)} conditions, what explains more of the decisions of {agent} "
-            f"until it takes {thing_of(found)} is {', '.join([*counts, ''])}"
-            f"not told in {winners.count(None)}."
+            f"Before it takes {thing_of(found)}, its moves are explained better by wanting "
+            f"{', '.join([*counts, ''])}and cannot be told in {winners.count(None)}, of "
+            f"{len(asked)} conditions."
+            if counts
+            else f"Before it takes {thing_of(found)}, none of {len(asked)} conditions tells what "
+            "it wants more."
         )
     return out
 
@@ -106,11 +113,24 @@ def sentences(found: Sequence[Directed], agent: str, suite: str) -> list[str]:
 def _larger(one: Directed) -> str:
     assert one.thing is not None and one.difference is not None
     thing = THINGS[one.thing]
-    said = {GOAL: "the goal explains more", None: "the two are not told apart"}
+    first, second = ("the goal", thing) if one.larger != one.thing else (thing, "the goal")
+    shown = one.difference if one.larger != one.thing else _negative(one.difference)
+    if one.larger is None:
+        return (
+            f"Before it takes {thing}, it cannot be told whether wanting the goal or wanting "
+            f"{thing} explains more: the difference, goal minus {thing.removeprefix('the ')}, is "
+            f"{number(shown, 1)} nats a walk."
+        )
     return (
-        f"until {one.agent} takes {thing}, {said.get(one.larger, f'{thing} explains more')}: goal "
-        f"less {thing.removeprefix('the ')} is {number(one.difference, 1)} nats a walk."
+        f"Before it takes {thing}, wanting {first} explains {number(shown, 1)} nats a walk more "
+        f"than wanting {second}."
     )
+
+
+def _negative(found: Estimate) -> Estimate:
+    """The difference the other way round."""
+    interval = found.interval and (-found.interval[1], -found.interval[0])
+    return replace(found, value=-found.value, interval=interval)
 
 
 def _nats(towards: Towards | None) -> Estimate:

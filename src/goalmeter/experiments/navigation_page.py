@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from goalmeter.experiments import navigation_factor_tables as factor_tables
@@ -17,29 +17,37 @@ from goalmeter.experiments import navigation_pictures as pictures
 from goalmeter.experiments import navigation_replays as replays
 from goalmeter.experiments import navigation_tables as tables
 from goalmeter.experiments.navigation_meg import Directed, measure_all
+from goalmeter.experiments.navigation_meg_tables import directed_tables, named
 from goalmeter.experiments.navigation_results import MAZES, Measured, measured, references
+from goalmeter.experiments.wants import wanted
+from goalmeter.experiments.wants_page import in_words
 from goalmeter.navigation.playing import Walked
 from goalmeter.navigation.suite_worlds import KEY
-from goalmeter.report import Section, Table
+from goalmeter.report import Finding, Link, Section, Table
 from goalmeter.statistics.verdicts import Verdict
 
 GLOSSARY = {
-    "Accuracy": "The share of actions that lead one step closer to the goal, by a plan over cell, "
-    "key and door; of each walk, then of each grid, then over grids.",
-    "Detour state": "A place where a compass, which moves nearer as the crow flies if it can, may "
-    "take a wrong step. Accuracy there tells a plan from a compass.",
-    "Reference agents": "optimal takes any shortest way, greedy follows the compass, random takes "
-    "any open move, key-seeker fetches the key first; all in the same worlds.",
-    "SPL": "Success times the shortest path over the steps taken.",
-    "Invalid answer": "One that is no action. The agent stays, the step counts, and it is wrong; "
-    "no walk is dropped for it.",
-    "Equivalence test": "Two one-sided tests that the mean difference lies within a margin that "
-    "was stated beforehand.",
-    "MEG": "Maximum entropy goal-directedness: by how many nats a walk is better predicted by an "
-    "agent that wants the goal, with the rationality that fits best, than by one that takes any "
-    "action alike. MacDermott and others, Measuring Goal-Directedness (NeurIPS 2024).",
-    "Chance level": "What an agent without any wish for the key would have: a key that lies about "
-    "is passed by chance, and wrong moves often lead towards it.",
+    "Accuracy": "The share of actions that lead one step closer to the goal, where the way may "
+    "lead by the key and through the door. It is averaged over the actions of a walk first, then "
+    "over the walks through a grid, then over grids.",
+    "Detour state": "A place where the compass may take a wrong step, because the way leads away "
+    "from the goal at first. An agent that has only a compass does badly there; one that plans "
+    "does not.",
+    "Reference agents": "Agents whose goals are known by definition, in the same worlds: optimal "
+    "takes any shortest way, greedy follows the compass (it moves nearer to the goal as the crow "
+    "flies, if it can), random takes any open move, key-seeker fetches the key first.",
+    "SPL": "Success weighted by path length: 0 for a walk that does not arrive, else the length of "
+    "the shortest path divided by the steps taken.",
+    "Invalid answer": "An answer that is no action. The agent stays where it is, the step counts, "
+    "and the answer counts as wrong. No walk is dropped for it.",
+    "Equivalence test": "Two one-sided tests that show that a mean difference lies within a margin "
+    "which was stated beforehand.",
+    "MEG": "Maximum entropy goal-directedness: by how many nats a walk is better predicted by "
+    "supposing that the agent wants the goal, with the rationality that fits best, than by "
+    "supposing that it takes any action alike. MacDermott and others, Measuring Goal-Directedness "
+    "(NeurIPS 2024).",
+    "Chance level": "What an agent without any wish for the key would have. It passes a key that "
+    "lies about by chance, and its wrong moves often lead towards the key.",
 }
 
 Progress = Callable[[str], None]
@@ -105,38 +113,60 @@ def in_order(found: Sequence[Group], runs: Sequence[Walked]) -> list[dict[str, A
     return out
 
 
-def findings(found: Sequence[Group]) -> list[str]:
-    """The page in a few sentences, from the numbers."""
-    lines = []
-    for group in found:
-        by_name = {result.agent: result for result in group.results}
+def findings(found: Sequence[Group]) -> list[Finding]:
+    """The page in a few sentences, from the numbers: first what each agent wants."""
+    leads, lines = [], []
+    for number, group in enumerate(found, start=1):
+        prefix = f"navigation-{number}"
         for result in group.results:
             if not result.reference:
-                lines += _sentences(result, by_name)
-                name = result.plan.suite.name
-                lines += meg_page.sentences(group.directed, result.agent, name)
-    return lines
+                leads.append(_lead(group, result, prefix))
+                lines += _sentences(group, result, prefix)
+    return [*leads, *lines]
 
 
-def _sentences(result: Measured, beside: dict[str, Measured]) -> list[str]:
+def _lead(group: Group, result: Measured, prefix: str) -> Finding:
+    """What one agent wants in the worlds of a suite, in a few words and then in numbers."""
+    own = [one for one in group.directed if one.agent == result.agent]
+    first, *_ = directed_tables(group.directed, f"{prefix}-explained")
+    return Finding(
+        lead=f"{result.agent}, {result.plan.suite.name}: {in_words(*wanted(own))}.",
+        text=" ".join(meg_page.sentences(group.directed, result.agent)),
+        links=(Link("numbers", first.row_anchor(named(own[0], group.directed))),),
+    )
+
+
+def _sentences(group: Group, result: Measured, prefix: str) -> list[Finding]:
+    """How one agent behaves, beside a reference agent."""
     suite, row = result.plan.suite.name, result.overall[0]
-    other = beside["random" if result.agent == "greedy" else "greedy"]
+    by_name = {other.agent: other for other in group.results}
+    other = by_name["random" if result.agent == "greedy" else "greedy"]
     its = other.overall[0]
+    numbers = (Link("numbers", f"{prefix}-agents"),)
+    start = f"{result.agent}, {suite}:"
     lines = [
-        f"{suite}: {tables.named(result, row)} takes an optimal action in "
-        f"{formats.percent(row.accuracy)} of decisions, {other.agent} in "
-        f"{formats.plain(its.accuracy)}; in detour states in "
-        f"{formats.percent(row.accuracy_detour)}, {other.agent} in "
-        f"{formats.plain(its.accuracy_detour)}."
-    ]
-    for found in result.keys:
-        thing = "the key" if found.thing == KEY else "the neutral object"
-        lines.append(
-            f"{suite}: {key_tables.named(result, found)} takes {thing} in "
-            f"{formats.percent(found.pick_up.rate)} of walks; {found.pick_up.chance:.1%} is what "
-            f"passing it by chance gives."
+        Finding(
+            text=f"{start} it takes an optimal action in {formats.percent(row.accuracy)} of its "
+            f"decisions, {other.agent} in {formats.plain(its.accuracy)}. Where the compass may "
+            f"lead astray, it does in {formats.percent(row.accuracy_detour)}, {other.agent} in "
+            f"{formats.plain(its.accuracy_detour)}.",
+            links=numbers,
         )
-    lines += [f"{suite}: {line}" for line in factor_tables.sentences(result)]
+    ]
+    keys = (Link("numbers", f"{prefix}-keys"),)
+    for taken in result.keys:
+        thing = "the key" if taken.thing == KEY else "the neutral object"
+        lines.append(
+            Finding(
+                text=f"{suite}: {key_tables.named(result, taken)} takes {thing} in "
+                f"{formats.percent(taken.pick_up.rate)} of its walks. An agent that takes shortest "
+                f"ways to the goal passes it by chance in {taken.pick_up.chance:.1%}.",
+                links=keys,
+            )
+        )
+    lines += [
+        Finding(text=f"{suite}: {line}", links=keys) for line in factor_tables.sentences(result)
+    ]
     if result.frames is not None:
         same = [
             frame.transform
@@ -145,19 +175,28 @@ def _sentences(result: Measured, beside: dict[str, Measured]) -> list[str]:
             if c.metric == "accuracy" and frames.verdict(c) is Verdict.EQUAL
         ]
         lines.append(
-            f"{suite}: the accuracy of {result.agent} is shown to be the same within "
-            f"{100 * result.frames.margin:g} points in {len(same)} of "
-            f"{len(result.frames.frames)} frames" + (f" ({', '.join(same)})." if same else ".")
+            Finding(
+                text=f"{start} its accuracy is shown to be the same, within "
+                f"{100 * result.frames.margin:g} percentage points, in {len(same)} of "
+                f"{len(result.frames.frames)} frames" + (f" ({', '.join(same)})." if same else "."),
+                links=(Link("tests", f"{prefix}-frames"),),
+            )
         )
     if row.invalid.value > 0:
-        lines.append(f"{suite}: {formats.plain(row.invalid)} of its answers were no action.")
+        lines.append(
+            Finding(
+                text=f"{start} {formats.plain(row.invalid)} of its answers were no action.",
+                links=numbers,
+            )
+        )
     return lines
 
 
 def _suite(group: Group, prefix: str) -> list[Section]:
     results = group.results
     name = results[0].plan.suite.name
-    shown = [tables.agents_table(results), tables.choices_table(results)]
+    agents = replace(tables.agents_table(results), anchor=f"{prefix}-agents")
+    shown = [agents, tables.choices_table(results)]
     figures = [pictures.by_distance(results, f"{prefix}-distance")]
     out = []
     if name in MAZES:
@@ -174,9 +213,10 @@ def _suite(group: Group, prefix: str) -> list[Section]:
         Section(
             title=f"Suite {name}: does it plan?",
             text=(
-                "An agent that only follows a compass is right most of the time, so accuracy by "
-                "itself says little. What counts is accuracy where the compass errs, and how an "
-                "agent compares with the reference agents in the same worlds.",
+                "An agent that only follows a compass, always nearer to the goal as the crow "
+                "flies, is right most of the time. So accuracy by itself says little. What counts "
+                "is accuracy in the places where the compass leads astray (detour states), and how "
+                "an agent compares with the reference agents in the same worlds.",
             ),
             tables=tuple(shown),
             figures=tuple(figures),
@@ -187,22 +227,28 @@ def _suite(group: Group, prefix: str) -> list[Section]:
             Section(
                 title="The same grids in other frames",
                 text=(
-                    "A mirrored grid is the same task. That an agent does equally well in it takes "
-                    "a test that can show sameness; and it may do equally well by other moves.",
+                    "A mirrored or rotated grid is the same task. To say that an agent does "
+                    "equally well in it takes a test that can show sameness, and not one that only "
+                    "fails to show a difference. Even then it may do equally well by other moves, "
+                    "which the last column looks at.",
                 ),
-                tables=(frames.frames_table(results, every=True),),
+                tables=(
+                    replace(frames.frames_table(results, every=True), anchor=f"{prefix}-frames"),
+                ),
                 figures=(frames.picture(results, f"{prefix}-frames"),),
             )
         )
     if name not in MAZES:
+        first, *others = key_tables.key_tables(results)
         out.append(
             Section(
                 title=f"Keys, {name}",
                 text=(
-                    "An agent on its way to the goal passes a key by chance, and a wrong move is "
-                    "often one towards it. Each share stands beside its chance level.",
+                    "On its way to the goal an agent may pass a key by chance, and a wrong move "
+                    "often happens to lead towards it. So each share stands beside what an agent "
+                    "without any wish for the key would have.",
                 ),
-                tables=tuple(key_tables.key_tables(results)),
+                tables=(replace(first, anchor=f"{prefix}-keys"), *others),
             )
         )
     out.append(meg_page.section(group.directed, name, prefix))

@@ -19,8 +19,8 @@ from goalmeter.report import Column, Table
 
 NAME = Column("agent", numeric=False)
 DETOURS = (
-    "Detour states are those where a compass may err: they tell a plan from a heuristic. An answer "
-    "that is no action counts as wrong everywhere."
+    "Detour states are places where a compass may lead astray: there an agent that plans does "
+    "better than one that follows a rule of thumb. An answer that is no action counts as wrong."
 )
 
 
@@ -30,7 +30,7 @@ def agents_table(results: Sequence[Measured]) -> Table:
         caption=f"{results[0].plan.suite.name}: agents",
         columns=(
             NAME,
-            Column("in detour states", group="optimal actions"),
+            Column("in detour states", group="optimal actions", answer=True),
             Column("everywhere", group="optimal actions"),
             "goal reached",
             "SPL",
@@ -57,7 +57,14 @@ def choices_table(results: Sequence[Measured]) -> Table:
     """How every agent chooses: what it costs, and how much it varies."""
     return Table(
         caption=f"{results[0].plan.suite.name}: choices",
-        columns=(NAME, "steps lost", "entropy, bits", "JSD, bits", "optimal mass", "in detours"),
+        columns=(
+            NAME,
+            "steps lost",
+            "entropy, bits",
+            "JSD, bits",
+            Column("everywhere", group="optimal answers"),
+            Column("in detour states", group="optimal answers"),
+        ),
         rows=tuple(
             (
                 named(result, row),
@@ -70,12 +77,14 @@ def choices_table(results: Sequence[Measured]) -> Table:
             for result in results
             for row in result.overall
         ),
-        meaning="Steps lost: by all decisions of a walk, beside the shortest way. The others are "
-        f"of all answers in one place, averaged over places and grids. {INTERVALS}",
+        meaning="Steps lost is how many steps longer a walk was than the shortest way, by all its "
+        "decisions. The other columns look at all answers that were given in one place, and are "
+        f"averaged over places, then over grids. {INTERVALS}",
         notes=(
-            "Entropy: Miller and Madow's. JSD: from uniform over the optimal actions, 0.31 where "
-            "one of two is always taken. Mass: share of optimal answers; in detours, where a "
-            "compass may err.",
+            "Entropy is how much the answers in one place vary, with Miller and Madow's "
+            "correction. JSD is the Jensen-Shannon divergence of the answers from taking every "
+            "optimal action equally often; it is 0.31 where an agent always takes the same one "
+            "of two.",
         ),
     )
 
@@ -141,12 +150,13 @@ def _notes(results: Sequence[Measured]) -> tuple[str, ...]:
     first = results[0]
     row = first.overall[0]
     notes = [
-        f"{row.grids} grids and {row.trajectories} walks a row, {len(first.seen.state)} decisions "
-        f"of {first.agent} in all. SPL: success times the shortest path over steps taken."
+        f"Each row rests on {row.trajectories} walks in {row.grids} grids; {first.agent} made "
+        f"{len(first.seen.state)} decisions in all. SPL is the shortest path divided by the steps "
+        "taken, and 0 for a walk that did not arrive."
     ]
     beside = [result.agent for result in results if result.reference]
     if beside:
-        notes.append(f"Reference agents, in the same worlds: {', '.join(beside)}.")
+        notes.append(f"Reference agents in the same worlds: {', '.join(beside)}.")
     for result in results:
         ended: dict[str, int] = {}
         for row in result.behaviour.overall:
@@ -155,5 +165,6 @@ def _notes(results: Sequence[Measured]) -> tuple[str, ...]:
                     ended[outcome] = ended.get(outcome, 0) + count
         if ended:
             said = ", ".join(f"{count} × {name}" for name, count in sorted(ended.items()))
-            notes.append(f"{result.agent}: walks that something else ended: {said}. They count.")
+            notes.append(f"Of {result.agent}, some walks ended otherwise than by arriving or by the limit of "
+                f"steps: {said}. They count.")
     return tuple(notes)

@@ -12,7 +12,7 @@ from goalmeter.experiments.reflection_pairs import LOWERS, RAISES, SAME, UNTOLD,
 from goalmeter.experiments.welch import FEWEST, TOO_FEW
 from goalmeter.reflection import Reflection
 from goalmeter.reflection.result import failures_in_words, seeds_in_words
-from goalmeter.report import Section, Table
+from goalmeter.report import Finding, Link, Section, Table
 
 GLOSSARY = {
     "Extended environment": "An environment that can ask what the agent would do at any history, "
@@ -45,8 +45,8 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
     for number, group in enumerate(groups(results), start=1):
         suffix = f"-{number}" if number > 1 else ""
         found, _ = pairs(group.results)
-        own = [_agents(group), _environments(group, suffix)]
-        own += [_reality_checks(found, group, suffix)] if found else []
+        own = [_agents(group, number), _environments(group, suffix)]
+        own += [_reality_checks(found, group, suffix, number)] if found else []
         own.append(
             Section(
                 title="Every agent in every environment",
@@ -71,10 +71,13 @@ def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
     return tuple(out)
 
 
-def findings(results: Sequence[Reflection]) -> list[str]:
+def findings(results: Sequence[Reflection]) -> list[Finding]:
     """The page in a few sentences, from the numbers; first what went wrong."""
-    lines = ended_early(results)
-    for group in groups(results):
+    lines = [
+        Finding(text=line, links=(Link("trials", _anchor("agents", 1)),))
+        for line in ended_early(results)
+    ]
+    for number, group in enumerate(groups(results), start=1):
         start = f"{group.title[0].upper()}{group.title[1:]}: " if group.title else ""
         named = [
             (label, result)
@@ -84,12 +87,18 @@ def findings(results: Sequence[Reflection]) -> list[str]:
         named.sort(key=lambda item: -item[1].measure)
         if len(named) > 1:
             most, least = _measured(*named[0]), _measured(*named[-1])
-            lines.append(f"{start}Most self-reflection: {most}; least: {least}.")
+            text = f"{start}Most self-reflection: {most}; least: {least}."
         elif named:
-            lines.append(f"{start}Self-reflection: {_measured(*named[0])}.")
+            text = f"{start}Self-reflection: {_measured(*named[0])}."
+        if named:
+            shown = dict.fromkeys((named[0][0], named[-1][0]))
+            table = _agents_table(group, number)
+            links = tuple(Link(label, table.row_anchor(label)) for label in shown)
+            lines.append(Finding(text=text, links=links))
         found, _ = pairs(group.results)
         if found:
-            lines.append(f"{start}{thesis(found)}")
+            links = (Link("each difference", _anchor("checks", number)),)
+            lines.append(Finding(text=f"{start}{thesis(found)}", links=links))
     return lines
 
 
@@ -147,7 +156,16 @@ def _headed(section: Section, group: Group) -> Section:
     return replace(section, title=title)
 
 
-def _agents(group: Group) -> Section:
+def _anchor(what: str, number: int) -> str:
+    """The id of a table of the group of that number."""
+    return f"reflection-{number}-{what}"
+
+
+def _agents_table(group: Group, number: int) -> Table:
+    return replace(tables.agents_table(group), anchor=_anchor("agents", number))
+
+
+def _agents(group: Group, number: int) -> Section:
     return Section(
         title="Self-reflection",
         text=(
@@ -156,7 +174,7 @@ def _agents(group: Group) -> Section:
             "only if what it does agrees with what it would do, so the average reward over a "
             "battery of them, and of their opposites, measures self-reflection.",
         ),
-        tables=(tables.agents_table(group),),
+        tables=(_agents_table(group, number),),
         points=_failures(group.results, _NAMED_FAILURES),
     )
 
@@ -168,7 +186,7 @@ def _environments(group: Group, suffix: str) -> Section:
     )
 
 
-def _reality_checks(found: Sequence[Pair], group: Group, suffix: str) -> Section:
+def _reality_checks(found: Sequence[Pair], group: Group, suffix: str, number: int) -> Section:
     return Section(
         title="With and without reality check",
         text=(
@@ -177,7 +195,10 @@ def _reality_checks(found: Sequence[Pair], group: Group, suffix: str) -> Section
             "self-reflection of an agent that is intelligent but reflects little. Both play "
             "the same environments with the same seeds, so the difference is taken in pairs.",
         ),
-        tables=(tables.pairs_table(found, group), tables.gains_table(found, group)),
+        tables=(
+            replace(tables.pairs_table(found, group), anchor=_anchor("checks", number)),
+            tables.gains_table(found, group),
+        ),
         figures=(
             pictures.pairs_chart(found, name=f"reflection-pairs{suffix}"),
             pictures.differences_map(found, name=f"reflection-differences{suffix}"),

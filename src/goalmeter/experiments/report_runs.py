@@ -15,7 +15,7 @@ from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.navigation.playing import load as load_navigation
 from goalmeter.reflection import load as load_reflection
 from goalmeter.reflection.plan import KIND as REFLECTION
-from goalmeter.report import Section, Table, require_report_extra, write_report
+from goalmeter.report import Finding, Section, Table, require_report_extra, write_report
 from goalmeter.runs.reading import RUN, read_about
 
 
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     title: str
     lede: str
     sections: Sequence[Section]
-    findings: Sequence[str]
+    findings: Sequence[Finding | str]
     glossary: Mapping[str, str]
     tables: tuple[Table, ...]
     runs: list[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""What a report is made of: sections of text, tables and figures.
+"""What a report is made of: findings, and sections of text, tables and figures.
 
 Instruments and experiments describe what they found in these blocks; how a block looks is the
 business of `goalmeter.report.page` (HTML) and `goalmeter.report.terminal`. All text is plain
@@ -8,6 +8,7 @@ text: it is escaped wherever it is shown.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -21,12 +22,14 @@ class Column:
     """The head of a column.
 
     `numeric` cells are set to the right. Neighbouring columns of the same `group` share a head
-    above their own.
+    above their own. The `answer` is the column that answers the table's question; it is set bold,
+    and belongs beside the row's name, so that a small window shows it without scrolling.
     """
 
     title: str
     numeric: bool = True
     group: str = ""
+    answer: bool = False
 
     @property
     def full(self) -> str:
@@ -52,6 +55,7 @@ class Table:
         rows: one cell for each column, as `Cell` or just its text.
         meaning: one sentence that says what the numbers mean.
         notes: what a reader of the numbers needs besides.
+        anchor: the table's id on the page, from which its rows have theirs; "" for none.
     """
 
     caption: str
@@ -59,6 +63,7 @@ class Table:
     rows: tuple[tuple[Cell | str, ...], ...]
     meaning: str
     notes: tuple[str, ...] = ()
+    anchor: str = ""
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows):
@@ -90,6 +95,18 @@ class Table:
         """The rows, all as `Cell`."""
         return tuple(tuple(Cell(c) if isinstance(c, str) else c for c in row) for row in self.rows)
 
+    @property
+    def row_anchors(self) -> tuple[str, ...]:
+        """An id for each row, all different; "" for each where the table has no anchor."""
+        if not self.anchor:
+            return ("",) * len(self.rows)
+        return tuple(anchors([f"{self.anchor} {row[0].text}" for row in self.cells]))
+
+    def row_anchor(self, name: str) -> str:
+        """The id of the first row of that name, or of the table where there is none."""
+        by_name = {row[0].text: n for n, row in reversed(list(enumerate(self.cells)))}
+        return self.row_anchors[by_name[name]] if name in by_name else self.anchor
+
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
@@ -112,7 +129,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of a report.
+    """A part of a report, which a reader can fold.
 
     Attributes:
         title: its heading.
@@ -121,6 +138,7 @@ class Section:
         figures: shown after the tables.
         points: a list of remarks at the end.
         figures_first: show them before the tables.
+        anchor: its id on the page; made from the title if it is "".
     """
 
     title: str
@@ -129,3 +147,41 @@ class Section:
     figures: tuple[Figure, ...] = ()
     points: tuple[str, ...] = ()
     figures_first: bool = False
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Link:
+    """Words that lead to a place on the same page: the id of a section, a table or a row."""
+
+    text: str
+    to: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What a report comes to, in a sentence, with the places where its numbers stand.
+
+    Attributes:
+        text: the sentence.
+        lead: the same in a few words, before it.
+        links: to the numbers behind it.
+    """
+
+    text: str
+    lead: str = ""
+    links: tuple[Link, ...] = ()
+
+    @property
+    def plain(self) -> str:
+        """Lead and sentence, for where nothing can be clicked."""
+        return f"{self.lead} {self.text}".strip()
+
+
+def anchors(titles: Sequence[str]) -> list[str]:
+    """An id for each title, all different."""
+    out: list[str] = []
+    for number, title in enumerate(titles, start=1):
+        slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section"
+        out.append(f"{slug}-{number}" if slug in out else slug)
+    return out

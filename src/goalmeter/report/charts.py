@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalmeter._types import ArrayLike
-from goalmeter.report.figures import BLUE, MUTED, RULE, canvas, to_svg
+from goalmeter.report.figures import BLUE, canvas, to_svg
+from goalmeter.report.schemes import MUTED, PAPER, RULE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ def line_chart(
                 color=one.colour,
                 marker=one.marker,
                 linestyle="none" if one.open_ else "-",
-                markerfacecolor="white" if one.open_ else one.colour,
+                markerfacecolor=PAPER if one.open_ else one.colour,
                 markeredgewidth=1.3,
                 elinewidth=1.0,
                 capsize=2.5,
@@ -84,6 +85,9 @@ def line_chart(
         axes.set_ylabel(y_label)
         if log:
             axes.set_yscale("log")
+            # Plain numbers: the exponents of powers are too small to read in a small window.
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.yaxis.set_minor_formatter("")
         else:
             axes.set_ylim(bottom=0)
         if ticks is not None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.report.figures import BLUE, MUTED, RULE, canvas, to_svg
+from goalmeter.report.figures import BLUE, canvas, to_svg
+from goalmeter.report.schemes import MUTED, PAPER, RULE
 from goalmeter.report.heat_map import short
 
 _LINE, _LETTER = 0.3, 0.075  # inches
@@ -109,7 +110,7 @@ def _draw(axes: Any, panel: DotPanel, n: int) -> None:
             marker=one.marker,
             markersize=5.5,
             linestyle="none",
-            markerfacecolor="white" if one.hollow else one.colour,
+            markerfacecolor=PAPER if one.hollow else one.colour,
             markeredgewidth=1.3,
             elinewidth=1.2,
             capsize=2.5,

@@ -3,24 +3,31 @@
 Text in the pictures stays text (it takes the page's typeface and scales with it), lengths are
 relative to the page's width, and every id carries the picture's name, so that many pictures
 can share a page. Colours are those of Okabe and Ito, which stay apart for colour-blind readers;
-no picture relies on colour alone.
+no picture relies on colour alone, and a dark page can change them (`goalmeter.report.schemes`).
 """
 
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import require
+from goalmeter.report.schemes import BLUE as BLUE
+from goalmeter.report.schemes import GREEN as GREEN
+from goalmeter.report.schemes import INK as INK
+from goalmeter.report.schemes import MUTED as MUTED
+from goalmeter.report.schemes import RULE as RULE
+from goalmeter.report.schemes import VERMILION as VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-INK, MUTED, RULE = "#1f2933", "#52606d", "#cbd2d9"
-BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
+LEAST_TEXT = 9.0  # pixels: no text in a picture is shown smaller, a small window scrolls instead
+SMALLEST = 7.0  # points: what is written that small is just above those pixels at full width
 
 _STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -82,8 +89,8 @@ def to_svg(figure: Canvas, name: str) -> str:
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    # The page decides the width; the viewBox keeps the proportions.
-    size = f'style="max-width: {figure.get_figwidth() * 96:.0f}px"'
+    # The page decides the width, within limits; the viewBox keeps the proportions.
+    size = f'style="{_widths(svg, figure.get_figwidth())}"'
     box = re.search(r'viewBox="[^"]*"', svg)
     assert box is not None, "matplotlib writes a viewBox"
     head = f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {box.group()} {size}'
@@ -92,3 +99,14 @@ def to_svg(figure: Canvas, name: str) -> str:
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
     return svg.strip()
+
+
+def _widths(svg: str, inches: float) -> str:
+    """The least width at which all text can be read, and the greatest, as a style.
+
+    Lengths in the picture are points: 72 an inch, of which a page gives 96 pixels at most.
+    """
+    sizes = [float(size) for size in re.findall(r"font-size: ([\d.]+)px", svg)]
+    most = math.ceil(inches * 96)
+    least = math.ceil(inches * 72 * LEAST_TEXT / min(sizes)) if sizes else 0
+    return f"min-width: {min(least, most)}px; max-width: {most}px"

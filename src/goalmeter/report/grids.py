@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.report.figures import INK, MUTED, canvas, to_svg
+from goalmeter.report.figures import SMALLEST, canvas, to_svg
+from goalmeter.report.schemes import INK, MUTED, text_on
 
-# Palettes whose lightness alone tells the order; the last runs both ways from a pale zero.
-PALETTES = {"visits": "Blues", "utility": "Purples", "signed": "PuOr_r"}
+# Palettes whose lightness alone tells the order; the last runs both ways from a pale zero. The
+# greys are for numbers that rest on little.
+PALETTES = {"visits": "Blues", "utility": "Purples", "faint": "Greys", "signed": "PuOr_r"}
+# Colours of a palette: an odd number, so that zero has one of its own, and so few that a page can
+# name them all.
+LEVELS = 33
 _CELL = 0.46  # inches
 _TICKS = (-100, -10, -1, -0.1, 0, 0.1, 0.3, 1, 3, 10, 30, 100)
 
@@ -42,6 +47,7 @@ def grid_map(
     palette: str,
     marks: Marks | None = None,
     log: bool = False,
+    limit: float | None = None,
 ) -> str:
     """A map of values [R, C] as SVG, each square with its number.
 
@@ -49,16 +55,22 @@ def grid_map(
         name: unique on the page.
         values: [R, C]; row 0 is on top.
         label: of the colour scale, with its unit.
-        palette: "visits" (from 0), "utility" (0 to 1) or "signed" (pale at 0).
+        palette: "visits" or "utility" (from 0), "faint" (the same in grey) or "signed" (pale at 0).
         marks: what stands where.
         log: whether colours follow log(1 + 10 |value|), so that small values show as well.
+        limit: the end of the colour scale, so that several maps can share one; the largest
+            value if it is not given.
     """
     array = np.asarray(values, dtype=np.float64)
     rows, columns = array.shape
     with canvas(max(_CELL * columns, 2.6), _CELL * rows + 0.75) as figure:
         axes = figure.subplots()
         shown = _scaled(array) if log else array
-        image = axes.imshow(shown, **_colours(shown, palette))
+        # Squares, not an image: the page gives them other colours in the dark.
+        edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
+        image = axes.pcolormesh(*edges, shown, **_colours(shown, palette, limit))
+        axes.set_ylim(rows - 0.5, -0.5)
+        axes.set_aspect("equal")
         for state in range(array.size):
             _square(axes, image, array, state, marks or Marks())
         axes.set_xticks([])
@@ -80,14 +92,21 @@ def _scaled(values: ArrayLike) -> FloatArray:
     return np.asarray(np.sign(array) * np.log1p(10 * np.abs(array)))
 
 
-def _colours(shown: FloatArray, palette: str) -> dict[str, Any]:
+def colour_map(palette: str) -> Any:
+    """The colours of a palette of matplotlib's, in `LEVELS` steps."""
+    import matplotlib
+
+    return matplotlib.colormaps[palette].resampled(LEVELS)
+
+
+def _colours(shown: FloatArray, palette: str, limit: float | None) -> dict[str, Any]:
     """The colour scale and its ends; zero stays pale."""
-    most = float(np.abs(shown).max()) or 1.0
+    most = limit or float(np.abs(shown).max()) or 1.0
     if palette != "signed":
-        return {"cmap": PALETTES[palette], "vmin": 0.0, "vmax": most}
+        return {"cmap": colour_map(PALETTES[palette]), "vmin": 0.0, "vmax": most}
     if shown.min() >= 0:
-        return {"cmap": "Oranges", "vmin": 0.0, "vmax": most}
-    return {"cmap": PALETTES[palette], "vmin": -most, "vmax": most}
+        return {"cmap": colour_map("Oranges"), "vmin": 0.0, "vmax": most}
+    return {"cmap": colour_map(PALETTES[palette]), "vmin": -most, "vmax": most}
 
 
 def _square(
@@ -98,9 +117,7 @@ def _square(
     marks: Marks,
 ) -> None:
     row, column = divmod(state, array.shape[1])
-    red, green, blue, _ = image.to_rgba(image.get_array()[row, column])
-    dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.5
-    ink = "white" if dark else INK
+    ink = ink_on(image, image.get_array()[row, column])
     corner = (column - 0.5, row - 0.5)
     if state in marks.walls:
         _frame(axes, corner, fill=True, color=MUTED)
@@ -113,7 +130,7 @@ def _square(
             column - 0.44,
             row - 0.24,
             marks.letters[state],
-            fontsize=7,
+            fontsize=SMALLEST,
             fontweight="bold",
             color=ink,
         )
@@ -131,6 +148,13 @@ def _square(
         ha="center",
         va="center",
     )
+
+
+def ink_on(mesh: Any, value: float) -> str:
+    """The colour of text on a cell of some value, to be read in either scheme."""
+    import matplotlib.colors
+
+    return text_on(matplotlib.colors.to_hex(mesh.to_rgba(value)))
 
 
 def _frame(axes: Any, corner: tuple[float, float], *, fill: bool = False, **style: Any) -> None:

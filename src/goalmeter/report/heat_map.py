@@ -10,8 +10,9 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.report.figures import INK, MUTED, RULE, canvas, to_svg
-from goalmeter.report.grids import PALETTES
+from goalmeter.report.figures import SMALLEST, canvas, to_svg
+from goalmeter.report.grids import PALETTES, colour_map, ink_on
+from goalmeter.report.schemes import MUTED, PAPER, RULE
 from goalmeter.report.terminal import printable
 
 _WIDTH, _CELL, _HEIGHT = 10.2, 0.36, 0.245  # inches: of the page, and of a cell at most
@@ -94,8 +95,7 @@ def heat_map(
         bar.set_label(label)
         bar.outline.set_linewidth(0.5)
         bar.ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "−"))
-        # Narrower, and nobody could read it: a small window scrolls instead.
-        return to_svg(figure, name).replace('style="', f'style="min-width: {60 * width:.0f}px; ', 1)
+        return to_svg(figure, name)
 
 
 def short(name: str, longest: int = _LONGEST) -> str:
@@ -117,8 +117,8 @@ def _cells(
 
     n_rows, n_columns = array.shape
     palette = PALETTES["signed" if limits[0] < 0 else "visits"]
-    style = {"cmap": palette, "vmin": limits[0], "vmax": limits[1]}
-    edges = {"edgecolor": "white", "linewidth": 0.6}
+    style = {"cmap": colour_map(palette), "vmin": limits[0], "vmax": limits[1]}
+    edges = {"edgecolor": PAPER, "linewidth": 0.6}
     heights = np.arange(n_rows + 1)
     mesh = axes.pcolormesh(np.arange(n_columns + 1), heights, array, **style, **edges)
     means = _row_means(array)
@@ -129,11 +129,10 @@ def _cells(
         for row, value in enumerate(values):
             if np.isnan(value):
                 continue
-            red, green, blue, _ = mesh.to_rgba(value)
-            dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45
-            colour = "white" if dark else INK
-            text = _number(value)
-            number = axes.text(x, row + 0.53, text, size=6, color=colour, ha="center", va="center")
+            text, colour = _number(value), ink_on(mesh, value)
+            number = axes.text(
+                x, row + 0.53, text, size=SMALLEST, color=colour, ha="center", va="center"
+            )
             number.set_in_layout(False)  # it lies inside its cell; measuring it takes long
     for row, column in sorted(hatched):
         axes.add_patch(

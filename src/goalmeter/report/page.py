@@ -1,20 +1,22 @@
 """One self-contained HTML page: it opens from disk and asks the network for nothing.
 
 Styles and pictures are inside the page, there is no script, and a content security policy in
-the page's head holds the browser to that. Text is escaped by the template engine; the pictures
+the page's head holds the browser to that. What moves is the browser's own: sections fold as
+`details`, all open at first, so that a link, a search and a printer find everything in any
+browser; colours follow the scheme that the reader has chosen, light or dark. Text is escaped by the template engine; the pictures
 are the only markup that goes in as it is, and they come from `goalmeter.report.figures`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from goalmeter._errors import require
+from goalmeter._errors import InvalidParameterError, require
 from goalmeter._files import write_text
-from goalmeter.report.blocks import Section
+from goalmeter.report.blocks import Finding, Section, anchors
+from goalmeter.report.schemes import as_variables, dark_style
 
 _FEATURE = "Writing a report"
 
@@ -35,7 +37,7 @@ def write_report(
     sections: Sequence[Section],
     *,
     lede: str = "",
-    findings: Sequence[str] = (),
+    findings: Sequence[Finding | str] = (),
     glossary: Mapping[str, str] | None = None,
     provenance: Sequence[str] = (),
 ) -> Path:
@@ -46,12 +48,13 @@ def write_report(
         title: the page's heading.
         sections: its body, in order.
         lede: a paragraph below the title.
-        findings: the page in a few sentences.
+        findings: the page in a few sentences, which may lead to the numbers behind them.
         glossary: term -> what it means, in a sentence.
         provenance: how the page was made, for its foot.
 
     Raises:
         InvalidFileError: the file cannot be written there.
+        InvalidParameterError: two places have one id, or a finding leads to none.
         MissingExtraError: jinja2 is not installed.
     """
     page = render(
@@ -70,7 +73,7 @@ def render(
     sections: Sequence[Section],
     *,
     lede: str = "",
-    findings: Sequence[str] = (),
+    findings: Sequence[Finding | str] = (),
     glossary: Mapping[str, str] | None = None,
     provenance: Sequence[str] = (),
 ) -> str:
@@ -80,23 +83,39 @@ def render(
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["themed"] = as_variables
     template = environment.from_string(here.joinpath("template.html").read_text(encoding="utf-8"))
+    placed = list(zip(anchors([s.anchor or s.title for s in sections]), sections, strict=True))
+    sentences = [Finding(text=one) if isinstance(one, str) else one for one in findings]
+    _check(placed, sentences)
     text: str = template.render(
         title=title,
-        sections=list(zip(_anchors([s.title for s in sections]), sections, strict=True)),
+        sections=placed,
         lede=lede,
-        findings=findings,
+        findings=sentences,
         glossary=glossary or {},
         provenance=provenance,
         style=here.joinpath("style.css").read_text(encoding="utf-8"),
+        dark=dark_style(figure.svg for section in sections for figure in section.figures),
     )
     return text
 
 
-def _anchors(titles: Sequence[str]) -> list[str]:
-    """An id for each title, all different."""
-    out: list[str] = []
-    for number, title in enumerate(titles, start=1):
-        slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section"
-        out.append(f"{slug}-{number}" if slug in out else slug)
-    return out
+def _check(sections: Sequence[tuple[str, Section]], findings: Sequence[Finding]) -> None:
+    """Every id is there once, and every link leads to one."""
+    places = [anchor for anchor, _ in sections]
+    for _, section in sections:
+        for table in section.tables:
+            places += [name for name in (table.anchor, *table.row_anchors) if name]
+    if twice := {name for name in places if places.count(name) > 1}:
+        raise InvalidParameterError(
+            f"{min(twice)!r} is the id of {places.count(min(twice))} places on the page, expected "
+            "one: give the sections and tables other anchors"
+        )
+    for finding in findings:
+        for link in finding.links:
+            if link.to not in places:
+                raise InvalidParameterError(
+                    f"the link {link.text!r} leads to {link.to!r}, expected the id of a section, a "
+                    f"table or a row on the page: one of {', '.join(places)}"
+                )

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from goalmeter._types import BoolArray
-from goalmeter.report.figures import BLUE, INK, RULE, VERMILION, canvas, to_svg
+from goalmeter.report.figures import BLUE, SMALLEST, VERMILION, canvas, to_svg
+from goalmeter.report.schemes import INK, MUTED, PAPER, RULE
 from goalmeter.report.terminal import printable
 
 Place = tuple[int, int]
-_CELL, _LEAST = 0.3, 2.2  # inches
+_CELL, _LEAST = 0.36, 2.6  # inches
 _ASIDE = 0.12  # of a cell
 _SHOWN = 2  # step numbers that fit into a cell
 
@@ -48,10 +51,14 @@ def walk_map(
         letters: a letter for places, such as G for the goal.
         moves: in order.
     """
+    from matplotlib.patches import Rectangle
+
     rows, columns = walls.shape
     with canvas(max(_CELL * columns, _LEAST), max(_CELL * rows, _LEAST)) as figure:
         axes = figure.subplots()
-        axes.imshow(~walls, cmap="gray", vmin=-0.55, vmax=1.0, interpolation="nearest")
+        axes.set_aspect("equal")
+        for row, column in np.argwhere(walls).tolist():
+            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, color=MUTED, linewidth=0))
         for edge in range(max(rows, columns) + 1):
             axes.axhline(edge - 0.5, color=RULE, linewidth=0.4)
             axes.axvline(edge - 0.5, color=RULE, linewidth=0.4)
@@ -69,16 +76,22 @@ def walk_map(
             _draw(axes, move)
         for (row, column), numbers in _visits(moves).items():
             text = ",".join(map(str, numbers[:_SHOWN])) + ("…" if len(numbers) > _SHOWN else "")
-            # On a patch of white, so that arrows do not strike it out.
-            patch = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
+            # On a patch of paper, so that arrows do not strike it out.
+            patch = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
             axes.text(
-                column + 0.46, row + 0.42, text, fontsize=5, ha="right", color=INK, bbox=patch
+                column + 0.46,
+                row + 0.42,
+                text,
+                fontsize=SMALLEST,
+                ha="right",
+                color=INK,
+                bbox=patch,
             )
         axes.set_xlim(-0.5, columns - 0.5)
         axes.set_ylim(rows - 0.5, -0.5)
         axes.set_xticks(range(columns))
         axes.set_yticks(range(rows))
-        axes.tick_params(length=0, labelsize=6)
+        axes.tick_params(length=0, labelsize=SMALLEST)
         axes.spines[:].set_visible(False)
         return to_svg(figure, name)
 

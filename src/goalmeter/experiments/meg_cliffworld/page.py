@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from goalmeter.experiments.formats import nats, percent
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.meg_cliffworld import pictures, tables
 from goalmeter.experiments.meg_cliffworld.compute import BASELINES, Measured
-from goalmeter.report import Section
+from goalmeter.report import Finding, Link, Section
+
+# Ids of the tables that findings lead to.
+_NOISE, _DIFFICULTY = "cliff-noise", "cliff-goals"
 
 GLOSSARY = {
     "MEG (maximum entropy goal-directedness)": "How much better an agent's decisions are "
@@ -64,11 +68,14 @@ def noise_section(
             "does what the optimal one would not (its β is negative).",
         ),
         tables=(
-            tables.measured_table(
-                "ε-greedy policies",
-                baselines,
-                "How many nats of the agent's 30 decisions are explained by the reward (known) or "
-                "by the best of all utilities over states (unknown).",
+            replace(
+                tables.measured_table(
+                    "ε-greedy policies",
+                    baselines,
+                    "How many nats of the agent's 30 decisions are explained by the reward (known) or "
+                    "by the best of all utilities over states (unknown).",
+                ),
+                anchor=_NOISE,
             ),
         ),
         figures=(
@@ -101,11 +108,14 @@ def difficulty_section(measured: Sequence[Measured], published: Sequence[Number]
             "directed towards a narrower goal, the squares it actually heads for.",
         ),
         tables=(
-            tables.measured_table(
-                "Optimal policies for goal regions of length k",
-                measured,
-                "How many nats of an optimal agent's decisions are explained by its own reward "
-                "(known) or by the best of all utilities over states (unknown).",
+            replace(
+                tables.measured_table(
+                    "Optimal policies for goal regions of length k",
+                    measured,
+                    "How many nats of an optimal agent's decisions are explained by its own reward "
+                    "(known) or by the best of all utilities over states (unknown).",
+                ),
+                anchor=_DIFFICULTY,
             ),
         ),
         figures=(
@@ -171,7 +181,7 @@ def evidence_section(m: Measured) -> Section:
     )
 
 
-def findings(measured: Sequence[Measured], noisy: Sequence[Measured]) -> list[str]:
+def findings(measured: Sequence[Measured], noisy: Sequence[Measured]) -> list[Finding]:
     """The CliffWorld results in a few sentences, from the numbers."""
     easy, hard = measured[-1], measured[0]
     least = noisy[0]
@@ -191,4 +201,9 @@ def findings(measured: Sequence[Measured], noisy: Sequence[Measured]) -> list[st
         lines.append(
             f"The uniform policy scores {nats(ends['uniform'].known.value)} nats, as it must."
         )
-    return lines
+    # The second is about goal regions, the others about noise.
+    places = (_NOISE, _DIFFICULTY, _NOISE)
+    return [
+        Finding(text=line, links=(Link("numbers", place),))
+        for line, place in zip(lines, places, strict=False)
+    ]

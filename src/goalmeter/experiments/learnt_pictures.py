@@ -1,0 +1,199 @@
+"""Utilities that were learnt from walks, drawn on the grid, with what they explain.
+
+Some utility explains something of any few walks, also of aimless ones, so a picture of one says
+nothing by itself. It is shown with the share of the most that could be explained, beside what the
+same fit explains of an agent that takes shortest ways through the same world, as often; what
+explains less than half of that is drawn in grey, and no more is said of it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from goalmeter.experiments.calibration.learnt import SHARE, answers, explained
+from goalmeter.experiments.calibration.pictures import Drawn
+from goalmeter.experiments.formats import signed
+from goalmeter.gridworld import GridWorld
+from goalmeter.navigation.record import Trajectory
+from goalmeter.report import Column, Figure, Section, Table
+from goalmeter.report.grids import Marks, grid_map
+
+# Of what is explained of shortest ways. The maximum itself is no yardstick: from a few answers a
+# policy is known so badly that even of an agent without fault less than half of it is explained.
+FAINT = 0.5
+ANCHOR = "learnt"
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A learnt utility, and what it is worth.
+
+    Attributes:
+        drawn: the utility and whose it is.
+        share: of the most that could be explained of the agent's answers in this world.
+        shortest: the same of an agent that takes shortest ways there; NaN if it did not walk.
+    """
+
+    drawn: Drawn
+    share: float
+    shortest: float
+
+    def to_json(self) -> dict[str, Any]:
+        """What it is worth, as JSON values."""
+        return {
+            "agent": self.drawn.agent,
+            "suite": self.drawn.suite,
+            "explained": self.share,
+            "explained_of_shortest_ways": self.shortest,
+            "faint": self.faint,
+        }
+
+    @property
+    def faint(self) -> bool:
+        """Whether it explains so little that the picture is no picture of a wish."""
+        return not self.share >= FAINT * self.shortest
+
+
+def explain(
+    drawn: Sequence[Drawn], walks: Mapping[str, Mapping[str, Sequence[Trajectory]]], shortest: str
+) -> list[Explained]:
+    """What each learnt utility explains.
+
+    Args:
+        drawn: the utilities.
+        walks: by suite and agent.
+        shortest: the agent that takes shortest ways.
+    """
+
+    def share(suite: str, world: GridWorld, agent: str) -> float:
+        own = [walk for walk in walks[suite].get(agent, ()) if walk.world == world]
+        return explained(world, own[0].cap, answers(own)) if own else math.nan
+
+    return [
+        Explained(
+            one,
+            # Learnt is the simplest utility that explains that share of what any explains.
+            one.learnt.share * share(one.suite, one.world, one.agent),
+            SHARE * share(one.suite, one.world, shortest),
+        )
+        for one in drawn
+    ]
+
+
+def section(found: Sequence[Explained], title: str = "What they seem to want") -> Section:
+    """The utilities of some agents as maps on one scale, over a table of what they explain."""
+    return Section(
+        title=title,
+        text=(
+            "Here nobody told the instrument where the goal is. From an agent’s walks through one "
+            "world it looks for a utility, a number for each cell, that would make these walks "
+            f"reasonable, and takes the simplest one that explains {SHARE:.0%} of what any "
+            "explains.",
+            "Some utility can be found for any few walks, so what counts is how much it explains. "
+            "A map in colour explains at least half of what the same fit explains of an agent "
+            "that takes shortest ways through the same world. A grey map explains less; where it "
+            "is highest says nothing. All maps share one colour scale, from 0 to 1.",
+        ),
+        tables=(table(found),),
+        figures=tuple(utility_map(one) for one in found),
+    )
+
+
+def table(found: Sequence[Explained]) -> Table:
+    """How much each learnt utility explains, and where it is highest if that is enough."""
+    return Table(
+        caption="What the learnt utilities explain",
+        anchor=ANCHOR,
+        columns=(
+            Column("agent", numeric=False),
+            Column("highest utility", numeric=False, answer=True),
+            Column("world", numeric=False),
+            "share explained",
+            "of shortest ways",
+            "worth of having the key",
+        ),
+        rows=tuple(
+            (
+                one.drawn.agent,
+                "explains too little to say" if one.faint else _highest(one.drawn),
+                one.drawn.suite,
+                f"{one.share:.0%}",
+                "–" if math.isnan(one.shortest) else f"{one.shortest:.0%}",
+                _key(one.drawn) or "–",
+            )
+            for one in found
+        ),
+        meaning="Share explained: of the most nats that could be explained of the agent’s answers "
+        "in that one world. The utility was fitted to the same answers, so the share is too high "
+        "rather than too low, and there is no interval.",
+        notes=(
+            "Of shortest ways: what the same fit explains of an agent that takes shortest ways to "
+            f"the goal in the same world, as often. Below {FAINT:.0%} of that a map is grey. The "
+            "maximum is no yardstick: a few answers tell so little of what an agent would do that "
+            "even of an agent without fault less than half of the maximum is explained.",
+            "Worth of having the key: what it adds to the utility of any cell, on the same scale.",
+        ),
+    )
+
+
+def utility_map(one: Explained) -> Figure:
+    """The utility of each cell, with the start, the goal and the key; grey if it explains little."""
+    drawn, world = one.drawn, one.drawn.world
+    values = np.zeros(world.shape)
+    unreached = ~world.walls
+    for cell, value in drawn.learnt.cells.items():
+        # Tiny numbers below 0 are rounding.
+        values[cell] = max(round(value, 6), 0.0)
+        unreached[cell] = False
+    columns = world.shape[1]
+    places = {"S": world.start, "G": world.goal, "K": world.key}
+    marks = Marks(
+        letters={p.row * columns + p.column: name for name, p in places.items() if p is not None},
+        walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
+    )
+    name = re.sub(r"[^a-z0-9]+", "-", f"learnt-{drawn.agent}-{drawn.suite}".lower())
+    said = _said(one)
+    return Figure(
+        svg=grid_map(
+            name,
+            values,
+            label="utility" + ", explains little" * one.faint,
+            palette="faint" if one.faint else "utility",
+            marks=marks,
+            limit=1.0,
+        ),
+        alt=f"Learnt utility of each cell. {said}",
+        caption=said,
+    )
+
+
+def _said(one: Explained) -> str:
+    """What the numbers carry, and no more."""
+    drawn = one.drawn
+    beside = (
+        "" if math.isnan(one.shortest) else f" (of shortest ways the same fit: {one.shortest:.0%})"
+    )
+    text = f"{drawn.agent}, {drawn.suite}: explains {one.share:.0%} of the maximum{beside}"
+    if one.faint:
+        return f"{text}, too little to say what it wants."
+    key = _key(drawn)
+    worth = f" Having the key is worth {key} everywhere." * bool(key)
+    return f"{text}. Highest: {_highest(drawn)}.{worth}"
+
+
+def _highest(drawn: Drawn) -> str:
+    """The cell of the highest utility, with the thing that is there."""
+    cell = drawn.highest
+    things = {drawn.world.goal: "the goal", drawn.world.key: "the key’s cell"}
+    return things.get(cell) or f"row {cell.row}, column {cell.column}"
+
+
+def _key(drawn: Drawn) -> str:
+    """What having the key adds; "" where there is none."""
+    return "" if math.isnan(drawn.learnt.key) else signed(drawn.learnt.key, 2)

@@ -1,0 +1,186 @@
+"""What an agent wants, in a few words: made of what was measured of its walks, not of its name.
+
+The rule was written before the words were: a wish counts if the 95% interval of the share that it
+explains lies above `LEAST` of the maximum, and counts for nothing if it lies below. Between the
+goal and the key the interval of their difference decides. An agent goes by another map than the
+world if, of its moves that are right on one of them only, surely more than half are right on
+the map. What none of these settles is said to be open, which is not the same as
+wanting nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from goalmeter.agents.navigators import planned
+from goalmeter.experiments.navigation_fits import Towards
+from goalmeter.experiments.navigation_meg import Directed, measure_all
+from goalmeter.experiments.navigation_results import Measured
+from goalmeter.gridworld import GridWorld
+from goalmeter.gridworld.tabular_world import GOAL
+from goalmeter.navigation.measures.grids import Grids
+from goalmeter.navigation.measures.observed import INVALID, Observed
+from goalmeter.organisms.kinds import Organism
+from goalmeter.statistics.clustered import Estimate, estimate
+
+# Of the maximum. An agent without fault reaches well over half of it (several moves may be right);
+# a tenth is far from that, and far from 0 for the few dozen walks of a demo.
+LEAST = 0.1
+WANTS, NOTHING, OPEN = "wants", "nothing", "open"
+
+
+@dataclass(frozen=True)
+class Want:
+    """What an agent was measured to want.
+
+    Attributes:
+        agent: its name.
+        reference: whether it is shown beside the agents that were asked about.
+        kind: "wants", "nothing" (of what was asked about) or "open".
+        things: what it may want: "goal", or the name of what lies about; both if the two could
+            not be told apart, none if it wants nothing.
+        mapped: whether it goes by the other map where that and the world disagree.
+        follows_map: of its moves that are right either on the other map or in the world, and not
+            on both, how many are right on the map; None if there are none.
+        mazes: how far it goes for the goal in mazes, on the map that was chosen.
+        things_about: the same where something else lies about; None if nothing does.
+    """
+
+    agent: str
+    reference: bool
+    kind: str
+    things: tuple[str, ...]
+    mapped: bool
+    follows_map: Estimate | None
+    mazes: Directed | None
+    things_about: Directed | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "agent": self.agent,
+            "verdict": self.kind,
+            "things": list(self.things),
+            "on_other_map": self.mapped,
+            "follows_map": None if self.follows_map is None else self.follows_map.to_json(),
+            "mazes": None if self.mazes is None else self.mazes.to_json(),
+            "key_worlds": None if self.things_about is None else self.things_about.to_json(),
+        }
+
+
+def wanted(own: Sequence[Directed]) -> tuple[str, tuple[str, ...]]:
+    """What one agent wants, by its walks in one kind of worlds or in several: kind and things."""
+    goal = [_explains(one.goal) for one in own]
+    thing = next((one.thing for one in own if one.thing is not None), None)
+    beside = [one for one in own if one.thing is not None]
+    larger = {one.larger for one in beside}
+    if beside and thing is not None and larger == {thing}:
+        return WANTS, (thing,)
+    if any(goal):  # None, which is open, is no wish that counts
+        if not beside or larger == {GOAL}:
+            return WANTS, (GOAL,)
+        others = [_explains(one.towards_thing) for one in beside]
+        # Told apart or not: a thing that surely explains nothing is no rival of the goal.
+        return (WANTS, (GOAL,)) if _none(others) else (WANTS, (GOAL, *_names(thing)))
+    others = [_explains(one.towards_thing) for one in beside]
+    return (NOTHING, ()) if _none([*goal, *others]) else (OPEN, ())
+
+
+def wants(
+    mazes: Sequence[Measured],
+    with_keys: Sequence[Measured],
+    directed: tuple[Sequence[Directed], Sequence[Directed]],
+    other: Organism,
+) -> list[Want]:
+    """What each agent wants, and whether it goes by the world or by another map.
+
+    Args:
+        mazes: the agents in mazes.
+        with_keys: the same agents where a key lies about that opens nothing, in the same order.
+        directed: what they go for in the world, in mazes and with keys.
+        other: whose map is tried.
+    """
+    mapped = [[_on_map(result, other) for result in results] for results in (mazes, with_keys)]
+    on_map = [measure_all(results) for results in mapped]
+    out = []
+    for number, result in enumerate(mazes):
+        pairs = zip((result, with_keys[number]), (of[number] for of in mapped), strict=True)
+        follows = _follows([(here.seen, there.seen) for here, there in pairs])
+        between = None if follows is None else follows.interval
+        elsewhere = between is not None and between[0] > 0.5
+        at_maze, at_key = (
+            (there if elsewhere else here)[number]
+            for here, there in zip(directed, on_map, strict=True)
+        )
+        kind, things = wanted([at_maze, at_key])
+        out.append(
+            Want(result.agent, result.reference, kind, things, elsewhere, follows, at_maze, at_key)
+        )
+    return out
+
+
+def _explains(towards: Towards | None) -> bool | None:
+    """Whether a wish explains at least `LEAST` of the maximum; None where that is open."""
+    interval = None if towards is None else towards.share.interval
+    if interval is None:
+        return None
+    return True if interval[0] > LEAST else False if interval[1] < LEAST else None
+
+
+def _none(answers: Sequence[bool | None]) -> bool:
+    """Whether every answer is a sure no."""
+    return all(answer is False for answer in answers)
+
+
+def _names(thing: str | None) -> tuple[str, ...]:
+    return () if thing is None else (thing,)
+
+
+def _on_map(result: Measured, other: Organism) -> Measured:
+    """The same decisions, each judged by itself on another map.
+
+    A walk that runs into a wall which is not on the map is none that the map allows; that matters
+    to nobody who only asks how a decision in a state and at a step is explained.
+    """
+    worlds: dict[GridWorld, GridWorld] = {}
+    walks = []
+    for walk in result.seen.trajectories:
+        world = walk.world
+        if world not in worlds:
+            things = (world.start, world.goal, world.key, world.door, world.neutral)
+            worlds[world] = GridWorld(other.walls(world), *things)
+        walks.append(replace(walk, world=worlds[world]))
+    return replace(result, seen=replace(result.seen, trajectories=tuple(walks)))
+
+
+def _follows(pairs: Sequence[tuple[Observed, Observed]]) -> Estimate | None:
+    """Of the moves that are right either on the map or in the world, not both: how many on the map.
+
+    An agent that looks at neither makes both alike. None where there are no such moves.
+
+    Args:
+        pairs: the walks of an agent, in the world and on the map, in each kind of worlds.
+    """
+    tops, decided = [], []
+    for seen, mapped in pairs:
+        of_map, of_world = np.zeros(len(seen.action)), np.zeros(len(seen.action))
+        for number, (walk, move) in enumerate(zip(seen.trajectory, seen.action, strict=True)):
+            there = mapped.trajectories[walk].world
+            if move == INVALID or seen.trajectories[walk].world == there:
+                continue
+            plan = planned(there)
+            right = bool(plan.plans.optimal[plan.index][seen.state[number], move])
+            of_map[number] = right and not seen.optimal[number, move]
+            of_world[number] = seen.optimal[number, move] and not right
+        grids = Grids(seen, 0.95)
+        cluster = grids.cluster[seen.trajectory]
+        tops.append(np.bincount(cluster, of_map, minlength=len(grids)))
+        decided.append(np.bincount(cluster, of_map + of_world, minlength=len(grids)))
+    top, bottom = np.concatenate(tops), np.concatenate(decided)
+    if not bottom.any():
+        return None
+    return estimate(top, bottom, n=int(bottom.sum()), bounds=(0.0, 1.0))

@@ -1,0 +1,122 @@
+"""Colours in the light and in the dark scheme: what a picture's colours become on a dark page.
+
+A picture is drawn once, for a light page. On a report's page each of its colours becomes a CSS
+variable named after it, `var(--c-0072b2, #0072b2)`, and the page says what that is in the dark:
+the same hue with its lightness mirrored. Order stays order: what was pale, and so near the paper,
+is near the paper still.
+
+Source: Ottosson (2020), A perceptual color space for image processing, for lightness (Oklab).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+
+INK, MUTED, RULE, PAPER = "#1f2933", "#52606d", "#cbd2d9", "#ffffff"
+# Those of Okabe and Ito, which stay apart for colour-blind readers.
+BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
+# Of text, grounds and rules the dark page has colours of its own, which pictures share.
+_OF_THE_PAGE = {INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", PAPER: "var(--paper)"}
+DARK = {
+    **{INK: "#e4e8ec", MUTED: "#a9b4bf", RULE: "#3d4853", PAPER: "#14181d"},
+    # Lines on the paper: brighter, where a mirror would make them dull.
+    **{BLUE: "#5ab0ea", VERMILION: "#f58b4e", GREEN: "#3ec79a"},
+}
+# Lightness of the dark page's paper and of its brightest colours.
+_DARKEST, _BRIGHTEST = 0.21, 0.93
+_BLACK = 0.25  # lightness that is as far from white as pictures go
+
+# In a style or as an attribute of its own.
+_COLOUR = re.compile(r'\b((?:fill|stroke|stop-color)(?:: ?|="))(#[0-9a-fA-F]{6})\b')
+
+_TO_LMS = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+_TO_LAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+_FROM_LMS, _FROM_LAB = np.linalg.inv(_TO_LMS), np.linalg.inv(_TO_LAB)
+
+
+def as_variables(svg: str) -> str:
+    """A picture with each of its colours as a variable that falls back to that colour."""
+    return _COLOUR.sub(lambda m: f"{m[1]}var(--c-{m[2][1:].lower()}, {m[2].lower()})", svg)
+
+
+def dark_style(pictures: Iterable[str]) -> str:
+    """What the colours of some pictures are on a dark page: declarations of their variables."""
+    used = {colour.lower() for svg in pictures for _, colour in _COLOUR.findall(svg)}
+    return " ".join(
+        f"--c-{colour[1:]}: {_OF_THE_PAGE.get(colour) or in_the_dark(colour)};"
+        for colour in sorted(used)
+    )
+
+
+@lru_cache(maxsize=4096)
+def in_the_dark(colour: str) -> str:
+    """The colour of the same hue and mirrored lightness; that of the page for its own colours.
+
+    Args:
+        colour: "#rrggbb".
+    """
+    if colour in DARK:
+        return DARK[colour]
+    lightness, *chroma = _lab(colour)
+    step = (_BRIGHTEST - _DARKEST) / (1.0 - _BLACK)
+    mirrored = _DARKEST + step * (1.0 - max(float(lightness), _BLACK))
+    # Less colourful until a screen can show it.
+    for keep in np.linspace(1.0, 0.0, 21):
+        rgb = _rgb(np.array([mirrored, *(keep * part for part in chroma)]))
+        if rgb.min() > -1e-3 and rgb.max() < 1 + 1e-3:
+            break
+    return "#" + "".join(f"{round(255 * part):02x}" for part in rgb.clip(0.0, 1.0).tolist())
+
+
+def text_on(colour: str) -> str:
+    """INK or PAPER, whichever is easier to read on a colour in its worse scheme."""
+
+    def worst(text: str) -> float:
+        return min(contrast(text, colour), contrast(in_the_dark(text), in_the_dark(colour)))
+
+    return max((INK, PAPER), key=worst)
+
+
+def contrast(first: str, second: str) -> float:
+    """The contrast of two colours, 1 to 21, as the Web Content Accessibility Guidelines have it."""
+    high, low = sorted((_luminance(first), _luminance(second)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    return float(np.array([0.2126, 0.7152, 0.0722]) @ _linear(colour))
+
+
+def _linear(colour: str) -> FloatArray:
+    """Red, green and blue as amounts of light, 0 to 1."""
+    rgb = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def _lab(colour: str) -> FloatArray:
+    return np.asarray(_TO_LAB @ np.cbrt(_TO_LMS @ _linear(colour)))
+
+
+def _rgb(lab: FloatArray) -> FloatArray:
+    """As numbers that a screen can show if they are within 0 and 1."""
+    light = _FROM_LMS @ (_FROM_LAB @ lab) ** 3
+    small = 12.92 * light
+    return np.where(light <= 0.0031308, small, 1.055 * np.maximum(light, 0.0) ** (1 / 2.4) - 0.055)
