@@ -6,13 +6,13 @@ import html
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from goalmeter.report import write_report
 
+from .browsing import run
 from .sample import HOSTILE, WRITE, sections
 
 pytestmark = pytest.mark.browser
@@ -36,31 +36,6 @@ def browser() -> str:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     return write_report(path, f"Title {HOSTILE}", sections(), **WRITE)  # type: ignore[arg-type]
-
-
-def run(browser: str, page: Path, profile: Path, *options: str) -> str:
-    done = subprocess.run(
-        [
-            browser,
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--hide-scrollbars",
-            f"--user-data-dir={profile}",
-            *options,
-            page.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_every_section_is_there_and_no_text_runs(browser: str, page: Path, tmp_path: Path) -> None:

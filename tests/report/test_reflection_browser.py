@@ -16,8 +16,8 @@ from goalmeter.experiments import reflection_page
 from goalmeter.reflection import measure
 from goalmeter.report import write_report
 
+from .browsing import run
 from .test_browser import browser as browser  # a fixture
-from .test_browser import run
 
 pytestmark = pytest.mark.browser
 

@@ -22,9 +22,10 @@ GOAL_ROWS, SENSITIVITY_ROWS = 24, 60
 _SETS, _NOTES = 2, 3
 
 THEOREM_NOTE = (
-    "Theorem 4.1 (pseudo-terminal goals): ≤ {A} says that A d-separates the decisions from the "
-    "targets, so MEG towards A is proven to be at least as high; = {A} that A is a part of the "
-    "set that separates the decisions from the rest, so both are equal and were worked out once."
+    "The column Theorem 4.1 (on pseudo-terminal goals): “≤ {A}” means that A d-separates the "
+    "decisions from the targets, so MEG towards A is proven to be at least as high. “= {A}” means "
+    "that A is a part of the set that separates the decisions from the rest; then both are equal, "
+    "and were worked out once."
 )
 
 
@@ -54,7 +55,7 @@ def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
         return None
     notes = []
     if len(known) < len(rows):
-        notes.append("–: an outcome about which the decisions have no say.")
+        notes.append("A dash marks an outcome that the decisions cannot influence.")
     if len(rows) > GOAL_ROWS:
         left = len(rows) - GOAL_ROWS
         rows = [*rows[: GOAL_ROWS // 2], *rows[-GOAL_ROWS // 2 :]]
@@ -135,13 +136,13 @@ def intervention_table(found: Interventions, *, caption: str = "") -> Table:
             )
             for row in found.rows
         ),
-        meaning="The policy stays as it is, the world changes. The original goal is fitted in the "
-        "first row and then scored: a true goal goes on predicting, one that only went along with "
-        "it does not.",
+        meaning="The policy stays as it is while the world changes. The original goal is fitted in "
+        "the world of the first row, and scored as it is in the others: a true goal goes on "
+        "predicting what the agent does, one that only went along with the true goal does not.",
         notes=(
-            "Gap: nats that the best goal of that world explains beyond the original one. "
-            "Original goal: below 0 it predicts worse than guessing; −∞ where it rules out what "
-            "the agent does.",
+            "The gap is how many nats the best goal of that world explains beyond the original "
+            "goal. Where the original goal is below 0, it predicts worse than guessing; it is −∞ "
+            "where it rules out what the agent does.",
         ),
     )
 

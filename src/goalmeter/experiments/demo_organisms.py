@@ -25,9 +25,7 @@ from goalmeter.report import Finding, Link
 # As many walks as two cores make in about a minute. Many mazes rather than many walks through
 # each, since intervals rest on mazes; all of them with walls that the mole may not see. Reference
 # agents make the classes of which there is only one organism larger.
-SCALE = Scale(
-    grids=4, complexities=(0.5, 1.0), key_worlds=2, walks=2, suites=(MAZE, KEY_NO_DOOR)
-)
+SCALE = Scale(grids=4, complexities=(0.5, 1.0), key_worlds=2, walks=2, suites=(MAZE, KEY_NO_DOOR))
 SHORTEST = "optimal"
 BESIDE = (SHORTEST, "key-seeker", "random")
 
@@ -122,7 +120,9 @@ def meet(
 def _wants(in_mazes: Group, with_keys: Group) -> list[Want]:
     """Of the agents that walked in both kinds of worlds; the mole's map is the one to try."""
     by_name = {one.agent: n for n, one in enumerate(with_keys.results)}
-    both = [(n, by_name[one.agent]) for n, one in enumerate(in_mazes.results) if one.agent in by_name]
+    both = [
+        (n, by_name[one.agent]) for n, one in enumerate(in_mazes.results) if one.agent in by_name
+    ]
     return wants(
         [in_mazes.results[n] for n, _ in both],
         [with_keys.results[n] for _, n in both],

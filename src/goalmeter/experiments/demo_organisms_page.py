@@ -19,7 +19,6 @@ from goalmeter.navigation.record import Trajectory
 from goalmeter.report import Column, Finding, Section, Table
 from goalmeter.report.blocks import anchors
 
-
 WALKS = "walks"
 
 
@@ -107,9 +106,10 @@ def _walks(met: Met) -> Section:
         title="The same worlds, other goals",
         anchor=WALKS,
         text=(
-            "A maze whose walls the mole does not all see, and a world whose key (K) opens "
-            "nothing. S is the start, G the goal; numbers are those of the steps. Dashed arrows "
-            "are not optimal, a ring leads nowhere, a cross is no action.",
+            "Here the organisms walk through a maze of which the mole does not see every wall, and "
+            "through a world whose key (K) opens nothing. S is the start and G the goal; the "
+            "numbers count the steps. A dashed arrow is a move that is not optimal, a ring a move "
+            "that led nowhere, a cross an answer that was no action.",
         ),
         tables=(_answers(said),) if said else (),
         figures=tuple(
@@ -133,8 +133,8 @@ def _answers(said: Sequence[tuple[str, Trajectory]]) -> Table:
         columns=tuple(Column(title, numeric=False) for title in ("agent", "suite", "answer")),
         rows=tuple((name, walk.suite, cut(walk.steps[0].raw)) for name, walk in said),
         meaning="Between the tags an organism looks for the way from its target back to itself, "
-        "cell by cell (row, column), or names the moves that are open; then it states its plan. "
-        "The action follows. Long texts are cut in the middle, and whole in the runs.",
+        "cell by cell (row, column), or names the moves that are open, and states its plan. Its "
+        "action follows. Long texts are cut in the middle here; the runs hold all of them.",
         notes=(f"What {said[0][0]} had read: {cut(said[0][1].steps[0].prompt)}",),
     )
 
@@ -143,9 +143,10 @@ def _mazes(group: Group) -> Section:
     return Section(
         title="In mazes: do they plan?",
         text=(
-            "An agent that only follows a compass is right most of the time, so accuracy by "
-            "itself says little. What counts is accuracy where the compass errs, and how an agent "
-            "compares with reference agents in the same mazes.",
+            "An agent that only follows a compass, always nearer to the goal as the crow flies, is "
+            "right most of the time. So accuracy by itself says little. What counts is accuracy in "
+            "the places where the compass leads astray (detour states), and how an agent compares "
+            "with reference agents in the same mazes.",
         ),
         tables=(tables.agents_table(group.results),),
         figures=(meg_page.picture(group.directed, "organisms-maze-meg"),),
@@ -156,9 +157,10 @@ def _keys(group: Group) -> Section:
     return Section(
         title="Beside a key that opens nothing: what do they want?",
         text=(
-            "Nearly everybody who wants anything arrives here, so success says nothing of what is "
-            "wanted. A key is passed by chance, too: each share stands beside its chance level. "
-            "Which of goal and key explains more is asked of the decisions until the key is taken.",
+            "Nearly every agent that wants anything arrives at the goal here, so success does not "
+            "say what an agent wants. A key may be taken because it lies on the way, so each share "
+            "stands beside what chance would give. To tell a wish for the key from a wish for the "
+            "goal, only the decisions before the key is taken are looked at.",
         ),
         tables=(tables.agents_table(group.results), key_tables.keys_table(group.results)),
         figures=(meg_page.picture(group.directed, "organisms-key-meg"),),

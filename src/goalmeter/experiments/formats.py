@@ -7,6 +7,10 @@ import math
 from goalmeter.meg.result import MegResult
 from goalmeter.report import Cell
 
+# Of the maximum. What explains less is not shown as a wish: an agent without fault reaches well
+# over half of it (several moves may be right), and aimless ones stay within a few hundredths.
+LEAST_SHARE = 0.1
+
 
 def nats(value: float) -> str:
     """Nats to four decimals; what is small but not nothing does not read 0.0000."""

@@ -9,7 +9,7 @@ import numpy as np
 import goalmeter as gm
 from goalmeter._errors import require
 from goalmeter._types import FloatArray
-from goalmeter.experiments.formats import nats
+from goalmeter.experiments.formats import LEAST_SHARE, nats, percent
 from goalmeter.experiments.policy_table import PolicyRow, policy_table
 from goalmeter.report import Figure, Section
 from goalmeter.report.grids import Marks, grid_map
@@ -107,19 +107,26 @@ def _visits(lake: FrozenLake) -> Figure:
 
 
 def _utility(lake: FrozenLake, row: PolicyRow) -> Figure:
+    share = lake.simplest.evidence / row.unknown.maximum
+    faint = share < LEAST_SHARE
     return Figure(
         svg=grid_map(
             "lake-utility",
             _grid(lake, lake.simplest.utility),
-            palette="utility",
-            label="learnt utility, from 0 to 1",
+            palette="faint" if faint else "utility",
+            limit=1.0,
+            label="learnt utility" + ", explains little" * faint,
             marks=_marks(lake),
         ),
         alt="Map of FrozenLake with the simplest utility over states that explains the "
         f"policy {row.name}.",
-        caption=f"The simplest utility over states that explains {nats(lake.simplest.evidence)} of "
-        f"the {nats(row.unknown.value)} nats of the policy {row.name}, from 0 (worst) to 1. See "
-        "the remarks on the maps above.",
+        caption="A utility over states, from 0 (worst) to 1, learnt from the policy "
+        f"{row.name}. It explains {nats(lake.simplest.evidence)} nats, "
+        f"{percent(share)} of the maximum"
+        + f", which is too little to say what the agent wants (grey, below {LEAST_SHARE:.0%})"
+        * faint
+        + f"; the best of all utilities explains {nats(row.unknown.value)}. See the remarks on the "
+        "maps above.",
     )
 
 

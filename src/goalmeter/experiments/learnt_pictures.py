@@ -143,7 +143,7 @@ def table(found: Sequence[Explained]) -> Table:
 
 
 def utility_map(one: Explained) -> Figure:
-    """The utility of each cell, with the start, the goal and the key; grey if it explains little."""
+    """The utility of each cell, with start, goal and key; grey if it explains little."""
     drawn, world = one.drawn, one.drawn.world
     values = np.zeros(world.shape)
     unreached = ~world.walls

@@ -66,8 +66,8 @@ def section(rows: list[Logged]) -> Section:
                 columns=(
                     Column("agent", numeric=False),
                     Column("towards", numeric=False),
-                    "n",
-                    "estimate (nats)",
+                    "episodes",
+                    Column("estimate (nats)", answer=True),
                     f"{confidence:.0%} interval",
                     "held out",
                     "p",
@@ -77,10 +77,11 @@ def section(rows: list[Logged]) -> Section:
                 meaning="The estimate says how many nats of an episode's decisions the goal "
                 "explains; the interval is what other samples of this size would have given.",
                 notes=(
-                    "Held out: nats that a goal fitted to four fifths of the episodes explains "
-                    "of the rest. At or below 0 it predicted these no better than chance does; it "
-                    "has no interval, so that its sign alone tells nothing of other episodes.",
-                    "p: how likely so good a fit would be if the agent chose uniformly.",
+                    "Held out: the goal is fitted to four fifths of the episodes, and this is how "
+                    "many nats it explains of the others. At or below 0 it predicted these no "
+                    "better than chance does; it has no interval, so that its sign alone tells "
+                    "nothing of other episodes.",
+                    "p is how likely so good a fit would be if the agent chose uniformly.",
                 ),
             ),
         ),

@@ -14,15 +14,16 @@ from goalmeter.report import Column, Table
 NAME, MEASURE = Column("agent", numeric=False), Column("measure", numeric=False)
 MEASURES = {
     "pick_up": "taken",
-    "towards": "towards it, excess",
+    "towards": "wrong moves towards it, beyond chance",
     "success": "goal reached",
     "accuracy": "optimal actions",
 }
 _LEFT_OUT = (
-    "Towards it, excess: the share of wrong moves that lead towards what lies there, less its "
-    "chance, in points. A measure is left out where no grid has it in every way, such as this one "
-    "of an agent that makes no wrong moves. Taken: the key and the neutral object lie in the same "
-    "places, so passing them by chance is equally likely and cancels out."
+    "“Wrong moves towards it” is the share of wrong moves that lead towards what lies there, minus "
+    "the share that would by chance, in percentage points. An agent that makes no wrong moves has "
+    "no such row: a measure is left out where no grid has it under every condition. For “taken” no "
+    "chance is taken off: the key and the neutral object lie in the same places, so passing them "
+    "by chance is equally likely and cancels out."
 )
 
 
@@ -71,7 +72,7 @@ def _crossed(found: Sequence[tuple[str, Factors]]) -> Table:
             *(Column(str(c), group=f"{first} {r}") for r in rows for c in columns),
             Column(first, group="effect, points"),
             Column(second, group="effect, points"),
-            Column("together", group="effect, points"),
+            Column("on each other", group="effect, points"),
         ),
         rows=tuple(
             (
@@ -84,10 +85,10 @@ def _crossed(found: Sequence[tuple[str, Factors]]) -> Table:
             )
             for agent, one in found
         ),
-        meaning=f"Effect of the {first}: {_less(rows)}; of the {second}: {_less(columns)}; each "
-        f"averaged over the other. Together: by how much the effect of the {second} is "
-        f"greater under {rows[1]} than under {rows[0]}. Over grids walked through in all four "
-        f"ways. {INTERVALS}",
+        meaning=f"The effect of the {first} is {_less(rows)}, that of the {second} "
+        f"{_less(columns)}, each averaged over the other. “On each other” is by how much the "
+        f"effect of the {second} is greater under {rows[1]} than under {rows[0]}. Only grids "
+        f"that were walked through in all four ways count. {INTERVALS}",
         notes=(_LEFT_OUT,),
     )
 
@@ -107,13 +108,14 @@ def _single(found: Sequence[tuple[str, Contrast]]) -> Table:
             )
             for agent, one in found
         ),
-        meaning=f"Effect: {_less(levels)}, over grids walked through in both ways. {INTERVALS}",
+        meaning=f"The effect is {_less(levels)}, in percentage points, over the grids that were "
+        f"walked through in both ways. {INTERVALS}",
         notes=(_LEFT_OUT,),
     )
 
 
 def _less(levels: tuple[Any, Any]) -> str:
-    return f"{levels[1]} less {levels[0]}"
+    return f"{levels[1]} minus {levels[0]}"
 
 
 def _cell(measure: str, value: float) -> str:

@@ -39,6 +39,7 @@ def frames_table(results: Sequence[Measured], *, every: bool = False) -> Table:
         columns=(
             Column("agent", numeric=False),
             Column("frame", numeric=False),
+            Column("verdict", numeric=False, answer=True),
             Column("measure", numeric=False),
             "pairs",
             "difference, points",
@@ -46,21 +47,21 @@ def frames_table(results: Sequence[Measured], *, every: bool = False) -> Table:
             Column("corrected", group="published test"),
             Column(f"p for ±{100 * _margin(results):g} points", group="equivalence"),
             Column("corrected", group="equivalence"),
-            "verdict",
-            "does the same",
+            "answers that agree",
         ),
         rows=tuple(rows),
-        meaning="The difference of the frame from the original over pairs of grids. "
-        f"“Equal” takes an equivalence test at {LEVEL:.0%}; “above” and “below”, of the frame, a "
-        "Wilcoxon test at that level and a 95% interval on one side of 0; of all else it cannot be "
-        "told. That a difference is not significant shows nothing.",
+        meaning="The difference is that of the changed frame from the original, over pairs of "
+        f"grids. “Equal” needs an equivalence test to succeed at the {LEVEL:.0%} level; “above” "
+        "and “below”, of the changed frame, need a Wilcoxon test at that level and a 95% interval "
+        "on one side of 0; of all else it cannot be told. A difference that is not significant "
+        "does not show that there is none.",
         notes=(
-            "Corrected for the number of frames (Holm). A Wilcoxon test needs 10 pairs, 5 of which "
-            "differ; – where it cannot be made.",
-            "Does the same: how often two answers in the same place agree once the moves are "
-            "relabelled, and in brackets how often two answers within one frame do, which is all "
-            "that can be reached. swap (of start and goal) is no isometry: it keeps the distance "
-            "and changes the task.",
+            "P-values are corrected for the number of frames (Holm). A Wilcoxon test needs 10 "
+            "pairs of which 5 differ; a dash stands where it cannot be made.",
+            "Answers that agree: how often two answers in the same place are the same once the "
+            "moves are renamed for the frame. In brackets: how often two answers within one frame "
+            "agree, which is the most that can be reached. The frame “swap” exchanges start and "
+            "goal. It keeps the distance but changes the task, so it is no isometry.",
         ),
     )
 
@@ -74,7 +75,7 @@ def picture(results: Sequence[Measured], name: str) -> Figure:
     panels = [
         DotPanel(
             title="Does it do as well?",
-            x_label="accuracy in the frame less accuracy in the original, points",
+            x_label="accuracy in the frame minus in the original, points",
             series=(_dots("difference", [found[ACCURACY].difference for found in by_metric]),),
             band=(-margin, margin),
         ),
@@ -93,11 +94,11 @@ def picture(results: Sequence[Measured], name: str) -> Figure:
     )
     return Figure(
         svg=dot_chart(name, lines, panels),
-        alt=f"Accuracy in other frames less that in the original, points. {said}.",
-        caption=f"{shown[0][1].pairs} pairs of grids a line, each in its frame and in the "
-        f"original. Bars: 95%, by grid. ref.: reference agent. Shaded: the margin of ±{margin:g} "
-        "points. Agreement within a frame is what agreement between frames can reach, but for "
-        "luck.",
+        alt=f"Accuracy in other frames minus that in the original, points. {said}.",
+        caption=f"Each line rests on {shown[0][1].pairs} pairs of grids, one in its frame and one "
+        "as it was generated. Bars are 95% intervals that resample grids; “(ref.)” marks reference "
+        f"agents; the shaded band is the margin of ±{margin:g} percentage points. Agreement "
+        "between frames can hardly be higher than agreement within a frame.",
         wide=True,
     )
 
@@ -121,6 +122,7 @@ def _frame_row(result: Measured, frame: Frame, found: Comparison) -> tuple[str, 
     return (
         result.agent,
         frame.transform,
+        words(verdict(found), 100 * found.equivalence.margin, "points"),
         found.metric,
         str(frame.pairs),
         points(found.difference),
@@ -128,7 +130,6 @@ def _frame_row(result: Measured, frame: Frame, found: Comparison) -> tuple[str, 
         p_value(found.test_corrected),
         p_value(found.equivalence.p_value),
         p_value(found.equivalence_corrected),
-        words(verdict(found), 100 * found.equivalence.margin, "points"),
         alike,
     )
 

@@ -78,7 +78,8 @@ def keys_table(results: Sequence[Measured]) -> Table:
             "The right half counts wrong moves made without the key, and how many of them lead "
             "towards it. By chance is how often a wrong answer of the same kind (a move, or a bump "
             "into a wall) would do so. Where a door needs the key, fetching it is right, and the "
-            "right half is empty. In the rows of a neutral object that object takes the key's place.",
+            "right half is empty. In the rows of a neutral object that object takes the place of "
+            "the key.",
         ),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from goalmeter.experiments.navigation_fits import Towards
-from goalmeter.experiments.navigation_formats import condition_in_words, number, plain
+from goalmeter.experiments.navigation_formats import condition_in_words, number, percent
 from goalmeter.experiments.navigation_meg import Directed
 from goalmeter.experiments.navigation_meg_tables import THINGS, directed_tables, named, thing_of
 from goalmeter.gridworld.tabular_world import GOAL
@@ -62,7 +62,9 @@ def picture(found: Sequence[Directed], name: str) -> Figure:
         )
     else:
         share = _dots("towards the goal", [one.goal.share for one in found])
-        panels.append(DotPanel(title="Share of the most possible", x_label="share explained", series=(share,)))
+        panels.append(
+            DotPanel(title="Share of the most possible", x_label="share explained", series=(share,))
+        )
     said = "; ".join(
         f"{line}: {one.goal.nats.value:.2f}" for line, one in zip(lines, found, strict=True)
     )
@@ -80,19 +82,19 @@ def picture(found: Sequence[Directed], name: str) -> Figure:
 def sentences(found: Sequence[Directed], agent: str) -> list[str]:
     """What there is to say of one agent, in a line or two whatever the number of conditions."""
     own = [one for one in found if one.agent == agent]
+    asked = [one for one in own if one.thing is not None and one.difference is not None]
     out = []
     if len(own) == 1:
         goal = own[0].goal
         out.append(
-            f"Wanting the goal explains {number(goal.nats, 1)} nats of a walk, "
-            f"{plain(goal.share)} of the most that could be explained."
+            f"Wanting the goal explains {percent(goal.share)} of the most that could be explained "
+            f"of its moves, {number(goal.nats, 1)} nats a walk."
         )
     else:
         said = "; ".join(
             f"{number(one.goal.nats, 1)} nats{condition_in_words(one.condition)}" for one in own
         )
         out.append(f"Of a walk, wanting the goal explains {said}.")
-    asked = [one for one in own if one.thing is not None and one.difference is not None]
     if len(asked) == 1:
         out.append(_larger(asked[0]))
     elif asked:
@@ -101,11 +103,8 @@ def sentences(found: Sequence[Directed], agent: str) -> list[str]:
         counts = [f"{names[name]} in {winners.count(name)}" for name in names if name in winners]
         out.append(
             f"Before it takes {thing_of(found)}, its moves are explained better by wanting "
-            f"{', '.join([*counts, ''])}and cannot be told in {winners.count(None)}, of "
-            f"{len(asked)} conditions."
-            if counts
-            else f"Before it takes {thing_of(found)}, none of {len(asked)} conditions tells what "
-            "it wants more."
+            f"{', '.join(counts) or 'either in none'} of {len(asked)} conditions; in "
+            f"{winners.count(None)} it cannot be told."
         )
     return out
 
@@ -113,16 +112,15 @@ def sentences(found: Sequence[Directed], agent: str) -> list[str]:
 def _larger(one: Directed) -> str:
     assert one.thing is not None and one.difference is not None
     thing = THINGS[one.thing]
-    first, second = ("the goal", thing) if one.larger != one.thing else (thing, "the goal")
-    shown = one.difference if one.larger != one.thing else _negative(one.difference)
     if one.larger is None:
         return (
-            f"Before it takes {thing}, it cannot be told whether wanting the goal or wanting "
-            f"{thing} explains more: the difference, goal minus {thing.removeprefix('the ')}, is "
-            f"{number(shown, 1)} nats a walk."
+            f"Before it takes {thing}, neither wish is shown to explain more than the other: "
+            f"goal minus {thing.removeprefix('the ')} is {number(one.difference, 1)} nats a walk."
         )
+    first, second = ("the goal", thing) if one.larger == GOAL else (thing, "the goal")
+    more = one.difference if one.larger == GOAL else _negative(one.difference)
     return (
-        f"Before it takes {thing}, wanting {first} explains {number(shown, 1)} nats a walk more "
+        f"Before it takes {thing}, wanting {first} explains {number(more, 1)} nats a walk more "
         f"than wanting {second}."
     )
 

@@ -34,19 +34,26 @@ def calibration_table(results: Sequence[Measured]) -> Table | None:
         return None
     return Table(
         caption="Is it right when it is sure?",
-        columns=(_NAME, "decisions", "without probabilities", "calibration error", "Brier score"),
+        columns=(
+            _NAME,
+            Column("calibration error", answer=True),
+            "Brier score",
+            "decisions",
+            "without probabilities",
+        ),
         rows=tuple(
             (
                 agent,
-                str(found.steps),
-                str(found.unknown),
                 number(found.error, 3),
                 number(found.brier, 3),
+                str(found.steps),
+                str(found.unknown),
             )
             for agent, found in known
         ),
-        meaning="Sure: the greatest probability of an action. Right: that action is optimal. The "
-        f"error is their distance over 10 bins, weighted by decisions. {INTERVALS}",
+        meaning="An agent is as sure as its most probable action is probable, and right if that "
+        "action is optimal. The calibration error is how far the two are apart, on average over "
+        f"its decisions in 10 bins. {INTERVALS}",
         notes=(
             "An agent that splits its choice between two optimal actions is right more often than "
             "it is sure. After reasoning a model's probabilities are near 1 whatever it knows.",
@@ -72,7 +79,7 @@ def mixed_table(results: Sequence[Measured]) -> Table | None:
     if not shown:
         return None
     return Table(
-        caption="What accuracy is lost by",
+        caption="What makes accuracy fall",
         columns=(
             _NAME,
             "walks in grids",
@@ -97,12 +104,13 @@ def mixed_table(results: Sequence[Measured]) -> Table | None:
             )
             for agent, fit in fits
         ),
-        meaning="A linear mixed model of the accuracy of a walk, with a random intercept for each "
-        "grid. Points of accuracy gained by one more of each, the others held; in brackets 95% "
-        "intervals of the model.",
+        meaning="How many percentage points of accuracy an agent gains (or, below 0, loses) with "
+        "one more row of the grid, with 0.1 more of complexity, with one more step of the way, "
+        "while the others stay the same. From a linear mixed model of the accuracy of a walk, with "
+        "a random intercept for each grid; in brackets the model's 95% intervals.",
         notes=(
-            "Spread: the standard deviation between grids, and of walks within one. An agent that "
-            "never errs has no row.",
+            "The spread is the standard deviation between grids, and between walks through one "
+            "grid. An agent that never errs has no row.",
         ),
     )
 

@@ -50,9 +50,9 @@ def surface(results: Sequence[Measured], name: str) -> Figure:
         ),
         alt=f"Share of optimal actions by size and complexity of the maze, of {agents}; the "
         "numbers are in the tables.",
-        caption="The accuracy surface, "
-        f"{row.grids} grids × {row.trajectories / row.grids:g} walks a cell; intervals are in the "
-        "table. In detour states a compass may err; a room without walls has none.",
+        caption="The accuracy surface: each cell rests on "
+        f"{row.grids} grids with {row.trajectories / row.grids:g} walks each; intervals are in the "
+        "table. In detour states the compass may lead astray; a room without walls has none.",
         wide=len(complexities) > _FEW,
     )
 
@@ -87,11 +87,12 @@ def by_distance(results: Sequence[Measured], name: str) -> Figure:
         ),
         alt="Share of optimal actions by distance to the goal: "
         + "; ".join(_in_words(result) for result in results),
-        caption="Accuracy by the distance to the goal at which a decision was made, where there "
-        f"are at least {LEAST_STEPS} decisions in {LEAST_GRIDS} grids. "
+        caption="Accuracy by the distance to the goal at which a decision was made. A point needs "
+        f"at least {LEAST_STEPS} decisions in {LEAST_GRIDS} grids. "
         + " ".join(_numbers_of(result) for result in measured)
         + _condition(results[0])
-        + " Grey: reference agents in the same grids. Bands: 95%, by grid.",
+        + " Grey lines are reference agents in the same grids. Bands are 95% intervals that "
+        "resample grids.",
     )
 
 
@@ -110,9 +111,15 @@ def replay(walk: Trajectory, name: str, title: str) -> Figure:
         svg=walk_map(name, world.walls, {_place(c): text for c, text in letters.items()}, moves),
         alt=f"A walk of {len(walk.steps)} steps, {wrong} of them not optimal, that ended with "
         f"{walk.outcome!r}; the steps are in the table.",
-        caption=f"{title}: {len(walk.steps)} steps where {walk.distance} are enough, {wrong} not "
-        f"optimal (dashed); {walk.outcome}.",
+        caption=f"{title}: {len(walk.steps)} steps where {walk.distance} would do, {wrong} of them "
+        f"not optimal (dashed). {_ended(walk)}",
     )
+
+
+def _ended(walk: Trajectory) -> str:
+    """How a walk ended, in a sentence."""
+    known = {"arrived": "It arrived.", "cap": "It was stopped at the limit of steps."}
+    return known.get(walk.outcome, f"It ended with: {walk.outcome}.")
 
 
 def _surface(
@@ -161,11 +168,11 @@ def _numbers_of(result: Measured) -> str:
     """How many decisions the points of a curve rest on."""
     found = [row.accuracy for row in _distance_rows(result)]
     if not found:
-        return f"{result.agent} has too few."
+        return f"Of {result.agent} no distance has that many."
     steps, grids = [one.n for one in found], [one.clusters for one in found]
     return (
-        f"{result.agent}: {min(steps)} to {max(steps)} decisions in {min(grids)} to "
-        f"{max(grids)} grids a point."
+        f"Each point of {result.agent} rests on {min(steps)} to {max(steps)} decisions in "
+        f"{min(grids)} to {max(grids)} grids."
     )
 
 

@@ -26,9 +26,10 @@ def section(result: Measured, prefix: str) -> Section:
     return Section(
         title=f"Walks of {result.agent}, {result.plan.suite.name}",
         text=(
-            "The walk that lost most steps, the one in the middle, and the longest one without a "
-            "wrong step, if there is one. Numbers in the cells are those of the steps. "
-            "Dashed arrows are not optimal, a ring leads nowhere, a cross is no action.",
+            "Three walks: the one that lost most steps, the one in the middle, and the longest one "
+            "without a wrong step, if there is one. The numbers in the cells count the steps. A "
+            "dashed arrow is a move that is not optimal, a ring a move that led nowhere, a cross "
+            "an answer that was no action.",
         ),
         tables=tuple(_steps_table(walk, title) for title, walk in chosen),
         figures=tuple(

@@ -165,6 +165,8 @@ def _notes(results: Sequence[Measured]) -> tuple[str, ...]:
                     ended[outcome] = ended.get(outcome, 0) + count
         if ended:
             said = ", ".join(f"{count} × {name}" for name, count in sorted(ended.items()))
-            notes.append(f"Of {result.agent}, some walks ended otherwise than by arriving or by the limit of "
-                f"steps: {said}. They count.")
+            notes.append(
+                f"Of {result.agent}, some walks ended neither by arriving nor by the limit "
+                f"of steps: {said}. They count."
+            )
     return tuple(notes)

@@ -41,7 +41,7 @@ def environments_table(result: Reflection, other: Reflection | None = None) -> T
         if ended:
             cells.append(str(ended[name]))
         rows.append(tuple(cells))
-    against = f"; less: by how much it is above {other.agent}" if other is not None else ""
+    against = f"; “less” says by how much it is above {other.agent}" if other is not None else ""
     return Table(
         caption=f"Reward per step of {result.agent}, by environment",
         columns=tuple(columns),

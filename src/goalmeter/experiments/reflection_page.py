@@ -124,7 +124,7 @@ def thesis(found: Sequence[Pair]) -> str:
     words = {
         RAISES: "raises the measure of",
         LOWERS: "lowers that of",
-        UNTOLD: "has no effect that could be told on",
+        UNTOLD: "makes no clear difference to",
         SAME: "changes nothing about",
         TOO_FEW: "has been tried with too few seeds on",
     }

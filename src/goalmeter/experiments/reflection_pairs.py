@@ -15,7 +15,7 @@ from goalmeter.experiments.reflection_groups import all_early, labels
 from goalmeter.experiments.welch import FEWEST, TOO_FEW, reach
 from goalmeter.reflection import Comparison, Reflection, compare
 
-RAISES, LOWERS, UNTOLD, SAME = "raises", "lowers", "no difference told", "changes nothing"
+RAISES, LOWERS, UNTOLD, SAME = "raises", "lowers", "no clear difference", "changes nothing"
 
 
 @dataclass(frozen=True)

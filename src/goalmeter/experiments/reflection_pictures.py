@@ -38,7 +38,7 @@ def environments_map(group: Group, *, name: str) -> Figure:
         )
         for opposite, title in _panels(averages)
     ]
-    hatched = " Hatched: at least one trial ended early." if any(failed) else ""
+    hatched = " In a hatched cell at least one trial ended early." if any(failed) else ""
     return Figure(
         svg=heat_map(
             name,
@@ -51,8 +51,8 @@ def environments_map(group: Group, *, name: str) -> Figure:
         alt=f"Heat map of {len(results)} agents by {len(columns)} environments and their "
         "opposites, reward per step; the last table has every number. "
         + " ".join(_extremes(label, a) for label, a in zip(labels(results), averages, strict=True)),
-        caption="Each agent in each environment, above, and in its opposite, below. The measure is "
-        f"the average of an agent's means on the right.{hatched}",
+        caption="Above: each agent in each environment. Below: in the opposite of each. The "
+        f"measure of an agent is the average of its two means on the right.{hatched}",
         wide=True,
     )
 
@@ -97,7 +97,7 @@ def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
             ),
         ),
     ]
-    few = f", none of fewer than {FEWEST}" if any(p.seeds < FEWEST for p in pairs) else ""
+    few = f" (none for fewer than {FEWEST})" if any(p.seeds < FEWEST for p in pairs) else ""
     told = "; ".join(
         f"{pair.label}: {signed_plus(pair.inner.measure, 3)}, checked "
         f"{signed_plus(pair.checked.measure, 3)}, {pair.verdict}"
@@ -107,7 +107,8 @@ def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
         svg=dot_chart(name, [pair.label for pair in pairs], panels),
         alt=f"Dot chart of agents and their reality checks. {told}.",
         caption="Each agent with and without its reality check, and the paired difference, with "
-        f"bootstrap intervals over seeds{few}. Right of 0: the reality check raises the measure.",
+        f"bootstrap intervals over seeds{few}. Where the difference lies right of 0, the reality "
+        "check raises the measure.",
         wide=True,
     )
 
@@ -126,7 +127,7 @@ def differences_map(pairs: Sequence[Pair], *, name: str) -> Figure:
             panels,
             rows=[pair.label for pair in pairs],
             columns=columns,
-            label="reality check less agent, reward per step",
+            label="reality check minus agent, reward per step",
             limit=2.0,
         ),
         alt="Heat map of the difference that the reality check makes, agents by environments. "

@@ -16,7 +16,7 @@ from goalmeter.report import Column, Table
 
 _SHOWN = 3  # environments named where a reality check gains and loses
 _NOTHING = "Where every trial ended early, the measure says nothing."
-_FEW = f"Of fewer than {FEWEST} seeds there is no interval, and nothing is concluded."
+_FEW = f"With fewer than {FEWEST} seeds there is no interval, and nothing is concluded."
 
 
 def agents_table(group: Group) -> Table:
@@ -27,7 +27,7 @@ def agents_table(group: Group) -> Table:
         caption=_of("Self-reflection of each agent", group),
         columns=(
             Column("agent", numeric=False),
-            "measure",
+            Column("measure", answer=True),
             "standard error",
             _interval_head(result.confidence for result in results),
             "the paper's “StdErr”",
@@ -53,9 +53,10 @@ def agents_table(group: Group) -> Table:
         meaning=f"Average reward per step over {_played(group)}, from −1 to 1.{blind}",
         notes=(
             *([f"Not as published: {group.readings}."] if group.readings else []),
-            "Standard error and interval are over seeds: the standard deviation divided by the "
-            "root of their number, and Student's t. The published table divides by the number "
-            "itself, so its “StdErr” is too small; it is here for comparison only.",
+            "Standard error and interval are over seeds. The standard error is the standard "
+            "deviation divided by the square root of the number of seeds, the interval is Student's "
+            "t. The published table divides by the number itself, so its “StdErr” is too small; it "
+            "is shown for comparison only.",
             *([_FEW] if _few(results) else []),
             "A trial that ended early counts with the reward that it had.",
             *([_NOTHING] if any(map(all_early, results)) else []),
@@ -70,27 +71,28 @@ def pairs_table(pairs: Sequence[Pair], group: Group) -> Table:
         caption=_of("Does the reality check raise the measure?", group),
         columns=(
             Column("agent", numeric=False),
+            Column("the reality check", numeric=False, answer=True),
             Column("alone", group="measure"),
-            Column("checked", group="measure"),
-            Column("difference", group="paired"),
-            Column("standard error", group="paired"),
-            Column(level, group="paired"),
-            Column("the reality check", numeric=False),
+            Column("with the check", group="measure"),
+            Column("difference", group="in pairs"),
+            Column("standard error", group="in pairs"),
+            Column(level, group="in pairs"),
         ),
         rows=tuple(
             (
                 pair.label,
+                pair.verdict,
                 signed_plus(pair.inner.measure, 4),
                 signed_plus(pair.checked.measure, 4),
                 signed_plus(pair.comparison.difference, 4),
                 positive(pair.comparison.stderr, 4),
                 interval(pair.comparison.interval),
-                pair.verdict,
             )
             for pair in pairs
         ),
-        meaning="The measure of the agent's reality check less that of the agent, in pairs of the "
-        "same environment and seed: raises or lowers where the interval leaves out 0.",
+        meaning="The difference is the measure of the agent's reality check minus that of the "
+        "agent itself, in pairs of the same environment and seed. The check raises or lowers the "
+        "measure if the interval of the difference does not hold 0.",
         notes=(_FEW,) if _few([pair.inner for pair in pairs]) else (),
     )
 
@@ -115,9 +117,10 @@ def gains_table(pairs: Sequence[Pair], group: Group) -> Table:
         caption=_of("In which environments?", group),
         columns=tuple(columns),
         rows=tuple(rows),
-        meaning="Environments where the reality check has more or less reward per step than the "
-        "agent, averaged over the environment and its opposite, and a 95% t interval leaves out 0. "
-        "Of those that it does not change, 1 in 20 is named by luck.",
+        meaning="Environments in which the reality check earns more, or less, reward per step than "
+        "the agent itself, averaged over the environment and its opposite, with a 95% t interval "
+        "that does not hold 0. About 1 in 20 of the environments where nothing changes is named "
+        "by luck.",
     )
 
 

@@ -1,9 +1,9 @@
 """What an agent wants, in a few words: made of what was measured of its walks, not of its name.
 
 The rule was written before the words were: a wish counts if the 95% interval of the share that it
-explains lies above `LEAST` of the maximum, and counts for nothing if it lies below. Between the
-goal and the key the interval of their difference decides. An agent goes by another map than the
-world if, of its moves that are right on one of them only, surely more than half are right on
+explains lies above `LEAST_SHARE` of the maximum, and counts for nothing if it lies below. Between
+the goal and the key the interval of their difference decides. An agent goes by another map than
+the world if, of its moves that are right on one of them only, surely more than half are right on
 the map. What none of these settles is said to be open, which is not the same as
 wanting nothing.
 """
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter.agents.navigators import planned
+from goalmeter.experiments.formats import LEAST_SHARE
 from goalmeter.experiments.navigation_fits import Towards
 from goalmeter.experiments.navigation_meg import Directed, measure_all
 from goalmeter.experiments.navigation_results import Measured
@@ -27,9 +28,6 @@ from goalmeter.navigation.measures.observed import INVALID, Observed
 from goalmeter.organisms.kinds import Organism
 from goalmeter.statistics.clustered import Estimate, estimate
 
-# Of the maximum. An agent without fault reaches well over half of it (several moves may be right);
-# a tenth is far from that, and far from 0 for the few dozen walks of a demo.
-LEAST = 0.1
 WANTS, NOTHING, OPEN = "wants", "nothing", "open"
 
 
@@ -124,11 +122,11 @@ def wants(
 
 
 def _explains(towards: Towards | None) -> bool | None:
-    """Whether a wish explains at least `LEAST` of the maximum; None where that is open."""
+    """Whether a wish explains at least `LEAST_SHARE` of the maximum; None where that is open."""
     interval = None if towards is None else towards.share.interval
     if interval is None:
         return None
-    return True if interval[0] > LEAST else False if interval[1] < LEAST else None
+    return True if interval[0] > LEAST_SHARE else False if interval[1] < LEAST_SHARE else None
 
 
 def _none(answers: Sequence[bool | None]) -> bool:

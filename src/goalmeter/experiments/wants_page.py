@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from goalmeter.experiments.formats import LEAST_SHARE
 from goalmeter.experiments.navigation_formats import INTERVALS, number, percent
 from goalmeter.experiments.navigation_meg import Directed
 from goalmeter.experiments.navigation_meg_tables import THINGS
-from goalmeter.experiments.wants import LEAST, NOTHING, OPEN, Want
+from goalmeter.experiments.wants import NOTHING, OPEN, Want
 from goalmeter.gridworld.tabular_world import GOAL
 from goalmeter.report import Column, Finding, Link, Table
 
@@ -80,7 +81,7 @@ def wants_table(found: Sequence[Want]) -> Table:
         f"could be explained. {INTERVALS}",
         notes=(
             f"How a verdict is reached: an agent wants something if the wish for it explains more "
-            f"than {LEAST:.0%} of the maximum, with the whole interval above that; it wants "
+            f"than {LEAST_SHARE:.0%} of the maximum, with the whole interval above that; it wants "
             f"nothing (of what was asked about: the goal and {thing}) if every interval lies below "
             f"that. Between the goal and {thing}, the interval of their difference decides. "
             "Anything else cannot be told.",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from goalmeter.report.figures import BLUE, canvas, to_svg
-from goalmeter.report.schemes import MUTED, PAPER, RULE
 from goalmeter.report.heat_map import short
+from goalmeter.report.schemes import MUTED, PAPER, RULE
 
 _LINE, _LETTER = 0.3, 0.075  # inches
 _NAMES, _LONGEST = 1.6, 60  # inches, and characters of a line's name that are shown

@@ -3,8 +3,9 @@
 Styles and pictures are inside the page, there is no script, and a content security policy in
 the page's head holds the browser to that. What moves is the browser's own: sections fold as
 `details`, all open at first, so that a link, a search and a printer find everything in any
-browser; colours follow the scheme that the reader has chosen, light or dark. Text is escaped by the template engine; the pictures
-are the only markup that goes in as it is, and they come from `goalmeter.report.figures`.
+browser; colours follow the scheme that the reader has chosen, light or dark. Text is escaped by
+the template engine; the pictures are the only markup that goes in as it is, and they come from
+`goalmeter.report.figures`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,12 @@ INK, MUTED, RULE, PAPER = "#1f2933", "#52606d", "#cbd2d9", "#ffffff"
 # Those of Okabe and Ito, which stay apart for colour-blind readers.
 BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
 # Of text, grounds and rules the dark page has colours of its own, which pictures share.
-_OF_THE_PAGE = {INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", PAPER: "var(--paper)"}
+_OF_THE_PAGE = {
+    INK: "var(--ink)",
+    MUTED: "var(--muted)",
+    RULE: "var(--rule)",
+    PAPER: "var(--paper)",
+}
 DARK = {
     **{INK: "#e4e8ec", MUTED: "#a9b4bf", RULE: "#3d4853", PAPER: "#14181d"},
     # Lines on the paper: brighter, where a mirror would make them dull.

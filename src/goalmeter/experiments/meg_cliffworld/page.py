@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from goalmeter.experiments.formats import nats, percent
+from goalmeter.experiments.formats import LEAST_SHARE, nats, percent
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.meg_cliffworld import pictures, tables
 from goalmeter.experiments.meg_cliffworld.compute import BASELINES, Measured
@@ -72,8 +72,8 @@ def noise_section(
                 tables.measured_table(
                     "ε-greedy policies",
                     baselines,
-                    "How many nats of the agent's 30 decisions are explained by the reward (known) or "
-                    "by the best of all utilities over states (unknown).",
+                    "How many nats of the agent's 30 decisions are explained by the reward "
+                    "(known) or by the best of all utilities over states (unknown).",
                 ),
                 anchor=_NOISE,
             ),
@@ -152,9 +152,12 @@ def goals_section(measured: Sequence[Measured]) -> Section:
     return Section(
         title="Which goal would explain it best?",
         text=(
-            "The utility with the smallest weights among those that explain at least 95% of what "
-            "the best utility over states explains, scaled so that the worst square is 0 and the "
-            "best is 1.",
+            "Each map shows the utility with the smallest weights among those that explain at "
+            "least 95% of what the best utility over states explains, scaled so that the worst "
+            "square is 0 and the best is 1. All maps share one colour scale.",
+            f"A map is grey if its utility explains less than {LEAST_SHARE:.0%} of the maximum. "
+            "Then most of what the agent does is not explained, and where the map is highest says "
+            "nothing.",
         ),
         figures=tuple(pictures.utility_map(m) for m in measured),
         points=(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 import goalmeter as gm
-from goalmeter.experiments.formats import nats, percent
+from goalmeter.experiments.formats import LEAST_SHARE, nats, percent
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.meg_cliffworld.compute import Measured
 from goalmeter.report import Figure
@@ -132,18 +132,25 @@ def utility_map(m: Measured) -> Figure:
     mdp = m.setting.world()
     found = gm.meg.simplest_utility(mdp, m.setting.policy(mdp))
     rare = np.flatnonzero(m.visits < RARE)
+    share = found.evidence / m.unknown.maximum
+    faint = share < LEAST_SHARE
     return Figure(
         svg=grid_map(
             f"utility-{_slug(m)}",
             found.utility.reshape(SHAPE),
-            label="learnt utility, from 0 to 1",
-            palette="utility",
+            label="learnt utility" + ", explains little" * faint,
+            palette="faint" if faint else "utility",
+            limit=1.0,
             marks=replace(_marks(m.setting.goal_length), faint=frozenset(rare.tolist())),
         ),
         alt=f"Map of the learnt utility, {m.setting.name}, from 0 (worst) to 1 (best square).",
-        caption=f"Learnt utility, {m.setting.name}: the simplest one that explains "
-        f"{nats(found.evidence)} of the {nats(m.unknown.value)} nats ({percent(found.share)}). In "
-        f"brackets: squares with fewer than {RARE:g} expected visits. {_KEY}",
+        caption=f"Learnt utility, {m.setting.name}. It explains {nats(found.evidence)} nats, "
+        f"{percent(share)} of the maximum"
+        + f", which is too little to say where the agent wants to be (grey, below "
+        f"{LEAST_SHARE:.0%})"
+        * faint
+        + f"; the best of all utilities explains {nats(m.unknown.value)}. Squares in brackets have "
+        f"fewer than {RARE:g} expected visits. {_KEY}",
     )
 
 
