@@ -15,8 +15,8 @@ from goalmeter.report.schemes import (
     PAPER,
     as_variables,
     contrast,
-    dark_style,
     in_the_dark,
+    styles,
     text_on,
 )
 
@@ -56,14 +56,17 @@ def test_a_grey_stays_grey_and_a_hue_stays_its_own() -> None:
     assert blue > red + 20
 
 
-def test_colours_become_variables_that_fall_back_to_themselves() -> None:
+def test_colours_become_variables_that_the_page_declares() -> None:
     svg = '<path style="fill: #0072B2; stroke: none" stroke="#1f2933"/><text>fill #1f2933</text>'
     assert as_variables(svg) == (
-        '<path style="fill: var(--c-0072b2, #0072b2); stroke: none" '
-        'stroke="var(--c-1f2933, #1f2933)"/><text>fill #1f2933</text>'
+        '<path style="fill: var(--c0072b2); stroke: none" '
+        'stroke="var(--c1f2933)"/><text>fill #1f2933</text>'
     )
     assert as_variables(as_variables(svg)) == as_variables(svg)
-    assert dark_style([svg]) == f"--c-0072b2: {DARK['#0072b2']}; --c-1f2933: var(--ink);"
+    assert styles([svg, svg]) == (
+        "--c0072b2: #0072b2; --c1f2933: #1f2933;",
+        f"--c0072b2: {DARK['#0072b2']}; --c1f2933: var(--ink);",
+    )
 
 
 def test_the_page_and_its_pictures_have_one_ink_and_one_paper() -> None:
@@ -73,4 +76,4 @@ def test_the_page_and_its_pictures_have_one_ink_and_one_paper() -> None:
     assert f"--muted: {DARK['#52606d']};" in style and f"--rule: {DARK['#cbd2d9']};" in style
     figure = Figure(svg='<svg fill="#1f2933"></svg>', alt="a", caption="c")
     page = render("t", [Section(title="s", figures=(figure,))])
-    assert "--c-1f2933: var(--ink);" in page and 'fill="var(--c-1f2933, #1f2933)"' in page
+    assert "--c1f2933: var(--ink);" in page and 'fill="var(--c1f2933)"' in page

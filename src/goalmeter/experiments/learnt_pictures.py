@@ -12,11 +12,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from goalmeter.experiments.calibration.learnt import SHARE, answers, explained
+from goalmeter.experiments.calibration.learnt import SHARE, Learnt, answers, explained, learn
 from goalmeter.experiments.calibration.pictures import Drawn
 from goalmeter.experiments.formats import signed
 from goalmeter.gridworld import GridWorld
@@ -71,19 +72,28 @@ def explain(
         shortest: the agent that takes shortest ways.
     """
 
-    def share(suite: str, world: GridWorld, agent: str) -> float:
-        own = [walk for walk in walks[suite].get(agent, ()) if walk.world == world]
-        return explained(world, own[0].cap, answers(own)) if own else math.nan
+    @cache
+    def of_shortest(suite: str, world: GridWorld) -> float:
+        own = _through(walks[suite].get(shortest, ()), world)
+        return _share(own, learn(world, own[0].cap, answers(own))) if own else math.nan
 
     return [
         Explained(
             one,
-            # Learnt is the simplest utility that explains that share of what any explains.
-            one.learnt.share * share(one.suite, one.world, one.agent),
-            SHARE * share(one.suite, one.world, shortest),
+            _share(_through(walks[one.suite][one.agent], one.world), one.learnt),
+            of_shortest(one.suite, one.world),
         )
         for one in drawn
     ]
+
+
+def _through(walks: Sequence[Trajectory], world: GridWorld) -> list[Trajectory]:
+    return [walk for walk in walks if walk.world == world]
+
+
+def _share(walks: Sequence[Trajectory], learnt: Learnt) -> float:
+    """Of the maximum, what a utility that was learnt from walks through one world explains."""
+    return learnt.share * explained(walks[0].world, walks[0].cap, answers(walks))
 
 
 def section(found: Sequence[Explained], title: str = "What they seem to want") -> Section:
@@ -167,6 +177,7 @@ def utility_map(one: Explained) -> Figure:
             palette="faint" if one.faint else "utility",
             marks=marks,
             limit=1.0,
+            beside=None if math.isnan(drawn.learnt.key) else ("having K", drawn.learnt.key),
         ),
         alt=f"Learnt utility of each cell. {said}",
         caption=said,

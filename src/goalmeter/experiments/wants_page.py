@@ -19,7 +19,7 @@ _NAMES = {GOAL: "the goal", **THINGS}
 def in_words(kind: str, things: Sequence[str], *, mapped: bool = False) -> str:
     """A verdict in a few words: "wants the goal, on a wrong map"."""
     if kind == OPEN:
-        return "what it wants cannot be told from these walks"
+        return "what it wants cannot be told"
     if kind == NOTHING:
         return "wants nothing"
     said = " or ".join(_NAMES[thing] for thing in things)
@@ -61,16 +61,18 @@ def wants_table(found: Sequence[Want]) -> Table:
         columns=(
             Column("agent", numeric=False),
             Column("verdict", numeric=False, answer=True),
-            Column("explained by wanting the goal", group="in mazes"),
-            Column("moves that fit the mole’s map, not the world", group="in both"),
-            Column("by wanting the goal", group=f"explained, until {thing} is taken"),
-            Column(f"by wanting {thing}", group=f"explained, until {thing} is taken"),
-            Column(f"goal minus {bare}, nats a walk", group=f"explained, until {thing} is taken"),
+            Column("by wanting the goal", group="explained, in mazes"),
+            "moves that fit the mole’s map, not the world",
+            Column("by wanting the goal", group=f"explained, before {thing} is taken"),
+            Column(f"by wanting {thing}", group=f"explained, before {thing} is taken"),
+            Column(f"goal minus {bare}, nats a walk", group=f"explained, before {thing} is taken"),
         ),
         rows=tuple(
             (
                 one.agent + " (reference)" * one.reference,
-                in_words(one.kind, one.things, mapped=one.mapped),
+                "cannot be told"
+                if one.kind == OPEN
+                else in_words(one.kind, one.things, mapped=one.mapped),
                 "–" if one.mazes is None else percent(one.mazes.goal.share),
                 "–" if one.follows_map is None else percent(one.follows_map),
                 *_beside(one.things_about),
@@ -130,6 +132,6 @@ def _why(one: Want) -> str:
         goal, other = (percent(f.share) for f in (beside.goal_without, beside.towards_thing))
         out.append(
             f"Beside {thing.replace('the ', 'a ', 1)} that opens nothing, wanting {thing} explains "
-            f"{other} of what it does before it takes it, wanting the goal {goal}."
+            f"{other} of what it does before taking it, and wanting the goal {goal}."
         )
     return " ".join(out)

@@ -19,6 +19,8 @@ PALETTES = {"visits": "Blues", "utility": "Purples", "faint": "Greys", "signed":
 # name them all.
 LEVELS = 33
 _CELL = 0.46  # inches
+_WALL = "#8794a1"
+_BESIDE = 2.4  # squares that one more beside the map takes, with the room before it
 _TICKS = (-100, -10, -1, -0.1, 0, 0.1, 0.3, 1, 3, 10, 30, 100)
 
 
@@ -48,6 +50,7 @@ def grid_map(
     marks: Marks | None = None,
     log: bool = False,
     limit: float | None = None,
+    beside: tuple[str, float] | None = None,
 ) -> str:
     """A map of values [R, C] as SVG, each square with its number.
 
@@ -60,10 +63,13 @@ def grid_map(
         log: whether colours follow log(1 + 10 |value|), so that small values show as well.
         limit: the end of the colour scale, so that several maps can share one; the largest
             value if it is not given.
+        beside: the name and the value of one more square, right of the map and on its scale; what
+            is below the scale has the colour of its beginning.
     """
     array = np.asarray(values, dtype=np.float64)
     rows, columns = array.shape
-    with canvas(max(_CELL * columns, 2.6), _CELL * rows + 0.75) as figure:
+    wide = columns + (_BESIDE if beside is not None else 0)
+    with canvas(max(_CELL * wide, 2.6), _CELL * rows + 0.75) as figure:
         axes = figure.subplots()
         shown = _scaled(array) if log else array
         # Squares, not an image: the page gives them other colours in the dark.
@@ -73,9 +79,14 @@ def grid_map(
         axes.set_aspect("equal")
         for state in range(array.size):
             _square(axes, image, array, state, marks or Marks())
+        if beside is not None:
+            _one_more(axes, image, *beside, at=(columns + _BESIDE - 1.5, (rows - 1) / 2))
+            # Not around the square beside: the map's own border.
+            axes.add_patch(_rectangle((-0.5, -0.5), columns, rows, fill=False, edgecolor=MUTED))
+            axes.set_xlim(-0.5, columns + _BESIDE - 0.5)
         axes.set_xticks([])
         axes.set_yticks([])
-        axes.spines[:].set_visible(True)
+        axes.spines[:].set_visible(beside is None)
         bar = figure.colorbar(image, ax=axes, orientation="horizontal", aspect=40, pad=0.03)
         bar.set_label(label)
         bar.outline.set_linewidth(0.5)
@@ -95,8 +106,11 @@ def _scaled(values: ArrayLike) -> FloatArray:
 def colour_map(palette: str) -> Any:
     """The colours of a palette of matplotlib's, in `LEVELS` steps."""
     import matplotlib
+    from matplotlib.colors import ListedColormap
 
-    return matplotlib.colormaps[palette].resampled(LEVELS)
+    # Greys would end in black, which an SVG leaves out as the default, so no page could change it.
+    end = 0.9 if palette == "Greys" else 1.0
+    return ListedColormap(matplotlib.colormaps[palette](np.linspace(0.0, end, LEVELS)))
 
 
 def _colours(shown: FloatArray, palette: str, limit: float | None) -> dict[str, Any]:
@@ -120,7 +134,7 @@ def _square(
     ink = ink_on(image, image.get_array()[row, column])
     corner = (column - 0.5, row - 0.5)
     if state in marks.walls:
-        _frame(axes, corner, fill=True, color=MUTED)
+        _frame(axes, corner, fill=True, color=_WALL)
         return
     if state in marks.hatched:
         _frame(axes, corner, edgecolor=ink, hatch="///", linewidth=0.0, alpha=0.55)
@@ -157,10 +171,26 @@ def ink_on(mesh: Any, value: float) -> str:
     return text_on(matplotlib.colors.to_hex(mesh.to_rgba(value)))
 
 
+def _one_more(axes: Any, image: Any, name: str, value: float, *, at: tuple[float, float]) -> None:
+    """A square of its own with its name above it."""
+    column, row = at
+    colour = image.to_rgba(max(value, 0.0))
+    axes.add_patch(_rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=colour, edgecolor=MUTED))
+    text = _short(value).replace("-", "−")
+    ink = ink_on(image, max(value, 0.0))
+    centred = {"ha": "center", "fontsize": 7.5}
+    axes.text(column, row, text, color=ink, va="center", **centred)
+    axes.text(column, row - 0.65, name, color=INK, va="bottom", parse_math=False, **centred)
+
+
 def _frame(axes: Any, corner: tuple[float, float], *, fill: bool = False, **style: Any) -> None:
+    axes.add_patch(_rectangle(corner, 1, 1, fill=fill, **style))
+
+
+def _rectangle(corner: tuple[float, float], width: float, height: float, **style: Any) -> Any:
     from matplotlib.patches import Rectangle
 
-    axes.add_patch(Rectangle(corner, 1, 1, fill=fill, **style))
+    return Rectangle(corner, width, height, **style)
 
 
 def _short(value: float) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from goalmeter._errors import InvalidParameterError, require
 from goalmeter._files import write_text
 from goalmeter.report.blocks import Finding, Section, anchors
-from goalmeter.report.schemes import as_variables, dark_style
+from goalmeter.report.schemes import as_variables, styles
 
 _FEATURE = "Writing a report"
 
@@ -89,6 +89,7 @@ def render(
     placed = list(zip(anchors([s.anchor or s.title for s in sections]), sections, strict=True))
     sentences = [Finding(text=one) if isinstance(one, str) else one for one in findings]
     _check(placed, sentences)
+    light, dark = styles(figure.svg for section in sections for figure in section.figures)
     text: str = template.render(
         title=title,
         sections=placed,
@@ -97,7 +98,8 @@ def render(
         glossary=glossary or {},
         provenance=provenance,
         style=here.joinpath("style.css").read_text(encoding="utf-8"),
-        dark=dark_style(figure.svg for section in sections for figure in section.figures),
+        light=light,
+        dark=dark,
     )
     return text
 

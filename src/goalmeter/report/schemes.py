@@ -1,9 +1,9 @@
 """Colours in the light and in the dark scheme: what a picture's colours become on a dark page.
 
 A picture is drawn once, for a light page. On a report's page each of its colours becomes a CSS
-variable named after it, `var(--c-0072b2, #0072b2)`, and the page says what that is in the dark:
-the same hue with its lightness mirrored. Order stays order: what was pale, and so near the paper,
-is near the paper still.
+variable named after it, `var(--c0072b2)`, and the page says what that is: the colour itself in the
+light, and in the dark the same hue with its lightness mirrored. Order stays order: what was pale,
+and so near the paper, is near the paper still.
 
 Source: Ottosson (2020), A perceptual color space for image processing, for lightness (Oklab).
 """
@@ -58,17 +58,18 @@ _FROM_LMS, _FROM_LAB = np.linalg.inv(_TO_LMS), np.linalg.inv(_TO_LAB)
 
 
 def as_variables(svg: str) -> str:
-    """A picture with each of its colours as a variable that falls back to that colour."""
-    return _COLOUR.sub(lambda m: f"{m[1]}var(--c-{m[2][1:].lower()}, {m[2].lower()})", svg)
+    """A picture with each of its colours as a variable, which `styles` declare."""
+    return _COLOUR.sub(lambda m: f"{m[1]}var(--c{m[2][1:].lower()})", svg)
 
 
-def dark_style(pictures: Iterable[str]) -> str:
-    """What the colours of some pictures are on a dark page: declarations of their variables."""
-    used = {colour.lower() for svg in pictures for _, colour in _COLOUR.findall(svg)}
-    return " ".join(
-        f"--c-{colour[1:]}: {_OF_THE_PAGE.get(colour) or in_the_dark(colour)};"
-        for colour in sorted(used)
+def styles(pictures: Iterable[str]) -> tuple[str, str]:
+    """What the colours of some pictures are on a light page and on a dark one: declarations."""
+    used = sorted({colour.lower() for svg in pictures for _, colour in _COLOUR.findall(svg)})
+    light = " ".join(f"--c{colour[1:]}: {colour};" for colour in used)
+    dark = " ".join(
+        f"--c{colour[1:]}: {_OF_THE_PAGE.get(colour) or in_the_dark(colour)};" for colour in used
     )
+    return light, dark
 
 
 @lru_cache(maxsize=4096)

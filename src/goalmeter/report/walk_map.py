@@ -10,13 +10,14 @@ import numpy as np
 
 from goalmeter._types import BoolArray
 from goalmeter.report.figures import BLUE, SMALLEST, VERMILION, canvas, to_svg
-from goalmeter.report.schemes import INK, MUTED, PAPER, RULE
+from goalmeter.report.schemes import INK, PAPER, RULE
 from goalmeter.report.terminal import printable
 
 Place = tuple[int, int]
 _CELL, _LEAST = 0.36, 2.6  # inches
 _ASIDE = 0.12  # of a cell
-_SHOWN = 2  # step numbers that fit into a cell
+_WALL = "#8794a1"
+_LONGEST = 4  # characters of step numbers that fit into a cell
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def walk_map(
         axes = figure.subplots()
         axes.set_aspect("equal")
         for row, column in np.argwhere(walls).tolist():
-            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, color=MUTED, linewidth=0))
+            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, color=_WALL, linewidth=0))
         for edge in range(max(rows, columns) + 1):
             axes.axhline(edge - 0.5, color=RULE, linewidth=0.4)
             axes.axvline(edge - 0.5, color=RULE, linewidth=0.4)
@@ -75,7 +76,7 @@ def walk_map(
         for move in moves:
             _draw(axes, move)
         for (row, column), numbers in _visits(moves).items():
-            text = ",".join(map(str, numbers[:_SHOWN])) + ("…" if len(numbers) > _SHOWN else "")
+            text = _numbers(numbers)
             # On a patch of paper, so that arrows do not strike it out.
             patch = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
             axes.text(
@@ -110,6 +111,16 @@ def _draw(axes: Any, move: Move) -> None:
         down, right = _ASIDE * (to_column - column), -_ASIDE * (to_row - row)
         ends = (to_column + right, to_row + down), (column + right, row + down)
         axes.annotate("", *ends, arrowprops=style)
+
+
+def _numbers(steps: Sequence[int]) -> str:
+    """As many of the first ones as fit, one at least."""
+    shown = 1
+    while shown < len(steps) and len(",".join(map(str, steps[: shown + 1]))) <= _LONGEST - (
+        shown + 1 < len(steps)
+    ):
+        shown += 1
+    return ",".join(map(str, steps[:shown])) + "…" * (shown < len(steps))
 
 
 def _visits(moves: Sequence[Move]) -> dict[Place, list[int]]:
