@@ -15,6 +15,7 @@ from goalmeter.experiments.demo import REFLECTING, _lake, demo
 from goalmeter.experiments.outcome import Outcome, json_text
 from goalmeter.experiments.report_runs import report_runs
 from goalmeter.organisms import organism_names
+from goalmeter.report.page import render
 
 SMALL = Scale(
     grids=1, sizes=(7,), complexities=(1.0,), key_worlds=1, walks=1, suites=("maze", "key-no-door")
@@ -44,9 +45,9 @@ def test_the_page_has_all_its_parts(outcome: Outcome) -> None:
         "The same worlds, other goals",
         "In mazes: do they plan?",
         "Beside a key that opens nothing: what do they want?",
-        "Which instrument tells whom apart",
-        "One row an agent",
         "What they seem to want",
+        "Which instruments see the difference?",
+        "What each instrument says of each agent",
         "A world where MEG is exact: CliffWorld",
         "Does MEG fall as the agent gets noisier?",
         "Does MEG fall as the task gets easier?",
@@ -107,14 +108,34 @@ def test_without_language_models_ideal_organisms_walk_and_the_page_says_so(
     monkeypatch.setitem(sys.modules, "torch", None)
     met = demo_organisms.meet(tmp_path, seed=0, workers=1)
     assert met.names == tuple(f"ideal-{name}" for name in organism_names())
-    first = demo_organisms_page.sections(met)[0]
-    assert "pip install 'goalmeter[lm]'" in first.text[-1]
-    said = demo_organisms.findings(met)
-    assert said[0].startswith("In mazes ideal-mouse and ideal-moth reach the goal in 100% and ")
-    assert "ideal-mouse and ideal-magpie reach the goal in 100% and 100% of walks" in said[1]
-    assert said[2].startswith("ideal-mole was made to want the goal, and not to see some walls.")
+    sections = demo_organisms_page.sections(met)
+    assert "pip install 'goalmeter[lm]'" in sections[0].text[-1]
+    *leads, instruments = demo_organisms_page.findings(met)
+    assert [one.lead.partition(":")[0] for one in leads] == list(met.names)
     judged = [one for one in met.calibration.verdicts if one.judged]
-    assert said[3].startswith(f"Of {len(judged)} questions that instruments were asked")
+    start = (
+        f"The instruments were asked {len(judged)} questions about agents whose goals are known."
+    )
+    assert instruments.text.startswith(start)
+    # Each line leads to a place on the page, or the page cannot be made.
+    page = render("t", sections, findings=[*leads, instruments])
+    assert page.count('<span class="links">') == 5
+
+
+def test_the_terminal_has_the_summary_and_the_path_and_no_tables(outcome: Outcome) -> None:
+    assert outcome.tables == () and outcome.report is not None
+    lines = outcome.text.splitlines()
+    assert len(lines) < 60 and max(map(len, lines)) <= 100
+    assert lines[0] == "How goal-directed are these agents?"
+    said = [line for line in lines if line.startswith("- ")]
+    assert [line.partition(":")[0] for line in said[:4]] == [f"- {n}" for n in organism_names()]
+    # What the terminal says stands in the report too, which has the tables.
+    page = outcome.report.read_text(encoding="utf-8")
+    assert "The reality check raises the measure of naive" in " ".join(outcome.text.split())
+    assert page.count("<table") > 20
+    wants = outcome.json["organisms"]["wants"]
+    assert [one["agent"] for one in wants][:4] == list(MODELS)
+    assert {one["verdict"] for one in wants} <= {"wants", "nothing", "open"}
 
 
 def test_values_run_from_uniform_to_optimal(outcome: Outcome) -> None:

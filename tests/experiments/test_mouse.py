@@ -100,7 +100,7 @@ def test_the_page_says_what_was_measured(measured: mouse.Mouse, sections: list[S
         r for r in tables[3].cells if r[0].text.endswith("cheese") and r[1].text == "bell"
     )
     assert [cell.text for cell in spurious[4:7]] == ["0", "−0.2231", "0.2231"]
-    numbers, story = mouse_page.findings(measured)
+    numbers, story = (finding.plain for finding in mouse_page.findings(measured))
     assert "0.1927 of 0.6931 nats (27.8%)" in numbers and "and 0 towards its own" in numbers
     assert "still explains 0.1927, the one about the bell −0.2231" in story
 

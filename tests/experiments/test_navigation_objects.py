@@ -47,7 +47,7 @@ def asked_in_two_ways(agent: str, other: str, **options: Any) -> Measured:
 def test_the_tables_hold_a_key_against_a_neutral_object() -> None:
     outcome = navigate("key-seeker", suite="key-no-door", grids=6, objects=BOTH)
     by_name = {table.caption: table for table in outcome.tables}
-    taken = rows(by_name["The key, beside chance"])
+    taken = rows(by_name["The key: how often it is taken, and how often by chance"])
     assert list(taken)[:2] == [("key-seeker, key",), ("key-seeker, neutral",)]
     key, neutral = (taken[name] for name in list(taken)[:2])
     assert key[0].startswith("100.0%") and not neutral[0].startswith("100.0%")
@@ -83,7 +83,7 @@ def test_prompt_by_object() -> None:
         "prompt keys/1: key",
         "effect, points: prompt",
         "effect, points: object",
-        "effect, points: together",
+        "effect, points: on each other",
     ]
     found = factors(result.seen)
     number, *shown = rows(table)["greedy", "taken"]
@@ -94,8 +94,8 @@ def test_prompt_by_object() -> None:
             100 * effect.value, abs=0.051
         )
     (said,) = sentences(result)
-    assert said.startswith("the prompt (keys/1 less plain/1) changes how often greedy takes what")
-    assert "the object (key less neutral) by" in said
+    assert said.startswith("the prompt (keys/1 minus plain/1) changes how often greedy takes what")
+    assert "the object (key minus neutral) by" in said
     assert said.endswith(" points more under keys/1 than under plain/1.")
     beside_chance = rows(keys_table([result]))
     assert list(beside_chance) == [
@@ -111,7 +111,7 @@ def test_wrong_moves_are_in_points_beyond_chance() -> None:
     shown = rows(factor_tables([result])[0])
     cells = factors(result.seen, measure="towards").cells
     expected = [f"{100 * value:+.1f}".replace("-", "−") for row in cells for value in row]
-    assert shown["random", "towards it, excess"][1:5] == expected
+    assert shown["random", "wrong moves towards it, beyond chance"][1:5] == expected
 
 
 @pytest.mark.parametrize("name", ["key-no-door", "two-path"])
@@ -125,11 +125,12 @@ def test_the_page_tells_one_from_the_other(name: str) -> None:
     if name == "two-path":
         ways = rows(keys.tables[captions.index("The same worlds with and without the key")])
         assert list(ways)[:2] == [("key-seeker, key",), ("key-seeker, neutral",)]
-    said = navigation_page.findings(groups)
+    found = navigation_page.findings(groups)
+    said = [finding.plain for finding in found]
     assert sum("takes the key in" in line for line in said) == 1
     assert sum("takes the neutral object in" in line for line in said) == 1
-    assert any("the object (key less neutral) changes how often key-seeker" in one for one in said)
-    render("t", sections, findings=said, glossary=navigation_page.GLOSSARY)
+    assert any("the object (key minus neutral) changes how often key-seeker" in one for one in said)
+    render("t", sections, findings=found, glossary=navigation_page.GLOSSARY)
 
 
 def test_replays_show_the_object() -> None:

@@ -80,8 +80,10 @@ def test_the_page_has_surface_curves_and_walks(mazes: list[Group]) -> None:
     ]
     distance, surface = sections["Suite maze: does it plan?"].figures
     assert "optimal: 100% at 1" in distance.alt and "wall-follower" in distance.svg
-    assert "decisions in 3 to 6 grids a point" in distance.caption
-    assert surface.caption.startswith("The accuracy surface, 3 grids × 2 walks a cell")
+    assert "decisions in 3 to 6 grids." in distance.caption
+    assert surface.caption.startswith(
+        "The accuracy surface: each cell rests on 3 grids with 2 walks"
+    )
     for words in ("epsilon-optimal, detour states", "greedy", "complexity 1", "size 7"):
         assert words in surface.svg
     walks = sections["Walks of wall-follower, maze"]
@@ -93,14 +95,15 @@ def test_the_page_has_surface_curves_and_walks(mazes: list[Group]) -> None:
 
 
 def test_findings_hold_an_agent_beside_the_compass(mazes: list[Group]) -> None:
-    first = navigation_page.findings(mazes)[0]
+    lead, _, first, _ = (finding.plain for finding in navigation_page.findings(mazes))
+    assert lead.startswith("wall-follower, maze: ")
     result, greedy = (mazes[0].results[i].overall[0] for i in (0, 3))
     for value in (result.accuracy, result.accuracy_detour, greedy.accuracy, greedy.accuracy_detour):
         assert f"{value.value:.1%}" in first
     keys = navigation_page.groups([walked("greedy", "key-no-door", grids=4)])
-    said = navigation_page.findings(keys)
-    assert "random in" in said[0] and "passing it by chance gives" in said[1]
-    assert "wanting the goal explains" in said[2] and "until greedy takes the key" in said[3]
+    said = [finding.plain for finding in navigation_page.findings(keys)]
+    assert "anting the goal explains" in said[0] and "Before it takes the key, " in said[0]
+    assert "random in" in said[1] and "passes it by chance in" in said[2]
 
 
 def test_surfaces_have_no_number_where_there_is_none(mazes: list[Group]) -> None:

@@ -75,6 +75,11 @@ def text_of(results: list[Reflection]) -> str:
     )
 
 
+def said(results: list[Reflection]) -> list[str]:
+    """The findings as they read."""
+    return [finding.plain for finding in reflection_page.findings(results)]
+
+
 def test_the_table_of_agents_has_both_errors_under_their_names() -> None:
     (table,) = reflection_page.sections([BEFORE])[0].tables
     assert [head.title for head in table.heads][2:5] == [
@@ -145,15 +150,15 @@ def test_few_seeds_tell_nothing(n: int) -> None:
     assert [cell.text for cell in checks.cells[0]][-2:] == ["–", "too few seeds"]
     assert [cell.text for cell in gains.cells[0]][1:] == ["–"] * 4
     for table in (agents, checks):
-        assert any("Of fewer than 5 seeds there is no interval" in note for note in table.notes)
-    best, thesis = reflection_page.findings(results)
+        assert any("With fewer than 5 seeds there is no interval" in note for note in table.notes)
+    best, thesis = said(results)
     assert f"rc(x) with +{results[1].measure:.3f} ({n} seed" in best
     assert "too few for an interval" in best
     assert thesis == (
         "The reality check lowers that of none; has been tried with too few seeds on x (+0.050)."
     )
     page = text_of(results)
-    assert "nan" not in page.lower() and "none of fewer than 5" in page
+    assert "nan" not in page.lower() and "none for fewer than 5" in page
 
 
 def test_what_has_no_interval_is_drawn_without() -> None:
@@ -238,9 +243,9 @@ def test_trials_that_ended_early_are_hatched_counted_and_named() -> None:
 
 def test_what_went_wrong_is_said_first_and_why() -> None:
     results = [broken("bad"), BEFORE, made("y", {"A": [(9, 9)] * 5, "B": [(0, 0)] * 5}, failed="B")]
-    first_of_all, unranked, ranking = reflection_page.findings(results)
-    said, why, others = first_of_all.partition("bad: 20 of 20 trials ended early (20 exception); ")
-    assert said == "22 of 60 trials ended early; they count with the reward that they had. "
+    first_of_all, unranked, ranking = said(results)
+    start, why, others = first_of_all.partition("bad: 20 of 20 trials ended early (20 exception); ")
+    assert start == "22 of 60 trials ended early; they count with the reward that they had. "
     assert why and "the first in A, seed 0: exception, ZeroDivisionError: by 0. " in others
     assert others.endswith(
         "y: 2 of 20 trials ended early (2 timeout); the first in B, seed 0: timeout, took over 1 s."
@@ -252,7 +257,7 @@ def test_what_went_wrong_is_said_first_and_why() -> None:
 
 
 def test_many_failures_are_counted_and_not_all_named() -> None:
-    line, _ = reflection_page.findings([broken(name) for name in "abcd"])
+    line, _ = said([broken(name) for name in "abcd"])
     assert "b: 20 of 20" in line and "c: " not in line
     assert line.endswith("2 more agents had trials that ended early.")
 
@@ -262,9 +267,9 @@ def test_agents_that_finished_nothing_are_neither_ranked_nor_compared() -> None:
     found, (note,) = pairs(results)
     assert found == []
     assert note == "x and rc(x) are not compared: every trial of x ended early."
-    *_, ranking = reflection_page.findings(results)
+    *_, ranking = said(results)
     assert ranking.startswith("Self-reflection: rc(x) with +0.300 (") and "least" not in ranking
-    assert len(reflection_page.findings([broken("x"), broken("rc(x)")])) == 2
+    assert len(said([broken("x"), broken("rc(x)")])) == 2
     (table,) = reflection_page.short_tables([broken("x")])
     assert table.notes[-1] == "Where every trial ended early, the measure says nothing."
     assert "Traceback" not in text_of([broken("x"), broken("rc(x)")])
@@ -290,7 +295,7 @@ def test_what_does_not_compare_stands_apart() -> None:
         f"{played}, 10 steps, step counting actions",
     ]
     # y has the highest measure of all, and is ranked beside nobody.
-    lines = reflection_page.findings(results)
+    lines = said(results)
     assert len(lines) == 4
     assert lines[0].startswith(f"{played}, 10 steps: Most self-reflection: x with +0.250")
     assert lines[1].startswith("B with its opposite and C with its opposite, 10 steps: Self-refl")
@@ -316,7 +321,7 @@ def test_one_group_as_published_needs_no_words_and_another_reading_does() -> Non
     own = replace(BEFORE, readings={"opposite_reading": "unnegated"})
     title = reflection_page.sections([own])[0].title
     assert title == "Self-reflection (opposite reading unnegated)"
-    (line,) = reflection_page.findings([own])
+    (line,) = said([own])
     assert line.startswith("Opposite reading unnegated: Self-reflection: x")
 
 
@@ -358,7 +363,7 @@ def test_an_opposite_alone_is_a_page_too() -> None:
 
 
 def test_the_findings_name_the_ends_and_the_thesis() -> None:
-    first, second = reflection_page.findings([BEFORE, AFTER])
+    first, second = said([BEFORE, AFTER])
     assert first.startswith("Most self-reflection: rc(x) with +0.300 (95% interval 0.")
     assert "least: x with +0.250" in first
     assert second == ("The reality check raises the measure of x (+0.050); lowers that of none.")

@@ -10,16 +10,18 @@ from goalmeter.experiments import navigation_key_tables as key_tables
 from goalmeter.experiments import navigation_meg_page as meg_page
 from goalmeter.experiments import navigation_pictures as pictures
 from goalmeter.experiments import navigation_tables as tables
-from goalmeter.experiments.calibration import page
+from goalmeter.experiments.calibration import tables as judged
+from goalmeter.experiments.calibration.pictures import area_chart
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE
+from goalmeter.experiments.calibration.questions import QUESTIONS
 from goalmeter.experiments.demo_organisms import Met
 from goalmeter.experiments.navigation_page import Group
 from goalmeter.experiments.navigation_replays import cut
 from goalmeter.navigation.record import Trajectory
 from goalmeter.report import Column, Finding, Section, Table
-from goalmeter.report.blocks import anchors
 
-WALKS = "walks"
+# Ids of the sections that findings lead to.
+WALKS, INSTRUMENTS = "walks", "instruments"
 
 
 def sections(met: Met) -> list[Section]:
@@ -31,21 +33,46 @@ def sections(met: Met) -> list[Section]:
         _mazes(in_mazes),
         _keys(with_keys),
         learnt_pictures.section(met.learnt),
-        *instruments(met),
+        *_instruments(met),
     ]
 
 
 def findings(met: Met) -> list[Finding]:
     """What the organisms want, a line for each, and how the instruments did."""
-    # The section that comes first of those that the calibration has.
-    (anchor, *_) = anchors([one.anchor or one.title for one in instruments(met)])
-    return demo_organisms.findings(met, walks=WALKS, instruments=anchor)
+    return demo_organisms.findings(met, walks=WALKS, instruments=INSTRUMENTS)
 
 
-def instruments(met: Met) -> list[Section]:
+def _instruments(met: Met) -> list[Section]:
     """How the instruments do on agents whose goals are known."""
-    # The learnt utilities have a section of their own.
-    return page.instruments(replace(met.calibration, drawn=()))
+    found = met.calibration
+    said = [
+        replace(
+            judged.agent_table(found.scores, found.subjects, QUESTIONS[question], others),
+            caption=caption,
+            meaning="Each number is the mean over grids. A tick says that the instrument puts the "
+            "agent on the right side of the other class of agents, beyond chance; a cross, on the "
+            "wrong side; a question mark, that the grids do not tell. No mark stands where the "
+            "question is not asked of an agent.",
+        )
+        for question, others, caption in (
+            ("directed", ["misled", "map"], "In mazes: is the agent goal-directed, on which map?"),
+            ("target", [], "Beside a key that opens nothing: the goal or the key?"),
+        )
+    ]
+    return [
+        Section(
+            title="Which instruments see the difference?",
+            anchor=INSTRUMENTS,
+            text=(
+                "Every instrument gives a number for an agent’s walks in one grid. The agents fall "
+                "into classes, and it is known which class has more of what the instrument counts. "
+                "An instrument is good if its numbers are in that order, whatever the grids.",
+            ),
+            tables=(judged.area_table(found.verdicts),),
+            figures=(area_chart(found.verdicts),),
+        ),
+        Section(title="What each instrument says of each agent", tables=tuple(said)),
+    ]
 
 
 def _wants(met: Met) -> Section:
