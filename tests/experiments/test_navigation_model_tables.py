@@ -56,8 +56,9 @@ def test_is_it_right_when_it_is_sure() -> None:
     found = seen.behaviour.calibration
     assert table is not None and found is not None
     (row,) = table.cells
-    assert [cell.text for cell in row[:3]] == ["epsilon-optimal", str(found.steps), "0"]
-    assert row[3].text.startswith(f"{found.error.value:.3f} [")
+    name, error, _, steps, unknown = (cell.text for cell in row)
+    assert (name, steps, unknown) == ("epsilon-optimal", str(found.steps), "0")
+    assert error.startswith(f"{found.error.value:.3f} [")
     # Reference agents alone are no reason for a table.
-    unknown = replace(seen, behaviour=replace(seen.behaviour, calibration=None))
-    assert tables.calibration_table([unknown, replace(seen, reference=True)]) is None
+    silent = replace(seen, behaviour=replace(seen.behaviour, calibration=None))
+    assert tables.calibration_table([silent, replace(seen, reference=True)]) is None

@@ -22,10 +22,10 @@ GOAL_ROWS, SENSITIVITY_ROWS = 24, 60
 _SETS, _NOTES = 2, 3
 
 THEOREM_NOTE = (
-    "The column Theorem 4.1 (on pseudo-terminal goals): “≤ {A}” means that A d-separates the "
-    "decisions from the targets, so MEG towards A is proven to be at least as high. “= {A}” means "
-    "that A is a part of the set that separates the decisions from the rest; then both are equal, "
-    "and were worked out once."
+    "Theorem 4.1 (on pseudo-terminal goals), in the column of that name: “≤ {A}” means that A "
+    "d-separates the decisions from the targets, so MEG towards A is proven to be at least as "
+    "high. “= {A}” means that A is a part of the set that separates the decisions from the rest; "
+    "then both are equal, and were worked out once."
 )
 
 

@@ -26,8 +26,8 @@ from goalmeter.report import Finding, Link
 # each, since intervals rest on mazes; all of them with walls that the mole may not see. Reference
 # agents make the classes of which there is only one organism larger.
 SCALE = Scale(grids=4, complexities=(0.5, 1.0), key_worlds=2, walks=2, suites=(MAZE, KEY_NO_DOOR))
-SHORTEST = "optimal"
-BESIDE = (SHORTEST, "key-seeker", "random")
+SHORTEST, AIMLESS = "optimal", "random"
+BESIDE = (SHORTEST, "key-seeker", AIMLESS)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def meet(
         found,
         groups,
         tuple(_wants(*groups)),
-        tuple(explain(found.drawn, walks, SHORTEST)),
+        tuple(explain(found.drawn, walks, shortest=SHORTEST, aimless=AIMLESS)),
     )
 
 

@@ -2,8 +2,9 @@
 
 Some utility explains something of any few walks, also of aimless ones, so a picture of one says
 nothing by itself. It is shown with the share of the most that could be explained, beside what the
-same fit explains of an agent that takes shortest ways through the same world, as often; what
-explains less than half of that is drawn in grey, and no more is said of it.
+same fit explains of agents that take shortest ways, and that move at random, through the same
+world as often. What explains less than half way from the one to the other is drawn in grey, and no
+more is said of it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from goalmeter.navigation.record import Trajectory
 from goalmeter.report import Column, Figure, Section, Table
 from goalmeter.report.grids import Marks, grid_map
 
-# Of what is explained of shortest ways. The maximum itself is no yardstick: from a few answers a
-# policy is known so badly that even of an agent without fault less than half of it is explained.
+# Of the way from random moves to shortest ways. The maximum itself is no yardstick: from a few
+# answers a policy is known so badly that even of an agent without fault less than half of it is
+# explained; nor is 0, since a fit with a number for each cell explains something of any walk.
 FAINT = 0.5
 ANCHOR = "learnt"
 
@@ -39,11 +41,13 @@ class Explained:
         drawn: the utility and whose it is.
         share: of the most that could be explained of the agent's answers in this world.
         shortest: the same of an agent that takes shortest ways there; NaN if it did not walk.
+        aimless: the same of an agent that moves at random; NaN if it did not walk.
     """
 
     drawn: Drawn
     share: float
     shortest: float
+    aimless: float
 
     def to_json(self) -> dict[str, Any]:
         """What it is worth, as JSON values."""
@@ -52,17 +56,22 @@ class Explained:
             "suite": self.drawn.suite,
             "explained": self.share,
             "explained_of_shortest_ways": self.shortest,
+            "explained_of_random_moves": self.aimless,
             "faint": self.faint,
         }
 
     @property
     def faint(self) -> bool:
         """Whether it explains so little that the picture is no picture of a wish."""
-        return not self.share >= FAINT * self.shortest
+        return not self.share >= self.aimless + FAINT * (self.shortest - self.aimless)
 
 
 def explain(
-    drawn: Sequence[Drawn], walks: Mapping[str, Mapping[str, Sequence[Trajectory]]], shortest: str
+    drawn: Sequence[Drawn],
+    walks: Mapping[str, Mapping[str, Sequence[Trajectory]]],
+    *,
+    shortest: str,
+    aimless: str,
 ) -> list[Explained]:
     """What each learnt utility explains.
 
@@ -70,18 +79,20 @@ def explain(
         drawn: the utilities.
         walks: by suite and agent.
         shortest: the agent that takes shortest ways.
+        aimless: the agent that moves at random.
     """
 
     @cache
-    def of_shortest(suite: str, world: GridWorld) -> float:
-        own = _through(walks[suite].get(shortest, ()), world)
+    def of(agent: str, suite: str, world: GridWorld) -> float:
+        own = _through(walks[suite].get(agent, ()), world)
         return _share(own, learn(world, own[0].cap, answers(own))) if own else math.nan
 
     return [
         Explained(
             one,
             _share(_through(walks[one.suite][one.agent], one.world), one.learnt),
-            of_shortest(one.suite, one.world),
+            of(shortest, one.suite, one.world),
+            of(aimless, one.suite, one.world),
         )
         for one in drawn
     ]
@@ -106,9 +117,10 @@ def section(found: Sequence[Explained], title: str = "What they seem to want") -
             f"reasonable, and takes the simplest one that explains {SHARE:.0%} of what any "
             "explains.",
             "Some utility can be found for any few walks, so what counts is how much it explains. "
-            "A map in colour explains at least half of what the same fit explains of an agent "
-            "that takes shortest ways through the same world. A grey map explains less; where it "
-            "is highest says nothing. All maps share one colour scale, from 0 to 1.",
+            "The same fit is made of an agent that moves at random and of one that takes shortest "
+            "ways through the same world. A map is in colour if it explains at least half way from "
+            "the first to the second. A grey map explains less; where it is highest says nothing. "
+            "All maps share one colour scale, from 0 to 1.",
         ),
         tables=(table(found),),
         figures=tuple(utility_map(one) for one in found),
@@ -125,6 +137,7 @@ def table(found: Sequence[Explained]) -> Table:
             Column("highest utility", numeric=False, answer=True),
             Column("world", numeric=False),
             "share explained",
+            "of random moves",
             "of shortest ways",
             "worth of having the key",
         ),
@@ -134,7 +147,8 @@ def table(found: Sequence[Explained]) -> Table:
                 "explains too little to say" if one.faint else _highest(one.drawn),
                 one.drawn.suite,
                 f"{one.share:.0%}",
-                "–" if math.isnan(one.shortest) else f"{one.shortest:.0%}",
+                _percent(one.aimless),
+                _percent(one.shortest),
                 _key(one.drawn) or "–",
             )
             for one in found
@@ -143,10 +157,11 @@ def table(found: Sequence[Explained]) -> Table:
         "in that one world. The utility was fitted to the same answers, so the share is too high "
         "rather than too low, and there is no interval.",
         notes=(
-            "Of shortest ways: what the same fit explains of an agent that takes shortest ways to "
-            f"the goal in the same world, as often. Below {FAINT:.0%} of that a map is grey. The "
-            "maximum is no yardstick: a few answers tell so little of what an agent would do that "
-            "even of an agent without fault less than half of the maximum is explained.",
+            "Of random moves, of shortest ways: what the same fit explains of such agents in the "
+            f"same world, as often. Below {FAINT:.0%} of the way from the one to the other a map "
+            "is grey. The maximum is no yardstick, because a few answers tell so little of what an "
+            "agent would do that even of one without fault less than half of it is explained. Nor "
+            "is 0, because a fit with a number for each cell explains something of any walk.",
             "Worth of having the key: what it adds to the utility of any cell, on the same scale.",
         ),
     )
@@ -187,15 +202,19 @@ def utility_map(one: Explained) -> Figure:
 def _said(one: Explained) -> str:
     """What the numbers carry, and no more."""
     drawn = one.drawn
-    beside = (
-        "" if math.isnan(one.shortest) else f" (of shortest ways the same fit: {one.shortest:.0%})"
+    text = (
+        f"{drawn.agent}, {drawn.suite}: explains {one.share:.0%} of the maximum (the same fit, of "
+        f"random moves {_percent(one.aimless)}, of shortest ways {_percent(one.shortest)})"
     )
-    text = f"{drawn.agent}, {drawn.suite}: explains {one.share:.0%} of the maximum{beside}"
     if one.faint:
         return f"{text}, too little to say what it wants."
     key = _key(drawn)
     worth = f" Having the key is worth {key} everywhere." * bool(key)
     return f"{text}. Highest: {_highest(drawn)}.{worth}"
+
+
+def _percent(share: float) -> str:
+    return "–" if math.isnan(share) else f"{share:.0%}"
 
 
 def _highest(drawn: Drawn) -> str:
