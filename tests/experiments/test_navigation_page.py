@@ -123,7 +123,7 @@ def test_every_suite_has_its_sections(name: str) -> None:
     assert titles[2:] == [f"What explains the walks, {name}", f"Walks of optimal, {name}"]
     if name == "isometries":
         (picture,) = by_title(drawn)[expected].figures
-        assert "6 pairs of grids a line" in picture.caption
+        assert "rests on 6 pairs of grids, " in picture.caption
         # Six equal pairs leave 1 - 0.025 ** (1 / 6) of the way to ±100 points.
         assert "optimal, swap: 0.0 [−45.9, +45.9]" in picture.alt
         assert "greedy (ref.), swap" in picture.svg

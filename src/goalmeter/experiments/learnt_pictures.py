@@ -84,17 +84,21 @@ def explain(
 
     @cache
     def of(agent: str, suite: str, world: GridWorld) -> float:
-        own = _through(walks[suite].get(agent, ()), world)
-        return _share(own, learn(world, own[0].cap, answers(own))) if own else math.nan
+        walks_there = _through(walks[suite].get(agent, ()), world)
+        return (
+            _share(walks_there, learn(world, walks_there[0].cap, answers(walks_there)))
+            if walks_there
+            else math.nan
+        )
 
     return [
         Explained(
-            one,
-            _share(_through(walks[one.suite][one.agent], one.world), one.learnt),
-            of(shortest, one.suite, one.world),
-            of(aimless, one.suite, one.world),
+            utility,
+            _share(_through(walks[utility.suite][utility.agent], utility.world), utility.learnt),
+            of(shortest, utility.suite, utility.world),
+            of(aimless, utility.suite, utility.world),
         )
-        for one in drawn
+        for utility in drawn
     ]
 
 
@@ -107,7 +111,7 @@ def _share(walks: Sequence[Trajectory], learnt: Learnt) -> float:
     return learnt.share * explained(walks[0].world, walks[0].cap, answers(walks))
 
 
-def section(found: Sequence[Explained], title: str = "What they seem to want") -> Section:
+def section(utilities: Sequence[Explained], title: str = "What they seem to want") -> Section:
     """The utilities of some agents as maps on one scale, over a table of what they explain."""
     return Section(
         title=title,
@@ -122,12 +126,12 @@ def section(found: Sequence[Explained], title: str = "What they seem to want") -
             "the first to the second. A grey map explains less; where it is highest says nothing. "
             "All maps share one colour scale, from 0 to 1.",
         ),
-        tables=(table(found),),
-        figures=tuple(utility_map(one) for one in found),
+        tables=(table(utilities),),
+        figures=tuple(utility_map(utility) for utility in utilities),
     )
 
 
-def table(found: Sequence[Explained]) -> Table:
+def table(utilities: Sequence[Explained]) -> Table:
     """How much each learnt utility explains, and where it is highest if that is enough."""
     return Table(
         caption="What the learnt utilities explain",
@@ -143,15 +147,15 @@ def table(found: Sequence[Explained]) -> Table:
         ),
         rows=tuple(
             (
-                one.drawn.agent,
-                "explains too little to say" if one.faint else _highest(one.drawn),
-                one.drawn.suite,
-                f"{one.share:.0%}",
-                _percent(one.aimless),
-                _percent(one.shortest),
-                _key(one.drawn) or "–",
+                utility.drawn.agent,
+                "explains too little to say" if utility.faint else _highest(utility.drawn),
+                utility.drawn.suite,
+                f"{utility.share:.0%}",
+                _percent(utility.aimless),
+                _percent(utility.shortest),
+                _key(utility.drawn) or "–",
             )
-            for one in found
+            for utility in utilities
         ),
         meaning="Share explained: of the most nats that could be explained of the agent’s answers "
         "in that one world. The utility was fitted to the same answers, so the share is too high "
@@ -167,9 +171,9 @@ def table(found: Sequence[Explained]) -> Table:
     )
 
 
-def utility_map(one: Explained) -> Figure:
+def utility_map(utility: Explained) -> Figure:
     """The utility of each cell, with start, goal and key; grey if it explains little."""
-    drawn, world = one.drawn, one.drawn.world
+    drawn, world = utility.drawn, utility.drawn.world
     values = np.zeros(world.shape)
     unreached = ~world.walls
     for cell, value in drawn.learnt.cells.items():
@@ -183,30 +187,31 @@ def utility_map(one: Explained) -> Figure:
         walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
     )
     name = re.sub(r"[^a-z0-9]+", "-", f"learnt-{drawn.agent}-{drawn.suite}".lower())
-    said = _said(one)
+    words = _said(utility)
     return Figure(
         svg=grid_map(
             name,
             values,
-            label="utility" + ", explains little" * one.faint,
-            palette="faint" if one.faint else "utility",
+            label="utility" + ", explains little" * utility.faint,
+            palette="faint" if utility.faint else "utility",
             marks=marks,
             limit=1.0,
             beside=None if math.isnan(drawn.learnt.key) else ("having K", drawn.learnt.key),
         ),
-        alt=f"Learnt utility of each cell. {said}",
-        caption=said,
+        alt=f"Learnt utility of each cell. {words}",
+        caption=words,
     )
 
 
-def _said(one: Explained) -> str:
+def _said(utility: Explained) -> str:
     """What the numbers carry, and no more."""
-    drawn = one.drawn
-    text = (
-        f"{drawn.agent}, {drawn.suite}: explains {one.share:.0%} of the maximum (the same fit, of "
-        f"random moves {_percent(one.aimless)}, of shortest ways {_percent(one.shortest)})"
+    drawn = utility.drawn
+    beside = (
+        f"the same fit, of random moves {_percent(utility.aimless)}, of shortest ways "
+        f"{_percent(utility.shortest)}"
     )
-    if one.faint:
+    text = f"{drawn.agent}, {drawn.suite}: explains {utility.share:.0%} of the maximum ({beside})"
+    if utility.faint:
         return f"{text}, too little to say what it wants."
     key = _key(drawn)
     worth = f" Having the key is worth {key} everywhere." * bool(key)

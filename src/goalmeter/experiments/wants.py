@@ -70,21 +70,21 @@ class Want:
         }
 
 
-def wanted(own: Sequence[Directed]) -> tuple[str, tuple[str, ...]]:
+def wanted(measures: Sequence[Directed]) -> tuple[str, tuple[str, ...]]:
     """What one agent wants, by its walks in one kind of worlds or in several: kind and things."""
-    goal = [_explains(one.goal) for one in own]
-    thing = next((one.thing for one in own if one.thing is not None), None)
-    beside = [one for one in own if one.thing is not None]
-    larger = {one.larger for one in beside}
+    goal = [_explains(measure.goal) for measure in measures]
+    thing = next((measure.thing for measure in measures if measure.thing is not None), None)
+    beside = [measure for measure in measures if measure.thing is not None]
+    larger = {measure.larger for measure in beside}
     if beside and thing is not None and larger == {thing}:
         return WANTS, (thing,)
     if any(goal):  # None, which is open, is no wish that counts
         if not beside or larger == {GOAL}:
             return WANTS, (GOAL,)
-        others = [_explains(one.towards_thing) for one in beside]
+        others = [_explains(measure.towards_thing) for measure in beside]
         # Told apart or not: a thing that surely explains nothing is no rival of the goal.
         return (WANTS, (GOAL,)) if _none(others) else (WANTS, (GOAL, *_names(thing)))
-    others = [_explains(one.towards_thing) for one in beside]
+    others = [_explains(measure.towards_thing) for measure in beside]
     return (NOTHING, ()) if _none([*goal, *others]) else (OPEN, ())
 
 
@@ -107,12 +107,12 @@ def wants(
     out = []
     for number, result in enumerate(mazes):
         pairs = zip((result, with_keys[number]), (of[number] for of in mapped), strict=True)
-        follows = _follows([(here.seen, there.seen) for here, there in pairs])
+        follows = _follows([(in_world.seen, on_other.seen) for in_world, on_other in pairs])
         between = None if follows is None else follows.interval
         elsewhere = between is not None and between[0] > 0.5
         at_maze, at_key = (
-            (there if elsewhere else here)[number]
-            for here, there in zip(directed, on_map, strict=True)
+            (on_other if elsewhere else in_world)[number]
+            for in_world, on_other in zip(directed, on_map, strict=True)
         )
         kind, things = wanted([at_maze, at_key])
         out.append(
@@ -167,10 +167,10 @@ def _follows(pairs: Sequence[tuple[Observed, Observed]]) -> Estimate | None:
     for seen, mapped in pairs:
         of_map, of_world = np.zeros(len(seen.action)), np.zeros(len(seen.action))
         for number, (walk, move) in enumerate(zip(seen.trajectory, seen.action, strict=True)):
-            there = mapped.trajectories[walk].world
-            if move == INVALID or seen.trajectories[walk].world == there:
+            on_other = mapped.trajectories[walk].world
+            if move == INVALID or seen.trajectories[walk].world == on_other:
                 continue
-            plan = planned(there)
+            plan = planned(on_other)
             right = bool(plan.plans.optimal[plan.index][seen.state[number], move])
             of_map[number] = right and not seen.optimal[number, move]
             of_world[number] = seen.optimal[number, move] and not right

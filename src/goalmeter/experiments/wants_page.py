@@ -22,9 +22,9 @@ def in_words(kind: str, things: Sequence[str], *, mapped: bool = False) -> str:
         return "what it wants cannot be told"
     if kind == NOTHING:
         return "wants nothing"
-    said = " or ".join(_NAMES[thing] for thing in things)
-    said += " (which of them cannot be told)" * (len(things) > 1)
-    return f"wants {said}{', on a wrong map' * mapped}"
+    words = " or ".join(_NAMES[thing] for thing in things)
+    words += " (which of them cannot be told)" * (len(things) > 1)
+    return f"wants {words}{', on a wrong map' * mapped}"
 
 
 def short(agent: str) -> str:
@@ -32,28 +32,28 @@ def short(agent: str) -> str:
     return agent.rpartition("/")[2]
 
 
-def findings(found: Sequence[Want], *, walks: str) -> list[Finding]:
+def findings(verdicts: Sequence[Want], *, walks: str) -> list[Finding]:
     """A line for each agent that was asked about, with the way to its numbers and its walks.
 
     Args:
-        found: what each wants.
+        verdicts: what each wants.
         walks: id of the section in which they can be seen to walk.
     """
-    table = wants_table(found)
+    table = wants_table(verdicts)
     return [
         Finding(
-            lead=f"{short(one.agent)}: {in_words(one.kind, one.things, mapped=one.mapped)}.",
-            text=_why(one),
-            links=(Link("numbers", table.row_anchor(one.agent)), Link("walks", walks)),
+            lead=f"{short(want.agent)}: {in_words(want.kind, want.things, mapped=want.mapped)}.",
+            text=_why(want),
+            links=(Link("numbers", table.row_anchor(want.agent)), Link("walks", walks)),
         )
-        for one in found
-        if not one.reference
+        for want in verdicts
+        if not want.reference
     ]
 
 
-def wants_table(found: Sequence[Want]) -> Table:
+def wants_table(verdicts: Sequence[Want]) -> Table:
     """The numbers that each verdict rests on."""
-    thing = _thing(found)
+    thing = _thing(verdicts)
     bare = thing.removeprefix("the ")
     return Table(
         caption="What each agent wants",
@@ -69,15 +69,15 @@ def wants_table(found: Sequence[Want]) -> Table:
         ),
         rows=tuple(
             (
-                one.agent + " (reference)" * one.reference,
+                want.agent + " (reference)" * want.reference,
                 "cannot be told"
-                if one.kind == OPEN
-                else in_words(one.kind, one.things, mapped=one.mapped),
-                "–" if one.mazes is None else percent(one.mazes.goal.share),
-                "–" if one.follows_map is None else percent(one.follows_map),
-                *_beside(one.things_about),
+                if want.kind == OPEN
+                else in_words(want.kind, want.things, mapped=want.mapped),
+                "–" if want.mazes is None else percent(want.mazes.goal.share),
+                "–" if want.follows_map is None else percent(want.follows_map),
+                *_beside(want.things_about),
             )
-            for one in found
+            for want in verdicts
         ),
         meaning="How much of an agent’s decisions each wish explains, as a share of the most that "
         f"could be explained. {INTERVALS}",
@@ -96,36 +96,36 @@ def wants_table(found: Sequence[Want]) -> Table:
     )
 
 
-def _beside(found: Directed | None) -> tuple[str, str, str]:
-    if found is None or found.goal_without is None or found.towards_thing is None:
+def _beside(verdicts: Directed | None) -> tuple[str, str, str]:
+    if verdicts is None or verdicts.goal_without is None or verdicts.towards_thing is None:
         return "–", "–", "–"
     return (
-        percent(found.goal_without.share),
-        percent(found.towards_thing.share),
-        "–" if found.difference is None else number(found.difference, 1),
+        percent(verdicts.goal_without.share),
+        percent(verdicts.towards_thing.share),
+        "–" if verdicts.difference is None else number(verdicts.difference, 1),
     )
 
 
-def _thing(found: Sequence[Want]) -> str:
+def _thing(verdicts: Sequence[Want]) -> str:
     """What lies about beside the goal, in words."""
-    about = [one.things_about.thing for one in found if one.things_about is not None]
+    about = [want.things_about.thing for want in verdicts if want.things_about is not None]
     return next((THINGS[thing] for thing in about if thing is not None), "the key")
 
 
-def _why(one: Want) -> str:
+def _why(want: Want) -> str:
     """The numbers behind the verdict, in a sentence or two."""
     out = []
-    if one.mazes is not None:
+    if want.mazes is not None:
         out.append(
-            f"In mazes, wanting the goal explains {percent(one.mazes.goal.share)} of the most that "
-            f"could be explained of its moves{' if they are judged on that map' * one.mapped}."
+            f"In mazes, wanting the goal explains {percent(want.mazes.goal.share)} of the most "
+            f"that could be explained of its moves{', judged on that map' * want.mapped}."
         )
-    if one.mapped and one.follows_map is not None:
+    if want.mapped and want.follows_map is not None:
         out.append(
             f"Of its moves that are right either on the map or in the world, and not on both, "
-            f"{percent(one.follows_map)} are right on the map."
+            f"{percent(want.follows_map)} are right on the map."
         )
-    beside = one.things_about
+    beside = want.things_about
     if beside is not None and beside.towards_thing is not None and beside.goal_without is not None:
         assert beside.thing is not None
         thing = THINGS[beside.thing]
