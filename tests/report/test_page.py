@@ -14,7 +14,7 @@ from goalmeter.report.page import render
 
 from .sample import HOSTILE, WRITE, sections
 
-VOID = {"meta", "br", "hr", "img", "input", "link"}
+VOID = {"meta", "br", "hr", "img", "input", "link", "wbr"}
 
 
 class Page(HTMLParser):
