@@ -127,7 +127,7 @@ def test_every_suite_has_its_sections(name: str) -> None:
         # Six equal pairs leave 1 - 0.025 ** (1 / 6) of the way to ±100 points.
         assert "optimal, swap: 0.0 [−45.9, +45.9]" in picture.alt
         assert "greedy (ref.), swap" in picture.svg
-        assert "shown to be the same within 5 points in 0 of 4 frames" in page_of(found, drawn)
+        assert "the same, within 5 percentage points, in 0 of 4 frames" in page_of(found, drawn)
 
 
 def said_something(walk: Trajectory) -> Trajectory:
