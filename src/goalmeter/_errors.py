@@ -1,13 +1,22 @@
-"""The errors a user can meet: each says what, where, expected, got, and how to mend it."""
+"""The errors a user can meet: each says what, where, expected, got, and how to mend it.
+
+What an error quotes may be anybody's: the text of an error is one line of bounded length, in which
+whatever steers a terminal is spelled out.
+"""
 
 from __future__ import annotations
 
 import importlib
 from types import ModuleType
 
+from goalmeter._text import message
+
 
 class GoalmeterError(ValueError):
     """Something handed to goalmeter cannot be used; the message says how to mend it."""
+
+    def __str__(self) -> str:
+        return message(super().__str__())
 
 
 class InvalidModelError(GoalmeterError):

@@ -20,6 +20,7 @@ from typing import get_args
 from unicodedata import combining, east_asian_width
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import visible
 from goalmeter.causal.layout import Direction, Layout, Point, layered
 from goalmeter.causal.names import listed, unknown_name
 from goalmeter.causal.routes import Kind, Piece, Shape, routes
@@ -301,8 +302,8 @@ def _arrow(curve: Sequence[Piece], into: Kind) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text for XML, which has no way to hold control characters."""
-    return escape(re.sub("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", "\ufffd", text))
+    """Text for XML, which has no way to hold control characters: they are spelled out."""
+    return escape(visible(text, lines=True))
 
 
 def _p(point: Point) -> str:

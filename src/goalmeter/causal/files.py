@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._text import json_text
 from goalmeter.causal.mechanism import Value
 from goalmeter.causal.model_files import read_text
 from goalmeter.causal.names import listed, unknown_name
@@ -199,7 +200,7 @@ def _finite(number: int | float) -> bool:
 def _shown(value: Any) -> str:
     """A value of a JSON file in a message, cut if it is long."""
     try:
-        text = json.dumps(value, ensure_ascii=False)
+        text = json_text(value)
     except (ValueError, RecursionError):
         text = f"a {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -67,7 +67,7 @@ def by_distance(results: Sequence[Measured], name: str) -> Figure:
         curves.append(
             Curve(
                 # In a legend a dollar sign would begin a formula.
-                label=short(result.agent).replace("$", r"\$"),
+                label=short(result.agent),
                 x=[row.distance for row in rows],
                 y=[row.accuracy.value for row in rows],
                 low=_ends(rows, 0) if own is not None else None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import platform
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import goalmeter
+from goalmeter import _text
 from goalmeter.report import Table
 
 
@@ -30,7 +30,7 @@ class Outcome:
 
 def json_text(value: dict[str, Any]) -> str:
     """One JSON object on one line; infinities become "inf" and "-inf", NaN null."""
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    return _text.json_text(_plain(value), allow_nan=False)
 
 
 def provenance(command: str) -> list[str]:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import require
+from goalmeter.report.escaping import spell_out_texts
 from goalmeter.report.schemes import BLUE as BLUE
 from goalmeter.report.schemes import GREEN as GREEN
 from goalmeter.report.schemes import INK as INK
@@ -81,6 +82,7 @@ def to_svg(figure: Canvas, name: str) -> str:
     """
     import matplotlib
 
+    spell_out_texts(figure)
     out = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": name}):
         figure.savefig(

@@ -17,6 +17,7 @@ from pathlib import Path
 from goalmeter._errors import InvalidParameterError, require
 from goalmeter._files import write_text
 from goalmeter.report.blocks import Finding, Section, anchors
+from goalmeter.report.escaping import spelled_out
 from goalmeter.report.schemes import as_variables, styles
 
 _FEATURE = "Writing a report"
@@ -82,7 +83,11 @@ def render(
     jinja2 = require("jinja2", extra="report", feature=_FEATURE)
     here = files("goalmeter.report")
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=spelled_out,
     )
     environment.filters["themed"] = as_variables
     template = environment.from_string(here.joinpath("template.html").read_text(encoding="utf-8"))

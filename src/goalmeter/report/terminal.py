@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import IO
 
+from goalmeter._text import visible
 from goalmeter.report.blocks import Table
 
 
@@ -40,5 +41,5 @@ def print_tables(tables: Iterable[Table], *, file: IO[str] | None = None) -> Non
 
 
 def printable(text: str) -> str:
-    """The text with control characters spelled out, so that no name can steer a terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
+    """The lines of a text, with all that could steer a terminal spelled out."""
+    return visible(text, lines=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 from goalmeter import _errors
 from goalmeter._errors import GoalmeterError, MissingExtraError
+from goalmeter._text import visible
 
 OK = "ok"
 REFUSED = "refused"
@@ -118,13 +119,13 @@ def said(error: BaseException) -> str:
     'ValueError: no good'
     """
     try:
-        words = " ".join(str(error).split())
+        words = visible(" ".join(str(error).split()))
     except Exception:  # the error is of a class of the user's
         words = "(it cannot be printed)"
     if len(words) > _LONGEST:
         words = f"{words[:_LONGEST]} …"
     places = [
-        f" ({Path(frame.filename).name}, line {frame.lineno})"
+        f" ({visible(Path(frame.filename).name)}, line {frame.lineno})"
         for frame in extract_tb(error.__traceback__)
         if not frame.filename.startswith(_OTHERS) and "site-packages" not in frame.filename
     ]

@@ -23,6 +23,7 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._files import write_text
+from goalmeter._text import json_text
 from goalmeter.runs.reading import FORMAT, RUN, TRIALS, read_about, read_trials
 
 _SYNC_EVERY = 1.0  # seconds
@@ -107,7 +108,7 @@ class RunStore:
         """
         if key in self.values:
             return
-        line = json.dumps({"key": key, "value": value}, ensure_ascii=False) + "\n"
+        line = json_text({"key": key, "value": value}) + "\n"
         size = os.fstat(self._file).st_size
         try:
             rest = line.encode()
@@ -140,7 +141,7 @@ class RunStore:
             self._what = here
         about_now = {"format": FORMAT, "what": self._what, "made_by": made_by}
         if about_now != about:
-            write_text(path, json.dumps(about_now, ensure_ascii=False, indent=1) + "\n")
+            write_text(path, json_text(about_now, indent=1) + "\n")
 
 
 def _joined(there: list[Any], here: list[Any]) -> list[Any]:
@@ -160,7 +161,7 @@ def _another(
 def _short(value: Any) -> str:
     if value is None:
         return "not given"
-    text = json.dumps(value, ensure_ascii=False)
+    text = json_text(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
