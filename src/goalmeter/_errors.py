@@ -46,6 +46,22 @@ class InvalidFileError(GoalmeterError):
 class MissingExtraError(ImportError):
     """An optional dependency is needed and not installed."""
 
+    def __str__(self) -> str:
+        return message(super().__str__())
+
+
+def how_to_install(extra: str) -> str:
+    r"""The command that brings an extra, for a package that was installed and for a checkout.
+
+    >>> how_to_install("lm")
+    "install it with: pip install 'goalmeter[lm]' (in a checkout: pip install -c constraints.txt \
+-e '.[lm]')"
+    """
+    return (
+        f"install it with: pip install 'goalmeter[{extra}]' "
+        f"(in a checkout: pip install -c constraints.txt -e '.[{extra}]')"
+    )
+
 
 def require(module: str, *, extra: str, feature: str) -> ModuleType:
     """Import an optional module, or say which command installs it.
@@ -65,5 +81,5 @@ def require(module: str, *, extra: str, feature: str) -> ModuleType:
             raise
         raise MissingExtraError(
             f"{feature} needs the package {module.partition('.')[0]!r}, which is not installed; "
-            f"install it with: pip install 'goalmeter[{extra}]'"
+            f"{how_to_install(extra)}"
         ) from error

@@ -1,41 +1,138 @@
-"""Files written in a single step: what was there before stays if anything fails."""
+"""Files written in a single step: what was there before stays if anything fails.
+
+A link is followed, and what it points at is replaced: whoever keeps results behind a link goes on
+finding them there. What is no file (a folder, a device, a pipe) is never replaced; a program that
+runs as root could put a file in the place of /dev/null.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from goalmeter._errors import InvalidFileError
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a link that leads back to itself",
+}
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+    """A file to write into, which takes its place when the block is left without an error.
+
+    Missing folders are made. The file keeps the permissions of the one that it replaces.
+
+    Raises:
+        InvalidFileError: what is there is no file, or no file can be written there.
+    """
+    path = Path(path)
+    try:
+        target, mode = _target(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).chmod(mode)  # mkstemp's files are for their owner only
+            Path(name).replace(target)
+        finally:
+            with suppress(OSError):  # it is gone already, unless writing failed
+                Path(name).unlink()
+    except OSError as cause:
+        raise _unwritable(path, cause) from cause
 
 
 def write_bytes(path: str | Path, data: bytes) -> Path:
     """Write a file, making missing folders; returns its path.
 
     Raises:
-        InvalidFileError: the file cannot be written there.
+        InvalidFileError: what is there is no file, or no file can be written there.
     """
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            Path(name).chmod(0o644)  # mkstemp's files are for their owner only
-            Path(name).replace(path)
-        finally:
-            with suppress(OSError):  # it is gone already, unless writing failed
-                Path(name).unlink()
-    except OSError as cause:
-        raise InvalidFileError(
-            f"{path} cannot be written: {cause.strerror or cause}; "
-            f"choose a folder that can be written to"
-        ) from cause
-    return path
+    with replacing(path) as file:
+        file.write(data)
+    return Path(path)
 
 
 def write_text(path: str | Path, text: str) -> Path:
     """Write a text file in UTF-8; see `write_bytes`."""
     return write_bytes(path, text.encode("utf-8"))
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise what `write_bytes` would raise, before the work whose result is to be written.
+
+    Missing folders are made.
+
+    Raises:
+        InvalidFileError: what is there is no file, or no file can be written there.
+    """
+    path = Path(path)
+    try:
+        target, _ = _target(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as cause:
+        raise _unwritable(path, cause) from cause
+
+
+def read_bytes(path: str | Path, most: int | None = None) -> bytes:
+    """The contents of a file that goalmeter wrote itself.
+
+    Reading a pipe would wait for somebody to write, and a device may never end, so neither is read.
+
+    Args:
+        path: of the file.
+        most: bytes; None for any number.
+
+    Raises:
+        InvalidFileError: it is no file, or longer than that.
+        OSError: it is not there, or cannot be read.
+    """
+    # Without waiting: a pipe that nobody writes to would hold up the opening itself.
+    with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        about = os.fstat(file.fileno())
+        _refuse_special(Path(path), about.st_mode)
+        if most is not None and about.st_size > most:
+            raise InvalidFileError(
+                f"{path} has {about.st_size} bytes, expected at most {most}; it is none that "
+                f"goalmeter wrote"
+            )
+        return file.read()
+
+
+def _target(path: Path) -> tuple[Path, int]:
+    """Where a file is written that is asked for under a path, and with what permissions."""
+    target = Path(os.path.realpath(path))
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return target, 0o644
+    _refuse_special(path, mode)
+    return target, stat.S_IMODE(mode)
+
+
+def _refuse_special(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+        raise InvalidFileError(f"{path} is {kind}, expected a file; name another")
+
+
+def _unwritable(path: Path, cause: OSError) -> InvalidFileError:
+    return InvalidFileError(
+        f"{path} cannot be written: {cause.strerror or cause}; "
+        f"choose a folder that can be written to"
+    )

@@ -1,10 +1,10 @@
-"""Text that others wrote: kept as it is in records, and spelled out wherever it is shown.
+r"""Text that others wrote: kept as it is in records, and spelled out wherever it is shown.
 
 Names of files, messages of a user's code and answers of language models may hold anything: half a
 character (a lone surrogate, which no encoding takes, and with which Python stands for the bytes of
 a file name that is not UTF-8), codes that steer a terminal, or marks that turn a line around. So
 
-    records   keep every character: `json_text` writes what no encoding takes as JSON's \\udXXX,
+    records   keep every character: `json_text` writes what no encoding takes as JSON's \udXXX,
               which is read back as the same text
     shown     in pages, tables and messages: `visible` spells such characters out
     messages  are besides one line of bounded length: `message`
@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 # Characters of a message: several lines of a terminal, and enough for every list of names in one.
@@ -24,18 +27,20 @@ _KEPT_BEHIND = 400
 # Controls; formats, which the marks that turn a line around are; half characters; private ones;
 # those that no Unicode of this Python knows; and what ends a line or a paragraph.
 _SPELLED_OUT = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+_WIDEST = 4096  # bits of an integer that is spelled out; Python refuses to spell out large ones
+_LONGEST_NAME = 100  # characters; looking for the nearest name takes long for longer ones
 _HALF = re.compile("[\ud800-\udfff]")
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """Text with all that cannot be seen spelled out as Python does.
+    r"""Text with all that cannot be seen spelled out as Python does.
 
     Args:
         text: of anybody.
         lines: whether ends of lines stay what they are.
 
-    >>> print(visible("a\\x1b[31m\\u202eb\\nc"))
-    a\\x1b[31m\\u202eb\\nc
+    >>> print(visible("a\x1b[31m\u202eb\nc"))
+    a\x1b[31m\u202eb\nc
     """
     if text.isascii() and text.isprintable():
         return text
@@ -62,10 +67,10 @@ def message(text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """Text with each half character spelled out, so that every encoding of Unicode takes it.
+    r"""Text with each half character spelled out, so that every encoding of Unicode takes it.
 
-    >>> encodable("caf\\udce9")
-    'caf\\\\udce9'
+    >>> encodable("caf\udce9")
+    'caf\\udce9'
     """
     return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
@@ -78,3 +83,28 @@ def json_text(value: Any, *, indent: int | None = None, allow_nan: bool = True) 
     """
     # Inside of JSON, half a character can only be part of a string, where \\udXXX stands for it.
     return encodable(json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=allow_nan))
+
+
+def shown(value: object) -> str:
+    """A value in a few characters, whatever it is.
+
+    >>> shown("naive"), shown(10**5000)
+    ("'naive'", 'an integer of 16610 bits')
+    """
+    if isinstance(value, int) and value.bit_length() > _WIDEST:
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        return visible(reprlib.repr(value))
+    except Exception:  # it is of a class of the user's, or holds such an integer
+        return f"an object of {type(value).__name__} that cannot be printed"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The known name nearest to a name, as the rest of a sentence; "" if none is near.
+
+    >>> did_you_mean("isometrys", ["maze", "isometries"])
+    "; did you mean 'isometries'?"
+    """
+    by_small = {each.lower(): each for each in known}
+    nearest = get_close_matches(name[:_LONGEST_NAME].lower(), by_small, n=1)
+    return f"; did you mean {by_small[nearest[0]]!r}?" if nearest else ""

@@ -137,12 +137,33 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     trials.write_text(lines)
     for change, message in (
         ({"kind": "reflection"}, "is a run of 'reflection', expected 'navigation'"),
+        ({"sizes": [100001]}, r"run.json: sizes is \[100001\], expected a list of 1 to 51 differ"),
+        ({"sizes": None}, "run.json: sizes is None, expected a list"),
+        ({"seed": "0"}, "run.json: seed is '0', expected a whole number from 0"),
+        (
+            {"cap_factor": float("nan")},
+            "cap_factor is nan, expected a number from 1 to 100 or null",
+        ),
+        (
+            {"distances": [[3]]},
+            r"distances is \[\[3\]\], expected a list of pairs of whole numbers",
+        ),
         ({"grids": [0, 2]}, r"does not say what the run is \(ValueError: \[0, 2\] are not counted"),
-        ({"sizes": None, "trajectories": 3}, "does not say what the run is"),
     ):
         about.write_text(json.dumps(what | {"what": what["what"] | change}))
         with pytest.raises(InvalidFileError, match=message):
             load(tmp_path)
+
+
+@pytest.mark.parametrize("rows", ["#####", [7], [["#"]], [None], [], ["#" * 1000], {"0": "#"}])
+def test_a_world_that_is_no_picture_is_named_with_its_line(tmp_path: Path, rows: object) -> None:
+    play_all(plan_of("greedy", "maze", **SMALL), out=tmp_path)
+    trials = tmp_path / "trials.jsonl"
+    lines = [json.loads(line) for line in trials.read_text().splitlines()]
+    lines[1]["value"]["world"] = rows
+    trials.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(InvalidFileError, match=r"trials.jsonl, line 2, the walk '.*: world "):
+        load(tmp_path)
 
 
 def test_the_command_that_continues_a_run_is_the_whole_of_it() -> None:

@@ -12,9 +12,11 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.reflection import named_trial
 from goalmeter.reflection.adapters import FunctionAgent
 from goalmeter.reflection.agents import ConstantAgent, NaiveLearner
+from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import BATTERY, find
 from goalmeter.reflection.protocol import History
 from goalmeter.reflection.trial import Trial, run_trial
+from goalmeter.runs import RunStore, read_run
 
 IGNORE_REWARDS, _ = find("IgnoreRewards")
 
@@ -180,9 +182,62 @@ def test_a_trial_goes_through_json_as_it_is() -> None:
         Trial("A", True, 7, 9, 0.1 + 0.2, played=9),
     ):
         assert Trial.from_json(json.loads(json.dumps(trial.to_json()))) == trial
-    for bad in ({"name": "A"}, {"name": "A", "x": 1}, {}, 3):
-        with pytest.raises(InvalidFileError, match="is no trial of a reflection run"):
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"total_reward": "4"}, "total_reward is '4', expected a finite number"),
+        ({"total_reward": float("nan")}, "total_reward is nan, expected a finite number"),
+        ({"total_reward": 10**400}, "total_reward is 1000.*0000, expected a finite number"),
+        ({"total_reward": True}, "total_reward is True, expected a finite number"),
+        ({"outcome": "fine"}, "outcome is 'fine', expected one of 'ok', 'illegal action'"),
+        ({"outcome": None}, "outcome is None, expected one of 'ok'"),
+        ({"opposite": 0}, "opposite is 0, expected true or false"),
+        ({"seed": 1.5}, "seed is 1.5, expected a whole number from 0 to "),
+        ({"steps": 10**9}, "steps is 1000000000, expected a whole number from 1 to 10000000"),
+        ({"name": []}, "name is .., expected text that is not empty"),
+        ({"reward": 1}, "there is no field 'reward'; expected name, opposite, seed, "),
+        ({"total_rewards": 1}, "no field 'total_rewards'; did you mean 'total_reward'?"),
+    ],
+)
+def test_a_trial_that_was_edited_is_refused_by_its_field(
+    change: dict[str, object], message: str
+) -> None:
+    good = Trial("A", True, 7, 9, 2.0, played=9).to_json()
+    with pytest.raises(InvalidFileError, match=f"^run, line 3: {message}"):
+        Trial.from_json(good | change, "run, line 3")
+
+
+def test_what_is_no_trial_at_all() -> None:
+    for bad, message in (({}, "name is missing, expected text"), (3, "got 3, expected an object")):
+        with pytest.raises(InvalidFileError, match=message):
             Trial.from_json(bad)
+
+
+def test_an_error_with_half_a_character_is_kept_as_one_that_can_be_read(tmp_path: Path) -> None:
+    def speaks(history: object, n_actions: int, n_observations: int) -> int:
+        raise ValueError("caf\udce9 \x1b[31m")
+
+    trial = run_trial(FunctionAgent(speaks), IGNORE_REWARDS, steps=3, seed=0)
+    assert trial.outcome == "exception"
+    assert trial.detail.startswith("ValueError: caf\\udce9 \\x1b[31m (test_trial.py, line ")
+    with RunStore(tmp_path, {"kind": "test", "agent": "caf\udce9.py:agent"}) as store:
+        store.add("a", trial.to_json())
+        store.add("b", {"raw": "\ud800"})
+    run = read_run(tmp_path)
+    assert Trial.from_json(run.values["a"]) == trial
+    assert run.values["b"] == {"raw": "\ud800"} and run.what["agent"] == "caf\udce9.py:agent"
+
+
+def test_rewards_beyond_all_numbers_are_a_failure_and_not_a_number() -> None:
+    class Rich(IGNORE_REWARDS.run):  # type: ignore[name-defined,misc]
+        def react(self, action: int) -> tuple[float, int]:
+            return 1e308, 0
+
+    trial = run_trial(ConstantAgent(), Environment(Rich), steps=5, seed=0)
+    assert (trial.outcome, trial.total_reward) == ("exception", 0)
+    assert trial.detail == "the rewards add up to more than 1e+100"
 
 
 # --- By name --------------------------------------------------------------------------------------

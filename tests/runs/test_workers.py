@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.runs import Job, JobResult, Workers, cores, run_jobs
+from goalmeter.runs import process as process_module
 from goalmeter.runs import workers as workers_module
 from goalmeter.runs.jobs import call
 
@@ -244,8 +245,28 @@ def test_workers_end_with_the_process_that_started_them(user: Path, number: int)
 
 def test_a_worker_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", ["/nowhere"])
-    with pytest.raises(RuntimeError, match=r"cannot start \(exit status 1\)"):
+    said = "cannot be started: 3 attempts ended before they took a job, the last with exit status 1"
+    with pytest.raises(GoalmeterError, match=said):
         of([Job("goalmeter.runs.jobs:said")])
+
+
+def test_a_worker_that_is_killed_while_it_starts_is_started_again(
+    user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As by a machine short of memory: the first two attempts die, the third takes the job.
+    starts = tmp_path / "starts"
+    starts.touch()
+    dies = (
+        f"import os, signal; file = open({str(starts)!r}, 'r+'); number = len(file.read()); "
+        f"file.write('x'); file.close(); number < 2 and os.kill(os.getpid(), signal.SIGKILL); "
+    )
+    monkeypatch.setattr(process_module, "_PROGRAM", dies + process_module._PROGRAM)
+    (done,) = of([trial(f"{user}:good")])
+    assert done.outcome == "ok" and starts.read_text() == "xxx"
+    starts.write_text("")
+    monkeypatch.setattr(process_module, "_PROGRAM", dies.replace("number < 2", "True"))
+    with pytest.raises(GoalmeterError, match=r"3 attempts .*, the last with signal SIGKILL; what"):
+        of([trial(f"{user}:good")])
 
 
 @pytest.mark.parametrize(

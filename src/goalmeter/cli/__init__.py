@@ -1,8 +1,9 @@
 """The command line. It reads options and prints; the work is in `goalmeter.experiments`.
 
 Results go to standard output, as tables, or with --json as one JSON object and nothing else.
-Progress and errors go to standard error. Exit status: 0, 2 for anything the user can mend, 1 for
-a result that could not be written, or 3 for one that has walks in it that a model's server failed.
+Progress and errors go to standard error. Exit status: 0; 2 for anything the user can mend; 3 for a
+result in which something failed, walks that a model's server failed or every trial of an agent; 1
+for a result that could not be written, or a fault of goalmeter's own; 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from goalmeter._errors import GoalmeterError, MissingExtraError
 # Each file adds its commands to the application.
 from goalmeter.cli import meg, navigate, organisms, pages, reflect
 from goalmeter.cli.base import app, tell
+from goalmeter.cli.faults import report_fault
+from goalmeter.cli.usage import is_usage_error, print_usage_error
 from goalmeter.runs import streams
 
 __all__ = ["app", "main", "meg", "navigate", "organisms", "pages", "reflect"]
@@ -21,6 +24,7 @@ __all__ = ["app", "main", "meg", "navigate", "organisms", "pages", "reflect"]
 # 128 + the number of the signal, as shells give it; and what typer gives for a closed pipe.
 INTERRUPTED, PIPE_CLOSED = 130, 1
 UNWRITTEN = 1
+FAULT = 1
 
 
 def main() -> None:
@@ -28,7 +32,8 @@ def main() -> None:
     streams.prepare()
     try:
         try:
-            app()
+            # Otherwise typer prints its errors itself, and what they quote as it is.
+            status = app(standalone_mode=False)
         finally:
             sys.stdout.flush()
     except (GoalmeterError, MissingExtraError) as error:
@@ -44,3 +49,9 @@ def main() -> None:
     except streams.UnwrittenError as error:
         tell(f"goalmeter: the result cannot be written to standard output: {error}")
         streams.leave(UNWRITTEN)
+    except Exception as error:
+        if is_usage_error(error):
+            sys.exit(print_usage_error(error))
+        report_fault(error)
+        sys.exit(FAULT)
+    sys.exit(status if isinstance(status, int) else 0)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import goalmeter
+from goalmeter._arguments import MOST_SEED, MOST_WORKERS
+from goalmeter._text import message
 
 if TYPE_CHECKING:
     from goalmeter.experiments.outcome import Outcome
@@ -15,16 +17,18 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Measure how goal-directed an agent is: towards what, and how strongly.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Seed of everything random.")]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Processes that work at once; default one a core.")
+    int | None,
+    typer.Option(min=1, max=MOST_WORKERS, help="Processes that work at once; default one a core."),
 ]
+# Exit status of a result in which something failed: walks that a server failed, or every trial.
+INCOMPLETE = 3
 
 
 @app.callback(invoke_without_command=True)
@@ -54,8 +58,6 @@ def show(outcome: Outcome, *, as_json: bool) -> None:
 
 
 def tell(line: str) -> None:
-    """Report progress, if somebody can hear it."""
-    from goalmeter.report.terminal import printable
-
+    """Report progress or an error in one line, if somebody can hear it."""
     if sys.stderr is not None:  # print would take standard output for it
-        print(printable(line), file=sys.stderr, flush=True)
+        print(message(line), file=sys.stderr, flush=True)

@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
-from goalmeter.cli.base import Json, app, show, tell
+from goalmeter._arguments import MOST_SECONDS, MOST_WORKERS
+from goalmeter.cli.base import INCOMPLETE, Json, Seed, app, show, tell
 from goalmeter.cli.grouped_help import GroupedCommand
 
 # Groups of its options.
 ASKED = "How a language model is asked"
 REACHED = "How it is reached"
-# A model's server failed some walks; the same command makes them again.
-FAILED_WALKS = 3
 
 
 @app.command(cls=GroupedCommand)
@@ -94,8 +93,10 @@ def navigate(
         Path | None,
         typer.Option(metavar="RUN", help="Folder to keep the walks in, or to continue from."),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that walk at once.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Of the grids and of the walks.")] = 0,
+    workers: Annotated[
+        int, typer.Option(min=1, max=MOST_WORKERS, help="Processes that walk at once.")
+    ] = 1,
+    seed: Seed = 0,
     json: Json = False,
     prompt: Annotated[
         str | None,
@@ -108,29 +109,36 @@ def navigate(
     history: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Past steps that a prompt shows; default 0.", rich_help_panel=ASKED
+            min=0,
+            max=10_000,
+            help="Past steps that a prompt shows; default 0.",
+            rich_help_panel=ASKED,
         ),
     ] = None,
     attempts: Annotated[
         int | None,
         typer.Option(
             min=1,
+            max=1000,
             help="How often a step is asked for until the answer can be read; default 3.",
             rich_help_panel=ASKED,
         ),
     ] = None,
     token_cap: Annotated[
         int | None,
-        typer.Option(min=1, help="Output tokens of a whole walk.", rich_help_panel=ASKED),
+        typer.Option(
+            min=1, max=10**9, help="Output tokens of a whole walk.", rich_help_panel=ASKED
+        ),
     ] = None,
     temperature: Annotated[
-        float | None, typer.Option(min=0, help="Default 0.7.", rich_help_panel=ASKED)
+        float | None, typer.Option(min=0, max=100, help="Default 0.7.", rich_help_panel=ASKED)
     ] = None,
     top_p: Annotated[
         float | None, typer.Option(min=0, max=1, help="Default 0.95.", rich_help_panel=ASKED)
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Of one answer; default 10000.", rich_help_panel=ASKED)
+        int | None,
+        typer.Option(min=1, max=10**8, help="Of one answer; default 10000.", rich_help_panel=ASKED),
     ] = None,
     reasoning_effort: Annotated[
         str | None,
@@ -172,24 +180,32 @@ def navigate(
         ),
     ] = None,
     max_connections: Annotated[
-        int | None, typer.Option(min=1, help="Questions at once.", rich_help_panel=REACHED)
+        int | None,
+        typer.Option(min=1, max=10_000, help="Questions at once.", rich_help_panel=REACHED),
     ] = None,
     max_retries: Annotated[
         int | None,
         typer.Option(
             min=0,
+            max=1000,
             help="How often a question that the server failed is put again; default 5.",
             rich_help_panel=REACHED,
         ),
     ] = None,
     timeout: Annotated[
         int | None,
-        typer.Option(min=1, help="Seconds for one answer; default 600.", rich_help_panel=REACHED),
+        typer.Option(
+            min=1,
+            max=MOST_SECONDS,
+            help="Seconds for one answer; default 600.",
+            rich_help_panel=REACHED,
+        ),
     ] = None,
     rounds: Annotated[
         int | None,
         typer.Option(
             min=0,
+            max=1000,
             help="How often walks that the server failed are made again; default 2.",
             rich_help_panel=REACHED,
         ),
@@ -260,4 +276,4 @@ def navigate(
         raise
     show(outcome, as_json=json)
     if outcome.json.get("failed"):
-        raise typer.Exit(FAILED_WALKS)
+        raise typer.Exit(INCOMPLETE)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from goalmeter._arguments import finite
 from goalmeter.cli.base import Json, Seed, app, show, tell
 
 
@@ -15,7 +16,10 @@ def train_organism(
     name: Annotated[str, typer.Argument(metavar="NAME", help="mouse, magpie, mole or moth.")],
     out: Annotated[Path | None, typer.Option(help="Folder; default runs/organism-NAME.")] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Steps of training; default as the recipe has it.")
+        int | None,
+        typer.Option(
+            min=1, max=10_000_000, help="Steps of training; default as the recipe has it."
+        ),
     ] = None,
     rate: Annotated[
         float | None, typer.Option(help="Learning rate; default as the recipe has it.")
@@ -46,7 +50,7 @@ def train_organism(
         name,
         Path("runs") / f"organism-{name}" if out is None else out,
         steps=steps,
-        rate=rate,
+        rate=None if rate is None else finite(rate, "--rate", least=1e-12, most=10.0),
         begin_with=begin_with,
         sizes=numbers("--sizes", sizes, int),
         keys=keys,

@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
+from goalmeter._arguments import MOST_SEED
+from goalmeter._files import check_writable
 from goalmeter.cli.base import Json, Seed, Workers, app, show, tell
+
+# Of repetitions, and of the length of a trial: more of either would take weeks.
+MOST_SEEDS, MOST_STEPS = 10_000, 10_000_000
 
 
 @app.command()
@@ -31,12 +36,15 @@ def demo(
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of finished runs.")],
     out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
-    seed: Annotated[int, typer.Option(min=0, help="Not used: nothing here is random.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MOST_SEED, help="Not used: nothing here is random.")
+    ] = 0,
     json: Json = False,
 ) -> None:
     """One page about finished runs; ends with its path."""
     from goalmeter.experiments.report_runs import report_runs
 
+    check_writable(out)
     show(report_runs(runs, out, progress=tell), as_json=json)
 
 
@@ -52,7 +60,8 @@ def replicate(
     ],
     out: Annotated[Path | None, typer.Option(help="Folder; default runs/NAME.")] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=0, help="How many; default as the experiment has it.")
+        int | None,
+        typer.Option(min=0, max=MOST_SEEDS, help="How many; default as the experiment has it."),
     ] = None,
     workers: Workers = None,
     agents: Annotated[
@@ -63,7 +72,8 @@ def replicate(
         ),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Length of the trials, where it can be chosen.")
+        int | None,
+        typer.Option(min=1, max=MOST_STEPS, help="Length of the trials, where it can be chosen."),
     ] = None,
     run_folders: Annotated[
         list[Path] | None,
@@ -82,5 +92,6 @@ def replicate(
     own = {option: value for option, value in given.items() if value is not None}
     run = replication(name, own)
     folder = Path("runs") / name if out is None else out
+    check_writable(folder / "report.html")  # before the hours of work that end there
     outcome = run(folder, seeds=seeds, seed=seed, workers=workers or cores(), progress=tell, **own)
     show(outcome, as_json=json)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from goalmeter.cli.base import Json, Workers, app, show, tell
+from goalmeter._arguments import MOST_SEED
+from goalmeter.cli.base import INCOMPLETE, Json, Workers, app, show, tell
 
 
 @app.command()
@@ -56,10 +57,14 @@ def reflect(
     list_all: Annotated[
         bool, typer.Option("--list", help="Show the environments and agents that have names.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="The first seed.")] = 0,
     json: Json = False,
 ) -> None:
-    """Self-reflection of an agent: how it does in environments that simulate it."""
+    """Self-reflection of an agent: how it does in environments that simulate it.
+
+    Trials that an agent fails count with the reward they had; the exit status is 3 where none was
+    finished.
+    """
     if list_all:
         from goalmeter.experiments.reflect_list import catalogue
 
@@ -90,3 +95,10 @@ def reflect(
         )
         raise
     show(outcome, as_json=json)
+    for result in (outcome.json, outcome.json.get("against")):
+        if result is not None and not result["outcomes"].get("ok"):
+            tell(
+                f"goalmeter: none of the {result['failures']} trials of {result['agent']} was "
+                f"finished, so its measure says nothing; the table says why"
+            )
+            raise typer.Exit(INCOMPLETE)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from goalmeter._arguments import whole_in_text
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import shown
 from goalmeter.agents.navigators import navigator, navigator_names
 from goalmeter.experiments.model_options import ROUNDS, ModelOptions
 from goalmeter.experiments.navigation_meg import measure_all
@@ -17,6 +19,7 @@ from goalmeter.experiments.navigation_tables import suite_tables
 from goalmeter.experiments.outcome import Outcome
 from goalmeter.navigation import SUITES
 from goalmeter.navigation.asking import is_model, model_name
+from goalmeter.navigation.caps import MOST_STEPS
 from goalmeter.navigation.kept import failures
 from goalmeter.navigation.plan import Plan, plan_of
 from goalmeter.navigation.playing import Walked, play_all
@@ -133,10 +136,10 @@ def numbers(option: str, text: str | None, kind: type[N]) -> list[N] | None:
     """
     try:
         return None if text is None else [kind(part) for part in text.split(",")]
-    except ValueError as cause:
+    except ValueError as cause:  # also for integers of thousands of digits
         whole = "whole numbers" if kind is int else "numbers"
         raise InvalidParameterError(
-            f"{option} is {text!r}, expected {whole} with commas between them"
+            f"{option} is {shown(text)}, expected {whole} with commas between them"
         ) from cause
 
 
@@ -155,12 +158,15 @@ def bounds(option: str, texts: Sequence[str] | None) -> list[Bounds] | None:
         return None
     out = []
     for text in texts:
-        found = re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", text)
+        found = re.fullmatch(r"(\d+)\s*-\s*(\d+)", text.strip())
         if found is None:
             raise InvalidParameterError(
-                f"{option} is {text!r}, expected two whole numbers LOW-HIGH, such as 4-8"
+                f"{option} is {shown(text)}, expected two whole numbers LOW-HIGH, such as 4-8"
             )
-        out.append((int(found[1]), int(found[2])))
+        low, high = (
+            whole_in_text(part, option, least=0, most=MOST_STEPS) for part in found.groups()
+        )
+        out.append((low, high))
     return out
 
 

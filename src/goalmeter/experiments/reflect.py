@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from goalmeter._arguments import MOST_SEED, whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter.experiments.outcome import Outcome
 from goalmeter.experiments.reflect_tables import early_text, environments_table, summary_table
 from goalmeter.reflection import Comparison, Reflection, compare, measure
+from goalmeter.reflection.arguments import MOST_SEEDS, MOST_STEPS
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.measure import check
 from goalmeter.reflection.named_trial import is_user_code
@@ -66,8 +68,10 @@ def reflect(
             "AGENT is missing: name one, such as rc(naive) or my_agent.py:agent; --list shows "
             "all agents and environments"
         )
-    if seeds < 1:
-        raise InvalidParameterError(f"seeds is {seeds}, expected at least 1")
+    # Before a range is made of them, or a product.
+    whole(seeds, "seeds", least=1, most=MOST_SEEDS)
+    whole(seed, "seed", least=0, most=MOST_SEED - seeds)
+    whole(steps, "steps", least=1, most=MOST_STEPS)
     played = list(environments) or [environment.name for environment in BATTERY]
     chosen = range(seed, seed + seeds)
 

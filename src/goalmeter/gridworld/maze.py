@@ -20,6 +20,7 @@ from math import floor
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import shown
 from goalmeter._types import BoolArray
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.paths import distances_from
@@ -27,6 +28,8 @@ from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 
 # Grids that are drawn for one seed before the request counts as impossible.
 MAX_ATTEMPTS = 1000
+# Start and goal are drawn from all pairs of cells: of a larger grid, they take gigabytes.
+MOST_SIZE = 51
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ def maze(
     that a path connects.
 
     Args:
-        size: rows and columns, odd, at least 5.
+        size: rows and columns, odd, from 5 to 51.
         complexity: share of inner walls kept, in [0, 1].
         seed: names the grid; the same seed gives the same grid everywhere, for ever.
         distance: least and greatest length of the shortest path.
@@ -169,9 +172,16 @@ def _check(
     detour: tuple[int, int] | None,
 ) -> None:
     if size < 5 or size % 2 == 0:
-        raise InvalidParameterError(f"size is {size}, expected an odd number, at least 5")
+        raise InvalidParameterError(f"size is {shown(size)}, expected an odd number, at least 5")
+    if size > MOST_SIZE:
+        raise InvalidParameterError(
+            f"size is {shown(size)}, expected at most {MOST_SIZE}: all pairs of cells of a larger "
+            f"grid take gigabytes"
+        )
     if not 0 <= complexity <= 1:
-        raise InvalidParameterError(f"complexity is {complexity}, expected a share in [0, 1]")
+        raise InvalidParameterError(
+            f"complexity is {shown(complexity)}, expected a share in [0, 1]"
+        )
     for name, bounds in (("distance", distance), ("detour", detour)):
         if bounds is not None and not bounds[0] <= bounds[1]:
             raise InvalidParameterError(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
+from goalmeter._arguments import finite, whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import planned
 from goalmeter.gridworld.paths import distances_from
@@ -18,6 +19,8 @@ from goalmeter.gridworld.world import GridWorld
 
 PAPER_FACTOR, PAPER_STEPS_WITH_KEYS = 1.5, 30
 FACTOR = 3.0
+# Every step of a walk is kept: a lost agent in so many steps takes a hundred megabytes.
+MOST_STEPS, MOST_FACTOR = 100_000, 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +34,7 @@ class Cap:
         mazes: whether the worlds are mazes.
 
     Raises:
-        InvalidParameterError: both are given, or one is less than 1.
+        InvalidParameterError: both are given, or one is less than 1 or without measure.
     """
 
     fixed: int | None
@@ -42,10 +45,10 @@ class Cap:
     def __post_init__(self) -> None:
         if self.fixed is not None and self.factor is not None:
             raise InvalidParameterError("give either cap or cap_factor, not both")
-        if self.fixed is not None and self.fixed < 1:
-            raise InvalidParameterError(f"cap is {self.fixed}, expected at least 1 step")
-        if self.factor is not None and not 1 <= self.factor < float("inf"):
-            raise InvalidParameterError(f"cap_factor is {self.factor:g}, expected at least 1")
+        if self.fixed is not None:
+            whole(self.fixed, "cap", least=1, most=MOST_STEPS)
+        if self.factor is not None:
+            finite(self.factor, "cap_factor", least=1, most=MOST_FACTOR)
 
     def steps(self, world: GridWorld) -> int:
         """The cap in one world."""

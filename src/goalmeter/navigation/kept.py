@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidTrajectoryError
@@ -18,10 +19,14 @@ from goalmeter.navigation.inspect_samples import made_of
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.suites import Task
 from goalmeter.runs import RunStore
+from goalmeter.runs.reading import TRIALS
 
 
 def ended_walks(
-    values: Mapping[str, Any], wanted: Mapping[str, tuple[Task, int]], folder: str | Path
+    values: Mapping[str, Any],
+    wanted: Mapping[str, tuple[Task, int]],
+    folder: str | Path,
+    lines: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Trajectory]:
     """The walks that have ended, by their keys.
 
@@ -29,19 +34,23 @@ def ended_walks(
         values: of the run.
         wanted: the walks of its plan, by their keys.
         folder: of the run, for the error.
+        lines: numbers of the lines that they stand in, where they are known, for the error.
 
     Raises:
         InvalidFileError: a line is no trajectory, or not of the walk that its key names.
     """
     return {
-        key: _trajectory(values[key], key, walk, folder)
+        key: _trajectory(values[key], key, walk, folder, lines)
         for key, walk in wanted.items()
         if key in values
     }
 
 
 def failed_walks(
-    values: Mapping[str, Any], wanted: Mapping[str, tuple[Task, int]], folder: str | Path
+    values: Mapping[str, Any],
+    wanted: Mapping[str, tuple[Task, int]],
+    folder: str | Path,
+    lines: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Trajectory]:
     """The last try of each walk that has not ended, by the walk's key.
 
@@ -53,7 +62,7 @@ def failed_walks(
         tries = _tries(values, key)
         if key not in values and tries:
             last = _failed(key, tries)
-            out[key] = _trajectory(values[last], last, walk, folder)
+            out[key] = _trajectory(values[last], last, walk, folder, lines)
     return out
 
 
@@ -85,7 +94,13 @@ def _tries(values: Mapping[str, Any], key: str) -> int:
     return number
 
 
-def _trajectory(value: Any, key: str, walk: tuple[Task, int], folder: str | Path) -> Trajectory:
+def _trajectory(
+    value: Any,
+    key: str,
+    walk: tuple[Task, int],
+    folder: str | Path,
+    lines: Mapping[str, int],
+) -> Trajectory:
     try:
         read = Trajectory.from_json(value)
         # Tables go by its labels, so in an edited file they could file it under another world.
@@ -93,7 +108,8 @@ def _trajectory(value: Any, key: str, walk: tuple[Task, int], folder: str | Path
             raise InvalidTrajectoryError("its labels, world or cap are those of another walk")
         return read
     except GoalmeterError as cause:
+        where = f"{Path(folder) / TRIALS}" + (f", line {lines[key]}" if key in lines else "")
         raise InvalidFileError(
-            f"{folder}, the walk {key!r}: {cause}; remove its line from trials.jsonl and it is "
-            f"taken again"
+            f"{where}, the walk {key!r}: {cause}; remove its line from {TRIALS} and it is taken "
+            f"again"
         ) from cause

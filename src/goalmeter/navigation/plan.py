@@ -19,10 +19,11 @@ from goalmeter.navigation.asking import (
     is_organism,
 )
 from goalmeter.navigation.caps import FACTOR, PAPER_FACTOR, PAPER_STEPS_WITH_KEYS
+from goalmeter.navigation.stored import KIND as KIND
+from goalmeter.navigation.stored import check_what
 from goalmeter.navigation.suite_worlds import HAVE_OBJECTS, KEY, Bounds, objects_of
 from goalmeter.navigation.suites import Suite, Task, suite
 
-KIND = "navigation"
 # What of a run may be asked for in greater number later: the walks that are there still count.
 GROWS = ("sizes", "complexities", "grids", "trajectories", "objects", "prompts")
 
@@ -171,8 +172,7 @@ def plan_from(what: Mapping[str, Any], folder: str | Path) -> Plan:
     Raises:
         InvalidFileError: it is no navigation run, or its run.json was edited.
     """
-    if what.get("kind") != KIND:
-        raise InvalidFileError(f"{folder} is a run of {what.get('kind')!r}, expected {KIND!r}")
+    check_what(what, folder)
     try:
         return plan_of(
             str(what["agent"]),

@@ -10,7 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._arguments import MOST_WORKERS, whole
+from goalmeter._errors import GoalmeterError, InvalidFileError
 from goalmeter.agents.navigators import navigator
 from goalmeter.navigation.kept import ended_walks, failed_walks
 from goalmeter.navigation.plan import GROWS, Plan, command, plan_from
@@ -58,14 +59,13 @@ def play_all(
             holds another run.
         InvalidFileError: the folder cannot be used.
     """
-    if workers < 1:
-        raise InvalidParameterError(f"workers is {workers}, expected at least 1")
+    whole(workers, "workers", least=1, most=MOST_WORKERS)
     navigator(plan.agent)  # for the error, before a folder is made
     wanted = plan.keys()
     done: dict[str, Trajectory] = {}
     with store_of(plan, out) if out is not None else nullcontext() as store:
         if store is not None:
-            done = ended_walks(store.values, wanted, store.folder)
+            done = ended_walks(store.values, wanted, store.folder, store.lines)
         left = [key for key in wanted if key not in done]
         report = Reporter(plan.agent, len(wanted), len(done), progress)
         played = _elsewhere(plan, left, workers) if workers > 1 else _here(plan, left)
@@ -88,7 +88,8 @@ def load(folder: str | Path) -> Walked:
     run = read_run(folder)
     plan = plan_from(run.what, folder)
     wanted = plan.keys()
-    found = ended_walks(run.values, wanted, folder) | failed_walks(run.values, wanted, folder)
+    found = ended_walks(run.values, wanted, folder, run.lines)
+    found |= failed_walks(run.values, wanted, folder, run.lines)
     if missing := [key for key in wanted if key not in found]:
         raise InvalidFileError(
             f"{folder} lacks {len(missing)} of {len(wanted)} walks; take them with: "
@@ -135,7 +136,10 @@ def _elsewhere(plan: Plan, keys: list[str], workers: int) -> Generator[tuple[str
         for index, result in pool.run(jobs):
             result.raise_refusal()
             if result.outcome != OK:
-                raise RuntimeError(f"walks failed in a worker process: {result.detail}")
+                raise GoalmeterError(
+                    f"walks failed in a worker process: {result.detail}; what is finished is kept "
+                    f"where --out names a folder, and the same command goes on from there"
+                )
             for key, value in zip(parts[index], result.value, strict=True):
                 yield key, Trajectory.from_json(value)
 

@@ -14,6 +14,7 @@ from numbers import Real
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidTrajectoryError
+from goalmeter._text import shown
 from goalmeter.agents.navigators import planned
 from goalmeter.gridworld.planner import LAYERS, State
 from goalmeter.gridworld.transforms import TRANSFORMS
@@ -28,6 +29,8 @@ from goalmeter.navigation.record_checks import (
 )
 
 ARRIVED, CAP = "arrived", "cap"
+# Of a picture: twice as many as any suite draws.
+MOST_ROWS = 101
 
 
 @dataclass(frozen=True)
@@ -185,9 +188,16 @@ class Trajectory:
         """
         names = tuple(f.name for f in fields(cls))
         given = entries(value, "a trajectory", names)
+        rows = given["world"]
+        if not (isinstance(rows, list) and rows and all(isinstance(row, str) for row in rows)):
+            raise InvalidTrajectoryError(f"world is {shown(rows)}, expected a list of rows of text")
+        if max(len(rows), *map(len, rows)) > MOST_ROWS:
+            raise InvalidTrajectoryError(
+                f"world has more than {MOST_ROWS} rows or columns, expected at most so many"
+            )
         try:
-            world = _world(tuple(given["world"]))
-        except (TypeError, GoalmeterError) as cause:
+            world = _world(tuple(rows))
+        except GoalmeterError as cause:
             raise InvalidTrajectoryError(f"world is no picture of a grid world: {cause}") from cause
         for name, least in (("size", 3), ("cap", 1), ("distance", 1)):
             if not is_whole(given[name]) or given[name] < least:

@@ -19,7 +19,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from goalmeter._arguments import MOST_SEED, whole
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import did_you_mean, shown
 from goalmeter.agents.navigators import planned
 from goalmeter.gridworld.transforms import TRANSFORMS
 from goalmeter.gridworld.world import GridWorld
@@ -41,6 +43,8 @@ SMALL_SIZES = (7, 9)
 SMALL_COMPLEXITIES = (0.0, 0.5, 1.0)
 # Grids of one run's seed lie this far from those of the next.
 GRIDS_A_SEED = 1_000_000
+# More worlds than these take minutes to draw, and more walks gigabytes to keep.
+MOST_WORLDS, MOST_WALKS = 100_000, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,10 @@ def suite(
         [None, 'reflect', 'rotate', 'transpose', 'swap']
     """
     if name not in SUITES:
-        raise InvalidParameterError(f"there is no suite {name!r}; known are {', '.join(SUITES)}")
+        hint = did_you_mean(str(name), SUITES) or ";"
+        raise InvalidParameterError(
+            f"there is no suite {shown(name)}{hint} known are {', '.join(SUITES)}"
+        )
     is_maze = name in ("maze", "isometries")
     for option, value in (
         ("complexities", complexities),
@@ -168,22 +175,36 @@ def suite(
     if trajectories is None:
         small = 2 if name == "isometries" else 4
         trajectories = (10 if paper else small) if is_maze else 1
-    for option, number in (("grids", grids), ("trajectories", trajectories)):
-        if number < 1:
-            raise InvalidParameterError(f"{option} is {number}, expected at least 1")
-    if grids > GRIDS_A_SEED:
-        raise InvalidParameterError(f"grids is {grids}, expected at most {GRIDS_A_SEED}")
+    whole(grids, "grids", least=1, most=MOST_WORLDS)
+    whole(trajectories, "trajectories", least=1, most=MOST_WALKS)
+    whole(seed, "seed", least=0, most=MOST_SEED)
     caps = Cap(fixed=cap, factor=cap_factor, paper=paper, mazes=is_maze)
     seeds = [(index, seed * GRIDS_A_SEED + index) for index in range(grids)]
     strata: list[tuple[Bounds | None, Bounds | None]]
     strata = list(product(distances or (None,), detours or (None,)))
+    frames: list[str | None] = [None, *transforms] if name == "isometries" else [None]
+    if is_maze:
+        sizes = sizes or (PAPER_SIZES if paper else SMALL_SIZES)
+        complexities = complexities or (PAPER_COMPLEXITIES if paper else SMALL_COMPLEXITIES)
+    # Counted before the first is made; of other suites a size has at most three worlds a grid.
+    kinds = (len(sizes or ()) or 1) * (len(complexities or ()) or 1)
+    worlds = kinds * len(seeds) * len(strata) * len(frames) * len(conditions)
+    for most, what, count in (
+        (MOST_WORLDS, "worlds", worlds),
+        (MOST_WALKS, "walks", worlds * trajectories),
+    ):
+        if count > most:
+            raise InvalidParameterError(
+                f"this makes {count} {what}, expected at most {most}; ask for fewer sizes, "
+                f"complexities, grids or trajectories"
+            )
     labelled: Iterable[Labels]
     if is_maze:
         labelled = mazes(
-            sizes or (PAPER_SIZES if paper else SMALL_SIZES),
-            complexities or (PAPER_COMPLEXITIES if paper else SMALL_COMPLEXITIES),
+            sizes or (),
+            complexities or (),
             seeds,
-            [None, *transforms] if name == "isometries" else [None],
+            frames,
             strata,
             held_out=held_out,
         )

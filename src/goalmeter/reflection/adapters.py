@@ -9,9 +9,9 @@ from operator import index
 from typing import Any, SupportsIndex, cast
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import shown
 from goalmeter.reflection.agents._options import refuse_unknown
 from goalmeter.reflection.protocol import Agent, History, Mind, NoActionError, Percept
-from goalmeter.runs.jobs import shown
 
 # A user's agent: (history, n_actions, n_observations) -> action.
 HistoryFunction = Callable[[History, int, int], int]

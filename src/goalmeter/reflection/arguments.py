@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from itertools import islice
 from numbers import Real
-from operator import index
 from typing import Any
 
+from goalmeter._arguments import MOST_SECONDS, MOST_SEED, finite, whole
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import shown
 from goalmeter.reflection.environments.base import Run
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import find
-from goalmeter.runs.jobs import shown
 
-
-def whole(value: object, name: str, *, least: int) -> int:
-    """An integer of any kind, NumPy's too, as Python's.
-
-    Raises:
-        InvalidParameterError: it is none, or less than it may be.
-    """
-    try:
-        number = index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise InvalidParameterError(
-            f"{name} is {shown(value)}, expected an integer, {least} or more"
-        ) from None
-    if number < least:
-        raise InvalidParameterError(f"{name} is {shown(number)}, expected at least {least}")
-    return number
+# A trial of so many percepts takes hours, and a run of so many trials days, with the fastest agent.
+MOST_STEPS = 10_000_000
+MOST_SEEDS = 100_000
+MOST_ENVIRONMENTS = 1000
+MOST_TRIALS = 1_000_000
 
 
 def seeds_of(seeds: object) -> tuple[int, ...]:
@@ -39,12 +30,17 @@ def seeds_of(seeds: object) -> tuple[int, ...]:
     """
     listed = isinstance(seeds, Iterable) and not isinstance(seeds, str | bytes)
     if not listed or getattr(seeds, "ndim", 1) == 0:  # an array of no dimension is a number
-        return tuple(range(whole(seeds, "seeds", least=1)))
-    chosen = tuple(whole(seed, "a seed", least=0) for seed in seeds)  # type: ignore[attr-defined]
-    if not chosen:
+        return tuple(range(whole(seeds, "seeds", least=1, most=MOST_SEEDS)))
+    listed_seeds = tuple(islice(seeds, MOST_SEEDS + 1))  # type: ignore[call-overload]
+    if not listed_seeds:
         raise InvalidParameterError("seeds is empty, expected at least one seed")
-    if twice := sorted({seed for seed in chosen if chosen.count(seed) > 1}):
-        raise InvalidParameterError(f"seed {twice[0]} is given twice; give each once")
+    if len(listed_seeds) > MOST_SEEDS:
+        raise InvalidParameterError(
+            f"there are more than {MOST_SEEDS} seeds, expected at most so many"
+        )
+    chosen = tuple(whole(seed, "a seed", least=0, most=MOST_SEED) for seed in listed_seeds)
+    if twice := [seed for seed, count in Counter(chosen).items() if count > 1]:
+        raise InvalidParameterError(f"seed {min(twice)} is given twice; give each once")
     return chosen
 
 
@@ -76,6 +72,11 @@ def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
             raise _no_environment(given)
         for way in (True,) if is_opposite else (False, True):
             runs.setdefault((environment.name, way), (environment, way))
+    if len(runs) > 2 * MOST_ENVIRONMENTS:
+        raise InvalidParameterError(
+            f"there are {len(runs)} environments and opposites, expected at most "
+            f"{2 * MOST_ENVIRONMENTS}"
+        )
     if not runs:
         raise InvalidParameterError("environments is empty, expected at least one environment")
     return tuple(runs.values())
@@ -89,12 +90,12 @@ def check_timeout(timeout: object) -> float | None:
     """
     if timeout is None:
         return None
-    if not isinstance(timeout, Real) or not float(timeout) > 0:
+    if not isinstance(timeout, Real) or not timeout > 0:
         raise InvalidParameterError(
             f"timeout is {shown(timeout)}, expected a number of seconds above 0, or None for no "
             f"limit"
         )
-    return float(timeout)
+    return finite(timeout, "timeout", least=0.0, most=MOST_SECONDS)
 
 
 def check_confidence(confidence: object) -> float:

@@ -6,19 +6,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import SupportsIndex
 
+from goalmeter._arguments import MOST_WORKERS, whole
 from goalmeter._errors import InvalidFileError
-from goalmeter.reflection.arguments import check_confidence, check_timeout, whole
+from goalmeter.reflection.arguments import check_confidence, check_timeout
 from goalmeter.reflection.command import command
 from goalmeter.reflection.comparison import Comparison as Comparison
 from goalmeter.reflection.comparison import compare as compare
 from goalmeter.reflection.environments.base import Run
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import BATTERY
-from goalmeter.reflection.plan import KIND, Given, key, plan_of, readings_of
+from goalmeter.reflection.plan import Given, key, plan_of, readings_of
 from goalmeter.reflection.playing import Progress, check_all, play_all
 from goalmeter.reflection.result import Reflection as Reflection
 from goalmeter.reflection.result import reflection_of
-from goalmeter.reflection.trial import Trial
+from goalmeter.reflection.stored import check_what, trial_of
 from goalmeter.runs import read_run
 
 Place = Environment | type[Run] | str
@@ -74,7 +75,7 @@ def measure(
         >>> measure("constant", steps=50, seeds=2).measure
         0.0
     """
-    workers, timeout = whole(workers, "workers", least=1), check_timeout(timeout)
+    workers, timeout = whole(workers, "workers", least=1, most=MOST_WORKERS), check_timeout(timeout)
     confidence = check_confidence(confidence)
     plan = plan_of(agent, steps, seeds, environments, opposite_reading, step_counting)
     trials = play_all(plan, workers=workers, timeout=timeout, out=out, progress=progress)
@@ -108,7 +109,7 @@ def check(
         GoalmeterError: see `measure`.
         MissingExtraError: the agent needs a package that is not installed.
     """
-    workers, timeout = whole(workers, "workers", least=1), check_timeout(timeout)
+    workers, timeout = whole(workers, "workers", least=1, most=MOST_WORKERS), check_timeout(timeout)
     plan = plan_of(agent, steps, seeds, environments, opposite_reading, step_counting)
     check_all(plan, workers=workers, timeout=timeout, out=out)
 
@@ -127,26 +128,22 @@ def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
     confidence = check_confidence(confidence)
     run = read_run(folder)
     what = run.what
-    if what.get("kind") != KIND:
-        raise InvalidFileError(f"{folder} is a run of {what.get('kind')!r}, expected {KIND!r}")
-    try:
-        keys = [key(name, seed) for seed in what["seeds"] for name in what["environments"]]
-        agent, steps, runs = what["agent"], what["steps"], len(what["environments"])
-    except (KeyError, TypeError) as cause:
+    check_what(what, folder)
+    wanted = {key(n, seed): (n, seed) for seed in what["seeds"] for n in what["environments"]}
+    if missing := [k for k in wanted if k not in run.values]:
         raise InvalidFileError(
-            f"{folder}: run.json lacks {cause}; it is no reflection run"
-        ) from cause
-    if missing := [k for k in keys if k not in run.values]:
-        raise InvalidFileError(
-            f"{folder} lacks {len(missing)} of {len(keys)} trials; play them with: "
+            f"{folder} lacks {len(missing)} of {len(wanted)} trials; play them with: "
             f"{command(what, folder)}"
         )
-    trials = [Trial.from_json(run.values[k]) for k in keys]
+    trials = [
+        trial_of(run.values[k], name, seed, what["steps"], folder, run.lines.get(k))
+        for k, (name, seed) in wanted.items()
+    ]
     return reflection_of(
-        agent,
-        steps,
+        what["agent"],
+        what["steps"],
         trials,
-        runs=runs,
+        runs=len(what["environments"]),
         confidence=confidence,
         readings=readings_of(what),
     )

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from goalmeter.reflection.agents.given import check_mind
+from goalmeter.reflection.agents.given import check_installed, check_mind
 from goalmeter.reflection.agents.registry import agent as named_agent
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import find
@@ -69,6 +69,7 @@ def check(agent: str, environments: Sequence[str], seed: int) -> None:
         MissingExtraError: the agent needs a package that is not installed.
     """
     player = named_agent(agent, seed)
+    check_installed(player)
     if is_user_code(agent):
         check_mind(player, agent)
     for environment in environments:

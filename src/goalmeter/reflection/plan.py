@@ -6,17 +6,18 @@ A plan by names can be played in any process and kept on disk; one with objects 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from goalmeter._arguments import whole
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.reflection.adapters import HistoryFunction, as_agent
 from goalmeter.reflection.agents.given import made
 from goalmeter.reflection.agents.registry import agent as named_agent
-from goalmeter.reflection.arguments import runs_of, seeds_of, whole
+from goalmeter.reflection.agents.registry import without_checks
+from goalmeter.reflection.arguments import MOST_STEPS, MOST_TRIALS, runs_of, seeds_of
 from goalmeter.reflection.environments.opposite import READINGS
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import ENVIRONMENTS, opposite
@@ -29,7 +30,6 @@ from goalmeter.reflection.user_imports import files_of
 KIND = "reflection"
 # What can be measured: a name, or what stands for an agent.
 Given = Agent | HistoryFunction | type[Agent] | str
-_CHECKED = re.compile(r"\s*rc\((.+)\)\s*", re.DOTALL)
 # Ways to read the rules, and what is published.
 OPTIONS = ("opposite_reading", "step_counting")
 DEFAULTS = (READINGS[0], COUNTINGS[0])
@@ -65,7 +65,7 @@ class Plan:
         step_counting: see `run_trial`.
 
     Raises:
-        InvalidParameterError: no such reading.
+        InvalidParameterError: no such reading, or more trials than `MOST_TRIALS`.
     """
 
     agent: Agent | type[Agent] | str
@@ -82,6 +82,11 @@ class Plan:
                 f" {' or '.join(map(repr, READINGS))}"
             )
         check_counting(self.step_counting)
+        if (trials := len(self.runs) * len(self.seeds)) > MOST_TRIALS:
+            raise InvalidParameterError(
+                f"environments, opposites and seeds make {trials} trials, expected at most "
+                f"{MOST_TRIALS}; ask for fewer seeds"
+            )
 
     @property
     def agent_name(self) -> str:
@@ -182,7 +187,7 @@ def plan_of(
     return Plan(
         _agent(agent),
         runs_of(environments),
-        whole(steps, "steps", least=1),
+        whole(steps, "steps", least=1, most=MOST_STEPS),
         seeds_of(seeds),
         opposite_reading,
         step_counting,
@@ -191,10 +196,8 @@ def plan_of(
 
 def _agent(given: Given) -> Agent | type[Agent] | str:
     if isinstance(given, str):
-        name, checks = given, 0
-        while checked := _CHECKED.fullmatch(name):
-            name, checks = checked[1], checks + 1
-        return "rc(" * checks + canonical(name.strip()) + ")" * checks
+        name, checks = without_checks(given)
+        return "rc(" * checks + canonical(name) + ")" * checks
     if isinstance(given, type) and hasattr(given, "begin"):
         return given
     return as_agent(given)
@@ -234,9 +237,7 @@ def bare(name: str) -> str:
     >>> bare("rc(rc(naive))")
     'naive'
     """
-    while checked := _CHECKED.fullmatch(name):
-        name = checked[1]
-    return name.strip()
+    return without_checks(name)[0]
 
 
 def _digest(path: str) -> str:

@@ -8,8 +8,9 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.reflection.agents.given import check_mind
-from goalmeter.reflection.plan import Case, Plan, trial_arguments
+from goalmeter.reflection.agents.given import check_installed, check_mind
+from goalmeter.reflection.plan import Case, Plan, spelled, trial_arguments
+from goalmeter.reflection.stored import trial_of
 from goalmeter.reflection.trial import FAILED, OK, Trial, run_trial
 from goalmeter.runs import Job, JobResult, RunStore, Workers, made_here
 from goalmeter.runs.jobs import REFUSED, said
@@ -42,8 +43,7 @@ def play_all(
     done: dict[str, Trial] = {}
     with _store(plan, out) if out is not None else nullcontext() as store:
         if store is not None:
-            wanted = {case.key for case in plan.cases}
-            done = {k: Trial.from_json(v) for k, v in store.values.items() if k in wanted}
+            done = _kept(plan, store)
         left = [case for case in plan.cases if case.key not in done]
         report = _Reporter(plan, done, progress)
         elsewhere = _is_elsewhere(plan, workers, timeout)
@@ -55,6 +55,22 @@ def play_all(
                 done[case.key] = trial
                 report(trial)
     return [done[case.key] for case in plan.cases]
+
+
+def _kept(plan: Plan, store: RunStore) -> dict[str, Trial]:
+    """The trials of a plan that a run holds already, by their keys."""
+    return {
+        case.key: trial_of(
+            store.values[case.key],
+            spelled(case.environment, case.opposite),
+            case.seed,
+            plan.steps,
+            store.folder,
+            store.lines.get(case.key),
+        )
+        for case in plan.cases
+        if case.key in store.values
+    }
 
 
 def check_all(plan: Plan, *, workers: int, timeout: float | None, out: str | Path | None) -> None:
@@ -71,6 +87,7 @@ def check_all(plan: Plan, *, workers: int, timeout: float | None, out: str | Pat
 
 def _check_here(plan: Plan, cases: list[Case]) -> None:
     player = plan.made(cases[0].seed)
+    check_installed(player)
     if not isinstance(plan.agent, str):
         check_mind(player, plan.agent_name)
 

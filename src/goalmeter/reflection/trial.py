@@ -10,19 +10,25 @@ from operator import index
 from random import Random
 from typing import Any, SupportsIndex
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._arguments import MOST_SEED
+from goalmeter._errors import InvalidParameterError
+from goalmeter._text import shown
+from goalmeter.reflection.arguments import MOST_STEPS
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.protocol import Agent, NoActionError
+from goalmeter.runs.checks import Field, check_record, is_number, text, true_or_false, whole, word
 from goalmeter.runs.jobs import CRASH as CRASH
 from goalmeter.runs.jobs import FAILED as FAILED
 from goalmeter.runs.jobs import OK as OK
 from goalmeter.runs.jobs import TIMEOUT as TIMEOUT
-from goalmeter.runs.jobs import said, shown
+from goalmeter.runs.jobs import said
 
 BAD_ACTION = "illegal action"
 # What a step is: a percept, the first included, or an action with the reward that it brings.
 COUNTINGS = ("percepts", "actions")
 OUTCOMES = (OK, BAD_ACTION, FAILED, TIMEOUT, CRASH)
+# The size of a total reward: squares of it, and sums of many, are still numbers.
+MOST_REWARD = 1e100
 
 
 @dataclass(frozen=True)
@@ -65,17 +71,18 @@ class Trial:
         }
 
     @classmethod
-    def from_json(cls, value: Any) -> Trial:
+    def from_json(cls, value: Any, where: str = "a trial of a reflection run") -> Trial:
         """The trial that `to_json` was of.
 
+        Args:
+            value: what it gave.
+            where: what it was read from, for the error.
+
         Raises:
-            InvalidFileError: it was of no trial.
+            InvalidFileError: it was of no trial; the message names the field.
         """
-        try:
-            fields = dict(value)
-            return cls(environment=fields.pop("name"), **fields)
-        except (TypeError, ValueError, KeyError) as cause:
-            raise InvalidFileError(f"{value!r} is no trial of a reflection run") from cause
+        fields = check_record(value, _FIELDS, where)
+        return cls(environment=fields.pop("name"), **fields)
 
 
 def run_trial(
@@ -144,6 +151,8 @@ def run_trial(
         if keyboard and isinstance(error, KeyboardInterrupt):
             raise
         outcome, detail = FAILED, said(error)
+    if not is_number(total, MOST_REWARD):  # rewards of a user's environment may be of any size
+        total, outcome, detail = 0, FAILED, f"the rewards add up to more than {MOST_REWARD:g}"
     if type(total) is not int:
         total = float(total)
     return Trial(environment.name, opposite, seed, steps, total, outcome, detail, played)
@@ -168,3 +177,16 @@ def _whole(action: SupportsIndex) -> int | None:
         return index(action)
     except TypeError:
         return None
+
+
+# A line of a run folder.
+_FIELDS = {
+    "name": text(empty=False),
+    "opposite": true_or_false(),
+    "seed": whole(0, MOST_SEED),
+    "steps": whole(1, MOST_STEPS),
+    "total_reward": Field("a finite number", lambda value: is_number(value, MOST_REWARD)),
+    "outcome": word(*OUTCOMES, required=False),
+    "detail": text(required=False),
+    "played": whole(0, MOST_STEPS + 1, or_null=True, required=False),
+}

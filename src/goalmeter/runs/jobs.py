@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import reprlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from traceback import extract_tb
@@ -28,7 +27,6 @@ _FUNCTION = re.compile(r"(goalmeter(?:\.[A-Za-z]\w*)+):([A-Za-z]\w*)")
 # Frames of goalmeter, Python and installed packages: an error is told at the user's own line.
 _OTHERS = (str(Path(__file__).resolve().parents[1]), str(Path(os.__file__).parent), "<")
 _LONGEST = 300  # characters of an error that are kept
-_WIDEST = 4096  # bits of an integer that is spelled out; Python refuses to spell out large ones
 
 
 @dataclass(frozen=True)
@@ -96,20 +94,6 @@ def call(job: Job) -> JobResult:
     except (Exception, SystemExit) as error:
         return JobResult(FAILED, detail=said(error), error=type(error).__name__)
     return JobResult(OK, value)
-
-
-def shown(value: object) -> str:
-    """A value in a few characters, whatever it is.
-
-    >>> shown("naive"), shown(10**5000)
-    ("'naive'", 'an integer of 16610 bits')
-    """
-    if isinstance(value, int) and value.bit_length() > _WIDEST:
-        return f"an integer of {value.bit_length()} bits"
-    try:
-        return reprlib.repr(value)
-    except Exception:  # it is of a class of the user's, or holds such an integer
-        return f"an object of {type(value).__name__} that cannot be printed"
 
 
 def said(error: BaseException) -> str:

@@ -35,8 +35,10 @@ class WorkerProcess:
 
     Args:
         heard: gets (this, line) for every line that the process says, and (this, None) at its end.
+        attempt: which attempt at starting it this is, from 1.
 
     Attributes:
+        attempt: the same.
         job: the number of the job that it has, or None.
         ready: whether it has said that it takes jobs.
         deadline: when its job will have taken too long, by `time.monotonic`.
@@ -44,7 +46,10 @@ class WorkerProcess:
         gone: whether it was seen to have ended, and nothing of it was left to hear.
     """
 
-    def __init__(self, heard: SimpleQueue[tuple[WorkerProcess, str | None]]) -> None:
+    def __init__(
+        self, heard: SimpleQueue[tuple[WorkerProcess, str | None]], attempt: int = 1
+    ) -> None:
+        self.attempt = attempt
         self.job: int | None = None
         self.ready = False
         self.late = False

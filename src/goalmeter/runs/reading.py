@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from goalmeter._errors import InvalidFileError
+from goalmeter._files import read_bytes
+from goalmeter._text import json_text, shown
 
 RUN, TRIALS = "run.json", "trials.jsonl"
 FORMAT = 1
+# Of run.json; one of a million grids and a hundred thousand seeds has ten.
+MOST_BYTES = 2**26
+_SHOWN = 60  # characters of a line or a value in a message
+_FEW = 4  # differences that a message names
 
 
 @dataclass(frozen=True)
@@ -22,12 +29,28 @@ class StoredRun:
         what: what the run is.
         made_by: what it was made with, such as the version; not compared.
         values: key -> value of every finished trial, in the order in which they were finished.
+        lines: key -> number of the line that it stands in, from 1.
     """
 
     folder: Path
     what: dict[str, Any]
     made_by: dict[str, Any]
     values: dict[str, Any]
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+
+class Trials(NamedTuple):
+    """What trials.jsonl holds.
+
+    Attributes:
+        values: by key.
+        lines: numbers of the lines that they stand in, from 1, by key.
+        whole: how many bytes of the file are whole lines.
+    """
+
+    values: dict[str, Any]
+    lines: dict[str, int]
+    whole: int
 
 
 def read_run(folder: str | Path) -> StoredRun:
@@ -38,8 +61,15 @@ def read_run(folder: str | Path) -> StoredRun:
     """
     folder = Path(folder)
     about = read_about(folder / RUN)
-    values, _ = read_trials(folder / TRIALS)
-    return StoredRun(folder, about["what"], about.get("made_by", {}), values)
+    trials = read_trials(folder / TRIALS)
+    return StoredRun(folder, about["what"], about["made_by"], trials.values, trials.lines)
+
+
+def another_kind(folder: str | Path, there: object, expected: str) -> InvalidFileError:
+    """What to say of a run of another kind than the one that is read or continued."""
+    return InvalidFileError(
+        f"{folder} is a run of {shown(there)}, expected {expected!r}; choose another folder"
+    )
 
 
 def read_about(path: Path) -> dict[str, Any]:
@@ -49,7 +79,7 @@ def read_about(path: Path) -> dict[str, Any]:
         InvalidFileError: it is not there, or not ours.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path, MOST_BYTES).decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidFileError(
             f"{path.parent} is no run: it has no {RUN}; expected a folder that --out made"
@@ -66,33 +96,64 @@ def read_about(path: Path) -> dict[str, Any]:
         raise InvalidFileError(f"{path} does not say what the run is: its 'what' is missing")
     if about.get("format") != FORMAT:
         raise InvalidFileError(
-            f"{path} has the format {about.get('format')!r}, expected {FORMAT}; read it with the "
-            f"version of goalmeter that made it: {about.get('made_by')}"
+            f"{path} has the format {shown(about.get('format'))}, expected {FORMAT}; read it with "
+            f"the version of goalmeter that made it: {shown(about.get('made_by'))}"
         )
-    return about
+    made_by = about.get("made_by", {})
+    if not isinstance(made_by, dict):
+        raise InvalidFileError(
+            f"{path}: made_by is {shown(made_by)}, expected an object such as "
+            f'{{"goalmeter": "0.1.0"}}'
+        )
+    return about | {"made_by": made_by}
 
 
-def read_trials(path: Path) -> tuple[dict[str, Any], int]:
-    """The values by key, and how many bytes of the file are whole lines.
+def read_trials(path: Path) -> Trials:
+    """The trials of a run; the last line may be torn, and is then left out.
 
     Raises:
         InvalidFileError: a whole line is no trial.
     """
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
     except FileNotFoundError:
-        return {}, 0
+        return Trials({}, {}, 0)
     except OSError as cause:
         raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause
     whole = data.rfind(b"\n") + 1
     values: dict[str, Any] = {}
-    for number, line in enumerate(data[:whole].splitlines(), start=1):
+    lines: dict[str, int] = {}
+    for number, line in enumerate(data[:whole].split(b"\n")[:-1], start=1):
         try:
             trial = json.loads(line)
-            values.setdefault(trial["key"], trial["value"])
+            key, value = trial["key"], trial["value"]
+            if not isinstance(key, str):
+                raise TypeError("the key is no text")
         except (ValueError, TypeError, KeyError, RecursionError) as cause:
             raise InvalidFileError(
                 f"{path}, line {number}: expected a trial, an object with key and value, got "
-                f"{line[:60]!r}; remove that line and its trial is played again"
+                f"{line[:_SHOWN]!r}; remove that line and its trial is played again"
             ) from cause
-    return values, whole
+        if key not in values:
+            values[key], lines[key] = value, number
+    return Trials(values, lines, whole)
+
+
+def differences(there: Mapping[str, Any], here: Mapping[str, Any], keys: list[str]) -> str:
+    """What tells two runs apart, in words: the first few of what they differ in."""
+    listed = [
+        f"{shown(key)[1:-1]} is {_short(there.get(key))} there, and {_short(here.get(key))} here"
+        for key in keys[:_FEW]
+    ]
+    more = [f"{len(keys) - _FEW} more differ"] if len(keys) > _FEW else []
+    return "; ".join(listed + more)
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "not given"
+    try:
+        text = json_text(value)
+    except (ValueError, RecursionError):
+        text = shown(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

@@ -23,8 +23,8 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._files import write_text
-from goalmeter._text import json_text
-from goalmeter.runs.reading import FORMAT, RUN, TRIALS, read_about, read_trials
+from goalmeter._text import json_text, shown
+from goalmeter.runs.reading import FORMAT, RUN, TRIALS, differences, read_about, read_trials
 
 _SYNC_EVERY = 1.0  # seconds
 
@@ -51,6 +51,7 @@ class RunStore:
 
     Attributes:
         values: key -> value of every finished trial.
+        lines: key -> number of its line, for those that were there when the context was entered.
 
     Raises:
         InvalidFileError: the folder holds something else, or cannot be written.
@@ -67,6 +68,7 @@ class RunStore:
     ) -> None:
         self.folder = Path(folder)
         self.values: dict[str, Any] = {}
+        self.lines: dict[str, int] = {}
         self._what: dict[str, Any] = json.loads(json.dumps(dict(what)))  # as it will be read
         self._grows = grows
         self._made_by = dict(made_by or {})
@@ -82,7 +84,7 @@ class RunStore:
             raise _unwritable(self.folder, cause) from cause
         try:
             _lock(self._file, self.folder)
-            self.values, whole = read_trials(self.folder / TRIALS)
+            self.values, self.lines, whole = read_trials(self.folder / TRIALS)
             self._agree()
             os.ftruncate(self._file, whole)  # what is torn off is played again
         except BaseException:
@@ -129,15 +131,22 @@ class RunStore:
         made_by = self._made_by
         about = read_about(path) if path.exists() else None
         if about is not None and self.values:
-            there, made_by = about["what"], about.get("made_by", {})
-            here = self._what | {
-                key: _joined(there[key], self._what[key])
-                for key in self._grows
-                if key in there and key in self._what
-            }
+            there, made_by = about["what"], about["made_by"]
+            _same_kind(self.folder, there, self._what)
+            grown = [key for key in self._grows if key in there and key in self._what]
+            for key in grown:
+                if not isinstance(there[key], list):
+                    raise InvalidFileError(
+                        f"{path}: {key} is {shown(there[key])}, expected a list; restore it, or "
+                        f"begin again in another folder"
+                    )
+            here = self._what | {key: _joined(there[key], self._what[key]) for key in grown}
             keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
             if differ := [key for key in keys if key not in self._grows]:
-                raise InvalidParameterError(_another(self.folder, there, here, differ))
+                raise InvalidParameterError(
+                    f"{self.folder} holds another run: {differences(there, here, differ)}; choose "
+                    f"another folder (--out), or ask for the same"
+                )
             self._what = here
         about_now = {"format": FORMAT, "what": self._what, "made_by": made_by}
         if about_now != about:
@@ -145,24 +154,18 @@ class RunStore:
 
 
 def _joined(there: list[Any], here: list[Any]) -> list[Any]:
-    return [*there, *(item for item in here if item not in there)]
+    """What either list has, those of the first in front."""
+    known = set(map(json_text, there))
+    return [*there, *(item for item in here if json_text(item) not in known)]
 
 
-def _another(
-    folder: Path, there: Mapping[str, Any], here: Mapping[str, Any], differ: list[str]
-) -> str:
-    said = "; ".join(
-        f"{key} is {_short(there.get(key))} there, and {_short(here.get(key))} here"
-        for key in differ
-    )
-    return f"{folder} holds another run: {said}; choose another folder (--out), or ask for the same"
-
-
-def _short(value: Any) -> str:
-    if value is None:
-        return "not given"
-    text = json_text(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _same_kind(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    """Two kinds of runs have nothing in common, so that nothing else is worth a word."""
+    if there.get("kind") != here.get("kind"):
+        raise InvalidParameterError(
+            f"{folder} holds a run of {shown(there.get('kind'))}, and this is one of "
+            f"{shown(here.get('kind'))}; choose another folder (--out)"
+        )
 
 
 def _refuse_foreign(folder: Path) -> None:

@@ -18,10 +18,12 @@ from contextlib import closing, suppress
 from queue import Empty, SimpleQueue
 from types import TracebackType
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._arguments import MOST_WORKERS, whole
+from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.runs.jobs import CRASH, TIMEOUT, Job, JobResult, call
 from goalmeter.runs.process import WorkerProcess, status_in_words
 
+_AGAIN = 2  # times that a worker is started once more which ended before it took a job
 _LOOK_EVERY = 1.0  # seconds; how often workers are looked at, besides when they speak
 
 
@@ -72,8 +74,7 @@ class Workers:
     """
 
     def __init__(self, count: int, timeout: float | None = None) -> None:
-        if count < 1:
-            raise InvalidParameterError(f"workers is {count}, expected at least 1")
+        whole(count, "workers", least=1, most=MOST_WORKERS)
         if timeout is not None and not timeout > 0:
             raise InvalidParameterError(
                 f"timeout is {timeout}, expected a number of seconds above 0, or None"
@@ -110,7 +111,7 @@ class Workers:
         An iterator that is left early leaves its jobs running: leave the context too.
 
         Raises:
-            RuntimeError: a worker process cannot start.
+            GoalmeterError: no worker process can be started; some were tried in vain.
         """
         waiting = deque(range(len(jobs)))
         left = len(jobs)
@@ -160,10 +161,17 @@ class Workers:
         worker.kill()
         status = worker.end()
         if not worker.ready:
-            raise RuntimeError(
-                f"a worker process of goalmeter cannot start ({status_in_words(status)}); what it "
-                f"said is above; it was started with {sys.executable}"
-            )
+            # A machine short of memory ends what has just begun; the next one may be spared.
+            if worker.attempt > _AGAIN:
+                raise GoalmeterError(
+                    f"a worker process cannot be started: {worker.attempt} attempts ended before "
+                    f"they took a job, the last with {status_in_words(status)}; what they said is "
+                    f"above. Look whether there is memory left, and whether {sys.executable} "
+                    f"starts; what is finished is kept where --out names a folder"
+                )
+            another = WorkerProcess(self._heard, worker.attempt + 1)
+            self._workers[self._workers.index(worker)] = another
+            return None
         self._workers[self._workers.index(worker)] = WorkerProcess(self._heard)
         if worker.late:
             return JobResult(TIMEOUT, detail=f"no answer within {self._timeout:g} s")

@@ -42,21 +42,22 @@ def navigator(name: str) -> Navigator:
         >>> navigator("epsilon-optimal( 0.20 )").name
         'epsilon-optimal(0.2)'
     """
-    parts = re.fullmatch(r"\s*([^()]*?)\s*(?:\(([^()]*)\))?\s*", name)
-    if parts is None or parts[1] not in _ENTRIES:
-        raise InvalidParameterError(_unknown(parts[1] if parts else name, name))
-    entry, given = _ENTRIES[parts[1]], parts[2]
+    parts = re.fullmatch(r"([^()]*)(?:\(([^()]*)\)\s*)?", name)
+    kind = parts[1].strip() if parts else name
+    if parts is None or kind not in _ENTRIES:
+        raise InvalidParameterError(_unknown(kind, name))
+    entry, given = _ENTRIES[kind], parts[2]
     if given is None:
         return entry.make(None)
     if not entry.number:
-        raise InvalidParameterError(f"{parts[1]} takes no number, but the agent is {name!r}")
+        raise InvalidParameterError(f"{kind} takes no number, but the agent is {name!r}")
     try:
         number = float(given)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
         raise InvalidParameterError(
-            f"the agent is {name!r}, expected {parts[1]}({entry.number}) with a number"
+            f"the agent is {name!r}, expected {kind}({entry.number}) with a number"
         )
     return entry.make(number)
 

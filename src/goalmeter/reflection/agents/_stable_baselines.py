@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from itertools import accumulate
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,7 @@ class Learner:
         )
 
     def _built(self, seed: int, settings: dict[str, Any]) -> Any:
-        library = require("stable_baselines3", extra="sb3", feature=_FEATURE)
+        library = installed()
         from stable_baselines3.common.logger import Logger
 
         try:
@@ -295,6 +296,15 @@ class _DQN(Learner):
 
 
 ALGORITHMS: dict[str, type[Learner]] = {"a2c": _A2C, "dqn": _DQN, "ppo": _PPO}
+
+
+def installed() -> ModuleType:
+    """Stable-Baselines3.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    return require("stable_baselines3", extra="sb3", feature=_FEATURE)
 
 
 def _cumulative(row: FloatArray) -> tuple[float, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import shown
 from goalmeter.reflection.adapters import as_agent
 from goalmeter.reflection.agents.reality_check import RealityCheck
+from goalmeter.reflection.agents.stable_baselines import StableBaselinesAgent
 from goalmeter.reflection.protocol import Agent
-from goalmeter.runs.jobs import shown
 
 _MIND = ("perceive", "act", "take", "fork")
 
@@ -31,6 +32,18 @@ def made(given: object, seed: int, name: str) -> Agent:
                 f"called with the seed alone"
             ) from cause
     return as_agent(given, name)
+
+
+def check_installed(agent: Agent) -> None:
+    """Import what an agent will need, once and before its first trial.
+
+    Raises:
+        MissingExtraError: the agent needs a package that is not installed.
+    """
+    while isinstance(agent, RealityCheck):
+        agent = agent.inner
+    if isinstance(agent, StableBaselinesAgent):
+        agent.check_installed()
 
 
 def check_mind(agent: Agent, name: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import NamedTuple
 
+from goalmeter._arguments import whole_in_text
 from goalmeter._errors import InvalidParameterError
 from goalmeter.reflection.agents.constant import ConstantAgent
 from goalmeter.reflection.agents.naive import NaiveLearner
@@ -19,6 +20,9 @@ from goalmeter.reflection.protocol import Agent
 from goalmeter.reflection.user_code import misspelled
 
 MakeAgent = Callable[[int], Agent]  # from a seed
+# Reality checks around one agent: each calls the next one inside.
+MOST_CHECKS = 20
+MOST_K = 1_000_000  # the number of an action
 
 
 class Entry(NamedTuple):
@@ -46,14 +50,40 @@ def agent(name: str, seed: int = 0) -> Agent:
         >>> agent("rc(naive)", seed=3)
         RealityCheck(NaiveLearner(seed=3, exploration=0.15, true_average=False))
     """
+    inner, checks = without_checks(name)
+    player = _unchecked(inner, seed)
+    for _ in range(checks):
+        player = RealityCheck(player)
+    return player
+
+
+def without_checks(name: str) -> tuple[str, int]:
+    """An agent's name without the reality checks around it, and how many these are.
+
+    Raises:
+        InvalidParameterError: there are more than `MOST_CHECKS`.
+
+    >>> without_checks("rc( rc(naive))")
+    ('naive', 2)
+    """
+    checks = 0
     name = name.strip()
-    if checked := re.fullmatch(r"rc\((.+)\)", name, re.DOTALL):
-        return RealityCheck(agent(checked[1], seed))
+    while name.startswith("rc(") and name.endswith(")") and len(name) > len("rc()"):
+        name, checks = name[len("rc(") : -1].strip(), checks + 1
+        if checks > MOST_CHECKS:
+            raise InvalidParameterError(
+                f"rc(...) stands around an agent more than {MOST_CHECKS} times, expected at most "
+                f"so many"
+            )
+    return name, checks
+
+
+def _unchecked(name: str, seed: int) -> Agent:
     if ".py:" in name:
         path, _, attribute = name.rpartition(":")
         return from_file(path, attribute, seed)
     if constant := re.fullmatch(r"constant\(\s*(\d+)\s*\)", name):
-        return ConstantAgent(int(constant[1]))
+        return ConstantAgent(whole_in_text(constant[1], "K of constant(K)", least=0, most=MOST_K))
     if name not in _ENTRIES:
         raise InvalidParameterError(_unknown(name))
     return _ENTRIES[name].make(seed)

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from goalmeter._errors import InvalidParameterError
 from goalmeter.reflection.agents._options import refuse_unknown
 from goalmeter.reflection.agents._prefix import Turn, prefix
-from goalmeter.reflection.agents._stable_baselines import ALGORITHMS, SETTLED, Learner
+from goalmeter.reflection.agents._stable_baselines import ALGORITHMS, SETTLED, Learner, installed
 from goalmeter.reflection.draws import hash_action, hash_percept, hash_start, uniform
 from goalmeter.reflection.protocol import Mind
 
@@ -94,6 +94,14 @@ class StableBaselinesAgent:
         published = ", as_published=True" if self.as_published else ""
         others = "".join(f", {name}={value!r}" for name, value in self.hyperparameters.items())
         return f"StableBaselinesAgent({self.algorithm!r}, seed={self.seed}{published}{others})"
+
+    def check_installed(self) -> None:
+        """Import what the first training would import.
+
+        Raises:
+            MissingExtraError: Stable-Baselines3 is not installed.
+        """
+        installed()
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         """A mind at the empty history; `learning_rate` or `learning_rate_scale` may be given."""

@@ -8,8 +8,8 @@ from random import Random
 from typing import ClassVar
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import shown
 from goalmeter.reflection.protocol import Mind, Source
-from goalmeter.runs.jobs import shown
 
 
 class Run(ABC):

@@ -9,9 +9,9 @@ FILE.py:NAME, and can stand wherever a name can.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import did_you_mean
 from goalmeter.reflection.environments.adversarial_sequence_evader import AdversarialSequenceEvader
 from goalmeter.reflection.environments.adversarial_sequence_predictor import (
     AdversarialSequencePredictor,
@@ -93,9 +93,10 @@ ENVIRONMENTS: dict[str, Environment] = {
     for environment in (*BATTERY, *(Environment(run) for run in _OUTSIDE))
 }
 
-_OPPOSITE = re.compile(r"opposite\(\s*(.*?)\s*\)")
-_TWICE = re.compile(r"opposite\(\s*opposite\(\s*(.*?)\s*\)\s*\)")
-_NAME = re.compile(r"((?:.+\.py:)?\w+)\s*(?:\(\s*(.*?)\s*\))?")
+# No two parts of a pattern can take the same blanks, or a long line of them would take for ever.
+_OPPOSITE = re.compile(r"opposite\((.*)\)")
+_TWICE = re.compile(r"opposite\(\s*opposite\((.*)\)\s*\)")
+_NAME = re.compile(r"((?:.+\.py:)?\w+)\s*(?:\((.*)\))?")
 _OPTION = re.compile(r"(\w+)\s*=\s*(\w+)")
 
 
@@ -116,7 +117,7 @@ def find(spelled: str) -> tuple[Environment, bool]:
     ('TemptingButton(coding=paper)', 'TemptingButton', True)
     """
     around = _OPPOSITE.fullmatch(spelled.strip())
-    inner = _NAME.fullmatch(around[1] if around else spelled.strip())
+    inner = _NAME.fullmatch(around[1].strip() if around else spelled.strip())
     of_file = split_name(inner[1]) if inner else None
     if inner is not None and of_file is not None:
         options = _options(inner[2], spelled) if inner[2] else ()
@@ -138,12 +139,11 @@ def _unknown(spelled: str, name: str) -> str:
         return f"there is no environment {spelled!r}: {hint}"
     if twice := _TWICE.fullmatch(spelled.strip()):
         return (
-            f"there is no environment {spelled!r}: the opposite of an opposite is {twice[1]} "
-            f"itself; name that"
+            f"there is no environment {spelled!r}: the opposite of an opposite is "
+            f"{twice[1].strip()} itself; name that"
         )
-    close = get_close_matches(name, ENVIRONMENTS, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return f"there is no environment {spelled!r}{hint or ';'} `goalmeter reflect --list` names all"
+    hint = did_you_mean(name, ENVIRONMENTS) or ";"
+    return f"there is no environment {spelled!r}{hint} `goalmeter reflect --list` names all"
 
 
 def _options(listed: str, spelled: str) -> tuple[tuple[str, str], ...]:

@@ -10,10 +10,10 @@ from pathlib import Path
 from random import Random
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import shown
 from goalmeter.reflection.environments.base import Run
 from goalmeter.reflection.protocol import Source
 from goalmeter.reflection.user_code import load
-from goalmeter.runs.jobs import shown
 
 
 def from_file(path: str | Path, name: str) -> type[Run]:
