@@ -197,8 +197,8 @@ def test_a_trial_goes_through_json_as_it_is() -> None:
         ({"seed": 1.5}, "seed is 1.5, expected a whole number from 0 to "),
         ({"steps": 10**9}, "steps is 1000000000, expected a whole number from 1 to 10000000"),
         ({"name": []}, "name is .., expected text that is not empty"),
-        ({"reward": 1}, "there is no field 'reward'; expected name, opposite, seed, "),
-        ({"total_rewards": 1}, "no field 'total_rewards'; did you mean 'total_reward'?"),
+        ({"x": 1}, "there is no field 'x'; expected name, opposite, seed, "),
+        ({"totl_reward": 1}, r"there is no field 'totl_reward'; did you mean 'total_reward'\?"),
     ],
 )
 def test_a_trial_that_was_edited_is_refused_by_its_field(

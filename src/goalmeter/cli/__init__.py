@@ -33,7 +33,7 @@ def main() -> None:
     try:
         try:
             # Otherwise typer prints its errors itself, and what they quote as it is.
-            status = app(standalone_mode=False)
+            status = app(prog_name="goalmeter", standalone_mode=False)
         finally:
             sys.stdout.flush()
     except (GoalmeterError, MissingExtraError) as error:

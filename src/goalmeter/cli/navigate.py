@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from goalmeter._arguments import MOST_SECONDS, MOST_WORKERS
+from goalmeter.cli import completion
 from goalmeter.cli.base import INCOMPLETE, Json, Seed, app, show, tell
 from goalmeter.cli.grouped_help import GroupedCommand
 
@@ -22,6 +23,7 @@ def navigate(
         str | None,
         typer.Argument(
             metavar="AGENT",
+            autocompletion=completion.navigators,
             help="A reference agent, such as greedy or boltzmann(2), or a language model as "
             "Inspect spells it, such as vllm/openai/gpt-oss-20b.",
         ),
@@ -30,6 +32,7 @@ def navigate(
         str,
         typer.Option(
             metavar="NAME",
+            autocompletion=completion.suites,
             help="Which worlds: maze, isometries, key-door, key-no-door or two-path.",
         ),
     ] = "maze",

@@ -8,12 +8,20 @@ from typing import Annotated
 import typer
 
 from goalmeter._arguments import finite
+from goalmeter.cli import completion
 from goalmeter.cli.base import Json, Seed, app, show, tell
 
 
 @app.command("train-organism")
 def train_organism(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="mouse, magpie, mole or moth.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            autocompletion=completion.organisms,
+            help="mouse, magpie, mole or moth.",
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(help="Folder; default runs/organism-NAME.")] = None,
     steps: Annotated[
         int | None,

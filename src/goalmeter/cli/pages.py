@@ -9,6 +9,7 @@ import typer
 
 from goalmeter._arguments import MOST_SEED
 from goalmeter._files import check_writable
+from goalmeter.cli import completion
 from goalmeter.cli.base import Json, Seed, Workers, app, show, tell
 
 # Of repetitions, and of the length of a trial: more of either would take weeks.
@@ -54,6 +55,7 @@ def replicate(
         str,
         typer.Argument(
             metavar="NAME",
+            autocompletion=completion.replications,
             help="Which: meg-cliffworld, reflection-table-1, tempting-button, lm-navigation, "
             "calibration, organisms.",
         ),

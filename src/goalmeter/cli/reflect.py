@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from goalmeter._arguments import MOST_SEED
+from goalmeter.cli import completion
 from goalmeter.cli.base import INCOMPLETE, Json, Workers, app, show, tell
 
 
@@ -16,13 +17,16 @@ def reflect(
     agent: Annotated[
         str | None,
         typer.Argument(
-            metavar="AGENT", help="A name, such as rc(naive), or your own: FILE.py:NAME."
+            metavar="AGENT",
+            autocompletion=completion.agents,
+            help="A name, such as rc(naive), or your own: FILE.py:NAME.",
         ),
     ] = None,
     environment: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=completion.environments,
             help="Play this and its opposite, or opposite(NAME) alone; FILE.py:NAME for your own; "
             "repeat for more. Default: the paper's battery.",
         ),
@@ -50,6 +54,7 @@ def reflect(
         str | None,
         typer.Option(
             metavar="AGENT",
+            autocompletion=completion.agents,
             help="Compare with this agent on the same trials; with --out RUN they are kept in the "
             "folder RUN.against.",
         ),

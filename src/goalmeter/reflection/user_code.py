@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import sys
 import traceback
@@ -88,7 +89,7 @@ def _run(path: Path, kind: str) -> ModuleType:
         )
     where = path.resolve()
     spec = importlib.util.spec_from_file_location(
-        f"goalmeter_user_{where.stem}_{crc32(str(where).encode()):08x}", where
+        f"goalmeter_user_{where.stem}_{crc32(os.fsencode(where)):08x}", where
     )
     if spec is None or spec.loader is None:
         raise InvalidFileError(f"{path} is no Python file; expected a name that ends in .py")

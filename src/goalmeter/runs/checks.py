@@ -56,9 +56,9 @@ def check_record(
                 f"{where}: {name} is {shown(value[name])}, expected {field.expected}"
             )
     if not others and (unknown := [name for name in value if name not in fields]):
+        hint = did_you_mean(unknown[0], fields) or ";"
         raise InvalidFileError(
-            f"{where}: there is no field {shown(unknown[0])}{did_you_mean(unknown[0], fields)}; "
-            f"expected {', '.join(fields)}"
+            f"{where}: there is no field {shown(unknown[0])}{hint} expected {', '.join(fields)}"
         )
     return dict(value)
 

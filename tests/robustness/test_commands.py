@@ -1,0 +1,254 @@
+"""Commands on what nobody meant: the faults that were found by trying, one test each."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from goalmeter._errors import MissingExtraError
+from goalmeter.cli import app
+from goalmeter.experiments import reflect_list
+from goalmeter.reflection import measure
+from goalmeter.reflection.agents.stable_baselines import StableBaselinesAgent
+from robustness.cases import Ended, run
+
+SMALL = ("--steps", "3", "--seeds", "2", "--environment", "IgnoreRewards")
+SPEAKS = """
+def agent(history, *_):
+    raise ValueError("caf\\udce9 \\u202e \\x1b[31m")
+
+def good(history, *_):
+    return 0
+"""
+
+
+def refused(ended: Ended) -> str:
+    """The one line of a refusal."""
+    assert ended.status == 2 and ended.complaints() == [], (ended.status, ended.err)
+    (line,) = [line for line in ended.err.splitlines() if line.startswith("goalmeter: ")]
+    return line
+
+
+# --- Text of others -------------------------------------------------------------------------------
+def test_an_agents_error_in_half_a_character_ends_no_run(tmp_path: Path) -> None:
+    (tmp_path / "speaks.py").write_text(SPEAKS)
+    command = ["reflect", "speaks.py:agent", *SMALL, "--out", "run", "--json"]
+    for _ in ("played", "continued"):
+        ended = run(command, tmp_path)
+        assert ended.status == 3 and ended.complaints() == [], ended.err
+        assert json.loads(ended.out)["outcomes"] == {"exception": 4}
+    kept = (tmp_path / "run" / "trials.jsonl").read_text(encoding="utf-8")
+    assert "ValueError: caf\\\\udce9 \\\\u202e \\\\x1b[31m (speaks.py, line 3)" in kept
+    ended = run(["report", "run"], tmp_path)
+    assert ended.status == 0 and ended.complaints() == [], ended.err
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "caf\\udce9 \\u202e \\x1b[31m" in page and "\u202e" not in page
+
+
+def test_file_names_that_are_not_utf_8(tmp_path: Path) -> None:
+    name, folder = os.fsdecode(b"caf\xe9.py"), os.fsdecode(b"r\xfcn")
+    (tmp_path / name).write_text(SPEAKS)
+    command = ["reflect", f"{name}:good", *SMALL, "--out", folder, "--json"]
+    for _ in ("played", "continued"):
+        ended = run(command, tmp_path)
+        assert ended.status == 0 and json.loads(ended.out)["outcomes"] == {"ok": 4}, ended.err
+    ended = run(["report", folder], tmp_path)
+    assert ended.status == 0 and ended.complaints() == [], ended.err
+    assert "caf\\udce9.py:good" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_usage_errors_are_spelled_out_too(tmp_path: Path) -> None:
+    for arguments in (["\x1b[31m"], ["reflect", "--\u202estep"], ["reflect", "--steps", "\x1b"]):
+        ended = run(arguments, tmp_path)
+        assert ended.status == 2 and ended.complaints() == [], ended.err
+        assert ended.err.startswith("Usage: goalmeter ") and "\nError: " in ended.err
+
+
+# --- Numbers without an end -----------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("navigate greedy --sizes 999999999999999999999", "size is 999999999999999999999, exp"),
+        ("navigate greedy --sizes 100001", "size is 100001, expected at most 51"),
+        ("navigate greedy --complexities nan", "complexity is nan, expected a share in [0, 1]"),
+        ("navigate greedy --grids 9999 --trajectories 999", "walks, expected at most 1000000"),
+        ("navigate greedy --grids 999999999999", "grids is 999999999999, expected at most 100000"),
+        ("navigate greedy --cap 1000000000", "cap is 1000000000, expected at most 100000"),
+        ("navigate greedy --cap-factor 1e300", "expected a number from 1 to 100"),
+        (f"navigate greedy --distance 0-{'9' * 5000}", "expected at most 100000"),
+        ("navigate boltzmann(1e999)", "with a number"),
+        (f"reflect {'rc(' * 3000}naive{')' * 3000}", "rc(...) stands around an agent more than 20"),
+        (f"reflect naive --seeds {'9' * 30}", "expected at most 100000"),
+        ("reflect naive --steps 100000000", "steps is 100000000, expected at most 10000000"),
+        (f"reflect constant({'9' * 5000})", "K of constant(K) is '9"),
+        ("reflect naive --timeout inf", "timeout is inf, expected a number from 0 to"),
+        ("train-organism mouse --rate nan", "--rate is nan, expected a number"),
+    ],
+)
+def test_numbers_have_an_upper_end(tmp_path: Path, arguments: str, said: str) -> None:
+    assert said in refused(run(arguments.split(), tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--workers", "--seed"])
+@pytest.mark.parametrize("command", ["reflect naive", "navigate greedy", "demo", "replicate x"])
+def test_options_that_all_commands_share_have_one_too(
+    tmp_path: Path, command: str, option: str
+) -> None:
+    ended = run([*command.split(), option, "9" * 25], tmp_path)
+    assert ended.status == 2 and f"'{option}'" in ended.err and ended.complaints() == []
+
+
+# --- Places ---------------------------------------------------------------------------------------
+def test_devices_are_not_replaced_by_reports(tmp_path: Path) -> None:
+    ended = run(["report", "nowhere", "--out", "/dev/full"], tmp_path)
+    assert "/dev/full is a device, expected a file" in refused(ended)
+    assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
+
+
+def test_a_folder_that_no_page_can_be_written_to_is_found_out_before_the_work(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").touch()
+    ended = run(["replicate", "tempting-button", "--out", "file"], tmp_path)
+    assert "report.html cannot be written: " in refused(ended) and ended.seconds < 5
+
+
+def test_a_run_of_another_kind_is_one_sentence(tmp_path: Path) -> None:
+    ended = run(["reflect", "naive", *SMALL, "--out", "run", "--json"], tmp_path)
+    assert ended.status == 0, ended.err
+    line = refused(run(["navigate", "greedy", "--out", "run"], tmp_path))
+    assert line == (
+        "goalmeter: run holds a run of 'reflection', and this is one of 'navigation'; choose "
+        "another folder (--out)"
+    )
+
+
+# --- Trials that all fail -------------------------------------------------------------------------
+def test_a_run_in_which_no_trial_was_finished_has_a_status(tmp_path: Path) -> None:
+    (tmp_path / "speaks.py").write_text(SPEAKS)
+    ended = run(["reflect", "speaks.py:agent", *SMALL], tmp_path)
+    assert ended.status == 3
+    assert "goalmeter: none of the 4 trials of speaks.py:agent was finished" in ended.err
+    compared = ["reflect", "naive", *SMALL, "--against", "speaks.py:agent"]
+    assert run(compared, tmp_path).status == 3
+
+
+@pytest.fixture
+def without_stable_baselines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """As if it were not installed, in this process and in its workers."""
+    (tmp_path / "stable_baselines3.py").write_text(
+        "raise ModuleNotFoundError('no module', name='stable_baselines3')"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in os.sys.modules if name.startswith("stable_baselines3")]:
+        monkeypatch.delitem(os.sys.modules, name)
+    yield tmp_path
+
+
+def test_a_missing_extra_is_found_out_once_and_first(without_stable_baselines: Path) -> None:
+    line = refused(
+        run(["reflect", "rc(a2c)", "--seeds", "3", "--out", "run"], without_stable_baselines)
+    )
+    assert "'stable_baselines3', which is not installed; install it with: pip install" in line
+    assert "'goalmeter[sb3]' (in a checkout: pip install -c constraints.txt -e '.[sb3]')" in line
+    assert (without_stable_baselines / "run" / "trials.jsonl").read_bytes() == b""
+    with pytest.raises(MissingExtraError):
+        measure(StableBaselinesAgent("dqn"), 5, 1)
+
+
+# --- The last resort ------------------------------------------------------------------------------
+def test_a_fault_is_a_line_and_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> Any:
+        raise ZeroDivisionError("by \x1b zero")
+
+    monkeypatch.setattr(reflect_list, "catalogue", fails)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.delenv("GOALMETER_TRACEBACK", raising=False)
+    ended = run(["reflect", "--list"], tmp_path)
+    assert ended.status == 1 and ended.out == "" and ended.err.count("\n") == 1
+    found = re.fullmatch(
+        r"goalmeter: a fault of goalmeter's own, ZeroDivisionError: by \\x1b zero; please report "
+        r"it to those who make goalmeter, with the file (\S+)\n",
+        ended.err,
+    )
+    assert found is not None, ended.err
+    kept = Path(found[1]).read_text()
+    assert "goalmeter reflect --list" in kept and "Traceback (most recent call last)" in kept
+    monkeypatch.setenv("GOALMETER_TRACEBACK", "1")
+    shown = run(["reflect", "--list"], tmp_path).err
+    assert "Traceback (most recent call last)" in shown and "\x1b" not in shown
+
+
+def test_an_interrupt_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reflect_list, "catalogue", interrupted)
+    ended = run(["reflect", "--list"], tmp_path)
+    assert (ended.status, ended.err) == (130, "")
+
+
+# --- What every command has -----------------------------------------------------------------------
+def commands(group: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    for each, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{name}{each} ")
+        else:
+            yield f"{name}{each}", command
+
+
+def test_every_command_takes_json_and_a_seed() -> None:
+    listed = dict(commands(typer.main.get_command(app)))
+    assert {"demo", "report", "reflect", "navigate", "meg mdp", "meg causal"} <= listed.keys()
+    for name, command in listed.items():
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {"--json", "--seed"} <= options, name
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("navi", ["navigate"]),
+        ("navigate --suite key-", ["key-door", "key-no-door"]),
+        ("navigate gree", ["greedy"]),
+        ("reflect --environment opposite(Cry", ["opposite(CryingBaby)", "opposite(CryingBaby2)"]),
+        ("reflect rc(q", ["rc(q-learner)"]),
+        ("replicate cal", ["calibration"]),
+    ],
+)
+def test_shells_complete_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, offered: list[str]
+) -> None:
+    monkeypatch.setenv("_GOALMETER_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"goalmeter {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split())))
+    assert run([], tmp_path).out.split() == offered
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("navigate greedy --suite isometrys", "there is no suite 'isometrys'; did you mean 'isome"),
+        ("navigate gredy", "did you mean 'greedy'?"),
+        ("navigate greedy --suite isometries --transforms refelct", "did you mean 'reflect'?"),
+        ("navigate greedy --suite two-path --objects nutral", "did you mean 'neutral'?"),
+        ("reflect naif", "did you mean 'naive'?"),
+        ("reflect naive --environment cryingbaby", "did you mean 'CryingBaby'?"),
+        ("replicate organism", "did you mean 'organisms'?"),
+        ("reflekt", "Did you mean 'reflect'?"),
+        ("reflect --stepz 3", "--steps"),
+    ],
+)
+def test_a_slip_of_the_hand_is_recognised(tmp_path: Path, arguments: str, said: str) -> None:
+    ended = run(arguments.split(), tmp_path)
+    assert ended.status == 2 and said in ended.err
