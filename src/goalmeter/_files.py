@@ -38,7 +38,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """
     path = Path(path)
     try:
-        target, mode = _target(path)
+        target, mode = target_of(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
         try:
@@ -81,12 +81,28 @@ def check_writable(path: str | Path) -> None:
     """
     path = Path(path)
     try:
-        target, _ = _target(path)
+        target, _ = target_of(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as cause:
         raise _unwritable(path, cause) from cause
+
+
+def target_of(path: Path) -> tuple[Path, int]:
+    """Where a file is written that is asked for under a path, and with what permissions.
+
+    Raises:
+        InvalidFileError: what is there is no file.
+        OSError: it cannot be looked at.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return target, 0o644
+    _refuse_special(path, mode)
+    return target, stat.S_IMODE(mode)
 
 
 def read_bytes(path: str | Path, most: int | None = None) -> bytes:
@@ -112,17 +128,6 @@ def read_bytes(path: str | Path, most: int | None = None) -> bytes:
                 f"goalmeter wrote"
             )
         return file.read()
-
-
-def _target(path: Path) -> tuple[Path, int]:
-    """Where a file is written that is asked for under a path, and with what permissions."""
-    target = Path(os.path.realpath(path))
-    try:
-        mode = target.lstat().st_mode
-    except FileNotFoundError:
-        return target, 0o644
-    _refuse_special(path, mode)
-    return target, stat.S_IMODE(mode)
 
 
 def _refuse_special(path: Path, mode: int) -> None:

@@ -125,12 +125,23 @@ def test_a_file_gets_exactly_the_name_asked_for(tmp_path: Path) -> None:
     assert files.load_policy(path).tolist() == [[1.0]]
 
 
-@pytest.mark.parametrize("place", ["", "nowhere/policy.npz", "file/policy.npz"])
+@pytest.mark.parametrize("place", ["nowhere/policy.npz", "file/policy.npz"])
 def test_a_place_that_cannot_be_written_to_is_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InvalidFileError, match=r"cannot be written: .*choose a file name in a"):
         files.save_policy([[1.0]], tmp_path / place)
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_only_files_are_replaced_and_links_are_followed(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFileError, match=r"/dev/full is a device, expected a file; name an"):
+        files.save_policy([[1.0]], "/dev/full")
+    with pytest.raises(InvalidFileError, match=r"is a folder, expected a file; name another"):
+        files.save_policy([[1.0]], tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "policy.npz")
+    files.save_policy([[1.0]], tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert files.load_policy(tmp_path / "policy.npz").tolist() == [[1.0]]
 
 
 def test_an_interrupted_write_loses_nothing(

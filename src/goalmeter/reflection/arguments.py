@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 from goalmeter._arguments import MOST_SECONDS, MOST_SEED, finite, whole
 from goalmeter._errors import InvalidParameterError
@@ -90,7 +90,7 @@ def check_timeout(timeout: object) -> float | None:
     """
     if timeout is None:
         return None
-    if not isinstance(timeout, Real) or not timeout > 0:
+    if not isinstance(timeout, Real) or not cast(float, timeout) > 0:
         raise InvalidParameterError(
             f"timeout is {shown(timeout)}, expected a number of seconds above 0, or None for no "
             f"limit"

@@ -23,6 +23,7 @@ import numpy as np
 
 from goalmeter._archives import check_sizes, listed
 from goalmeter._errors import InvalidFileError
+from goalmeter._files import target_of
 from goalmeter._types import AnyArray, ArrayLike
 from goalmeter.tabular._validation import naming, shape_text
 
@@ -74,15 +75,19 @@ def save_arrays(path: str | Path, arrays: dict[str, ArrayLike]) -> Path:
     path = Path(path)
     plain = {name: np.asarray(array) for name, array in arrays.items()}
     assert all(array.dtype.kind in "biuf" for array in plain.values()), "numpy would pickle it"
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     with naming(path):
+        try:
+            target, _ = target_of(path)
+        except OSError:  # what is wrong with the place is found out by writing there
+            target = path
+        temporary = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
         try:
             # An open file, because numpy would append .npz to a bare name that lacks it.
             with temporary.open("xb") as file:
                 np.savez(file, **plain)  # type: ignore[arg-type]
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(path)
+            temporary.replace(target)
         except OSError as cause:
             raise InvalidFileError(
                 f"cannot be written: {cause.strerror or cause}; "
