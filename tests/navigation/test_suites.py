@@ -206,12 +206,18 @@ def test_walks_are_every_task_with_every_index() -> None:
         ),
         (lambda: suite("key-door", detours=[(0, 2)]), "detours are those of mazes; 'key-door'"),
         (lambda: suite("maze", grids=0), "grids is 0, expected at least 1"),
-        (lambda: suite("maze", grids=1_000_001), "grids is 1000001, expected at most 1000000"),
+        (lambda: suite("maze", grids=100_001), "grids is 100001, expected at most 100000"),
         (lambda: suite("maze", trajectories=0), "trajectories is 0, expected at least 1"),
         (lambda: suite("maze", cap=5, cap_factor=2), "give either cap or cap_factor, not both"),
-        (lambda: suite("maze", cap=0), "cap is 0, expected at least 1 step"),
-        (lambda: suite("maze", cap_factor=0.5), "cap_factor is 0.5, expected at least 1"),
-        (lambda: suite("maze", cap_factor=float("nan")), "cap_factor is nan, expected at least 1"),
+        (lambda: suite("maze", cap=0), "cap is 0, expected at least 1"),
+        (
+            lambda: suite("maze", cap_factor=0.5),
+            "cap_factor is 0.5, expected a number from 1 to 100",
+        ),
+        (
+            lambda: suite("maze", cap_factor=float("nan")),
+            "cap_factor is nan, expected a number from 1 to",
+        ),
         (
             lambda: suite("maze", sizes=[7, 7]),
             "a size, complexity, transform, stratum or condition",

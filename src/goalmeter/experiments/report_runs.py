@@ -8,6 +8,7 @@ from shlex import join
 from typing import Any, NamedTuple
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._text import shown
 from goalmeter.experiments import navigation_page, reflection_page
 from goalmeter.experiments.outcome import Outcome, provenance
 from goalmeter.experiments.welch import FEWEST
@@ -101,11 +102,11 @@ def kind_of(run: str | Path) -> str:
         InvalidFileError: it holds none, or one of a sort that has no report.
     """
     kind = read_about(Path(run) / RUN)["what"].get("kind")
-    if kind not in PARTS:
+    if not isinstance(kind, str) or kind not in PARTS:
         raise InvalidFileError(
-            f"{run} is a run of {kind!r}, expected one of {', '.join(map(repr, PARTS))}"
+            f"{run} is a run of {shown(kind)}, expected one of {', '.join(map(repr, PARTS))}"
         )
-    return str(kind)
+    return kind
 
 
 def _reflection(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part:
