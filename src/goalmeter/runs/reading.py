@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import read_bytes
-from goalmeter._text import json_text, shown
+from goalmeter._text import json_text, shown, visible
 
 RUN, TRIALS = "run.json", "trials.jsonl"
 FORMAT = 1
@@ -142,7 +142,7 @@ def read_trials(path: Path) -> Trials:
 def differences(there: Mapping[str, Any], here: Mapping[str, Any], keys: list[str]) -> str:
     """What tells two runs apart, in words: the first few of what they differ in."""
     listed = [
-        f"{shown(key)[1:-1]} is {_short(there.get(key))} there, and {_short(here.get(key))} here"
+        f"{visible(key)} is {_short(there.get(key))} there, and {_short(here.get(key))} here"
         for key in keys[:_FEW]
     ]
     more = [f"{len(keys) - _FEW} more differ"] if len(keys) > _FEW else []
