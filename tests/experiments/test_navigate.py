@@ -156,7 +156,9 @@ def test_what_is_refused() -> None:
         navigate("greedy", model=given)
     with pytest.raises(InvalidParameterError, match="no reference agent 'gredy'; did you mean"):
         navigate("gredy")
-    with pytest.raises(InvalidParameterError, match="no suite 'mazes'; known are maze"):
+    with pytest.raises(
+        InvalidParameterError, match=r"no suite 'mazes'; did you mean 'maze'\? known are maze"
+    ):
         navigate("greedy", suite="mazes")
     with pytest.raises(InvalidParameterError, match="complexities are those of mazes"):
         navigate("greedy", suite="key-door", complexities=[1.0])

@@ -199,7 +199,10 @@ def test_walks_are_every_task_with_every_index() -> None:
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda: suite("mazes"), "there is no suite 'mazes'; known are maze, isometries, key-door"),
+        (
+            lambda: suite("mazes"),
+            "there is no suite 'mazes'; did you mean 'maze'? known are maze, isometries",
+        ),
         (
             lambda: suite("two-path", complexities=[1]),
             "complexities are those of mazes; 'two-path' has none",

@@ -38,6 +38,9 @@ def _all(each: Format, numbers: range | list[int], keep: Path | None) -> int:
         valid, place = Path(temporary) / "valid", Path(temporary) / "case"
         valid.mkdir()
         each.prepare(valid)
+        if each.valid:
+            ended = run(each.valid, valid)
+            assert ended.status == 0, f"{each.name} refuses its valid input: {ended.err}"
         for number in numbers:
             shutil.rmtree(place, ignore_errors=True)
             shutil.copytree(valid, place)

@@ -19,6 +19,8 @@ class Format:
         prepare: writes valid inputs to an empty folder, once.
         damage: damages a fresh copy of them, and gives the arguments of a command that reads them;
             the command runs in that folder.
+        valid: arguments of a command that succeeds on the valid inputs, which is tried first: where
+            everything is refused, nothing was tried.
         cases: how many in `make test`; those that take long have fewer.
         imports: modules that the command imports late. They are imported before memory is counted.
         needs: modules without which there is nothing to try.
@@ -27,6 +29,7 @@ class Format:
     name: str
     prepare: Callable[[Path], None]
     damage: Callable[[Path, Random], list[str]]
+    valid: tuple[str, ...] = ()
     cases: int = 40
     imports: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()

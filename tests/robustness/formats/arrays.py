@@ -79,7 +79,13 @@ def _format(name: str) -> Format:
         return ["meg", "mdp", *COMMANDS[name], "--json"]
 
     # Importing the instrument takes memory too, which is not the input's doing.
-    return Format(name, _prepare, damage, cases=40, imports=("goalmeter.experiments.measure_mdp",))
+    return Format(
+        name,
+        _prepare,
+        damage,
+        valid=("meg", "mdp", *COMMANDS[name]),
+        imports=("goalmeter.experiments.measure_mdp",),
+    )
 
 
 FORMATS = tuple(map(_format, FILES))

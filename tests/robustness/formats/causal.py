@@ -47,7 +47,13 @@ def _format(name: str) -> Format:
             damage_file(folder / name, draws)
         return ["meg", "causal", *READ[name], "--json"]
 
-    return Format(name, _prepare, damage, imports=("goalmeter.experiments.measure_causal",))
+    return Format(
+        name,
+        _prepare,
+        damage,
+        valid=("meg", "causal", *READ[name]),
+        imports=("goalmeter.experiments.measure_causal",),
+    )
 
 
 FORMATS = tuple(map(_format, READ))
