@@ -311,9 +311,9 @@ def test_reflect_for_people_and_its_list(run: Run, agents: Path) -> None:
     assert done.out.splitlines()[-1] == str((agents / "page.html").resolve())
 
 
-def test_trials_that_fail_do_not_change_the_status_and_cannot_steer(run: Run, agents: Path) -> None:
+def test_trials_that_all_fail_have_a_status_and_cannot_steer(run: Run, agents: Path) -> None:
     done = run("reflect", "mine.py:bad", *SHORT, "--workers", "1")
-    assert done.status == 0, done.err
+    assert done.status == 3, done.err
     assert done.out.startswith("mine.py:bad: 4 of 4 trials ended early (4 exception); no trial")
     assert "\x1b" not in done.out + done.err
     assert "\\x1b[31m[red]" in done.out
