@@ -42,6 +42,8 @@ def test_a_proposal_is_part_of_a_sentence_or_nothing() -> None:
         did_you_mean("mouze", ["mouse"], before="goalmeter/") == "; did you mean goalmeter/mouse?"
     )
     assert did_you_mean("rat", ["mouse"]) == ""
+    assert did_you_mean("Maze", ["maze"], quoted=True) == "; did you mean 'maze'?"
+    assert did_you_mean("x" * 10**6, ["maze"]) == ""
 
 
 @pytest.mark.parametrize(

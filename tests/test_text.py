@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from goalmeter._errors import GoalmeterError, MissingExtraError
 from goalmeter._text import (
     LONGEST_MESSAGE,
-    did_you_mean,
     encodable,
     json_text,
     message,
@@ -85,11 +84,6 @@ def test_values_are_shown_in_a_few_characters() -> None:
     assert shown(10**5000) == "an integer of 16610 bits"
     assert shown("\x1b") == "'\\x1b'" and shown("\u202e") == "'\\u202e'"
     assert len(shown("x" * 10**6)) < 50 and len(shown([[0] * 10**5] * 100)) < 200
-
-
-def test_the_nearest_name_is_offered_in_time_whatever_was_written() -> None:
-    assert did_you_mean("Maze", ["maze", "isometries"]) == "; did you mean 'maze'?"
-    assert did_you_mean("x" * 10**6, ["maze"]) == ""
 
 
 def test_file_names_that_are_not_utf_8_go_through(tmp_path: os.PathLike[str]) -> None:

@@ -34,17 +34,23 @@ def nearest(name: object, known: Iterable[object], *, cutoff: float = CUTOFF) ->
     return folded[close[0]] if close else None
 
 
-def did_you_mean(name: object, known: Iterable[object], *, before: str = "") -> str:
+def did_you_mean(
+    name: object, known: Iterable[object], *, before: str = "", quoted: bool = False
+) -> str:
     """The part of a message that proposes the nearest name: "; did you mean x?", or nothing.
 
     Args:
         name: what was written.
         known: what there is.
         before: what the name is written after, such as "goalmeter/".
+        quoted: whether it stands in quotation marks, as the unknown name before it does.
 
     Example:
         >>> did_you_mean("mouze", ["mouse", "moth"], before="goalmeter/")
         '; did you mean goalmeter/mouse?'
     """
     close = nearest(name, known)
-    return "" if close is None else f"; did you mean {before}{close}?"
+    if close is None:
+        return ""
+    proposed = f"{before}{close}"
+    return f"; did you mean {proposed!r}?" if quoted else f"; did you mean {proposed}?"

@@ -16,8 +16,6 @@ import json
 import re
 import reprlib
 import unicodedata
-from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
 # Characters of a message: several lines of a terminal, and enough for every list of names in one.
@@ -28,7 +26,6 @@ _KEPT_BEHIND = 400
 # those that no Unicode of this Python knows; and what ends a line or a paragraph.
 _SPELLED_OUT = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _WIDEST = 4096  # bits of an integer that is spelled out; Python refuses to spell out large ones
-_LONGEST_NAME = 100  # characters; looking for the nearest name takes long for longer ones
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -97,14 +94,3 @@ def shown(value: object) -> str:
         return visible(reprlib.repr(value))
     except Exception:  # it is of a class of the user's, or holds such an integer
         return f"an object of {type(value).__name__} that cannot be printed"
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The known name nearest to a name, as the rest of a sentence; "" if none is near.
-
-    >>> did_you_mean("isometrys", ["maze", "isometries"])
-    "; did you mean 'isometries'?"
-    """
-    by_small = {each.lower(): each for each in known}
-    nearest = get_close_matches(name[:_LONGEST_NAME].lower(), by_small, n=1)
-    return f"; did you mean {by_small[nearest[0]]!r}?" if nearest else ""

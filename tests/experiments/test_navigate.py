@@ -111,7 +111,9 @@ def test_every_suite_has_its_tables(name: str) -> None:
         (table,) = (t for t in outcome.tables if "frames" in t.caption)
         assert len(table.rows) == 4 * 4  # agents by frames
         # It does the same in all of them, but so few grids do not show that it does so in others.
-        assert {row[2].text for row in table.cells if row[0].text == "optimal"} == {"cannot be told"}
+        assert {row[2].text for row in table.cells if row[0].text == "optimal"} == {
+            "cannot be told"
+        }
         return
     assert "The key: how often it is taken, and how often by chance" in captions
     taken = rows(outcome, "The key: how often it is taken, and how often by chance")

@@ -8,7 +8,7 @@ from inspect import signature
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._text import did_you_mean
+from goalmeter._names import did_you_mean
 
 # name on the command line -> module that has `replicate(out, *, seeds, seed, workers, progress)`,
 # with options of its own after these.
@@ -36,7 +36,7 @@ def replication(name: str, options: Iterable[str] = ()) -> Any:
     if name not in REPLICATIONS:
         raise InvalidParameterError(
             f"{name!r} is not a known replication, expected one of: {', '.join(REPLICATIONS)}"
-            f"{did_you_mean(name, REPLICATIONS)}"
+            f"{did_you_mean(name, REPLICATIONS, quoted=True)}"
         )
     replicate = import_module(REPLICATIONS[name]).replicate
     for option in options:

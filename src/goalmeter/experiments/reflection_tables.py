@@ -54,9 +54,9 @@ def agents_table(group: Group) -> Table:
         notes=(
             *([f"Not as published: {group.readings}."] if group.readings else []),
             "Standard error and interval are over seeds. The standard error is the standard "
-            "deviation divided by the square root of the number of seeds, the interval is Student's "
-            "t. The published table divides by the number itself, so its “StdErr” is too small; it "
-            "is shown for comparison only.",
+            "deviation divided by the square root of the number of seeds, the interval is "
+            "Student's t. The published table divides by the number itself, so its “StdErr” is "
+            "too small; it is shown for comparison only.",
             *([_FEW] if _few(results) else []),
             "A trial that ended early counts with the reward that it had.",
             *([_NOTHING] if any(map(all_early, results)) else []),

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._text import did_you_mean
+from goalmeter._names import did_you_mean
 from goalmeter.gridworld.contents import held_out as is_held_out
 from goalmeter.gridworld.key_worlds import SIZE_OF_TWO_PATHS, key_door, key_no_door, two_paths
 from goalmeter.gridworld.maze import maze
@@ -43,7 +43,7 @@ def mazes(
     """The labels of each maze in each frame."""
     for transform in transforms:
         if transform is not None and transform not in TRANSFORMS:
-            hint = did_you_mean(transform, TRANSFORMS) or ";"
+            hint = did_you_mean(transform, TRANSFORMS, quoted=True) or ";"
             raise InvalidParameterError(
                 f"there is no transform {transform!r}{hint} known are {', '.join(TRANSFORMS)}"
             )
@@ -149,9 +149,9 @@ def objects_of(name: str, objects: Sequence[str] | None) -> tuple[str, ...]:
             f"nothing; not in {name!r}"
         )
     if wrong := [one for one in objects if one not in OBJECTS]:
+        hint = did_you_mean(wrong[0], OBJECTS, quoted=True) or ";"
         raise InvalidParameterError(
-            f"there is no object {wrong[0]!r}{did_you_mean(wrong[0], OBJECTS) or ';'} known are "
-            f"{', '.join(OBJECTS)}"
+            f"there is no object {wrong[0]!r}{hint} known are {', '.join(OBJECTS)}"
         )
     if len(set(objects)) < len(objects):
         raise InvalidParameterError(f"objects are {', '.join(objects)}; name each once")

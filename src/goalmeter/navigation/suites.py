@@ -21,7 +21,8 @@ from itertools import product
 
 from goalmeter._arguments import MOST_SEED, whole
 from goalmeter._errors import InvalidParameterError
-from goalmeter._text import did_you_mean, shown
+from goalmeter._names import did_you_mean
+from goalmeter._text import shown
 from goalmeter.agents.navigators import planned
 from goalmeter.gridworld.transforms import TRANSFORMS
 from goalmeter.gridworld.world import GridWorld
@@ -157,7 +158,7 @@ def suite(
         [None, 'reflect', 'rotate', 'transpose', 'swap']
     """
     if name not in SUITES:
-        hint = did_you_mean(str(name), SUITES) or ";"
+        hint = did_you_mean(str(name), SUITES, quoted=True) or ";"
         raise InvalidParameterError(
             f"there is no suite {shown(name)}{hint} known are {', '.join(SUITES)}"
         )

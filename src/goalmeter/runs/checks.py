@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from goalmeter._errors import InvalidFileError
-from goalmeter._text import did_you_mean, shown
+from goalmeter._names import did_you_mean
+from goalmeter._text import shown
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def check_record(
                 f"{where}: {name} is {shown(value[name])}, expected {field.expected}"
             )
     if not others and (unknown := [name for name in value if name not in fields]):
-        hint = did_you_mean(unknown[0], fields) or ";"
+        hint = did_you_mean(unknown[0], fields, quoted=True) or ";"
         raise InvalidFileError(
             f"{where}: there is no field {shown(unknown[0])}{hint} expected {', '.join(fields)}"
         )

@@ -9,11 +9,10 @@ import zipfile
 from pathlib import Path
 from random import Random
 
+from goalmeter._archives import UNPACK_LIMIT
 from robustness.cases import run
 from robustness.damage import damage_file, damaged_bytes, damaged_json, json_bytes
 from robustness.formats import Format
-
-from goalmeter._archives import UNPACK_LIMIT
 
 WALK = (
     *("navigate", "goalmeter/greedy", "--sizes", "5", "--complexities", "1", "--grids", "1"),

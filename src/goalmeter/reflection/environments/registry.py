@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._text import did_you_mean
+from goalmeter._names import did_you_mean
 from goalmeter.reflection.environments.adversarial_sequence_evader import AdversarialSequenceEvader
 from goalmeter.reflection.environments.adversarial_sequence_predictor import (
     AdversarialSequencePredictor,
@@ -142,7 +142,7 @@ def _unknown(spelled: str, name: str) -> str:
             f"there is no environment {spelled!r}: the opposite of an opposite is "
             f"{twice[1].strip()} itself; name that"
         )
-    hint = did_you_mean(name, ENVIRONMENTS) or ";"
+    hint = did_you_mean(name, ENVIRONMENTS, quoted=True) or ";"
     return f"there is no environment {spelled!r}{hint} `goalmeter reflect --list` names all"
 
 
