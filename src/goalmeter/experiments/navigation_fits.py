@@ -17,6 +17,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.experiments.navigation_evidence import RATIONALITIES, SIZES
+from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.measures.grids import Grids
 from goalmeter.statistics.clustered import Estimate, estimate_of_sums
 
@@ -101,8 +102,12 @@ def towards(grids: Grids, curves: FloatArray, most: FloatArray) -> Towards:
     told = 2.0 * seen.clusters * abs(seen.value) >= _CHI_SQUARE
     low = 0.0 if told and seen.value > 0 else -1.0
     high = 0.0 if told and seen.value < 0 else 1.0
+    # Walks of an unseen grid may be longer than those that were seen, as long as caps let them.
+    most_of_any = float(np.log(len(ACTIONS))) * max(walk.cap for walk in grids.seen.trajectories)
     return Towards(
-        nats=fitted(grids, [curves], lambda nats: nats, bounds=(low * maximum, high * maximum)),
+        nats=fitted(
+            grids, [curves], lambda nats: nats, bounds=(low * most_of_any, high * most_of_any)
+        ),
         share=fitted(
             grids,
             [curves],

@@ -17,6 +17,7 @@ from goalmeter.meg.linear_utility import ACTION_WARNING, model_shares, normalise
 from goalmeter.meg.result import PESSIMISES, MegResult, percent
 from goalmeter.meg.samples import Group
 from goalmeter.meg.utility_class import LinearClass, Over, linear_class
+from goalmeter.statistics.bootstrap import FEWEST
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_policy
 from goalmeter.tabular.policies import normalised_notes
@@ -49,7 +50,7 @@ class TrajectoryMeg(MegResult):
         standard_error: of `corrected`, nats.
         interval: bootstrap interval over trajectories for the behaviour's MEG, nats; with that of
             Student's t for fewer than ten, and as far as that many may mislead where all give the
-            same evidence. Of one trajectory it is 0 to the maximum.
+            same evidence. Of fewer than five it is 0 to the maximum.
         confidence: nominal coverage of the interval.
         likelihood_ratio: 2 n raw, the statistic of the test of rationality 0.
         degrees_of_freedom: of that test's chi-square.
@@ -354,6 +355,10 @@ def _result(
     count = sum(len(g.trajectories) for g in groups)
     if count == 1:
         notes.append("one trajectory supports no interval and no held-out value")
+    elif count < FEWEST:
+        notes.append(
+            f"fewer than {FEWEST} trajectories support no interval: it is 0 to the maximum"
+        )
     elif inference.standard_error <= _ALIKE:
         evidence = "the same evidence" if value > 0 else "no evidence"
         notes.append(

@@ -10,6 +10,8 @@ from goalmeter.statistics.few_clusters import bounded_ends, student_ends
 
 # Resamples of fewer units have too few different values: all of two lie between the two.
 FEW = 10
+# Of fewer nothing is said: two or three that fit a goal by luck have hardly any spread.
+FEWEST = 5
 _ALIKE = 1e-9
 
 
@@ -62,9 +64,11 @@ def widened_for_few(
 ) -> tuple[float, float]:
     """A percentile interval that does not close where its units are few or all the same.
 
-    Of fewer than ten units it takes in their t interval; where all are the same, what that many
-    say of a quantity within bounds (`few_clusters.bounded_ends`); of one nothing is known but the
-    bounds.
+    Of fewer than five units nothing is known but the bounds; of fewer than ten it takes in their t
+    interval. Where all are the same, as many as luck can hide among n may be of another kind, the
+    share u = 1 - (alpha / 2)^(1 / n) (`few_clusters`). They say nothing for the goal themselves,
+    and which of both kinds comes next cannot be predicted, which costs its entropy: the lower end
+    is (1 - u) centre - h(u). That is a rule and no proof; simulation is in docs/statistics.md.
 
     Args:
         ends: the percentile interval.
@@ -74,11 +78,14 @@ def widened_for_few(
         confidence: nominal coverage, in (0, 1).
     """
     n, tail = len(units), (1.0 - confidence) / 2.0
-    if n == 1:
+    if n < FEWEST:
         return bounds
     if np.ptp(units) <= _ALIKE:
         other: tuple[float, float] | None
         other = bounded_ends(np.full(n, np.clip(centre, *bounds)), np.ones(n), bounds, tail)
+        hidden = 1.0 - tail ** (1.0 / n)
+        chance = hidden * np.log(hidden) + (1.0 - hidden) * np.log1p(-hidden)
+        other = (1.0 - hidden) * centre + float(chance), other[1]
     elif n < FEW:
         other = student_ends(units - units.mean() + centre, np.ones(n), np.zeros(n, int), tail)
     else:

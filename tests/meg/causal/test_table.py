@@ -232,9 +232,11 @@ def test_a_pair_that_always_arrives() -> None:
     assert result.raw == pytest.approx(2 * np.log(2), abs=1e-9)
     assert result.rationality == np.inf
     assert "there is no spread to judge by" in str(result)
-    # Eight of eight with probability q: 0.025 ** (1 / 8) of the value at least.
+    # Eight of eight with probability q: the others explain nothing, and cost the entropy of q.
     assert result.n == 8
-    assert result.interval[0] == pytest.approx(result.corrected * 0.025 ** (1 / 8))
+    q = 0.025 ** (1 / 8)
+    chance = q * np.log(q) + (1 - q) * np.log(1 - q)
+    assert result.interval[0] == pytest.approx(result.corrected * q + chance)
     assert result.interval[1] <= 2 * np.log(2) + 1e-9
     assert result.interval[0] < result.corrected < result.interval[1]
     one = quick(PAIR, ["D", "E"], {x: ["left"] for x in "SODE"}, utility={"T": [0, 1]})

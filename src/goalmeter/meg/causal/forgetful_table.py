@@ -32,6 +32,7 @@ from goalmeter.meg.causal.table import TableMeg, columns_of
 from goalmeter.meg.causal.targets import target_name
 from goalmeter.meg.trajectories import FLOORED, check_options
 from goalmeter.statistics import percentile_interval, resample_weights, widened_for_few
+from goalmeter.statistics.bootstrap import FEWEST
 
 # The searches of the held-out value make do with this part of the restarts, and with a few.
 _PART, _FEW = 3, 4
@@ -137,6 +138,8 @@ def searched_table(
     ]
     if n == 1:
         notes.append("one row supports no interval and no held-out value")
+    elif n < FEWEST:
+        notes.append(f"fewer than {FEWEST} rows support no interval: it is 0 to the maximum")
     elif found.value > 0 and np.ptp(seen.evidence(found.policies)) <= _ALIKE:
         notes.append(
             "every row gives the same evidence, so there is no spread to judge by; kinds of "
