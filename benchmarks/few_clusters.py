@@ -1,4 +1,4 @@
-"""Intervals of few clusters hold the truth at least as often as they say, if anything bounds it.
+"""How often intervals of few clusters hold the truth, for every statistic that is reported.
 
 Each row is a statistic of a population of grids, of trajectories or of seeds, whose true value is
 known: populations of walks are 300 mazes of size 7, walked through four times by a reference agent,
@@ -7,9 +7,9 @@ interval at 95% is formed as every table forms it, and it is counted how often t
 inside. With 400 runs a true rate of 95% is seen between 93% and 97%; rows of MEG have 150 runs,
 91% to 98%. A share in brackets is that of samples that were refused an interval, which count
 neither way. `resampled` is what there was before: percentiles of resamples, for 5 and 20 clusters.
-`width` is that of the interval, for 5 and 20. In rows named "one in ten" every tenth cluster is of
-another kind, and few samples have seen it: no method that trusts the spread covers there. The draws
-are seeded: the table is the same on every machine.
+`width` is that of the interval, for 5 and 20. In rows named "one in ten" about every tenth cluster
+is of another kind, and few samples have seen it. The draws are seeded: the table is the same on
+every machine.
 """
 
 from __future__ import annotations
