@@ -89,7 +89,7 @@ def render(
         lstrip_blocks=True,
         finalize=spelled_out,
     )
-    environment.filters["themed"] = as_variables
+    environment.filters |= {"themed": as_variables, "spelled_out": spelled_out}
     template = environment.from_string(here.joinpath("template.html").read_text(encoding="utf-8"))
     placed = list(zip(anchors([s.anchor or s.title for s in sections]), sections, strict=True))
     sentences = [Finding(text=one) if isinstance(one, str) else one for one in findings]
