@@ -51,11 +51,10 @@ class MissingExtraError(ImportError):
 
 
 def how_to_install(extra: str) -> str:
-    r"""The command that brings an extra, for a package that was installed and for a checkout.
+    """The command that brings an extra, for a package that was installed and for a checkout.
 
-    >>> how_to_install("lm")
-    "install it with: pip install 'goalmeter[lm]' (in a checkout: pip install -c constraints.txt \
--e '.[lm]')"
+    >>> print(how_to_install("lm").removeprefix("install it with: "))
+    pip install 'goalmeter[lm]' (in a checkout: pip install -c constraints.txt -e '.[lm]')
     """
     return (
         f"install it with: pip install 'goalmeter[{extra}]' "
