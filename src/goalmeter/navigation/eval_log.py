@@ -19,6 +19,7 @@ from goalmeter._errors import (
     require,
 )
 from goalmeter._lines import in_a_line, shortened
+from goalmeter._text import json_text
 from goalmeter.navigation.inspect_failures import ERROR
 from goalmeter.navigation.inspect_samples import walk_of
 from goalmeter.navigation.record import Trajectory
@@ -119,7 +120,7 @@ def written(path: str | Path) -> list[Trajectory]:
 
 def append(path: str | Path, record: dict[str, Any]) -> None:
     """Add a trajectory to a file; one that was torn off before stays a line of its own."""
-    line = json.dumps(record, ensure_ascii=False) + "\n"
+    line = json_text(record) + "\n"
     with Path(path).open("ab") as file:
         if file.tell() and not _ends_a_line(Path(path)):
             line = "\n" + line

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from goalmeter._errors import GoalmeterError, InvalidParameterError, MissingExtraError
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidParameterError,
+    MissingExtraError,
+    how_to_install,
+)
 
 try:
     import inspect_ai  # noqa: F401
 except ModuleNotFoundError as error:
     raise MissingExtraError(
         "Scores of language models need the package 'inspect_ai', which is not installed; "
-        "install it with: pip install 'goalmeter[lm]'"
+        f"{how_to_install('lm')}"
     ) from error
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState

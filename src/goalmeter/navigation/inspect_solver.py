@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from goalmeter._errors import MissingExtraError
+from goalmeter._errors import MissingExtraError, how_to_install
 
 try:
     import inspect_ai  # noqa: F401
 except ModuleNotFoundError as error:
     raise MissingExtraError(
         "Walks of language models need the package 'inspect_ai', which is not installed; "
-        "install it with: pip install 'goalmeter[lm]'"
+        f"{how_to_install('lm')}"
     ) from error
 import anyio
 from inspect_ai.model import (

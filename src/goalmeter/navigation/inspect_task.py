@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, cast
 
-from goalmeter._errors import InvalidParameterError, MissingExtraError
+from goalmeter._errors import InvalidParameterError, MissingExtraError, how_to_install
 
 try:
     import inspect_ai  # noqa: F401
 except ModuleNotFoundError as error:
     raise MissingExtraError(
         "Tasks for language models need the package 'inspect_ai', which is not installed; "
-        "install it with: pip install 'goalmeter[lm]'"
+        f"{how_to_install('lm')}"
     ) from error
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample

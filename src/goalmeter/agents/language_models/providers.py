@@ -17,14 +17,14 @@ import math
 import secrets
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError, MissingExtraError
+from goalmeter._errors import InvalidParameterError, MissingExtraError, how_to_install
 
 try:
     import inspect_ai  # noqa: F401
 except ModuleNotFoundError as error:
     raise MissingExtraError(
         "Asking language models needs the package 'inspect_ai', which is not installed; "
-        "install it with: pip install 'goalmeter[lm]'"
+        f"{how_to_install('lm')}"
     ) from error
 from inspect_ai.model import (
     ChatCompletionChoice,

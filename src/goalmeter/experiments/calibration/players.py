@@ -88,7 +88,7 @@ def require_models(agents: Iterable[str]) -> None:
     if models and lacking:
         raise MissingExtraError(
             f"{', '.join(models)}: language models need the package {lacking[0]!r}, which is not "
-            f"installed; install it with: pip install 'goalmeter[lm]'"
+            f"installed; {how_to_install('lm')}"
         )
 
 
