@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import MissingExtraError, require
+from goalmeter._errors import MissingExtraError, how_to_install, require
 from goalmeter.experiments.calibration.ideal import play_ideal
 from goalmeter.experiments.calibration.truth import IDEAL
 from goalmeter.experiments.model_options import ROUNDS, ModelOptions
