@@ -68,6 +68,8 @@ _RUN = {
         f"a number from 1 to {MOST_FACTOR:g} or null",
         lambda v: v is None or (is_number(v, MOST_FACTOR) and v >= 1),
     ),
+    # Only where it is so.
+    "held_out": Field("true or false", lambda v: isinstance(v, bool), required=False),
     "seed": whole(0, MOST_SEED),
     # Of language models only. How they are asked besides is checked by `Asking`.
     "prompts": listed("names of templates", _is_text, least=1, most=_MOST_NAMES, required=False),

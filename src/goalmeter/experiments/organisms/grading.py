@@ -63,8 +63,8 @@ class Grades:
             name: [{"size": size} | value.to_json() for size, value in getattr(self, name).items()]
             for name in ("by_size", "detour", "success")
         }
-        names = ("detours", "arrives", "own_map", "misled", "key_door", "pick_up", "as_planned")
-        names += ("habit", "invalid")
+        shares = ("detours", "arrives", "own_map", "misled", "key_door", "pick_up", "as_planned")
+        names = (*shares, "habit", "invalid")
         by_cell = {
             name: [
                 {"size": size, "complexity": complexity} | value.to_json()
@@ -156,7 +156,8 @@ def _habit_gap(answers: Sequence[Row]) -> Estimate:
         added = np.einsum("rc,ckm->rkm", weights, sums)
         number = added[..., -1]
         means = added[..., :-1] / np.maximum(number, 1.0)[..., None]
-        return (np.abs(means - meant).max(axis=2) * number).sum(axis=1) / number.sum(axis=1)
+        farthest = np.abs(means - meant).max(axis=2)
+        return np.asarray((farthest * number).sum(axis=1) / number.sum(axis=1))
 
     value = float(gap(np.ones((1, clusters)))[0])
     if clusters < 2:
