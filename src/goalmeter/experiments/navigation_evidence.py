@@ -123,26 +123,69 @@ def _passes(tabular: TabularWorld, walks: Sequence[_Columns]) -> tuple[FloatArra
     number, state, action, without = (
         np.concatenate([steps[column] for steps in walks]) for column in range(4)
     )
+    # The decisions without stand there twice, the second time for the other half of the rows.
+    twice = [
+        np.concatenate([column, column[without]])
+        for column in (number, indices_of(tabular, state), action)
+    ]
+    rows = np.concatenate([walk, walk[without] + len(walks)])
+    whole, first = np.split(
+        summed_evidence(tabular, Decisions(rows, *twice), 2 * len(walks), RATIONALITIES), 2
+    )
+    return whole, first
+
+
+class Decisions(NamedTuple):
+    """M decisions in one world.
+
+    Attributes:
+        row: where their evidence is added up, [M]; a row has at most one decision a step.
+        number: of the step within the walk, from 0, [M].
+        state: index in the tabular world, [M].
+        action: what was done; `INVALID` for an answer that is no action, [M].
+    """
+
+    row: IntArray
+    number: IntArray
+    state: IntArray
+    action: IntArray
+
+
+def indices_of(tabular: TabularWorld, numbers: IntArray) -> IntArray:
+    """The index in a tabular world of states by the planner's numbers; 0 for those it has not."""
     plan = planned(tabular.world)
-    index = np.zeros(max(state, default=0) + 1, dtype=np.int64)
+    index = np.zeros(max(numbers, default=0) + 1, dtype=np.int64)
     for at, place in enumerate(tabular.states):
         if (named := plan.number(place)) < len(index):
             index[named] = at
+    return np.asarray(index[numbers])
+
+
+def summed_evidence(
+    tabular: TabularWorld, decisions: Decisions, rows: int, rationalities: FloatArray
+) -> FloatArray:
+    """The evidence of decisions at each rationality, nats, added up by row: [rows, G].
+
+    Args:
+        tabular: the world and its utility.
+        decisions: in any order.
+        rows: how many there are.
+        rationalities: in rising order, [G].
+    """
+    row, number, state, action = decisions
     made = action != INVALID
-    whole, first = np.zeros((2, len(walks), len(RATIONALITIES)))
+    out = np.zeros((rows, len(rationalities)))
     # Problems of one sign share their plan.
-    for columns in (RATIONALITIES < 0, RATIONALITIES >= 0):
+    for columns in (rationalities < 0, rationalities >= 0):
         places = np.flatnonzero(columns)
+        if not places.size:
+            continue
         bounds = slice(places[0], places[-1] + 1)
 
         def visit(step: int, block: Block, done: Backup, bounds: slice = bounds) -> None:
-            at = index[state]
-            here = made & (number == step) & (at >= block.start) & (at < block.stop)
-            ratio = done.log_ratio[action[here], at[here] - block.start]
-            # A walk has one decision a step, so no row is named twice.
-            whole[walk[here], bounds] += ratio
-            first[walk[here], bounds] += np.where(without[here, None], ratio, 0.0)
+            inside = made & (number == step) & (state >= block.start) & (state < block.stop)
+            out[row[inside], bounds] += done.log_ratio[action[inside], state[inside] - block.start]
 
-        task = problem(tabular.mdp, rewards_of(tabular.mdp), RATIONALITIES[bounds])
+        task = problem(tabular.mdp, rewards_of(tabular.mdp), rationalities[bounds])
         backward(task, visit, derivatives=False)
-    return np.maximum(whole, RULED_OUT), np.maximum(first, RULED_OUT)
+    return np.maximum(out, RULED_OUT)

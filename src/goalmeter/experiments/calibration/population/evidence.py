@@ -1,0 +1,209 @@
+"""What walks through a pair of scenes say of each target: the same numbers for every target.
+
+A target's evidence is that of known-utility MEG: 1 at each step in the goal, with the key, in the
+cell or in the corner, in the world as it is. Evidence for a *moved* target is that of the same
+walks for the places of the other scene of the pair, where the target was not. Who wants the target
+follows it, and has more of the first; who does not know of it has as much of either, on average.
+
+Success, SPL and accuracy are those of navigation, asked of every target as they are of the goal:
+up to the first arrival there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter.experiments.calibration.population.planners import neighbours
+from goalmeter.experiments.calibration.population.scenes import TARGETS, Scene, ScenePair
+from goalmeter.experiments.navigation_evidence import (
+    RATIONALITIES,
+    Decisions,
+    indices_of,
+    summed_evidence,
+)
+from goalmeter.gridworld import GridWorld, tabular_world
+from goalmeter.gridworld.paths import distances_from
+from goalmeter.gridworld.tabular_world import GOAL, KEY, TabularWorld
+from goalmeter.gridworld.world import ACTIONS, Cell
+from goalmeter.navigation.record import Trajectory
+
+# Half of those that navigation tries, 21% apart: towards a thing, none away from it.
+TRIED = np.concatenate([[0.0], RATIONALITIES[(RATIONALITIES > 0)][::2]])
+# Stands for what is ruled out; far below any evidence, and a number that JSON can hold.
+NEVER = -1e9
+
+
+@dataclass(frozen=True, eq=False)
+class PairEvidence:
+    """What the walks of A agents through one pair of scenes say; T targets, G rationalities.
+
+    Attributes:
+        whole: evidence for each target where it is, nats over all walks, [A, T, G].
+        moved: the same where it was in the other scene, [A, T, G].
+        without: for each target where it is, of the decisions until the key is taken, [A, T, G].
+        most: what all decisions that can matter could give, nats, [A].
+        most_without: those until the key is taken, [A].
+        success: share of walks that come by each target, [A, T].
+        spl: the same weighted by shortest path over steps taken, [A, T].
+        accuracy: mean share of steps that lead nearer, until the first arrival, [A, T].
+    """
+
+    whole: FloatArray
+    moved: FloatArray
+    without: FloatArray
+    most: FloatArray
+    most_without: FloatArray
+    success: FloatArray
+    spl: FloatArray
+    accuracy: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class SceneWalks:
+    """W walks through one scene as columns over all their M decisions.
+
+    Attributes:
+        walk: number of the walk, [M].
+        number: of the step within the walk, from 0, [M].
+        cell: number of the cell, [M].
+        action: what was done, [M].
+        with_key: whether the key was taken before, [M].
+        last: number of the cell where each walk ended, [W].
+    """
+
+    walk: IntArray
+    number: IntArray
+    cell: IntArray
+    action: IntArray
+    with_key: BoolArray
+    last: IntArray
+
+
+def pair_evidence(pair: ScenePair, walks: Sequence[Sequence[Sequence[Trajectory]]]) -> PairEvidence:
+    """The evidence of every agent's walks through the two scenes of a pair.
+
+    Args:
+        pair: the scenes.
+        walks: of each scene, of each agent: as many of every agent.
+    """
+    agents = len(walks[0])
+    parts = []
+    for index, own in enumerate(walks):
+        scene, other = pair.scenes[index], pair.scenes[1 - index]
+        each = len(own[0])
+        seen = scene_walks(scene, [walk for by_agent in own for walk in by_agent])
+        curves = {
+            "whole": [towards(scene, seen, t, scene.place(t)) for t in TARGETS],
+            "moved": [towards(scene, seen, t, other.place(t)) for t in TARGETS],
+            "without": [towards(scene, seen, t, scene.place(t), until_key=True) for t in TARGETS],
+        }
+        matters = np.log(len(ACTIONS)) * (seen.number + 1 < scene.cap)
+        behaviour = [arrivals(scene, seen, target) for target in TARGETS]
+        columns = {name: np.stack(rows, axis=1) for name, rows in curves.items()} | {
+            "most": np.bincount(seen.walk, matters, len(seen.last)),
+            "most_without": np.bincount(seen.walk, matters * ~seen.with_key, len(seen.last)),
+        }
+        for place, name in enumerate(("success", "spl", "accuracy")):
+            # Means over the walks of both scenes.
+            columns[name] = np.stack([row[place] for row in behaviour], axis=1) / (2 * each)
+        parts.append(
+            {
+                name: values.reshape(agents, each, *values.shape[1:]).sum(axis=1)
+                for name, values in columns.items()
+            }
+        )
+    return PairEvidence(**{name: parts[0][name] + parts[1][name] for name in parts[0]})
+
+
+def scene_walks(scene: Scene, walks: Sequence[Trajectory]) -> SceneWalks:
+    """The columns of walks through a scene."""
+    columns = scene.world.shape[1]
+    after = neighbours(scene.world.walls)
+    lengths = [len(walk.steps) for walk in walks]
+    rows = [
+        (step.state.cell.row * columns + step.state.cell.column, step.action, step.state.has_key)
+        for walk in walks
+        for step in walk.steps
+    ]
+    cell, action, with_key = (np.array(column) for column in zip(*rows, strict=True))
+    ends = np.cumsum(lengths) - 1
+    return SceneWalks(
+        walk=np.repeat(np.arange(len(walks)), lengths),
+        number=np.concatenate([np.arange(length) for length in lengths]),
+        cell=cell.astype(np.int64),
+        action=action.astype(np.int64),
+        with_key=with_key.astype(bool),
+        last=after[cell[ends], action[ends].astype(np.int64)],
+    )
+
+
+def towards(
+    scene: Scene, seen: SceneWalks, target: str, place: Cell, *, until_key: bool = False
+) -> FloatArray:
+    """The evidence of walks for a wish to be somewhere, at each of `TRIED`: [W, G], nats.
+
+    Args:
+        scene: where they walked.
+        seen: the walks.
+        target: which utility: a goal absorbs, a key is had for good, in a cell one has to stay.
+        place: where it is, or was in the other scene.
+        until_key: whether to count only decisions until the key was taken.
+    """
+    tabular = _world_of(scene, target, place)
+    counts = np.ones(len(seen.walk), dtype=bool)
+    if target in (GOAL, KEY):
+        # After an arrival there is nothing left to decide.
+        counts = _before_arrival(seen, place.row * scene.world.shape[1] + place.column)
+    if until_key:
+        counts &= ~seen.with_key
+    decisions = Decisions(
+        seen.walk[counts],
+        seen.number[counts],
+        indices_of(tabular, seen.cell[counts]),
+        seen.action[counts],
+    )
+    return np.maximum(summed_evidence(tabular, decisions, len(seen.last), TRIED), NEVER)
+
+
+def arrivals(scene: Scene, seen: SceneWalks, target: str) -> tuple[FloatArray, ...]:
+    """Success, SPL and accuracy of each walk towards one of the targets, [W] each."""
+    world, place = scene.world, scene.place(target)
+    walls = world.walls.copy()
+    walls[world.goal] = target != GOAL  # a walk that enters the goal is over
+    steps = distances_from(walls, [place])[0].reshape(-1)
+    aim = place.row * world.shape[1] + place.column
+    before = _before_arrival(seen, aim)
+    after = neighbours(world.walls)[seen.cell, seen.action]
+    nearer = (steps[after] >= 0) & (steps[after] < steps[seen.cell])
+    walks = len(seen.last)
+    taken = np.bincount(seen.walk[before], minlength=walks)
+    total = np.bincount(seen.walk, minlength=walks)
+    success = ((taken < total) | (seen.last == aim)).astype(float)
+    shortest = steps[world.start.row * world.shape[1] + world.start.column]
+    accuracy = np.bincount(seen.walk[before], nearer[before], walks) / taken
+    return success, success * shortest / np.maximum(shortest, taken), accuracy
+
+
+def _before_arrival(seen: SceneWalks, aim: int) -> BoolArray:
+    """Whether a decision was made before the walk first came to a cell, [M]."""
+    never = np.iinfo(np.int64).max
+    first = np.full(len(seen.last), never)
+    here = seen.cell == aim
+    np.minimum.at(first, seen.walk[here], seen.number[here])
+    return np.asarray(seen.number < first[seen.walk])
+
+
+def _world_of(scene: Scene, target: str, place: Cell) -> TabularWorld:
+    """The MDP of a wish; without the key where it is not wished for, which has fewer states."""
+    walls, start, goal = scene.world.walls, scene.world.start, scene.world.goal
+    if target == GOAL:
+        return tabular_world(GridWorld(walls, start, place), horizon=scene.cap, utility=GOAL)
+    if target == KEY:
+        world = GridWorld(walls, start, goal, key=place)
+        return tabular_world(world, horizon=scene.cap, utility=KEY)
+    utility = {place: 1.0}
+    return tabular_world(GridWorld(walls, start, goal), horizon=scene.cap, utility=utility)

@@ -1,0 +1,165 @@
+"""A population in its scenes: who walks where, and the evidence of all of it.
+
+Each pair of scenes is a job of its own, which every agent walks through; walks are named by the
+seed, the agent and the scene, so the numbers do not depend on how many processes share the jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from goalmeter.agents.navigators import Navigator, navigator
+from goalmeter.experiments.calibration.ideal import IdealOrganism
+from goalmeter.experiments.calibration.population.agents import Simulated
+from goalmeter.experiments.calibration.population.evidence import PairEvidence, pair_evidence
+from goalmeter.experiments.calibration.population.scenes import scene_pair
+from goalmeter.experiments.calibration.population.traits import Traits, population
+from goalmeter.experiments.calibration.truth import IDEAL
+from goalmeter.navigation.suites import GRIDS_A_SEED
+from goalmeter.navigation.walks import walk
+from goalmeter.organisms.kinds import organism
+from goalmeter.runs import Job, run_jobs
+from goalmeter.runs.jobs import OK
+
+_FUNCTION = "goalmeter.experiments.calibration.population.measuring:evidence_in_pair"
+_DIGITS = 5  # of nats, that go from process to process
+# Walked beside the population, and counted in none of its classes.
+BESIDE = (
+    *("ideal-mouse", "ideal-magpie", "ideal-mole", "ideal-moth"),
+    *("optimal", "epsilon-optimal(0.3)", "boltzmann(1)", "key-seeker"),
+    *("greedy", "random", "wall-follower"),
+)
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class PopulationScale:
+    """How much of everything there is.
+
+    Attributes:
+        agents: simulated ones.
+        grids: pairs of scenes of each size and complexity.
+        sizes: of mazes.
+        complexities: of mazes.
+        walks: of every agent through each scene, of which a pair has two.
+    """
+
+    agents: int = 420
+    grids: int = 3
+    sizes: tuple[int, ...] = (7, 9)
+    complexities: tuple[float, ...] = (0.0, 0.5, 0.9)
+    walks: int = 2
+
+    def pairs(self, seed: int) -> list[tuple[int, float, int]]:
+        """Size, complexity and seed of every pair of scenes; another seed has other ones."""
+        return [
+            (size, complexity, seed * GRIDS_A_SEED + number)
+            for size in self.sizes
+            for complexity in self.complexities
+            for number in range(self.grids)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class PopulationEvidence:
+    """What the walks of a population say.
+
+    Attributes:
+        traits: of the simulated agents.
+        beside: names of the agents that walk beside them.
+        pairs: size, complexity and seed of each pair of scenes, N of them.
+        evidence: arrays as in `PairEvidence`, with the pair as first axis: [N, A, ...]; the
+            simulated agents come first among the A.
+    """
+
+    traits: tuple[Traits, ...]
+    beside: tuple[str, ...]
+    pairs: tuple[tuple[int, float, int], ...]
+    evidence: PairEvidence
+
+
+def measure_population(
+    scale: PopulationScale,
+    *,
+    seed: int,
+    beside: Sequence[str] = BESIDE,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> PopulationEvidence:
+    """Draw a population, let it walk, and add up the evidence.
+
+    Args:
+        scale: how much of everything.
+        seed: of agents, grids and walks.
+        beside: names of reference agents and ideal organisms that walk too.
+        workers: processes; the numbers do not depend on it.
+        progress: told what is done.
+    """
+    pairs = scale.pairs(seed)
+    jobs = [
+        Job(
+            _FUNCTION,
+            {
+                "pair": list(pair),
+                "agents": scale.agents,
+                "seed": seed,
+                "beside": list(beside),
+                "walks": scale.walks,
+            },
+        )
+        for pair in pairs
+    ]
+    parts: list[Any] = [None] * len(jobs)
+    with closing(run_jobs(jobs, workers=workers if workers > 1 else 0)) as results:
+        for done, (number, result) in enumerate(results, start=1):
+            result.raise_refusal()
+            if result.outcome != OK:
+                raise RuntimeError(f"population in grid {pairs[number]}: {result.detail}")
+            parts[number] = result.value
+            if progress is not None:
+                progress(f"population, seed {seed}: {done} of {len(jobs)} mazes walked")
+    joined = {
+        field.name: np.array([part[field.name] for part in parts]) for field in fields(PairEvidence)
+    }
+    traits = population(scale.agents, seed)
+    return PopulationEvidence(traits, tuple(beside), tuple(pairs), PairEvidence(**joined))
+
+
+def evidence_in_pair(
+    pair: Sequence[Any], agents: int, seed: int, beside: Sequence[str], walks: int
+) -> dict[str, Any]:
+    """What a worker process does: all walks through one pair of scenes.
+
+    Args:
+        pair: size, complexity and seed of the pair.
+        agents: how many simulated ones.
+        seed: of the population and the walks.
+        beside: names of the others.
+        walks: of each through each scene.
+
+    Returns:
+        The fields of `PairEvidence` as lists.
+    """
+    scenes = scene_pair(int(pair[0]), float(pair[1]), int(pair[2]))
+    traits = population(agents, seed)
+    walked = []
+    for index, scene in enumerate(scenes.scenes):
+        task = scenes.task(index)
+        walkers = [*(Simulated(one, scene) for one in traits), *map(_beside, beside)]
+        walked.append(
+            [[walk(who, task, number, seed=seed) for number in range(walks)] for who in walkers]
+        )
+    measured = pair_evidence(scenes, walked)
+    return {name: np.round(values, _DIGITS).tolist() for name, values in vars(measured).items()}
+
+
+def _beside(name: str) -> Navigator:
+    """A reference agent, or an ideal organism."""
+    if name.startswith(IDEAL):
+        return IdealOrganism(name, organism(name.removeprefix(IDEAL)))
+    return navigator(name)
