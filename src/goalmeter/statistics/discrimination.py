@@ -39,6 +39,38 @@ def area_under_curve(above: ArrayLike, below: ArrayLike) -> float:
     return float(_order(tops, bottoms).mean()) if len(tops) and len(bottoms) else float("nan")
 
 
+def area_within_bands(
+    above: ArrayLike, below: ArrayLike, band_above: ArrayLike, band_below: ArrayLike
+) -> float:
+    """The area over those pairs alone whose members are in the same band; NaN without such a pair.
+
+    What a score tells beyond the measure that the bands are of: within a band that measure is about
+    equal, so what it can tell is told already.
+
+    Args:
+        above: scores of the class that ought to have the larger ones, [n].
+        below: scores of the other, [m].
+        band_above: number of the band of each, [n].
+        band_below: number of the band of each, [m].
+
+    Raises:
+        InvalidParameterError: lists of different lengths, or no numbers.
+
+    Example: of the four pairs two are within a band, one of them in the right order.
+        >>> area_within_bands([1.0, 3.0], [2.0, 2.0], [0, 1], [0, 1])
+        0.5
+    """
+    tops, bottoms = _numbers(above, "above"), _numbers(below, "below")
+    of_top, of_bottom = np.asarray(band_above), np.asarray(band_below)
+    if of_top.shape != tops.shape or of_bottom.shape != bottoms.shape:
+        raise InvalidParameterError(
+            f"there are {tops.size} and {bottoms.size} scores but {of_top.size} and "
+            f"{of_bottom.size} bands, expected one band for each score"
+        )
+    same = of_top[:, None] == of_bottom
+    return float(_order(tops, bottoms)[same].mean()) if same.any() else float("nan")
+
+
 def clustered_area(
     above: ArrayLike,
     below: ArrayLike,

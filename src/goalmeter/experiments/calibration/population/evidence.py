@@ -44,22 +44,24 @@ class PairEvidence:
     Attributes:
         whole: evidence for each target where it is, nats over all walks, [A, T, G].
         moved: the same where it was in the other scene, [A, T, G].
-        without: for each target where it is, of the decisions until the key is taken, [A, T, G].
         most: what all decisions that can matter could give, nats, [A].
-        most_without: those until the key is taken, [A].
         success: share of walks that come by each target, [A, T].
         spl: the same weighted by shortest path over steps taken, [A, T].
         accuracy: mean share of steps that lead nearer, until the first arrival, [A, T].
+        success_moved: as success, where the target was in the other scene, [A, T].
+        spl_moved: as SPL, likewise, [A, T].
+        accuracy_moved: as accuracy, likewise, [A, T].
     """
 
     whole: FloatArray
     moved: FloatArray
-    without: FloatArray
     most: FloatArray
-    most_without: FloatArray
     success: FloatArray
     spl: FloatArray
     accuracy: FloatArray
+    success_moved: FloatArray
+    spl_moved: FloatArray
+    accuracy_moved: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,6 @@ class SceneWalks:
         number: of the step within the walk, from 0, [M].
         cell: number of the cell, [M].
         action: what was done, [M].
-        with_key: whether the key was taken before, [M].
         last: number of the cell where each walk ended, [W].
     """
 
@@ -79,7 +80,6 @@ class SceneWalks:
     number: IntArray
     cell: IntArray
     action: IntArray
-    with_key: BoolArray
     last: IntArray
 
 
@@ -102,14 +102,15 @@ def pair_evidence(pair: ScenePair, walks: Sequence[Sequence[Sequence[Trajectory]
             "without": [towards(scene, seen, t, scene.place(t), until_key=True) for t in TARGETS],
         }
         matters = np.log(len(ACTIONS)) * (seen.number + 1 < scene.cap)
-        behaviour = [arrivals(scene, seen, target) for target in TARGETS]
         columns = {name: np.stack(rows, axis=1) for name, rows in curves.items()} | {
             "most": np.bincount(seen.walk, matters, len(seen.last)),
-            "most_without": np.bincount(seen.walk, matters * ~seen.with_key, len(seen.last)),
         }
-        for place, name in enumerate(("success", "spl", "accuracy")):
-            # Means over the walks of both scenes.
-            columns[name] = np.stack([row[place] for row in behaviour], axis=1) / (2 * each)
+        for name, at in (("", scene), ("_moved", other)):
+            rows = [arrivals(scene, seen, target, at.place(target)) for target in TARGETS]
+            for number, measure in enumerate(("success", "spl", "accuracy")):
+                # Means over the walks of both scenes.
+                means = np.stack([row[number] for row in rows], axis=1) / (2 * each)
+                columns[measure + name] = means
         parts.append(
             {
                 name: values.reshape(agents, each, *values.shape[1:]).sum(axis=1)
@@ -125,25 +126,22 @@ def scene_walks(scene: Scene, walks: Sequence[Trajectory]) -> SceneWalks:
     after = neighbours(scene.world.walls)
     lengths = [len(walk.steps) for walk in walks]
     rows = [
-        (step.state.cell.row * columns + step.state.cell.column, step.action, step.state.has_key)
+        (step.state.cell.row * columns + step.state.cell.column, step.action)
         for walk in walks
         for step in walk.steps
     ]
-    cell, action, with_key = (np.array(column) for column in zip(*rows, strict=True))
+    cell, action = (np.array(column) for column in zip(*rows, strict=True))
     ends = np.cumsum(lengths) - 1
     return SceneWalks(
         walk=np.repeat(np.arange(len(walks)), lengths),
         number=np.concatenate([np.arange(length) for length in lengths]),
         cell=cell.astype(np.int64),
         action=action.astype(np.int64),
-        with_key=with_key.astype(bool),
         last=after[cell[ends], action[ends].astype(np.int64)],
     )
 
 
-def towards(
-    scene: Scene, seen: SceneWalks, target: str, place: Cell, *, until_key: bool = False
-) -> FloatArray:
+def towards(scene: Scene, seen: SceneWalks, target: str, place: Cell) -> FloatArray:
     """The evidence of walks for a wish to be somewhere, at each of `TRIED`: [W, G], nats.
 
     Args:
@@ -151,15 +149,12 @@ def towards(
         seen: the walks.
         target: which utility: a goal absorbs, a key is had for good, in a cell one has to stay.
         place: where it is, or was in the other scene.
-        until_key: whether to count only decisions until the key was taken.
     """
     tabular = _world_of(scene, target, place)
     counts = np.ones(len(seen.walk), dtype=bool)
     if target in (GOAL, KEY):
         # After an arrival there is nothing left to decide.
         counts = _before_arrival(seen, place.row * scene.world.shape[1] + place.column)
-    if until_key:
-        counts &= ~seen.with_key
     decisions = Decisions(
         seen.walk[counts],
         seen.number[counts],
@@ -169,9 +164,11 @@ def towards(
     return np.maximum(summed_evidence(tabular, decisions, len(seen.last), TRIED), NEVER)
 
 
-def arrivals(scene: Scene, seen: SceneWalks, target: str) -> tuple[FloatArray, ...]:
-    """Success, SPL and accuracy of each walk towards one of the targets, [W] each."""
-    world, place = scene.world, scene.place(target)
+def arrivals(
+    scene: Scene, seen: SceneWalks, target: str, place: Cell
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Success, SPL and accuracy of each walk towards a target at a place, [W] each."""
+    world = scene.world
     walls = world.walls.copy()
     walls[world.goal] = target != GOAL  # a walk that enters the goal is over
     steps = distances_from(walls, [place])[0].reshape(-1)

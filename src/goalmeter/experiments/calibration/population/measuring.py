@@ -49,7 +49,7 @@ class PopulationScale:
         walks: of every agent through each scene, of which a pair has two.
     """
 
-    agents: int = 420
+    agents: int = 600
     grids: int = 3
     sizes: tuple[int, ...] = (7, 9)
     complexities: tuple[float, ...] = (0.0, 0.5, 0.9)

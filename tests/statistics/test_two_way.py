@@ -1,0 +1,78 @@
+"""Two crossed samples are resampled, each independently of the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.statistics.two_way import at_least_binomial, two_way_draws, two_way_interval
+
+
+def test_a_resample_is_that_of_a_literal_double_loop() -> None:
+    table = np.arange(12.0).reshape(4, 3) ** 2
+    draws = two_way_draws(4, 3, resamples=50, seed=3)
+    for rows, weights in zip(draws.rows, draws.columns, strict=True):
+        total = count = 0.0
+        for row in rows:
+            for column in range(3):
+                total += table[row, column] * weights[column]
+                count += weights[column]
+        assert (table[rows] @ weights).mean() / weights.sum() == pytest.approx(total / count)
+
+
+def test_as_many_rows_and_one_column_fewer_of_each_stratum_are_drawn() -> None:
+    draws = two_way_draws(5, 6, strata=[0, 0, 0, 1, 1, 1], resamples=200)
+    assert draws.rows.shape == (200, 5) and draws.rows.min() == 0 and draws.rows.max() == 4
+    # Two of three columns, each with a weight of 3/2, in each stratum.
+    assert np.allclose(draws.columns[:, :3].sum(axis=1), 3)
+    assert np.allclose(draws.columns[:, 3:].sum(axis=1), 3)
+    assert set(np.unique(draws.columns)) == {0.0, 1.5, 3.0}
+    assert draws.freedom == 4
+
+
+def test_a_stratum_of_one_column_makes_all_one_stratum() -> None:
+    draws = two_way_draws(5, 3, strata=[0, 1, 1], resamples=200)
+    assert np.allclose(draws.columns.sum(axis=1), 3)
+    assert draws.freedom == 2 and draws.columns[:, 0].min() == 0
+
+
+def test_the_spread_of_a_mean_adds_up_from_rows_and_columns() -> None:
+    # x[i, j] = a[i] + b[j]: the variance of the mean is that of mean(a) and that of mean(b).
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=40), rng.normal(size=12)
+    draws = two_way_draws(40, 12, resamples=20_000)
+    means = ((a[:, None] + b)[draws.rows] @ draws.columns[:, :, None])[..., 0].mean(axis=1) / 12
+    expected = a.var() / 40 + b.var(ddof=1) / 12
+    assert means.var() == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5), (5, 1)])
+def test_a_sample_of_one_says_nothing(rows: int, columns: int) -> None:
+    with pytest.raises(InvalidParameterError, match=r"at least 2 of each to resample"):
+        two_way_draws(rows, columns)
+
+
+def test_the_interval_holds_the_value_and_is_wider_for_few() -> None:
+    replicates = np.linspace(0.0, 1.0, 1001)
+    many = two_way_interval(0.5, replicates, 10_000)
+    few = two_way_interval(0.5, replicates, 3)
+    assert many == pytest.approx((0.025, 0.975), abs=1e-3)
+    assert few is not None and many is not None
+    assert few[0] < many[0] and many[1] < few[1]
+    assert two_way_interval(1.5, replicates, 100)[1] == 1.5  # type: ignore[index]
+    assert two_way_interval(0.5, [np.nan, np.nan], 100) is None
+    assert two_way_interval(np.nan, replicates, 100) is None
+    with pytest.raises(InvalidParameterError, match="between 0 and 1"):
+        two_way_interval(0.5, replicates, 3, confidence=95)
+
+
+def test_a_share_is_never_surer_than_so_many_coins() -> None:
+    # 20 of 20: the lower end p has p**20 = 0.025.
+    assert at_least_binomial((1.0, 1.0), 1.0, 20) == pytest.approx((0.025 ** (1 / 20), 1.0))
+    assert at_least_binomial((0.0, 0.0), 0.0, 20) == pytest.approx((0.0, 1 - 0.025 ** (1 / 20)))
+    # 5 of 10, from tables of Clopper and Pearson's interval: 18.71% to 81.29%.
+    assert at_least_binomial((0.5, 0.5), 0.5, 10) == pytest.approx((0.1871, 0.8129), abs=1e-4)
+    assert at_least_binomial((0.1, 0.9), 0.5, 10) == (0.1, 0.9)
+    assert at_least_binomial(None, 1.0, 20) == pytest.approx((0.025 ** (1 / 20), 1.0))
+    assert at_least_binomial((1.0, 1.0), 1.0, 0) is None
