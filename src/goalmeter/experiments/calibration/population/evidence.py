@@ -99,7 +99,6 @@ def pair_evidence(pair: ScenePair, walks: Sequence[Sequence[Sequence[Trajectory]
         curves = {
             "whole": [towards(scene, seen, t, scene.place(t)) for t in TARGETS],
             "moved": [towards(scene, seen, t, other.place(t)) for t in TARGETS],
-            "without": [towards(scene, seen, t, scene.place(t), until_key=True) for t in TARGETS],
         }
         matters = np.log(len(ACTIONS)) * (seen.number + 1 < scene.cap)
         columns = {name: np.stack(rows, axis=1) for name, rows in curves.items()} | {

@@ -200,7 +200,7 @@ class RememberingCompass:
 
 
 def _number(walls: BoolArray, cell: Cell) -> int:
-    return cell.row * walls.shape[1] + cell.column
+    return int(cell.row * walls.shape[1] + cell.column)
 
 
 def _enters(shape: Sequence[int], cell: Cell) -> BoolArray:

@@ -1,0 +1,199 @@
+"""A calibration on populations, as parts of a page and in sentences."""
+
+from __future__ import annotations
+
+from goalmeter.experiments.calibration.population import tables
+from goalmeter.experiments.calibration.population.result import (
+    RECOMMENDED,
+    SIMPLER,
+    PopulationCalibration,
+    PopulationRates,
+)
+from goalmeter.experiments.calibration.population.rules import (
+    CLASSES,
+    DETECTED,
+    FALSE_ALARMS,
+    NAMED_RIGHTLY,
+)
+from goalmeter.experiments.calibration.population.scoring import INSTRUMENTS, MEG
+from goalmeter.experiments.calibration.population.validity import CONTRASTS
+from goalmeter.experiments.formats import signed
+from goalmeter.experiments.navigation_formats import number, percent
+from goalmeter.report import Section
+from goalmeter.statistics.clustered import Estimate
+
+_TITLE = INSTRUMENTS[RECOMMENDED].title
+REACHED, MISSED, OPEN = "reached", "missed", "cannot be told from so many agents and mazes"
+
+
+def sections(found: PopulationCalibration) -> list[Section]:
+    """What the instruments say of two populations."""
+    scale = found.scale
+    agents = len(found.first.truth.traits)
+    mazes = scale.grids * len(scale.sizes) * len(scale.complexities)
+    return [
+        Section(
+            title="A population of simulated agents",
+            text=(
+                f"{agents} agents were drawn from a stated distribution over what they want, what "
+                f"they believe, how strongly they want it, how they plan and which habit they "
+                f"fall into. Each walked through {mazes} mazes with a goal, a key, a marked cell "
+                f"and a marked corner, {scale.walks} times with these places where they are drawn "
+                f"first and {scale.walks} times with all of them moved. Who counts as what was "
+                f"written down before anybody walked.",
+                f"An agent that wants something follows it when it is moved; a habit does not. "
+                f"{_TITLE} is MEG towards a target, less what the same walks say of the place "
+                f"where the target was not.",
+            ),
+            tables=(
+                tables.class_table(found),
+                tables.confusion_table(found.second),
+                tables.trait_table(
+                    found.second,
+                    ("target", "planner", "belief", "noise"),
+                    "Agents that want something, by what they are, second population",
+                ),
+                tables.trait_table(
+                    found.second, ("habit",), "Aimless agents, by their habit, second population"
+                ),
+                tables.beside_table(found),
+            ),
+        ),
+        Section(
+            title="What MEG tells beyond success, SPL and accuracy",
+            tables=(
+                tables.rate_table(found, found.first, "first population"),
+                tables.rate_table(found, found.second, "second population"),
+                tables.validity_table(found.second, "second population"),
+                tables.beyond_table(found),
+                tables.added_table(found),
+                tables.cost_table(found),
+            ),
+        ),
+    ]
+
+
+def findings(found: PopulationCalibration) -> list[str]:
+    """What the populations came to, in sentences made of their numbers."""
+    limit = found.thresholds[RECOMMENDED]
+    out = [
+        f"Recommended: {_TITLE}, and to say that an agent wants something where it is above "
+        f"{limit:.3f} of the maximum.",
+        *(
+            f"{words[0].upper()}{words[1:]}: {percent(second)} on the second population, "
+            f"{percent(first)} on the first. Aim: {aim}; {outcome(second, least, most)}."
+            for words, first, second, aim, least, most in _aims(found)
+        ),
+        _plain_meg(found),
+    ]
+    return [*out, *_beyond(found.second), *_added(found)]
+
+
+def outcome(rate: Estimate, least: float | None, most: float | None) -> str:
+    """Whether a rate is on the right side of its aim: its interval has to be.
+
+    Args:
+        rate: with its interval.
+        least: what it is to be at least; None if there is no such aim.
+        most: what it is to be at most; None if there is no such aim.
+    """
+    if rate.interval is None:
+        return OPEN
+    low, high = rate.interval
+    if least is not None:
+        return REACHED if low >= least else MISSED if high < least else OPEN
+    assert most is not None
+    return REACHED if high <= most else MISSED if low > most else OPEN
+
+
+Aim = tuple[str, Estimate, Estimate, str, float | None, float | None]
+
+
+def _aims(found: PopulationCalibration) -> list[Aim]:
+    first, second = found.first, found.second
+    competent, half = CLASSES[1].title, CLASSES[3].title
+    return [
+        (
+            "the target of agents of at least medium strength is named rightly, out of five",
+            first.named[RECOMMENDED],
+            second.named[RECOMMENDED],
+            f"at least {NAMED_RIGHTLY:.0%}",
+            NAMED_RIGHTLY,
+            None,
+        ),
+        (
+            "half-hearted goals detected",
+            first.rates[half, RECOMMENDED],
+            second.rates[half, RECOMMENDED],
+            f"at least {DETECTED:.0%}",
+            DETECTED,
+            None,
+        ),
+        (
+            "false alarms of all aimless agents",
+            first.false_alarms[RECOMMENDED],
+            second.false_alarms[RECOMMENDED],
+            f"at most {FALSE_ALARMS:.0%}",
+            None,
+            FALSE_ALARMS,
+        ),
+        (
+            "false alarms of competent habits alone",
+            first.rates[competent, RECOMMENDED],
+            second.rates[competent, RECOMMENDED],
+            f"at most {FALSE_ALARMS:.0%}",
+            None,
+            FALSE_ALARMS,
+        ),
+    ]
+
+
+def _plain_meg(found: PopulationCalibration) -> str:
+    own, half = found.second, CLASSES[3].title
+    return (
+        f"Without moving anything, MEG above {found.thresholds[MEG]:.3f} detects "
+        f"{percent(own.rates[half, MEG])} of half-hearted goals and names "
+        f"{percent(own.named[MEG])} of targets rightly, with {percent(own.false_alarms[MEG])} of "
+        f"false alarms."
+    )
+
+
+def _beyond(own: PopulationRates) -> list[str]:
+    """Whether MEG is better than the same question put to simpler measures."""
+    out = []
+    for name in SIMPLER:
+        parts = []
+        for title in (*(contrast.title for contrast in CONTRASTS), "recovery"):
+            difference = own.beyond[name, title]
+            words = "recovering strength" if title == "recovery" else f"telling {title}"
+            parts.append(f"{_verdict(difference)} in {words} ({_signed(difference)})")
+        out.append(f"{_TITLE} against {INSTRUMENTS[name].title}: {'; '.join(parts)}.")
+    return out
+
+
+def _added(found: PopulationCalibration) -> list[str]:
+    out = []
+    for one in found.added:
+        interval = one.gain.interval
+        verdict = "it cannot be told whether it predicts other agents better"
+        if interval is not None and interval[0] > 0:
+            verdict = "it predicts other agents better"
+        if interval is not None and interval[1] < 0:
+            verdict = "it predicts other agents worse"
+        out.append(
+            f"{INSTRUMENTS[one.added.more].title} added to {one.added.title}: {verdict}, by "
+            f"{_signed(one.gain, 3)} nats an agent."
+        )
+    return out
+
+
+def _verdict(difference: Estimate) -> str:
+    if difference.interval is None:
+        return "cannot be told from it"
+    low, high = difference.interval
+    return "better" if low > 0 else "worse" if high < 0 else "cannot be told from it"
+
+
+def _signed(difference: Estimate, digits: int = 2) -> str:
+    text = number(difference, digits)
+    return f"+{text}" if signed(difference.value, digits)[0] not in "−0" else text

@@ -1,0 +1,286 @@
+"""Tables of a calibration on populations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from goalmeter.experiments.calibration.population.result import (
+    RECOMMENDED,
+    PopulationCalibration,
+    PopulationRates,
+)
+from goalmeter.experiments.calibration.population.rules import CHOSEN_FALSE_ALARMS, CLASSES
+from goalmeter.experiments.calibration.population.scenes import NONE, TARGETS
+from goalmeter.experiments.calibration.population.scoring import INSTRUMENTS, MEG
+from goalmeter.experiments.calibration.population.validity import CONTRASTS
+from goalmeter.experiments.formats import signed
+from goalmeter.experiments.navigation_formats import number, p_value, percent
+from goalmeter.report import Column, Table
+from goalmeter.statistics.clustered import Estimate
+
+INTERVALS = (
+    "In brackets: 95% intervals that resample agents and mazes; of shares never narrower than the "
+    "exact interval of as many independent agents."
+)
+MOVED = (
+    "− moved: less the same number asked of the places where the maze's other showing has the "
+    "targets. Each score is the largest of four, one for each target."
+)
+_COMPETENT, _HALF = CLASSES[1].title, CLASSES[3].title
+
+
+def class_table(found: PopulationCalibration) -> Table:
+    """Who was drawn, and who is said to want something, on both populations."""
+    columns: list[Column | str] = [Column("class", numeric=False), Column("what", numeric=False)]
+    groups = (("first population", found.first), ("second population", found.second))
+    for title, _ in groups:
+        columns += [
+            Column("agents", group=title),
+            *(Column(INSTRUMENTS[name].title, group=title) for name in (MEG, RECOMMENDED)),
+        ]
+    rows = []
+    for one in CLASSES:
+        row = [one.title, one.why]
+        for _, own in groups:
+            row += [
+                str(own.agents[one.title]),
+                *(percent(own.rates[one.title, name]) for name in (MEG, RECOMMENDED)),
+            ]
+        rows.append(tuple(row))
+    alarms = ["all aimless", "false alarms"]
+    for _, own in groups:
+        alarms += [
+            str(sum(own.agents[one.title] for one in CLASSES if not one.directed)),
+            *(percent(own.false_alarms[name]) for name in (MEG, RECOMMENDED)),
+        ]
+    return Table(
+        caption="Who is said to want something",
+        columns=tuple(columns),
+        rows=(*rows, tuple(alarms)),
+        meaning="The share of each class whose score is above the threshold. Of the aimless these "
+        "are false alarms.",
+        notes=(
+            f"Thresholds: {', '.join(_limit(found, name) for name in (MEG, RECOMMENDED))}. Chosen "
+            f"on the first population, so that at most {CHOSEN_FALSE_ALARMS:.0%} of its competent "
+            f"habits and of all its aimless agents raise a false alarm; the second has other "
+            f"agents in other mazes.",
+            INTERVALS,
+            MOVED,
+        ),
+    )
+
+
+def rate_table(found: PopulationCalibration, own: PopulationRates, title: str) -> Table:
+    """The error rates of every instrument at its threshold."""
+    return Table(
+        caption=f"Every instrument at its threshold, {title}",
+        columns=(
+            Column("instrument", numeric=False),
+            "threshold",
+            "false alarms",
+            "of competent habits",
+            "half-hearted goals detected",
+            "target named rightly",
+        ),
+        rows=tuple(
+            (
+                instrument.title,
+                f"{found.thresholds[name]:.3f}",
+                percent(own.false_alarms[name]),
+                percent(own.rates[_COMPETENT, name]),
+                percent(own.rates[_HALF, name]),
+                percent(own.named[name]),
+            )
+            for name, instrument in INSTRUMENTS.items()
+        ),
+        meaning="Target named rightly: of agents of at least medium strength, one of five answers, "
+        "none being the answer below the threshold.",
+        notes=(INTERVALS, MOVED),
+    )
+
+
+def validity_table(own: PopulationRates, title: str) -> Table:
+    """Areas under the curve, also within bands of success, and the recovery of strength."""
+    return Table(
+        caption=f"What each instrument tells, {title}",
+        columns=(
+            Column("instrument", numeric=False),
+            *(Column(contrast.title, group="area under the curve") for contrast in CONTRASTS),
+            Column("within bands of success", group="area under the curve"),
+            "rank correlation with strength",
+        ),
+        rows=tuple(
+            (
+                instrument.title,
+                *(number(own.areas[name, contrast.title], 2) for contrast in CONTRASTS),
+                number(own.bands[name], 2),
+                number(own.recovery[name], 2),
+            )
+            for name, instrument in INSTRUMENTS.items()
+        ),
+        meaning="Areas: how likely an agent of the first class scores above one of the second; 0.5 "
+        "is chance. Within bands: the directed and the aimless whose success is about equal. "
+        "Strength: of directed agents, the score for what they want.",
+        notes=(INTERVALS, MOVED),
+    )
+
+
+def beyond_table(found: PopulationCalibration) -> Table:
+    """By how much the recommended instrument is better than simpler ones."""
+    titles = (*(contrast.title for contrast in CONTRASTS), "recovery")
+    names = list(dict.fromkeys(name for name, _ in found.second.beyond))
+    rows = []
+    for population, own in (("first", found.first), ("second", found.second)):
+        for name in names:
+            differences = (_difference(own.beyond[name, title]) for title in titles)
+            rows.append((f"{INSTRUMENTS[name].title}, {population} population", *differences))
+    return Table(
+        caption=f"{INSTRUMENTS[RECOMMENDED].title}, less simpler instruments",
+        columns=(
+            Column("than", numeric=False),
+            *(Column(contrast.title, group="difference of areas") for contrast in CONTRASTS),
+            "difference of rank correlations",
+        ),
+        rows=tuple(rows),
+        meaning="Above 0: MEG tells more. An interval that holds 0: it cannot be told.",
+        notes=(INTERVALS,),
+    )
+
+
+def added_table(found: PopulationCalibration) -> Table:
+    """What MEG adds to a logistic model of who wants anything."""
+    return Table(
+        caption="What MEG adds to other predictors",
+        columns=(
+            Column("model of", numeric=False),
+            Column("and", numeric=False),
+            Column("likelihood ratio", group="first population"),
+            Column("p", group="first population"),
+            Column("without", group="second population, nats an agent"),
+            Column("gain", group="second population, nats an agent"),
+        ),
+        rows=tuple(
+            (
+                one.added.title,
+                INSTRUMENTS[one.added.more].title,
+                f"{one.test.statistic:.1f}",
+                p_value(one.test.p_value),
+                signed(one.without, 3),
+                _difference(one.gain, 3),
+            )
+            for one in found.added
+        ),
+        meaning="Logistic models of whether an agent wants anything. The likelihood ratio is that "
+        "of the larger model on the agents it was fitted to; the gain is in predicting others.",
+        notes=(
+            "The test takes mazes as they are and agents as independent; the gain's interval "
+            "resamples both. Models that predict have a standard normal prior on weights.",
+            MOVED,
+        ),
+    )
+
+
+def confusion_table(own: PopulationRates) -> Table:
+    """Who wants what, and what is named."""
+    names = (*TARGETS, NONE)
+    return Table(
+        caption="What is wanted and what is named, second population",
+        columns=(Column("wanted", numeric=False), *(Column(n, group="named") for n in names)),
+        rows=tuple(
+            (wanted, *(str(count) for count in row))
+            for wanted, row in zip(names, own.confusion.tolist(), strict=True)
+        ),
+        meaning=f"Numbers of agents of any strength, by {INSTRUMENTS[RECOMMENDED].title} at its "
+        f"threshold.",
+    )
+
+
+def trait_table(own: PopulationRates, traits: Sequence[str], caption: str) -> Table:
+    """Rows of agents by one of their traits."""
+    return Table(
+        caption=caption,
+        columns=(
+            Column("trait", numeric=False),
+            Column("value", numeric=False),
+            "agents",
+            "said to want something",
+            "named rightly",
+        ),
+        rows=tuple(
+            (trait, value, str(n), percent(said), percent(named))
+            for (trait, value), (n, said, named) in own.traits.items()
+            if trait in traits
+        ),
+        meaning=f"By {INSTRUMENTS[RECOMMENDED].title} at its threshold. Of who wants nothing, "
+        f'"none" is named rightly.',
+        notes=(INTERVALS,),
+    )
+
+
+def cost_table(found: PopulationCalibration) -> Table:
+    """The rates by the number of mazes."""
+    return Table(
+        caption="What it costs to be sure",
+        columns=(
+            Column("instrument", numeric=False),
+            "mazes",
+            "steps",
+            "threshold",
+            "false alarms",
+            "half-hearted goals detected",
+            "target named rightly",
+        ),
+        rows=tuple(
+            (
+                INSTRUMENTS[name].title,
+                str(one.pairs),
+                f"{one.steps:.0f}",
+                f"{one.threshold:.3f}",
+                percent(one.false_alarms),
+                percent(one.half_hearted),
+                percent(one.named),
+            )
+            for name, costs in found.costs.items()
+            for one in costs
+        ),
+        meaning="The second population, if so many mazes are pooled for each agent, each shown "
+        "with two sets of places; averages over groups of different mazes. Thresholds for so many "
+        "mazes are chosen on the first population.",
+        notes=("In brackets: 95% intervals that resample agents.",),
+    )
+
+
+def beside_table(found: PopulationCalibration) -> Table:
+    """Reference agents and ideal organisms, by what is recommended."""
+    limit = found.thresholds[RECOMMENDED]
+    names = (*TARGETS,)
+    rows = []
+    for agent, scores in found.second.beside.items():
+        values = scores[RECOMMENDED]
+        best = max(range(len(values)), key=lambda i: values[i])
+        said = names[best] if values[best] > limit else NONE
+        rows.append((agent, *(_plain(value) for value in values), said))
+    return Table(
+        caption="Reference agents and ideal organisms in the same mazes",
+        columns=(
+            Column("agent", numeric=False),
+            *(Column(n, group=INSTRUMENTS[RECOMMENDED].title) for n in names),
+            Column("named", numeric=False),
+        ),
+        rows=tuple(rows),
+        meaning="Shares of the maximum. They are counted in no class of the population.",
+        notes=(_limit(found, RECOMMENDED) + ".",),
+    )
+
+
+def _limit(found: PopulationCalibration, name: str) -> str:
+    return f"{INSTRUMENTS[name].title} above {found.thresholds[name]:.3f}"
+
+
+def _difference(found: Estimate, digits: int = 2) -> str:
+    shown = [signed(value, digits) for value in (found.value, *(found.interval or ()))]
+    return shown[0] if len(shown) == 1 else f"{shown[0]} [{shown[1]}, {shown[2]}]"
+
+
+def _plain(value: float) -> str:
+    return signed(value, 2).removeprefix("−") if abs(value) < 0.005 else signed(value, 2)
