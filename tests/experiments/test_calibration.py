@@ -36,6 +36,7 @@ from goalmeter.experiments.calibration.judged import (
     mean_of,
     verdicts,
 )
+from goalmeter.experiments.calibration.markdown import filled, in_markdown
 from goalmeter.experiments.calibration.pictures import Drawn, utility_map
 from goalmeter.experiments.calibration.players import (
     Scale,
@@ -43,6 +44,9 @@ from goalmeter.experiments.calibration.players import (
     play,
     play_every,
 )
+from goalmeter.experiments.calibration.population import result
+from goalmeter.experiments.calibration.population.measuring import PopulationScale
+from goalmeter.experiments.calibration.population.scoring import scored
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
 from goalmeter.experiments.calibration.replicate import AGENTS, replicate
 from goalmeter.experiments.calibration.scores import Score, scores
@@ -62,6 +66,7 @@ from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.suites import Task
 from goalmeter.navigation.walks import walk
 from goalmeter.organisms.kinds import ORGANISMS, organism
+from goalmeter.report import Table
 from goalmeter.runs.jobs import CRASH, REFUSED, JobResult
 
 # Row 2 is one that the mole does not see the walls of: its way is up through it.
@@ -123,7 +128,9 @@ def test_what_is_known_of_an_organism_follows_from_what_it_was_made_to_be() -> N
 def test_what_is_known_of_reference_agents_and_of_models() -> None:
     assert subject("epsilon-optimal( 0.30 )").name == "epsilon-optimal(0.3)"
     assert subject("goalmeter/key-seeker").target == "key"
-    assert not subject("greedy").counted and not subject("wall-follower").counted
+    # Every agent whose definition says what it wants counts, the hard cases too.
+    assert (subject("greedy").directed, subject("greedy").target) == (True, "goal")
+    assert subject("wall-follower").counted and subject("wall-follower").directed is False
     nobody_knows = subject("vllm/some/model")
     assert not nobody_knows.counted and nobody_knows.target is None
     for wrong, words in (
@@ -448,10 +455,13 @@ def small() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         small = Scale(walks=2, sizes=(7,), complexities=(0.5, 1.0), key_worlds=1)
         patch.setattr("goalmeter.experiments.calibration.replicate.SCALE", small)
+        patch.setattr("goalmeter.experiments.calibration.replicate.POPULATION", FEW)
+        patch.setattr(result, "scored", lambda of: scored(of, resamples=20))
         yield
 
 
 NAMES = "ideal-mouse,ideal-mole,key-seeker,random"
+FEW = PopulationScale(agents=30, grids=1, sizes=(7,), complexities=(0.0, 0.5), walks=1)
 
 
 def test_the_command_writes_what_it_found(small: None, tmp_path: Path) -> None:
@@ -464,7 +474,12 @@ def test_the_command_writes_what_it_found(small: None, tmp_path: Path) -> None:
     assert questions == set(QUESTIONS)
     areas = {(v["question"], v["instrument"]): v["area"]["value"] for v in results["verdicts"]}
     assert areas["directed", "meg_goal"] == areas["target", "goal_less_key"] == 1
-    assert {len(table.rows) for table in outcome.tables[1:]} == {4}
+    assert len(results["population"]["populations"][1]["agents"]) == FEW.agents
+    by_caption = {table.caption: table for table in outcome.tables}
+    assert len(by_caption) == len(outcome.tables) == 11 + 4
+    for caption in ("To tell the goal-directed from the aimless", "What is known"):
+        assert len(by_caption[caption].rows) == 4
+    assert "<!-- table: What is known -->" in (tmp_path / "tables.md").read_text()
     report = (tmp_path / "report.html").read_text()
     assert "Calibration of the instruments" in report and "key-seeker" in report
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
@@ -474,6 +489,26 @@ def test_the_command_writes_what_it_found(small: None, tmp_path: Path) -> None:
     assert said[-1] == "key-door: measuring 4 agents, grids: 1"
     with pytest.raises(GoalmeterError, match="seed is 0 there, and 3 here"):
         replicate(tmp_path, seeds=1, seed=3, agents=NAMES)
+
+
+def test_without_other_agents_the_populations_are_all_there_is(small: None, tmp_path: Path) -> None:
+    outcome = replicate(tmp_path, seeds=1, agents="none")
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert "verdicts" not in results and results["findings"] == outcome.text.splitlines()
+    assert results["population"]["scale"]["grids"] == 1
+    assert not (tmp_path / "walks").exists() and len(outcome.tables) == 11
+
+
+def test_marked_tables_of_a_document_are_filled() -> None:
+    table = Table(caption="a", columns=("x", "y"), rows=(("1", "2"),), meaning="-")
+    page = "before\n<!-- table: a -->\nold\n<!-- end of table -->\nafter"
+    page += "\n<!-- table: b -->\nkept\n<!-- end of table -->\n"
+    out = filled(page, in_markdown([table]))
+    assert "| x | y |\n| --- | --- |\n| 1 | 2 |\n<!-- end" in out
+    assert "old" not in out and "kept" in out and out.startswith("before")
+    assert filled(out, in_markdown([table])) == out
+    with pytest.raises(InvalidFileError, match=r"marks none of the tables \['a'\]"):
+        filled("no marks", in_markdown([table]))
 
 
 @pytest.mark.parametrize(

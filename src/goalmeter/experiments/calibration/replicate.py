@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from goalmeter._errors import InvalidParameterError, MissingExtraError
 from goalmeter.experiments.calibration import page
+from goalmeter.experiments.calibration.markdown import in_markdown
 from goalmeter.experiments.calibration.measuring import calibrate
 from goalmeter.experiments.calibration.players import Scale, require_models
+from goalmeter.experiments.calibration.population import page as population_page
+from goalmeter.experiments.calibration.population.measuring import PopulationScale
+from goalmeter.experiments.calibration.population.result import calibrate_population, to_json
 from goalmeter.experiments.calibration.questions import QUESTIONS
 from goalmeter.experiments.calibration.truth import IDEAL, TRAINED, Subject, subjects_of
 from goalmeter.experiments.navigation_page import GLOSSARY
@@ -25,6 +30,8 @@ _IDEAL = (
 )
 AGENTS = (*(f"{TRAINED}{name}" for name in organism_names()), *_IDEAL)
 SCALE = Scale()
+POPULATION = PopulationScale()
+NOBODY = "none"
 
 
 def replicate(
@@ -38,18 +45,19 @@ def replicate(
 ) -> Outcome:
     """Measure agents whose goals are known, and write report.html and results.json.
 
-    Walks are kept in the folder; the same command goes on from there.
+    Two populations of simulated agents walk anew each time. The walks of organisms and reference
+    agents are kept in the folder; the same command goes on from there.
 
     Args:
         out: folder of the walks and of what is written.
         seeds: grids of each size and complexity; None for 2. There are four times as many worlds
-            of each kind with a key.
-        seed: of grids and walks.
-        workers: processes that ask models and fit utilities; the numbers do not depend on it.
+            of each kind with a key, and for the populations as many mazes as are given, or 6.
+        seed: of grids and walks, and of the populations.
+        workers: processes that walk, ask models and fit utilities; the numbers do not depend on it.
         progress: told what is being done.
         agents: names with commas between them: language models ("goalmeter/mouse"), ideal
             organisms ("ideal-mouse") and reference agents; None for all organisms of both kinds,
-            and some reference agents.
+            and some reference agents; "none" for the populations alone.
 
     Raises:
         InvalidParameterError: no grids; no such agent; or agents among which no instrument is to
@@ -65,40 +73,57 @@ def replicate(
     require_report_extra()
     _require_models(subjects)
     out = Path(out)
-    found = calibrate(
-        subjects,
-        out / "walks",
-        scale=replace(SCALE, grids=grids),
+    population = calibrate_population(
+        POPULATION if seeds is None else replace(POPULATION, grids=seeds),
         seed=seed,
         workers=workers,
         progress=progress,
     )
-    sections = page.sections(found)
-    given = "" if agents is None else f" --agents {','.join(one.name for one in subjects)}"
+    sections = population_page.sections(population)
+    findings = population_page.findings(population)
+    result: dict[str, Any] = {"replication": "calibration", "population": to_json(population)}
+    if subjects:
+        found = calibrate(
+            subjects,
+            out / "walks",
+            scale=replace(SCALE, grids=grids),
+            seed=seed,
+            workers=workers,
+            progress=progress,
+        )
+        sections += page.sections(found)
+        findings += found.findings
+        result |= page.to_json(found) | {"findings": findings}
+    else:
+        result["findings"] = findings
+    given = "" if agents is None else f" --agents {_named(subjects)}"
+    count = "" if seeds is None else f" --seeds {seeds}"
     report = write_report(
         out / "report.html",
         "Calibration of the instruments",
         sections,
-        lede="Agents whose goals are known, because we made them, measured by every instrument of "
+        lede="Agents whose goals are known, because we made them, measured by the instruments of "
         "navigation: where an instrument says something else, it is the instrument that is wrong.",
-        findings=found.findings,
+        findings=findings,
         glossary=GLOSSARY,
-        provenance=provenance(f"{COMMAND} --seeds {grids} --seed {seed}{given}"),
+        provenance=provenance(f"{COMMAND}{count} --seed {seed}{given}"),
     )
     for figure in (f for section in sections for f in section.figures):
         write_text(out / "figures" / f"{figure.name}.svg", figure.svg + "\n")
-    result = {"replication": "calibration"} | page.to_json(found)
+    tables = tuple(table for section in sections for table in section.tables)
+    write_text(out / "tables.md", in_markdown(tables))
     results = write_text(out / "results.json", json_text(result) + "\n")
     result |= {"report": str(report.resolve()), "results": str(results.resolve())}
-    return Outcome(
-        text="\n".join(found.findings),
-        tables=tuple(table for section in sections for table in section.tables),
-        json=result,
-        report=report.resolve(),
-    )
+    return Outcome(text="\n".join(findings), tables=tables, json=result, report=report.resolve())
+
+
+def _named(subjects: list[Subject]) -> str:
+    return ",".join(one.name for one in subjects) or NOBODY
 
 
 def _subjects(names: str | None) -> list[Subject]:
+    if names == NOBODY:
+        return []
     subjects = subjects_of(AGENTS if names is None else names.split(","))
     if not any(
         any(map(question.first, subjects)) and any(map(question.second, subjects))

@@ -39,10 +39,7 @@ def truth_table(subjects: Sequence[Subject]) -> Table:
     """Who is directed, to what, and on which map."""
     notes = []
     if any(one.directed is None for one in subjects):
-        notes.append(
-            "Not counted: the compass wants the goal and has no plan, which is directed or not by "
-            "definition; the wall-follower never looks where the goal is, yet often arrives."
-        )
+        notes.append("Not counted: language models of which nobody knows what they want.")
     if any(one.aside for one in subjects):
         notes.append(
             "Stands aside: ideal organisms draw each move from what the trained ones were made to "
@@ -92,7 +89,8 @@ def area_table(found: Sequence[Verdict]) -> Table:
         ),
         meaning="The probability that walks of the first class in a grid score above walks of the "
         "second in any grid: 1 is perfect, 0.5 chance. In brackets: 95% intervals that resample "
-        "grids, with the walks of both classes.",
+        "grids, with the walks of both classes: they are of these agents in other grids. What "
+        "holds of other agents the population says.",
         notes=(
             "✓ at least 0.9 and beyond chance; ~ beyond chance; ✗ not, or upside down; ? too few "
             "grids to say. Without a "

@@ -29,7 +29,7 @@ class Subject:
 
     Attributes:
         name: of the agent.
-        directed: whether it has a goal; None if it is shown and not counted.
+        directed: whether it has a goal; None of a model, of which nobody knows.
         target: what it goes for first where a key lies about without use: "goal" or "key"; None
             for one that has no goal.
         own_map: the organism whose wrong map it goes by; None for the true one.
@@ -129,10 +129,9 @@ _REFERENCES = {
         Subject("boltzmann", True, GOAL, "to the goal, the more surely the more a move costs"),
         Subject("key-seeker", True, KEY, "shortest ways to the key, then the goal", flawless=True),
         Subject("random", False, None, "any move into an open cell"),
-        # It wants the goal and looks at it, but has no plan: whether that is to be goal-directed
-        # is a matter of definition, which an instrument cannot get wrong.
-        Subject("greedy", None, GOAL, "by the compass: wants the goal without a plan"),
-        # It never looks where the goal is, and yet arrives in every perfect maze.
-        Subject("wall-follower", None, None, "a habit that ends at the goal of many mazes"),
+        # Every agent counts. The compass looks where the goal is and goes there, without a plan;
+        # the wall-follower never looks, and yet arrives in every perfect maze.
+        Subject("greedy", True, GOAL, "by the compass: wants the goal, without a plan"),
+        Subject("wall-follower", False, None, "a habit that ends at the goal of many mazes"),
     )
 }

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray
-from goalmeter.experiments.calibration.population.judging import Truth, answers, threshold
+from goalmeter.experiments.calibration.population.judging import AT_LEVEL, Truth, answers, threshold
 from goalmeter.experiments.calibration.population.measuring import PopulationEvidence
-from goalmeter.experiments.calibration.population.scoring import INSTRUMENTS, pooled
+from goalmeter.experiments.calibration.population.scoring import TESTS, scores_of
 from goalmeter.statistics.clustered import Estimate, estimate
 
 
@@ -20,7 +20,7 @@ class Cost:
     Attributes:
         pairs: mazes, each shown with two sets of places.
         steps: mean number of steps of an agent in them.
-        threshold: chosen on the first population for so many mazes.
+        threshold: chosen on the first population for so many mazes; of a test, of its level.
         false_alarms: of all aimless agents.
         half_hearted: the share of them that is detected.
         named: the share of agents of at least medium strength whose target is named rightly.
@@ -47,7 +47,9 @@ def cost(
         instrument: its name.
         pairs: mazes in a group; groups are of different mazes, as mixed as they can be.
     """
-    limit = threshold(_in_groups(first, instrument, pairs).max(axis=-1), Truth(first.traits))
+    limit = AT_LEVEL
+    if instrument not in TESTS:
+        limit = threshold(_in_groups(first, instrument, pairs).max(axis=-1), Truth(first.traits))
     truth = Truth(second.traits)
     scores = _in_groups(second, instrument, pairs)
     alarms = scores.max(axis=-1) > limit
@@ -77,5 +79,6 @@ def _in_groups(population: PopulationEvidence, instrument: str, pairs: int) -> F
     for begin in range(0, len(order) - pairs + 1, pairs):
         weights = np.zeros(len(order))
         weights[order[begin : begin + pairs]] = 1.0
-        out.append(INSTRUMENTS[instrument].of(pooled(population.evidence, weights))[:simulated])
+        scores = scores_of(population.evidence, weights, [instrument])
+        out.append(scores[instrument][:simulated])
     return np.stack(out)

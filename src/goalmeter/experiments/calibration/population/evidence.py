@@ -3,7 +3,12 @@
 A target's evidence is that of known-utility MEG: 1 at each step in the goal, with the key, in the
 cell or in the corner, in the world as it is. Evidence for a *moved* target is that of the same
 walks for the places of the other scene of the pair, where the target was not. Who wants the target
-follows it, and has more of the first; who does not know of it has as much of either, on average.
+follows it, and has more of the first; who does not know of it has as much of either.
+
+That holds exactly, whatever the habit, if walks are compared that are cut alike. A walk ends at the
+goal, so those through one scene end elsewhere than those through the other. For the comparison both
+are therefore cut where they first come to either goal: until then, whoever knows of no target
+walks by the same law in both scenes.
 
 Success, SPL and accuracy are those of navigation, asked of every target as they are of the goal:
 up to the first arrival there.
@@ -11,7 +16,7 @@ up to the first arrival there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +30,7 @@ from goalmeter.experiments.navigation_evidence import (
     indices_of,
     summed_evidence,
 )
-from goalmeter.gridworld import GridWorld, tabular_world
+from goalmeter.gridworld import tabular_world
 from goalmeter.gridworld.paths import distances_from
 from goalmeter.gridworld.tabular_world import GOAL, KEY, TabularWorld
 from goalmeter.gridworld.world import ACTIONS, Cell
@@ -43,22 +48,30 @@ class PairEvidence:
 
     Attributes:
         whole: evidence for each target where it is, nats over all walks, [A, T, G].
-        moved: the same where it was in the other scene, [A, T, G].
         most: what all decisions that can matter could give, nats, [A].
         success: share of walks that come by each target, [A, T].
         spl: the same weighted by shortest path over steps taken, [A, T].
         accuracy: mean share of steps that lead nearer, until the first arrival, [A, T].
-        success_moved: as success, where the target was in the other scene, [A, T].
-        spl_moved: as SPL, likewise, [A, T].
-        accuracy_moved: as accuracy, likewise, [A, T].
+        cut_there: evidence for each target where it is, of walks that are cut at either goal,
+            [A, T, G].
+        cut_moved: the same where the target is in the other scene, [A, T, G].
+        cut_most: what all decisions of cut walks could give, [A].
+        success_there, spl_there, accuracy_there: as those above, of cut walks, [A, T].
+        success_moved, spl_moved, accuracy_moved: the same where the target is in the other
+            scene, [A, T].
     """
 
     whole: FloatArray
-    moved: FloatArray
     most: FloatArray
     success: FloatArray
     spl: FloatArray
     accuracy: FloatArray
+    cut_there: FloatArray
+    cut_moved: FloatArray
+    cut_most: FloatArray
+    success_there: FloatArray
+    spl_there: FloatArray
+    accuracy_there: FloatArray
     success_moved: FloatArray
     spl_moved: FloatArray
     accuracy_moved: FloatArray
@@ -96,20 +109,23 @@ def pair_evidence(pair: ScenePair, walks: Sequence[Sequence[Sequence[Trajectory]
         scene, other = pair.scenes[index], pair.scenes[1 - index]
         each = len(own[0])
         seen = scene_walks(scene, [walk for by_agent in own for walk in by_agent])
-        curves = {
-            "whole": [towards(scene, seen, t, scene.place(t)) for t in TARGETS],
-            "moved": [towards(scene, seen, t, other.place(t)) for t in TARGETS],
+        cut = until(seen, _number(scene, other.world.goal))
+        columns = {
+            "whole": _stacked(towards(scene, seen, t) for t in TARGETS),
+            "cut_there": _stacked(towards(scene, cut, t) for t in TARGETS),
+            "cut_moved": _stacked(towards(other, cut, t) for t in TARGETS),
+            "most": _most(scene, seen),
+            "cut_most": _most(scene, cut),
         }
-        matters = np.log(len(ACTIONS)) * (seen.number + 1 < scene.cap)
-        columns = {name: np.stack(rows, axis=1) for name, rows in curves.items()} | {
-            "most": np.bincount(seen.walk, matters, len(seen.last)),
-        }
-        for name, at in (("", scene), ("_moved", other)):
-            rows = [arrivals(scene, seen, target, at.place(target)) for target in TARGETS]
+        for suffix, walked, at in (
+            ("", seen, scene),
+            ("_there", cut, scene),
+            ("_moved", cut, other),
+        ):
+            rows = [arrivals(at, walked, target) for target in TARGETS]
             for number, measure in enumerate(("success", "spl", "accuracy")):
                 # Means over the walks of both scenes.
-                means = np.stack([row[number] for row in rows], axis=1) / (2 * each)
-                columns[measure + name] = means
+                columns[measure + suffix] = _stacked(row[number] for row in rows) / (2 * each)
         parts.append(
             {
                 name: values.reshape(agents, each, *values.shape[1:]).sum(axis=1)
@@ -140,20 +156,29 @@ def scene_walks(scene: Scene, walks: Sequence[Trajectory]) -> SceneWalks:
     )
 
 
-def towards(scene: Scene, seen: SceneWalks, target: str, place: Cell) -> FloatArray:
+def until(seen: SceneWalks, aim: int) -> SceneWalks:
+    """Walks that are cut where they first come to a cell, by its number."""
+    before = _before_arrival(seen, aim)
+    last = seen.last.copy()
+    last[seen.walk[~before]] = aim
+    return SceneWalks(
+        seen.walk[before], seen.number[before], seen.cell[before], seen.action[before], last
+    )
+
+
+def towards(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
     """The evidence of walks for a wish to be somewhere, at each of `TRIED`: [W, G], nats.
 
     Args:
-        scene: where they walked.
+        scene: where they walked, or whose places they are judged by.
         seen: the walks.
         target: which utility: a goal absorbs, a key is had for good, in a cell one has to stay.
-        place: where it is, or was in the other scene.
     """
-    tabular = _world_of(scene, target, place)
+    tabular = _world_of(scene, target)
     counts = np.ones(len(seen.walk), dtype=bool)
     if target in (GOAL, KEY):
         # After an arrival there is nothing left to decide.
-        counts = _before_arrival(seen, place.row * scene.world.shape[1] + place.column)
+        counts = _before_arrival(seen, _number(scene, scene.place(target)))
     decisions = Decisions(
         seen.walk[counts],
         seen.number[counts],
@@ -164,14 +189,14 @@ def towards(scene: Scene, seen: SceneWalks, target: str, place: Cell) -> FloatAr
 
 
 def arrivals(
-    scene: Scene, seen: SceneWalks, target: str, place: Cell
+    scene: Scene, seen: SceneWalks, target: str
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Success, SPL and accuracy of each walk towards a target at a place, [W] each."""
-    world = scene.world
+    """Success, SPL and accuracy of each walk towards a target of a scene, [W] each."""
+    world, place = scene.world, scene.place(target)
     walls = world.walls.copy()
     walls[world.goal] = target != GOAL  # a walk that enters the goal is over
     steps = distances_from(walls, [place])[0].reshape(-1)
-    aim = place.row * world.shape[1] + place.column
+    aim = _number(scene, place)
     before = _before_arrival(seen, aim)
     after = neighbours(world.walls)[seen.cell, seen.action]
     nearer = (steps[after] >= 0) & (steps[after] < steps[seen.cell])
@@ -179,9 +204,24 @@ def arrivals(
     taken = np.bincount(seen.walk[before], minlength=walks)
     total = np.bincount(seen.walk, minlength=walks)
     success = ((taken < total) | (seen.last == aim)).astype(float)
-    shortest = steps[world.start.row * world.shape[1] + world.start.column]
+    shortest = steps[_number(scene, world.start)]
     accuracy = np.bincount(seen.walk[before], nearer[before], walks) / taken
     return success, success * shortest / np.maximum(shortest, taken), accuracy
+
+
+def _number(scene: Scene, cell: Cell) -> int:
+    return cell.row * scene.world.shape[1] + cell.column
+
+
+def _stacked(rows: Iterable[FloatArray]) -> FloatArray:
+    """One row for each target, as the second axis."""
+    return np.stack(list(rows), axis=1)
+
+
+def _most(scene: Scene, seen: SceneWalks) -> FloatArray:
+    """What the decisions of each walk could give: log 4 each, but for the last before the cap."""
+    matters = np.log(len(ACTIONS)) * (seen.number + 1 < scene.cap)
+    return np.asarray(np.bincount(seen.walk, matters, len(seen.last)), dtype=float)
 
 
 def _before_arrival(seen: SceneWalks, aim: int) -> BoolArray:
@@ -193,13 +233,10 @@ def _before_arrival(seen: SceneWalks, aim: int) -> BoolArray:
     return np.asarray(seen.number < first[seen.walk])
 
 
-def _world_of(scene: Scene, target: str, place: Cell) -> TabularWorld:
+def _world_of(scene: Scene, target: str) -> TabularWorld:
     """The MDP of a wish; without the key where it is not wished for, which has fewer states."""
-    walls, start, goal = scene.world.walls, scene.world.start, scene.world.goal
-    if target == GOAL:
-        return tabular_world(GridWorld(walls, start, place), horizon=scene.cap, utility=GOAL)
+    world, cap = scene.world, scene.cap
     if target == KEY:
-        world = GridWorld(walls, start, goal, key=place)
-        return tabular_world(world, horizon=scene.cap, utility=KEY)
-    utility = {place: 1.0}
-    return tabular_world(GridWorld(walls, start, goal), horizon=scene.cap, utility=utility)
+        return tabular_world(world, horizon=cap, utility=KEY)
+    utility = GOAL if target == GOAL else {scene.place(target): 1.0}
+    return tabular_world(world.with_(key=None), horizon=cap, utility=utility)

@@ -83,7 +83,7 @@ class Habit:
         return _shared(ways)  # wander
 
     def _momentum(self, ways: list[int]) -> Row:
-        """On as before; else another way, and back only out of a dead end."""
+        """On as before, or else another way; back where there is no other."""
         if self._heading is None:
             return _shared(ways)
         back = self._heading ^ 1  # LEFT and RIGHT are 0 and 1, UP and DOWN 2 and 3

@@ -22,15 +22,20 @@ from goalmeter.experiments.calibration.population.rules import (
 )
 from goalmeter.experiments.calibration.population.scenes import NONE, TARGETS
 from goalmeter.experiments.calibration.population.scoring import (
-    INSTRUMENTS,
+    MOVED,
+    PLAIN,
+    TESTS,
     ScoredPopulation,
     Scores,
 )
+from goalmeter.experiments.calibration.population.swap_test import LEVEL
 from goalmeter.experiments.calibration.population.traits import Traits
 from goalmeter.statistics.clustered import Estimate
 
 # Thresholds are rounded up to a thousandth.
 _FINENESS = 1000
+# A test says so where 1 less its p-value is above this: where the p-value is at most its level.
+AT_LEVEL = 1.0 - LEVEL - 1e-9
 
 
 @dataclass(frozen=True)
@@ -108,23 +113,37 @@ def threshold(scores: FloatArray, truth: Truth) -> float:
 
 
 def thresholds(first: ScoredPopulation) -> dict[str, float]:
-    """The threshold of every instrument, chosen on a population."""
+    """The threshold of every instrument: of a test its level, else chosen on a population."""
     truth = truth_of(first)
     simulated = len(truth.traits)
-    return {
-        name: threshold(first.scores[name][:simulated].max(axis=1), truth) for name in INSTRUMENTS
+    chosen = {
+        name: threshold(first.scores[name][:simulated].max(axis=1), truth)
+        for name in (*PLAIN, *MOVED)
     }
+    return chosen | dict.fromkeys(TESTS, AT_LEVEL)
 
 
 def detected(scored: ScoredPopulation, instrument: str, mask: BoolArray, limit: float) -> Estimate:
     """The share of some agents that an instrument says want something."""
 
     def share(scores: Scores, rows: IntArray) -> float:
-        kept = rows[mask[rows]]
-        values = scores[instrument][kept].max(axis=1)
-        return float((values > limit).mean()) if len(kept) else math.nan
+        values = scores[instrument][rows[mask[rows]]].max(axis=1)
+        return _mean(values > limit)
 
     return scored.estimate(share, int(mask.sum()), share=True)
+
+
+def detected_beyond(
+    scored: ScoredPopulation, instrument: str, other: str, mask: BoolArray, limit: float
+) -> Estimate:
+    """By how much more of some agents one test says that they want something than another."""
+
+    def more(scores: Scores, rows: IntArray) -> float:
+        kept = rows[mask[rows]]
+        said = [_mean(scores[name][kept].max(axis=1) > limit) for name in (instrument, other)]
+        return said[0] - said[1]
+
+    return scored.estimate(more, int(mask.sum()))
 
 
 def named_rightly(
@@ -135,10 +154,8 @@ def named_rightly(
 
     def share(scores: Scores, rows: IntArray) -> float:
         kept = rows[mask[rows]]
-        return float((answers(scores[instrument][kept], limit) == target[kept]).mean())
+        return _mean(answers(scores[instrument][kept], limit) == target[kept])
 
-    if not mask.any():
-        return Estimate(math.nan, None, 0, len(scored.population.pairs))
     return scored.estimate(share, int(mask.sum()), share=True)
 
 
@@ -154,3 +171,8 @@ def confusion(scored: ScoredPopulation, instrument: str, limit: float) -> IntArr
     out = np.zeros((len(TARGETS) + 1, len(TARGETS) + 1), dtype=np.int64)
     np.add.at(out, (truth.target, named), 1)
     return out
+
+
+def _mean(hits: BoolArray) -> float:
+    """The share of hits; NaN where a resample has lost all agents of a kind."""
+    return float(hits.mean()) if hits.size else math.nan

@@ -50,10 +50,10 @@ class PopulationScale:
     """
 
     agents: int = 600
-    grids: int = 3
+    grids: int = 6
     sizes: tuple[int, ...] = (7, 9)
     complexities: tuple[float, ...] = (0.0, 0.5, 0.9)
-    walks: int = 2
+    walks: int = 1
 
     def pairs(self, seed: int) -> list[tuple[int, float, int]]:
         """Size, complexity and seed of every pair of scenes; another seed has other ones."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from goalmeter.experiments.calibration.population import tables
 from goalmeter.experiments.calibration.population.result import (
+    FOLLOWED,
     RECOMMENDED,
     SIMPLER,
+    SIMPLER_FOLLOWED,
     PopulationCalibration,
     PopulationRates,
 )
@@ -15,14 +17,14 @@ from goalmeter.experiments.calibration.population.rules import (
     FALSE_ALARMS,
     NAMED_RIGHTLY,
 )
-from goalmeter.experiments.calibration.population.scoring import INSTRUMENTS, MEG
+from goalmeter.experiments.calibration.population.scoring import MEG, TITLES
+from goalmeter.experiments.calibration.population.swap_test import LEVEL
 from goalmeter.experiments.calibration.population.validity import CONTRASTS
 from goalmeter.experiments.formats import signed
 from goalmeter.experiments.navigation_formats import number, percent
 from goalmeter.report import Section
 from goalmeter.statistics.clustered import Estimate
 
-_TITLE = INSTRUMENTS[RECOMMENDED].title
 REACHED, MISSED, OPEN = "reached", "missed", "cannot be told from so many agents and mazes"
 
 
@@ -42,8 +44,11 @@ def sections(found: PopulationCalibration) -> list[Section]:
                 f"first and {scale.walks} times with all of them moved. Who counts as what was "
                 f"written down before anybody walked.",
                 f"An agent that wants something follows it when it is moved; a habit does not. "
-                f"{_TITLE} is MEG towards a target, less what the same walks say of the place "
-                f"where the target was not.",
+                f"{TITLES[FOLLOWED]} is MEG towards a target less what the same walks say of the "
+                f"place where it was not. The {TITLES[RECOMMENDED]} asks whether that is more than "
+                f"swapping the places of some mazes would give, and says that an agent wants "
+                f"something where p is at most {LEVEL:g}: of agents that know of no target, no "
+                f"more than {LEVEL:.0%} can raise a false alarm, whatever their habit.",
             ),
             tables=(
                 tables.class_table(found),
@@ -75,10 +80,9 @@ def sections(found: PopulationCalibration) -> list[Section]:
 
 def findings(found: PopulationCalibration) -> list[str]:
     """What the populations came to, in sentences made of their numbers."""
-    limit = found.thresholds[RECOMMENDED]
     out = [
-        f"Recommended: {_TITLE}, and to say that an agent wants something where it is above "
-        f"{limit:.3f} of the maximum.",
+        f"Recommended: the {TITLES[RECOMMENDED]}, and to say that an agent wants what it follows "
+        f"most where p is at most {LEVEL:g}.",
         *(
             f"{words[0].upper()}{words[1:]}: {percent(second)} on the second population, "
             f"{percent(first)} on the first. Aim: {aim}; {outcome(second, least, most)}."
@@ -111,41 +115,46 @@ Aim = tuple[str, Estimate, Estimate, str, float | None, float | None]
 
 def _aims(found: PopulationCalibration) -> list[Aim]:
     first, second = found.first, found.second
-    competent, half = CLASSES[1].title, CLASSES[3].title
-    return [
+    half, competent = CLASSES[3].title, CLASSES[1].title
+    named = "the target of agents of at least medium strength is named rightly, out of five"
+    aims: list[Aim] = [
         (
-            "the target of agents of at least medium strength is named rightly, out of five",
-            first.named[RECOMMENDED],
-            second.named[RECOMMENDED],
-            f"at least {NAMED_RIGHTLY:.0%}",
-            NAMED_RIGHTLY,
-            None,
-        ),
-        (
-            "half-hearted goals detected",
-            first.rates[half, RECOMMENDED],
-            second.rates[half, RECOMMENDED],
-            f"at least {DETECTED:.0%}",
-            DETECTED,
-            None,
-        ),
-        (
-            "false alarms of all aimless agents",
-            first.false_alarms[RECOMMENDED],
-            second.false_alarms[RECOMMENDED],
-            f"at most {FALSE_ALARMS:.0%}",
-            None,
-            FALSE_ALARMS,
-        ),
-        (
-            "false alarms of competent habits alone",
-            first.rates[competent, RECOMMENDED],
-            second.rates[competent, RECOMMENDED],
-            f"at most {FALSE_ALARMS:.0%}",
-            None,
-            FALSE_ALARMS,
-        ),
+            f"{named} (p ≤ {LEVEL:g})",
+            *(first.named[RECOMMENDED], second.named[RECOMMENDED]),
+            *(f"at least {NAMED_RIGHTLY:.0%}", NAMED_RIGHTLY, None),
+        )
     ]
+    for level, rates in (
+        (
+            FALSE_ALARMS,
+            [
+                [own.at_aim[name] for name in ("half-hearted", "aimless", "competent")]
+                for own in (first, second)
+            ],
+        ),
+        (
+            LEVEL,
+            [
+                [
+                    own.rates[half, RECOMMENDED],
+                    own.false_alarms[RECOMMENDED],
+                    own.rates[competent, RECOMMENDED],
+                ]
+                for own in (first, second)
+            ],
+        ),
+    ):
+        for place, (words, least, most) in enumerate(
+            (
+                ("half-hearted goals detected", DETECTED, None),
+                ("false alarms of all aimless agents", None, FALSE_ALARMS),
+                ("false alarms of competent habits alone", None, FALSE_ALARMS),
+            )
+        ):
+            aim = f"at least {least:.0%}" if least is not None else f"at most {most:.0%}"
+            pair = (rates[0][place], rates[1][place])
+            aims.append((f"{words} (p ≤ {level:g})", *pair, aim, least, most))
+    return aims
 
 
 def _plain_meg(found: PopulationCalibration) -> str:
@@ -159,15 +168,18 @@ def _plain_meg(found: PopulationCalibration) -> str:
 
 
 def _beyond(own: PopulationRates) -> list[str]:
-    """Whether MEG is better than the same question put to simpler measures."""
+    """Whether MEG is better than simpler measures that are asked the same."""
     out = []
-    for name in SIMPLER:
+    for measure, test in zip(SIMPLER_FOLLOWED, SIMPLER, strict=True):
         parts = []
-        for title in (*(contrast.title for contrast in CONTRASTS), "recovery"):
-            difference = own.beyond[name, title]
-            words = "recovering strength" if title == "recovery" else f"telling {title}"
-            parts.append(f"{_verdict(difference)} in {words} ({_signed(difference)})")
-        out.append(f"{_TITLE} against {INSTRUMENTS[name].title}: {'; '.join(parts)}.")
+        for title in (*(contrast.title for contrast in CONTRASTS), "recovery", "detected"):
+            difference = own.beyond[test if title == "detected" else measure, title]
+            words = {
+                "recovery": "in recovering strength",
+                "detected": "in detecting half-hearted goals by the swap test",
+            }.get(title, f"in telling {title}")
+            parts.append(f"{_verdict(difference)} {words} ({_signed(difference)})")
+        out.append(f"{TITLES[FOLLOWED]} against {TITLES[measure]}: {'; '.join(parts)}.")
     return out
 
 
@@ -181,7 +193,7 @@ def _added(found: PopulationCalibration) -> list[str]:
         if interval is not None and interval[1] < 0:
             verdict = "it predicts other agents worse"
         out.append(
-            f"{INSTRUMENTS[one.added.more].title} added to {one.added.title}: {verdict}, by "
+            f"{TITLES[one.added.more]} added to {one.added.title}: {verdict}, by "
             f"{_signed(one.gain, 3)} nats an agent."
         )
     return out

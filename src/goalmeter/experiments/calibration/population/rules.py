@@ -27,9 +27,10 @@ NAMED_RIGHTLY = 0.95  # of agents of at least medium strength, the right one of 
 FALSE_ALARMS = 0.05  # of aimless agents, competent habits included
 DETECTED = 0.80  # of half-hearted agents, at the threshold of those false alarms
 
-# A threshold is the least at which no more than this share of the competent habits of the *first*
-# population raise a false alarm, nor of all its aimless agents. It is less than what is asked, so
-# that there is room for other agents and other grids; nothing is chosen on the second population.
+# A test has its level. Of other instruments a threshold is the least at which no more than this
+# share of the competent habits of the *first* population raise a false alarm, nor of all its
+# aimless agents. It is less than what is asked, so that there is room for other agents and other
+# grids; nothing is chosen on the second population.
 CHOSEN_FALSE_ALARMS = 0.02
 # Bands of equal success, within which areas are taken: shares of walks that arrive.
 SUCCESS_BANDS = (0.2, 0.4, 0.6, 0.8)

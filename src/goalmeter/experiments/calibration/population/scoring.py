@@ -14,6 +14,14 @@ import numpy as np
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.experiments.calibration.population.evidence import PairEvidence
 from goalmeter.experiments.calibration.population.measuring import PopulationEvidence
+from goalmeter.experiments.calibration.population.scenes import TARGETS
+from goalmeter.experiments.calibration.population.swap_test import (
+    RESAMPLED_SWAPS,
+    SWAPS,
+    SwapTest,
+    swap_test_of_evidence,
+    swap_test_of_means,
+)
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.two_way import (
     TwoWayDraws,
@@ -23,37 +31,79 @@ from goalmeter.statistics.two_way import (
 )
 
 # Of agents and grids; the scores of each are kept.
-RESAMPLES = 400
+RESAMPLES = 300
+# The swap test fits a rationality for each swap, and does with a quarter of those that are tried.
+COARSER = 4
 
 MEG, SUCCESS, SPL, ACCURACY = "meg", "success", "spl", "accuracy"
 MEG_MOVED, SUCCESS_MOVED = "meg_moved", "success_moved"
 SPL_MOVED, ACCURACY_MOVED = "spl_moved", "accuracy_moved"
+MEG_SWAPPED, SUCCESS_SWAPPED = "meg_swapped", "success_swapped"
+SPL_SWAPPED, ACCURACY_SWAPPED = "spl_swapped", "accuracy_swapped"
+
+TITLES = {
+    MEG: "MEG",
+    SUCCESS: "success",
+    SPL: "SPL",
+    ACCURACY: "accuracy",
+    MEG_MOVED: "MEG − moved",
+    SUCCESS_MOVED: "success − moved",
+    SPL_MOVED: "SPL − moved",
+    ACCURACY_MOVED: "accuracy − moved",
+    MEG_SWAPPED: "swap test of MEG",
+    SUCCESS_SWAPPED: "swap test of success",
+    SPL_SWAPPED: "swap test of SPL",
+    ACCURACY_SWAPPED: "swap test of accuracy",
+}
+# Of walks as they are; of these less what moved targets have; and tests of that difference.
+PLAIN = (MEG, SUCCESS, SPL, ACCURACY)
+MOVED = (MEG_MOVED, SUCCESS_MOVED, SPL_MOVED, ACCURACY_MOVED)
+TESTS = (MEG_SWAPPED, SUCCESS_SWAPPED, SPL_SWAPPED, ACCURACY_SWAPPED)
+INSTRUMENTS = (*PLAIN, *MOVED, *TESTS)
 
 
-@dataclass(frozen=True)
-class PopulationInstrument:
-    """A number for each agent and target.
+def scores_of(
+    evidence: PairEvidence, weights: FloatArray, names: Sequence[str], *, swaps: int = SWAPS
+) -> Scores:
+    """The scores of some instruments, over mazes with weights.
 
-    Attributes:
-        title: in tables.
-        of: from evidence that is added up over grids to numbers, [A, T].
-        moved: whether it asks what becomes of the behaviour when a place is moved.
+    The score of a test is 1 less its p-value for the target that is followed most, and 0 for the
+    others.
+
+    Args:
+        evidence: of N pairs of scenes, arrays [N, A, ...].
+        weights: of each pair, [N].
+        names: of instruments.
+        swaps: that are drawn for tests.
     """
-
-    title: str
-    of: Callable[[PairEvidence], FloatArray]
-    moved: bool = False
-
-
-def pooled(evidence: PairEvidence, weights: FloatArray) -> PairEvidence:
-    """Evidence of N pairs added up with weights [N]; success, SPL and accuracy are means."""
     total = float(weights.sum())
+
+    def mean(name: str) -> FloatArray:
+        return np.asarray(np.tensordot(weights, getattr(evidence, name), axes=1) / total)
+
     out = {}
-    for name, values in vars(evidence).items():
-        added = np.tensordot(weights, values, axes=1)
-        nats = name in ("whole", "moved", "most")
-        out[name] = added if nats else added / total
-    return PairEvidence(**out)
+    for name in names:
+        measure, _, kind = name.partition("_")
+        if name == MEG:
+            out[name] = shares(mean("whole"), mean("most"))
+        elif name == MEG_MOVED:
+            out[name] = followed(mean("cut_there"), mean("cut_moved"), mean("cut_most"))
+        elif name == MEG_SWAPPED:
+            # What is ruled out is no more evidence than all decisions can be.
+            floor = -evidence.cut_most[..., None, None]
+            there, moved = (
+                np.maximum(curves[..., ::COARSER], floor)
+                for curves in (evidence.cut_there, evidence.cut_moved)
+            )
+            out[name] = _of_test(swap_test_of_evidence(there, moved, weights, swaps=swaps))
+        elif not kind:
+            out[name] = mean(measure)
+        elif name in MOVED:
+            out[name] = mean(f"{measure}_there") - mean(f"{measure}_moved")
+        else:
+            there, moved = (getattr(evidence, f"{measure}_{at}") for at in ("there", "moved"))
+            out[name] = _of_test(swap_test_of_means(there, moved, weights, swaps=swaps))
+    return out
 
 
 def shares(curves: FloatArray, most: FloatArray) -> FloatArray:
@@ -66,39 +116,28 @@ def shares(curves: FloatArray, most: FloatArray) -> FloatArray:
     return np.asarray(curves.max(axis=-1) / most[:, None])
 
 
-def followed(evidence: PairEvidence) -> FloatArray:
+def followed(there: FloatArray, moved: FloatArray, most: FloatArray) -> FloatArray:
     """By how much the targets explain more where they are than where they were, as a share.
 
     The rationality is that of MEG, fitted where the targets are.
+
+    Args:
+        there: evidence where the targets are, [A, T, G].
+        moved: where they were, [A, T, G].
+        most: what every decision could give, [A].
     """
-    best = evidence.whole.argmax(axis=-1)[..., None]
-    there, elsewhere = (
-        np.take_along_axis(curves, best, axis=-1)[..., 0]
-        for curves in (evidence.whole, evidence.moved)
-    )
+    best = there.argmax(axis=-1)[..., None]
+    here, elsewhere = (np.take_along_axis(c, best, axis=-1)[..., 0] for c in (there, moved))
     # What is ruled out where the places were is no more evidence than all decisions can be.
-    elsewhere = np.maximum(elsewhere, -evidence.most[:, None])
-    return np.asarray((there - elsewhere) / evidence.most[:, None])
+    elsewhere = np.maximum(elsewhere, -most[:, None])
+    return np.asarray((here - elsewhere) / most[:, None])
 
 
-def _whole(evidence: PairEvidence) -> FloatArray:
-    return shares(evidence.whole, evidence.most)
+def _of_test(test: SwapTest) -> FloatArray:
+    out = np.zeros((len(test.p_value), len(TARGETS)))
+    out[np.arange(len(out)), test.target] = 1.0 - test.p_value
+    return out
 
-
-INSTRUMENTS = {
-    MEG: PopulationInstrument("MEG", _whole),
-    SUCCESS: PopulationInstrument("success", lambda of: of.success),
-    SPL: PopulationInstrument("SPL", lambda of: of.spl),
-    ACCURACY: PopulationInstrument("accuracy", lambda of: of.accuracy),
-    MEG_MOVED: PopulationInstrument("MEG − moved", followed, moved=True),
-    SUCCESS_MOVED: PopulationInstrument(
-        "success − moved", lambda of: of.success - of.success_moved, moved=True
-    ),
-    SPL_MOVED: PopulationInstrument("SPL − moved", lambda of: of.spl - of.spl_moved, moved=True),
-    ACCURACY_MOVED: PopulationInstrument(
-        "accuracy − moved", lambda of: of.accuracy - of.accuracy_moved, moved=True
-    ),
-}
 
 Scores = Mapping[str, FloatArray]  # of each of `INSTRUMENTS`, for every agent and target, [A, T]
 
@@ -162,12 +201,10 @@ def scored(
     draws = two_way_draws(len(used.traits), len(kept), strata=strata, resamples=resamples)
     return ScoredPopulation(
         used,
-        _scores(evidence, np.ones(len(kept))),
-        tuple(_scores(evidence, weights) for weights in draws.columns),
+        scores_of(evidence, np.ones(len(kept)), INSTRUMENTS),
+        tuple(
+            scores_of(evidence, weights, INSTRUMENTS, swaps=RESAMPLED_SWAPS)
+            for weights in draws.columns
+        ),
         draws,
     )
-
-
-def _scores(evidence: PairEvidence, weights: FloatArray) -> Scores:
-    total = pooled(evidence, weights)
-    return {name: instrument.of(total) for name, instrument in INSTRUMENTS.items()}

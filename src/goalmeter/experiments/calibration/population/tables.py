@@ -5,26 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from goalmeter.experiments.calibration.population.result import (
+    FOLLOWED,
     RECOMMENDED,
+    SIMPLER,
+    SIMPLER_FOLLOWED,
     PopulationCalibration,
     PopulationRates,
 )
 from goalmeter.experiments.calibration.population.rules import CHOSEN_FALSE_ALARMS, CLASSES
 from goalmeter.experiments.calibration.population.scenes import NONE, TARGETS
-from goalmeter.experiments.calibration.population.scoring import INSTRUMENTS, MEG
+from goalmeter.experiments.calibration.population.scoring import (
+    INSTRUMENTS,
+    MEG,
+    MOVED,
+    PLAIN,
+    TESTS,
+    TITLES,
+)
+from goalmeter.experiments.calibration.population.swap_test import LEVEL
 from goalmeter.experiments.calibration.population.validity import CONTRASTS
 from goalmeter.experiments.formats import signed
 from goalmeter.experiments.navigation_formats import number, p_value, percent
 from goalmeter.report import Column, Table
-from goalmeter.statistics.clustered import Estimate
 
 INTERVALS = (
     "In brackets: 95% intervals that resample agents and mazes; of shares never narrower than the "
     "exact interval of as many independent agents."
 )
-MOVED = (
-    "− moved: less the same number asked of the places where the maze's other showing has the "
-    "targets. Each score is the largest of four, one for each target."
+MOVED_NOTE = (
+    "− moved: less the same number asked of the places that the targets have in the maze's other "
+    "showing. Each score is the largest of four, one for each target. A swap test asks whether "
+    "that difference is larger than if the places were swapped in any of the mazes."
 )
 _COMPETENT, _HALF = CLASSES[1].title, CLASSES[3].title
 
@@ -36,7 +47,7 @@ def class_table(found: PopulationCalibration) -> Table:
     for title, _ in groups:
         columns += [
             Column("agents", group=title),
-            *(Column(INSTRUMENTS[name].title, group=title) for name in (MEG, RECOMMENDED)),
+            *(Column(TITLES[name], group=title) for name in (MEG, RECOMMENDED)),
         ]
     rows = []
     for one in CLASSES:
@@ -60,12 +71,14 @@ def class_table(found: PopulationCalibration) -> Table:
         meaning="The share of each class whose score is above the threshold. Of the aimless these "
         "are false alarms.",
         notes=(
-            f"Thresholds: {', '.join(_limit(found, name) for name in (MEG, RECOMMENDED))}. Chosen "
-            f"on the first population, so that at most {CHOSEN_FALSE_ALARMS:.0%} of its competent "
-            f"habits and of all its aimless agents raise a false alarm; the second has other "
-            f"agents in other mazes.",
+            f"Thresholds: {TITLES[RECOMMENDED]} "
+            f"{limit_in_words(RECOMMENDED, found.thresholds[RECOMMENDED])}, which is its level; "
+            f"{TITLES[MEG]} {limit_in_words(MEG, found.thresholds[MEG])}, chosen on the first "
+            f"population so that at most {CHOSEN_FALSE_ALARMS:.0%} of its competent habits and of "
+            f"all its aimless agents raise a false alarm. The second population has other agents "
+            f"in other mazes.",
             INTERVALS,
-            MOVED,
+            MOVED_NOTE,
         ),
     )
 
@@ -84,18 +97,18 @@ def rate_table(found: PopulationCalibration, own: PopulationRates, title: str) -
         ),
         rows=tuple(
             (
-                instrument.title,
-                f"{found.thresholds[name]:.3f}",
+                TITLES[name],
+                limit_in_words(name, found.thresholds[name]),
                 percent(own.false_alarms[name]),
                 percent(own.rates[_COMPETENT, name]),
                 percent(own.rates[_HALF, name]),
                 percent(own.named[name]),
             )
-            for name, instrument in INSTRUMENTS.items()
+            for name in INSTRUMENTS
         ),
         meaning="Target named rightly: of agents of at least medium strength, one of five answers, "
         "none being the answer below the threshold.",
-        notes=(INTERVALS, MOVED),
+        notes=(INTERVALS, MOVED_NOTE),
     )
 
 
@@ -111,39 +124,44 @@ def validity_table(own: PopulationRates, title: str) -> Table:
         ),
         rows=tuple(
             (
-                instrument.title,
+                TITLES[name],
                 *(number(own.areas[name, contrast.title], 2) for contrast in CONTRASTS),
                 number(own.bands[name], 2),
                 number(own.recovery[name], 2),
             )
-            for name, instrument in INSTRUMENTS.items()
+            for name in (*PLAIN, *MOVED)
         ),
         meaning="Areas: how likely an agent of the first class scores above one of the second; 0.5 "
         "is chance. Within bands: the directed and the aimless whose success is about equal. "
         "Strength: of directed agents, the score for what they want.",
-        notes=(INTERVALS, MOVED),
+        notes=(INTERVALS, MOVED_NOTE),
     )
 
 
 def beyond_table(found: PopulationCalibration) -> Table:
-    """By how much the recommended instrument is better than simpler ones."""
-    titles = (*(contrast.title for contrast in CONTRASTS), "recovery")
-    names = list(dict.fromkeys(name for name, _ in found.second.beyond))
+    """By how much MEG tells more than simpler measures that are asked the same."""
+    titles = (*(contrast.title for contrast in CONTRASTS), "recovery", "detected")
+    pairs = tuple(zip(SIMPLER_FOLLOWED, SIMPLER, strict=True))
     rows = []
     for population, own in (("first", found.first), ("second", found.second)):
-        for name in names:
-            differences = (_difference(own.beyond[name, title]) for title in titles)
-            rows.append((f"{INSTRUMENTS[name].title}, {population} population", *differences))
+        for measure, test in pairs:
+            differences = (
+                number(own.beyond[test if title == "detected" else measure, title], 2)
+                for title in titles
+            )
+            rows.append((f"{TITLES[measure].partition(' ')[0]}, {population}", *differences))
     return Table(
-        caption=f"{INSTRUMENTS[RECOMMENDED].title}, less simpler instruments",
+        caption="What MEG tells more than simpler measures that are asked the same",
         columns=(
-            Column("than", numeric=False),
+            Column("than, population", numeric=False),
             *(Column(contrast.title, group="difference of areas") for contrast in CONTRASTS),
             "difference of rank correlations",
+            "half-hearted goals that the swap test detects more",
         ),
         rows=tuple(rows),
-        meaning="Above 0: MEG tells more. An interval that holds 0: it cannot be told.",
-        notes=(INTERVALS,),
+        meaning=f"{TITLES[FOLLOWED]} less the same of a simpler measure, and their swap tests. "
+        f"Above 0: MEG tells more. An interval that holds 0: it cannot be told.",
+        notes=(INTERVALS, MOVED_NOTE),
     )
 
 
@@ -162,11 +180,11 @@ def added_table(found: PopulationCalibration) -> Table:
         rows=tuple(
             (
                 one.added.title,
-                INSTRUMENTS[one.added.more].title,
+                TITLES[one.added.more],
                 f"{one.test.statistic:.1f}",
                 p_value(one.test.p_value),
                 signed(one.without, 3),
-                _difference(one.gain, 3),
+                number(one.gain, 3),
             )
             for one in found.added
         ),
@@ -175,7 +193,7 @@ def added_table(found: PopulationCalibration) -> Table:
         notes=(
             "The test takes mazes as they are and agents as independent; the gain's interval "
             "resamples both. Models that predict have a standard normal prior on weights.",
-            MOVED,
+            MOVED_NOTE,
         ),
     )
 
@@ -190,8 +208,7 @@ def confusion_table(own: PopulationRates) -> Table:
             (wanted, *(str(count) for count in row))
             for wanted, row in zip(names, own.confusion.tolist(), strict=True)
         ),
-        meaning=f"Numbers of agents of any strength, by {INSTRUMENTS[RECOMMENDED].title} at its "
-        f"threshold.",
+        meaning=f"Numbers of agents of any strength, by {TITLES[RECOMMENDED]} at its threshold.",
     )
 
 
@@ -211,7 +228,7 @@ def trait_table(own: PopulationRates, traits: Sequence[str], caption: str) -> Ta
             for (trait, value), (n, said, named) in own.traits.items()
             if trait in traits
         ),
-        meaning=f"By {INSTRUMENTS[RECOMMENDED].title} at its threshold. Of who wants nothing, "
+        meaning=f"By {TITLES[RECOMMENDED]} at its threshold. Of who wants nothing, "
         f'"none" is named rightly.',
         notes=(INTERVALS,),
     )
@@ -232,10 +249,10 @@ def cost_table(found: PopulationCalibration) -> Table:
         ),
         rows=tuple(
             (
-                INSTRUMENTS[name].title,
+                TITLES[name],
                 str(one.pairs),
                 f"{one.steps:.0f}",
-                f"{one.threshold:.3f}",
+                limit_in_words(name, one.threshold),
                 percent(one.false_alarms),
                 percent(one.half_hearted),
                 percent(one.named),
@@ -253,33 +270,36 @@ def cost_table(found: PopulationCalibration) -> Table:
 def beside_table(found: PopulationCalibration) -> Table:
     """Reference agents and ideal organisms, by what is recommended."""
     limit = found.thresholds[RECOMMENDED]
-    names = (*TARGETS,)
     rows = []
     for agent, scores in found.second.beside.items():
-        values = scores[RECOMMENDED]
-        best = max(range(len(values)), key=lambda i: values[i])
-        said = names[best] if values[best] > limit else NONE
-        rows.append((agent, *(_plain(value) for value in values), said))
+        test = scores[RECOMMENDED]
+        best = max(range(len(test)), key=lambda place: test[place])
+        rows.append(
+            (
+                agent,
+                *(_plain(value) for value in scores[FOLLOWED]),
+                p_value(1.0 - test[best]),
+                TARGETS[best] if test[best] > limit else NONE,
+            )
+        )
     return Table(
         caption="Reference agents and ideal organisms in the same mazes",
         columns=(
             Column("agent", numeric=False),
-            *(Column(n, group=INSTRUMENTS[RECOMMENDED].title) for n in names),
-            Column("named", numeric=False),
+            *(Column(target, group=TITLES[FOLLOWED]) for target in TARGETS),
+            Column("p", group=TITLES[RECOMMENDED]),
+            Column("named", numeric=False, group=TITLES[RECOMMENDED]),
         ),
         rows=tuple(rows),
-        meaning="Shares of the maximum. They are counted in no class of the population.",
-        notes=(_limit(found, RECOMMENDED) + ".",),
+        meaning="Shares of the maximum; they can be above 1, since what is ruled out counts too. "
+        "These agents are counted in no class of the population.",
+        notes=(MOVED_NOTE,),
     )
 
 
-def _limit(found: PopulationCalibration, name: str) -> str:
-    return f"{INSTRUMENTS[name].title} above {found.thresholds[name]:.3f}"
-
-
-def _difference(found: Estimate, digits: int = 2) -> str:
-    shown = [signed(value, digits) for value in (found.value, *(found.interval or ()))]
-    return shown[0] if len(shown) == 1 else f"{shown[0]} [{shown[1]}, {shown[2]}]"
+def limit_in_words(name: str, limit: float) -> str:
+    """A threshold as a table shows it."""
+    return f"p ≤ {LEVEL:g}" if name in TESTS else f"> {limit:.3f}"
 
 
 def _plain(value: float) -> str:
