@@ -111,7 +111,8 @@ def replicate(
     for figure in (f for section in sections for f in section.figures):
         write_text(out / "figures" / f"{figure.name}.svg", figure.svg + "\n")
     tables = tuple(table for section in sections for table in section.tables)
-    write_text(out / "tables.md", in_markdown(tables))
+    came_of_it = {"What came of the aims": population_page.findings(population)}
+    write_text(out / "tables.md", in_markdown(tables, came_of_it))
     results = write_text(out / "results.json", json_text(result) + "\n")
     result |= {"report": str(report.resolve()), "results": str(results.resolve())}
     return Outcome(text="\n".join(findings), tables=tables, json=result, report=report.resolve())

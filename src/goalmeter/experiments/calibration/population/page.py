@@ -12,9 +12,10 @@ from goalmeter.experiments.calibration.population.result import (
     PopulationRates,
 )
 from goalmeter.experiments.calibration.population.rules import (
-    CLASSES,
+    COMPETENT_CLASS,
     DETECTED,
     FALSE_ALARMS,
+    HALF_HEARTED_CLASS,
     NAMED_RIGHTLY,
 )
 from goalmeter.experiments.calibration.population.scoring import MEG, TITLES
@@ -115,7 +116,6 @@ Aim = tuple[str, Estimate, Estimate, str, float | None, float | None]
 
 def _aims(found: PopulationCalibration) -> list[Aim]:
     first, second = found.first, found.second
-    half, competent = CLASSES[3].title, CLASSES[1].title
     named = "the target of agents of at least medium strength is named rightly, out of five"
     aims: list[Aim] = [
         (
@@ -136,9 +136,9 @@ def _aims(found: PopulationCalibration) -> list[Aim]:
             LEVEL,
             [
                 [
-                    own.rates[half, RECOMMENDED],
+                    own.rates[HALF_HEARTED_CLASS, RECOMMENDED],
                     own.false_alarms[RECOMMENDED],
-                    own.rates[competent, RECOMMENDED],
+                    own.rates[COMPETENT_CLASS, RECOMMENDED],
                 ]
                 for own in (first, second)
             ],
@@ -158,10 +158,10 @@ def _aims(found: PopulationCalibration) -> list[Aim]:
 
 
 def _plain_meg(found: PopulationCalibration) -> str:
-    own, half = found.second, CLASSES[3].title
+    own = found.second
     return (
-        f"Without moving anything, MEG above {found.thresholds[MEG]:.3f} detects "
-        f"{percent(own.rates[half, MEG])} of half-hearted goals and names "
+        f"Without moving anything, MEG above {found.thresholds[MEG]:.3f} of its maximum detects "
+        f"{percent(own.rates[HALF_HEARTED_CLASS, MEG])} of half-hearted goals and names "
         f"{percent(own.named[MEG])} of targets rightly, with {percent(own.false_alarms[MEG])} of "
         f"false alarms."
     )

@@ -57,6 +57,7 @@ def _strength(low: float, high: float) -> Callable[[Traits], bool]:
     return lambda traits: traits.directed and low <= traits.strength < high
 
 
+COMPETENT_CLASS, HALF_HEARTED_CLASS = "aimless, competent habit", "half-hearted goal"
 CLASSES = (
     AgentClass(
         "aimless, plain habit",
@@ -65,7 +66,7 @@ CLASSES = (
         "wants nothing and gets about little",
     ),
     AgentClass(
-        "aimless, competent habit",
+        COMPETENT_CLASS,
         lambda traits: not traits.directed and traits.habit in COMPETENT_HABITS,
         False,
         f"wants nothing and yet arrives: {', '.join(COMPETENT_HABITS)}",
@@ -74,7 +75,7 @@ CLASSES = (
         "faint goal", _strength(0.0, HALF_HEARTED), True, f"strength below {HALF_HEARTED:g}"
     ),
     AgentClass(
-        "half-hearted goal",
+        HALF_HEARTED_CLASS,
         _strength(HALF_HEARTED, MEDIUM),
         True,
         f"strength {HALF_HEARTED:g} to {MEDIUM:g}",

@@ -12,7 +12,12 @@ from goalmeter.experiments.calibration.population.result import (
     PopulationCalibration,
     PopulationRates,
 )
-from goalmeter.experiments.calibration.population.rules import CHOSEN_FALSE_ALARMS, CLASSES
+from goalmeter.experiments.calibration.population.rules import (
+    CHOSEN_FALSE_ALARMS,
+    CLASSES,
+    COMPETENT_CLASS,
+    HALF_HEARTED_CLASS,
+)
 from goalmeter.experiments.calibration.population.scenes import NONE, TARGETS
 from goalmeter.experiments.calibration.population.scoring import (
     INSTRUMENTS,
@@ -37,7 +42,6 @@ MOVED_NOTE = (
     "showing. Each score is the largest of four, one for each target. A swap test asks whether "
     "that difference is larger than if the places were swapped in any of the mazes."
 )
-_COMPETENT, _HALF = CLASSES[1].title, CLASSES[3].title
 
 
 def class_table(found: PopulationCalibration) -> Table:
@@ -100,8 +104,8 @@ def rate_table(found: PopulationCalibration, own: PopulationRates, title: str) -
                 TITLES[name],
                 limit_in_words(name, found.thresholds[name]),
                 percent(own.false_alarms[name]),
-                percent(own.rates[_COMPETENT, name]),
-                percent(own.rates[_HALF, name]),
+                percent(own.rates[COMPETENT_CLASS, name]),
+                percent(own.rates[HALF_HEARTED_CLASS, name]),
                 percent(own.named[name]),
             )
             for name in INSTRUMENTS
