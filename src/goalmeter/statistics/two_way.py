@@ -116,9 +116,9 @@ def at_least_binomial(
         n: observations that are independent of each other at best; 0 tells nothing.
         confidence: nominal coverage, in (0, 1).
 
-    Example: twenty of twenty are at least 83%.
-        >>> at_least_binomial((1.0, 1.0), 1.0, 20)
-        (0.8315665..., 1.0)
+    Example: two of two are at least 16%: their lower end squared is 0.025.
+        >>> round(at_least_binomial((1.0, 1.0), 1.0, 2)[0], 3)
+        0.158
     """
     from scipy.stats import beta
 

@@ -86,7 +86,8 @@ def findings(found: PopulationCalibration) -> list[str]:
         f"most where p is at most {LEVEL:g}.",
         *(
             f"{words[0].upper()}{words[1:]}: {percent(second)} on the second population, "
-            f"{percent(first)} on the first. Aim: {aim}; {outcome(second, least, most)}."
+            f"{percent(first)} on the first. Aim: {aim}; on the second population: "
+            f"{outcome(second, least, most)}."
             for words, first, second, aim, least, most in _aims(found)
         ),
         _plain_meg(found),
@@ -169,17 +170,16 @@ def _plain_meg(found: PopulationCalibration) -> str:
 
 def _beyond(own: PopulationRates) -> list[str]:
     """Whether MEG is better than simpler measures that are asked the same."""
+    titles = {contrast.title: f"area ({contrast.title})" for contrast in CONTRASTS}
+    titles["recovery"] = "rank correlation with strength"
+    titles["detected"] = "share of half-hearted goals that the swap test detects"
     out = []
     for measure, test in zip(SIMPLER_FOLLOWED, SIMPLER, strict=True):
         parts = []
-        for title in (*(contrast.title for contrast in CONTRASTS), "recovery", "detected"):
+        for title, words in titles.items():
             difference = own.beyond[test if title == "detected" else measure, title]
-            words = {
-                "recovery": "in recovering strength",
-                "detected": "in detecting half-hearted goals by the swap test",
-            }.get(title, f"in telling {title}")
-            parts.append(f"{_verdict(difference)} {words} ({_signed(difference)})")
-        out.append(f"{TITLES[FOLLOWED]} against {TITLES[measure]}: {'; '.join(parts)}.")
+            parts.append(f"{words} {_signed(difference)}, {_verdict(difference)}")
+        out.append(f"{TITLES[FOLLOWED]} less {TITLES[measure]}: {'; '.join(parts)}.")
     return out
 
 
@@ -200,10 +200,11 @@ def _added(found: PopulationCalibration) -> list[str]:
 
 
 def _verdict(difference: Estimate) -> str:
+    """Of a difference that is above 0 where MEG tells more."""
     if difference.interval is None:
-        return "cannot be told from it"
+        return "cannot be told"
     low, high = difference.interval
-    return "better" if low > 0 else "worse" if high < 0 else "cannot be told from it"
+    return "better" if low > 0 else "worse" if high < 0 else "cannot be told"
 
 
 def _signed(difference: Estimate, digits: int = 2) -> str:
