@@ -21,11 +21,11 @@ from goalmeter.experiments.calibration.population.rules import (
 from goalmeter.experiments.calibration.population.scoring import MEG, TITLES
 from goalmeter.experiments.calibration.population.swap_test import LEVEL
 from goalmeter.experiments.calibration.population.validity import CONTRASTS
-from goalmeter.experiments.formats import signed
 from goalmeter.experiments.navigation_formats import number, percent
 from goalmeter.report import Section
 from goalmeter.statistics.clustered import Estimate
 
+_DIGITS = 3  # of differences, some of which are small
 REACHED, MISSED, OPEN = "reached", "missed", "cannot be told from so many agents and mazes"
 
 
@@ -178,7 +178,7 @@ def _beyond(own: PopulationRates) -> list[str]:
         parts = []
         for title, words in titles.items():
             difference = own.beyond[test if title == "detected" else measure, title]
-            parts.append(f"{words} {_signed(difference)}, {_verdict(difference)}")
+            parts.append(f"{words} {number(difference, _DIGITS)}, {_verdict(difference)}")
         out.append(f"{TITLES[FOLLOWED]} less {TITLES[measure]}: {'; '.join(parts)}.")
     return out
 
@@ -194,7 +194,7 @@ def _added(found: PopulationCalibration) -> list[str]:
             verdict = "it predicts other agents worse"
         out.append(
             f"{TITLES[one.added.more]} added to {one.added.title}: {verdict}, by "
-            f"{_signed(one.gain, 3)} nats an agent."
+            f"{number(one.gain, _DIGITS)} nats an agent."
         )
     return out
 
@@ -205,8 +205,3 @@ def _verdict(difference: Estimate) -> str:
         return "cannot be told"
     low, high = difference.interval
     return "better" if low > 0 else "worse" if high < 0 else "cannot be told"
-
-
-def _signed(difference: Estimate, digits: int = 2) -> str:
-    text = number(difference, digits)
-    return f"+{text}" if signed(difference.value, digits)[0] not in "−0" else text

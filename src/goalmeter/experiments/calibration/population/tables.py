@@ -150,7 +150,7 @@ def beyond_table(found: PopulationCalibration) -> Table:
     for population, own in (("first", found.first), ("second", found.second)):
         for measure, test in pairs:
             differences = (
-                number(own.beyond[test if title == "detected" else measure, title], 2)
+                number(own.beyond[test if title == "detected" else measure, title], 3)
                 for title in titles
             )
             rows.append((f"{TITLES[measure].partition(' ')[0]}, {population}", *differences))
