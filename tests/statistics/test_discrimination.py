@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import mannwhitneyu, norm
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.statistics.discrimination import area_under_curve, clustered_area
+from goalmeter.statistics.discrimination import area_under_curve, area_within_bands, clustered_area
 
 
 def counted(above: list[float], below: list[float]) -> float:
@@ -106,3 +106,27 @@ def test_intervals_hold_the_true_area_as_often_as_they_say() -> None:
         held += interval[0] <= true <= interval[1]
     # A share's interval holds whatever the distribution, so it holds a smooth one more often.
     assert held / runs >= 0.94
+
+
+def test_an_area_within_bands_is_that_of_the_pairs_in_them() -> None:
+    # Band 0: 3 against 1 and 3, one right and one tie. Band 1: 0 against 2, wrong. So 1.5 of 3,
+    # where all six pairs together have 2.5.
+    above, below = [3.0, 0.0], [1.0, 3.0, 2.0]
+    assert area_within_bands(above, below, [0, 1], [0, 0, 1]) == 0.5
+    assert area_under_curve(above, below) == pytest.approx(2.5 / 6)
+    rng = np.random.default_rng(0)
+    tops, bottoms = rng.integers(0, 5, 30).astype(float), rng.integers(0, 5, 40).astype(float)
+    of_top, of_bottom = rng.integers(0, 3, 30), rng.integers(0, 3, 40)
+    won = pairs = 0.0
+    for top, band in zip(tops, of_top, strict=True):
+        for bottom, other in zip(bottoms, of_bottom, strict=True):
+            if band == other:
+                pairs += 1
+                won += 1.0 if top > bottom else 0.5 if top == bottom else 0.0
+    assert area_within_bands(tops, bottoms, of_top, of_bottom) == pytest.approx(won / pairs)
+
+
+def test_bands_without_a_pair_and_bands_of_another_length() -> None:
+    assert np.isnan(area_within_bands([1.0], [0.0], [0], [1]))
+    with pytest.raises(InvalidParameterError, match="expected one band for each score"):
+        area_within_bands([1.0, 2.0], [0.0], [0], [0])
