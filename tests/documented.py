@@ -5,6 +5,7 @@ A block or table that is not run by the tests says so in a comment directly befo
     <!-- not run: WHY -->              nothing here is checked
     <!-- checked by: FILE::TEST -->    a test elsewhere compares it
     <!-- kept: FILE.json; COMMAND -->  its numbers are those of this file, which the command made
+    <!-- table: CAPTION -->            it was filled from the kept tables of `replicate calibration`
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-MARKER = re.compile(r"<!-- (?P<kind>not run|checked by|kept): (?P<text>.+) -->")
+MARKER = re.compile(r"<!-- (?P<kind>not run|checked by|kept|table): (?P<text>.+) -->")
 # A cell with a measurement: digits behind a point, or a unit, and few words.
 _MEASURED = re.compile(r"\d\.\d|\d ?(%|x|ms|us|ns|s)\b|\d%|^[\d,.+−-]+$")
 _WORDS = 12  # letters

@@ -38,6 +38,7 @@ from documented import (
 )
 
 import goalmeter as gm
+from goalmeter.experiments.calibration.markdown import filled
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.text import compact
 from goalmeter.navigation.answers import understood
@@ -59,7 +60,6 @@ OTHERS = ("make ", "pip install ", "export ", "MODEL=", "vllm serve ", "inspect 
 # here and on no page as well.
 NOT_RUN = {
     "docs/architecture.md: a drawing",
-    "docs/calibration.md: eight minutes on two cores, and its results are not kept",
     "docs/navigation-language-models.md: goes on until the model has answered",
     "docs/navigation-language-models.md: asks through Inspect, as the tests in tests/lm do",
     "docs/organisms.md: twenty minutes on two cores, and its results are not kept",
@@ -342,6 +342,23 @@ def test_a_kept_result_is_what_its_command_gives(
     again = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     kept = json.loads((ROOT / file).read_text(encoding="utf-8"))
     assert list(numbers_of(again)) == pytest.approx(list(numbers_of(kept)), rel=1e-6)
+
+
+# What a run of `goalmeter replicate calibration` wrote to tables.md, by the label of the run.
+CALIBRATIONS = {"": "docs/results/calibration.txt", "ideal": "docs/results/calibration-ideal.txt"}
+
+
+def test_the_tables_of_the_calibration_are_those_that_its_runs_wrote() -> None:
+    page = (ROOT / "docs" / "calibration.md").read_text(encoding="utf-8")
+    marked = {item.marker[1] for item in EVERYTHING if item.marker and item.marker[0] == "table"}
+    kept = set()
+    for label, file in CALIBRATIONS.items():
+        if (ROOT / file).exists():
+            tables = (ROOT / file).read_text(encoding="utf-8")
+            assert filled(page, tables, label) == page, f"fill the page from {file} again"
+            captions = re.findall(r"<!-- table: (.+) -->", tables)
+            kept |= {f"{caption}, {label}" if label else caption for caption in captions}
+    assert marked <= kept
 
 
 def test_the_page_of_benchmarks_is_its_results() -> None:
