@@ -37,7 +37,7 @@ from goalmeter.experiments.calibration.judged import (
     verdicts,
 )
 from goalmeter.experiments.calibration.markdown import filled, in_markdown
-from goalmeter.experiments.calibration.pictures import Drawn, utility_map
+from goalmeter.experiments.calibration.pictures import Drawn
 from goalmeter.experiments.calibration.players import (
     Scale,
     plan_for,
@@ -59,6 +59,7 @@ from goalmeter.experiments.calibration.truth import (
     subject,
     subjects_of,
 )
+from goalmeter.experiments.learnt_pictures import Explained, utility_map
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.navigation.measures.observed import Grid
 from goalmeter.navigation.playing import load
@@ -177,7 +178,10 @@ def test_who_stands_aside_has_no_say_in_an_area() -> None:
     marks = [mark(found, QUESTIONS["directed"], "accuracy", one, twice) for one in twice]
     assert marks == [RIGHT, None, RIGHT, None]
     (row,) = (row for row in truth_table(twice).rows if row[0] == "ideal-mouse")
-    assert row[1] == "yes, stands aside" and "counts twice" in truth_table(twice).notes[0]
+    assert (
+        row[1] == "yes, shown beside the trained one"
+        and "counts twice" in truth_table(twice).notes[0]
+    )
     assert "ideal" not in " ".join(findings(found, verdicts(found, twice), twice, []))
 
 
@@ -353,7 +357,8 @@ def test_any_utility_explains_a_habit_less_than_a_goal() -> None:
 def test_a_learnt_utility_is_drawn_with_its_walls_bare() -> None:
     walks = walks_in(WALLED, "optimal")
     found = learnt.learn(walks[0].world, walks[0].cap, learnt.answers(walks))
-    figure = utility_map(Drawn("goalmeter/mouse", "maze", walks[0].world, found))
+    drawn = Drawn("goalmeter/mouse", "maze", walks[0].world, found)
+    figure = utility_map(Explained(drawn, share=0.4, shortest=0.4, aimless=0.1))
     assert figure.name == "learnt-goalmeter-mouse-maze" and "highest at the goal" in figure.caption
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", figure.svg)
     numbers = [text for text in texts if re.fullmatch(r"~?\.?\d[\d.]*", text)]
@@ -435,8 +440,9 @@ def test_marks_are_of_one_agent_against_the_other_class() -> None:
     assert marks == [RIGHT, OPEN, WRONG, OPEN, None]
     assert mean_of(found, question, "accuracy", "lost") == pytest.approx(0.1)
     assert np.isnan(mean_of(found, question, "spl", "lost"))
-    assert "shown (-) is told from the aimless, in mazes, by accuracy (0.85)" in " ".join(
-        findings(found, verdicts(found, everyone), everyone, [])
+    assert (
+        "shown (-) has no goal, and in mazes accuracy (0.85) still tell it from the aimless"
+        in " ".join(findings(found, verdicts(found, everyone), everyone, []))
     )
 
 

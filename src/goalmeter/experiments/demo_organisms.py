@@ -15,7 +15,7 @@ from goalmeter.experiments.calibration.measuring import Calibration, calibrate
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE, Scale, require_models
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
 from goalmeter.experiments.calibration.truth import IDEAL, MOLE, TRAINED, subjects_of
-from goalmeter.experiments.learnt_pictures import Explained, explain
+from goalmeter.experiments.learnt_pictures import Explained
 from goalmeter.experiments.navigation_page import Group
 from goalmeter.experiments.wants import Want, wants
 from goalmeter.navigation.playing import Walked
@@ -26,8 +26,7 @@ from goalmeter.report import Finding, Link
 # each, since intervals rest on mazes; all of them with walls that the mole may not see. Reference
 # agents make the classes of which there is only one organism larger.
 SCALE = Scale(grids=4, complexities=(0.5, 1.0), key_worlds=2, walks=2, suites=(MAZE, KEY_NO_DOOR))
-SHORTEST, AIMLESS = "optimal", "random"
-BESIDE = (SHORTEST, "key-seeker", AIMLESS)
+BESIDE = (page.SHORTEST, "key-seeker", page.AIMLESS)
 
 
 @dataclass(frozen=True)
@@ -103,17 +102,13 @@ def meet(
     )
     runs = [by_name[name] for by_name in found.walked.values() for name in names]
     groups = tuple(navigation_page.groups(runs, progress))
-    walks = {
-        suite: {name: one.trajectories for name, one in by_name.items()}
-        for suite, by_name in found.walked.items()
-    }
     return Met(
         missing,
         prefix,
         found,
         groups,
         tuple(_wants(*groups)),
-        tuple(explain(found.drawn, walks, shortest=SHORTEST, aimless=AIMLESS)),
+        tuple(page.learnt(found)),
     )
 
 

@@ -68,8 +68,8 @@ def _misled(
     ]
     if lost:
         out.append(
-            f"Who has a false map is not told from the aimless by {_listed(lost)}, which know the "
-            f"true map only."
+            f"{_listed(lost)} judge agents by the true map, and do not tell those with a false map "
+            f"from the aimless."
         )
     return out
 
@@ -90,8 +90,8 @@ def _habits(found: Sequence[Score], subjects: Sequence[Subject]) -> list[str]:
                 fooled.append(f"{INSTRUMENTS[name].title} ({mean:.2f})")
         if fooled:
             out.append(
-                f"{one.name} ({one.why}) is told from the aimless, in mazes, by "
-                f"{', '.join(fooled)}: none of these alone shows that an agent looks where the "
+                f"{one.name} ({one.why}) has no goal, and in mazes {', '.join(fooled)} still tell "
+                f"it from the aimless: none of these alone shows that an agent looks where the "
                 f"goal is."
             )
     return out

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from goalmeter.experiments import learnt_pictures
 from goalmeter.experiments.calibration import pictures, tables
 from goalmeter.experiments.calibration.measuring import Calibration
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
 from goalmeter.report import Section
+
+# What learnt utilities are compared with: an agent that takes shortest ways, and one without aim.
+SHORTEST, AIMLESS = "optimal", "random"
 
 
 def sections(found: Calibration) -> list[Section]:
@@ -25,7 +29,7 @@ def instruments(found: Calibration) -> list[Section]:
     in_mazes, with_keys = QUESTIONS["directed"], QUESTIONS["target"]
     out = [
         Section(
-            title="Which instrument tells whom apart",
+            title="Which instruments tell agents apart",
             text=(
                 "Every instrument gives a number for an agent's walks in one grid. Of two classes "
                 "of agents it is known which of them has more of what it counts; the instrument is "
@@ -35,7 +39,7 @@ def instruments(found: Calibration) -> list[Section]:
             figures=(pictures.area_chart(found.verdicts),),
         ),
         Section(
-            title="One row an agent",
+            title="What each instrument says of each agent",
             tables=(
                 tables.agent_table(found.scores, found.subjects, in_mazes, ["misled", "map"]),
                 tables.agent_table(found.scores, found.subjects, with_keys, []),
@@ -43,9 +47,17 @@ def instruments(found: Calibration) -> list[Section]:
         ),
     ]
     if found.drawn:
-        maps = tuple(pictures.utility_map(one) for one in found.drawn)
-        out.append(Section(title="What they seem to want", text=(pictures.MEANING,), figures=maps))
+        out.append(learnt_pictures.section(learnt(found)))
     return out
+
+
+def learnt(found: Calibration) -> list[learnt_pictures.Explained]:
+    """The learnt utilities, with the share that each explains."""
+    walks = {
+        suite: {name: one.trajectories for name, one in by_name.items()}
+        for suite, by_name in found.walked.items()
+    }
+    return learnt_pictures.explain(found.drawn, walks, shortest=SHORTEST, aimless=AIMLESS)
 
 
 def to_json(found: Calibration) -> dict[str, Any]:

@@ -1,28 +1,26 @@
-"""Pictures of a calibration: utilities that were learnt from walks, drawn on the grid."""
+"""What is drawn of a calibration: areas under the curve, and whose learnt utilities."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from goalmeter.experiments.calibration.judged import Verdict
-from goalmeter.experiments.calibration.learnt import SHARE, Learnt, answers, learn
+from goalmeter.experiments.calibration.learnt import Learnt, answers, learn
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
 from goalmeter.experiments.calibration.truth import MOLE, Subject, map_of
-from goalmeter.experiments.formats import signed
 from goalmeter.gridworld import GridWorld
 from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.record import Trajectory
 from goalmeter.organisms.kinds import organism
 from goalmeter.report import Figure
 from goalmeter.report.dots import DotPanel, Dots, dot_chart
-from goalmeter.report.grids import Marks, grid_map
 
-_WORLDS = {MAZE: "a maze", KEY_NO_DOOR: "a world with a key that opens nothing"}
+# Suites in one world of which a utility is learnt of each organism.
+_LEARNT_IN = (MAZE, KEY_NO_DOOR)
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ def learnt_of(
     suite: str, agents: Mapping[str, Sequence[Trajectory]], subjects: Sequence[Subject]
 ) -> list[Drawn]:
     """What every organism that counts seems to want in one world; nothing for other suites."""
-    if suite not in _WORLDS:
+    if suite not in _LEARNT_IN:
         return []
     mole = organism(MOLE)
     out = []
@@ -56,33 +54,6 @@ def learnt_of(
         here = [walk for walk in walks if walk.world == world]
         out.append(Drawn(name, suite, world, learn(world, here[0].cap, answers(here))))
     return out
-
-
-def utility_map(drawn: Drawn) -> Figure:
-    """The utility of each cell, with the start, the goal and the key marked."""
-    world, found = drawn.world, drawn.learnt
-    values = np.zeros(world.shape)
-    for cell, value in found.cells.items():
-        # Tiny numbers below 0 are rounding, and would give the colours a second side.
-        values[cell] = round(value, 6) + 0.0
-    columns = world.shape[1]
-    places = {"S": world.start, "G": world.goal, "K": world.key}
-    unreached = ~world.walls
-    for cell in found.cells:
-        unreached[cell] = False
-    marks = Marks(
-        letters={p.row * columns + p.column: name for name, p in places.items() if p is not None},
-        walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
-    )
-    highest = drawn.highest
-    where = "the goal" if highest == world.goal else f"row {highest.row}, column {highest.column}"
-    key = "" if np.isnan(found.key) else f" Having the key adds {signed(found.key, 2)}."
-    name = re.sub(r"[^a-z0-9]+", "-", f"learnt-{drawn.agent}-{drawn.suite}".lower())
-    return Figure(
-        svg=grid_map(name, values, label="utility, 0 to 1", palette="signed", marks=marks),
-        alt=f"Learnt utility of {drawn.agent} in {_WORLDS[drawn.suite]}; highest at {where}.{key}",
-        caption=f"{drawn.agent} in {_WORLDS[drawn.suite]}: highest at {where}.{key}",
-    )
 
 
 def area_chart(found: Sequence[Verdict]) -> Figure:
@@ -119,10 +90,3 @@ def area_chart(found: Sequence[Verdict]) -> Figure:
         "grid. Shaded: from chance to 0.9.",
         wide=True,
     )
-
-
-MEANING = (
-    f"The simplest utility that explains {SHARE:.0%} of what any utility of cells explains, from "
-    "the walks through one world. Nobody told it where the goal is. Some utility explains the few "
-    "walks of a habit, too; how much of them it explains says MEG to anything."
-)

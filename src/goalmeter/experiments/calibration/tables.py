@@ -42,9 +42,9 @@ def truth_table(subjects: Sequence[Subject]) -> Table:
         notes.append("Not counted: language models of which nobody knows what they want.")
     if any(one.aside for one in subjects):
         notes.append(
-            "Stands aside: ideal organisms draw each move from what the trained ones were made to "
-            "do. They are shown beside them, and not counted, so that no organism counts twice; "
-            "behind the door they are, where only those count that take no wrong step."
+            "Shown beside the trained one: an ideal organism draws each move from what the trained "
+            "one was made to do. It is not counted, so that no organism counts twice. Behind the "
+            "door it is, because there only agents count that take no wrong step."
         )
     return Table(
         caption="What is known",
@@ -56,7 +56,7 @@ def truth_table(subjects: Sequence[Subject]) -> Table:
             (
                 one.name,
                 {True: "yes", False: "no", None: "not counted"}[one.directed]
-                + ", stands aside" * one.aside,
+                + ", shown beside the trained one" * one.aside,
                 one.target or "none",
                 "true" if one.own_map is None else f"the {one.own_map.name}'s",
                 one.why,
@@ -133,9 +133,9 @@ def agent_table(
         caption=f"To tell {question.title}",
         columns=(Column("agent", numeric=False), *(INSTRUMENTS[i].title for i in instruments)),
         rows=tuple(rows),
-        meaning="Means over grids. ✓: the agent is told from the other class on its right side, "
-        "beyond chance; ✗: on the wrong side; ?: not told. Agents that are not counted, stand "
-        "aside, or have no class here, have no mark.",
+        meaning="Means over grids. ✓: the interval of the agent's area against the other class "
+        "lies on the right side of chance; ✗: on the wrong side; ?: on both sides. Agents that are "
+        "not counted, are shown beside the trained one, or have no class here, have no mark.",
         notes=tuple(f"{INSTRUMENTS[i].title}: {INSTRUMENTS[i].meaning}." for i in instruments),
     )
 
