@@ -90,9 +90,9 @@ def _habits(found: Sequence[Score], subjects: Sequence[Subject]) -> list[str]:
                 fooled.append(f"{INSTRUMENTS[name].title} ({mean:.2f})")
         if fooled:
             out.append(
-                f"{one.name} ({one.why}) has no goal, and in mazes {', '.join(fooled)} still tell "
-                f"it from the aimless: none of these alone shows that an agent looks where the "
-                f"goal is."
+                f"{one.name} ({one.why}) has no goal, and in mazes some instruments still tell it "
+                f"from the aimless: {', '.join(fooled)}. None of these alone shows that an agent "
+                f"looks where the goal is."
             )
     return out
 
