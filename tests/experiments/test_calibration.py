@@ -555,7 +555,7 @@ def test_by_default_trained_organisms_walk_and_the_error_says_how_to_do_without(
 ) -> None:
     assert {f"{kind}{name}" for kind in (IDEAL, TRAINED) for name in ORGANISMS} < set(AGENTS)
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtraError, match=r"'goalmeter\[lm\]', or do without") as raised:
+    with pytest.raises(MissingExtraError, match=r"'\.\[lm\]'\), or do without") as raised:
         replicate(tmp_path / "run")
     assert not (tmp_path / "run").exists()
     left = str(raised.value).split("--agents ")[1].strip("'")

@@ -186,7 +186,9 @@ def test_the_mean_is_judged_by_its_interval() -> None:
     rooms = ["b..." * 494 + "bb.." * more + "...." * (6 - more) for more in range(6)]
     never, always = ([trace_of(answer * 2000, buttons) for buttons in rooms] for answer in "-p")
     # All never push: about +0.5 in the last 1000 turns. All always: the opposite.
-    assert tables.mean_verdict(never) == "equal within 0.1"
+    # Six seeds that agree leave room for a seventh that does not; sixty hardly do.
+    assert tables.mean_verdict(never) == "cannot be told"
+    assert tables.mean_verdict(never * 10) == "equal within 0.1"
     assert tables.mean_verdict(always) == "below"
     # One of six always: a mean of +0.33, and an interval that has +0.5 in it and is wide.
     assert tables.mean_verdict([*never[:5], always[5]]) == "cannot be told"

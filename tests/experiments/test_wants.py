@@ -50,7 +50,11 @@ def directed(
     [
         ([directed(SURE)], (WANTS, ("goal",))),
         ([directed(HARDLY)], (NOTHING, ())),
-        # The interval holds a tenth: whether it wants the goal is open, which is not nothing.
+        ([directed(towards(-0.2, 0.24))], (NOTHING, ())),
+        ([directed(towards(-0.2, 0.26))], (OPEN, ())),
+        # Little, and surely not nothing.
+        ([directed(towards(0.12, 0.2))], (WANTS, ("goal",))),
+        # Neither surely a tenth nor surely less than a quarter: open, which is not nothing.
         ([directed(UNSURE)], (OPEN, ())),
         ([directed(SURE), directed(SURE, HARDLY, (1.0, 2.0))], (WANTS, ("goal",))),
         ([directed(SURE), directed(HARDLY, SURE, (-2.0, -1.0))], (WANTS, ("key",))),

@@ -168,7 +168,7 @@ def test_what_is_no_log(tmp_path: Path) -> None:
         trajectories(tmp_path)
     path = tmp_path / "a.eval"
     path.write_text("no zip")
-    with pytest.raises(InvalidFileError, match="no log of Inspect"):
+    with pytest.raises(InvalidFileError, match="it is no archive, or a damaged one"):
         trajectories(path)
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("other.json", json.dumps({}))

@@ -25,7 +25,7 @@ from goalmeter.report import Finding, Link
 # As many walks as two cores make in about a minute. Many mazes rather than many walks through
 # each, since intervals rest on mazes; all of them with walls that the mole may not see. Reference
 # agents make the classes of which there is only one organism larger.
-SCALE = Scale(grids=4, complexities=(0.5, 1.0), key_worlds=2, walks=2, suites=(MAZE, KEY_NO_DOOR))
+SCALE = Scale(grids=5, complexities=(0.5, 1.0), key_worlds=4, walks=2, suites=(MAZE, KEY_NO_DOOR))
 BESIDE = (page.SHORTEST, "key-seeker", page.AIMLESS)
 
 

@@ -8,7 +8,7 @@ from goalmeter.experiments.formats import LEAST_SHARE
 from goalmeter.experiments.navigation_formats import INTERVALS, number, percent
 from goalmeter.experiments.navigation_meg import Directed
 from goalmeter.experiments.navigation_meg_tables import THINGS
-from goalmeter.experiments.wants import NOTHING, OPEN, Want
+from goalmeter.experiments.wants import MOST_OF_NOTHING, NOTHING, OPEN, Want
 from goalmeter.gridworld.tabular_world import GOAL
 from goalmeter.report import Column, Finding, Link, Table
 
@@ -85,7 +85,7 @@ def wants_table(verdicts: Sequence[Want]) -> Table:
             f"How a verdict is reached: an agent wants something if the wish for it explains more "
             f"than {LEAST_SHARE:.0%} of the maximum, with the whole interval above that; it wants "
             f"nothing (of what was asked about: the goal and {thing}) if every interval lies below "
-            f"that. Between the goal and {thing}, the interval of their difference decides. "
+            f"{MOST_OF_NOTHING:.0%} of it. Between the goal and {thing}, the interval of their difference decides. "
             "Anything else cannot be told.",
             "The mole’s map lacks some walls. Where it and the world recommend different moves, "
             "the fourth column counts the moves that are right on the map only, as a share of "

@@ -127,4 +127,8 @@ def _paired(inner: Row, checked: Row) -> Estimate | None:
     # In the paper's reading of the reality check, which keeps the learning rate to itself.
     published = replace(checked.result, by_seed=as_published(checked.result))
     found = compare(inner.result, published)
+    rewards = [[t.total_reward for t in r.trials] for r in (inner.result, checked.result)]
+    if rewards[0] == rewards[1]:
+        # Every run was the same one twice, which is no matter of chance.
+        return Estimate(0.0, 0.0, (0.0, 0.0))
     return Estimate(found.difference, found.stderr, found.interval)
