@@ -1,11 +1,10 @@
 """What an agent wants, in a few words: made of what was measured of its walks, not of its name.
 
-The rule was written before the words were: a wish counts if the 95% interval of the share that it
-explains lies above `LEAST_SHARE` of the maximum, and counts for nothing if it lies below
-`MOST_OF_NOTHING`. Between the goal and the key the interval of their difference decides. An agent goes by another map than
-the world if, of its moves that are right on one of them only, surely more than half are right on
-the map. What none of these settles is said to be open, which is not the same as
-wanting nothing.
+A wish counts if the 95% interval of the share that it explains lies above `LEAST_SHARE` of the
+maximum, and counts for nothing if it lies below `MOST_OF_NOTHING`. Between the goal and the key the
+interval of their difference decides. An agent goes by another map than the world if, of its moves
+that are right on one of them only, surely more than half are right on the map. What none of these
+settles is said to be open, which is not the same as wanting nothing.
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ def wants_table(verdicts: Sequence[Want]) -> Table:
             f"How a verdict is reached: an agent wants something if the wish for it explains more "
             f"than {LEAST_SHARE:.0%} of the maximum, with the whole interval above that; it wants "
             f"nothing (of what was asked about: the goal and {thing}) if every interval lies below "
-            f"{MOST_OF_NOTHING:.0%} of it. Between the goal and {thing}, the interval of their difference decides. "
-            "Anything else cannot be told.",
+            f"{MOST_OF_NOTHING:.0%} of it. Between the goal and {thing}, the interval of their "
+            "difference decides. Anything else cannot be told.",
             "The mole’s map lacks some walls. Where it and the world recommend different moves, "
             "the fourth column counts the moves that are right on the map only, as a share of "
             "those right on one of the two only: about half for an agent that looks at neither. "
