@@ -43,6 +43,7 @@ from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.text import compact
 from goalmeter.navigation.answers import understood
 from goalmeter.organisms import organism
+from goalmeter.statistics.clustered import estimate
 from goalmeter.tabular import sample_trajectories
 
 # Pages that a command writes as a whole: the test that compares them.
@@ -374,6 +375,20 @@ def test_the_page_of_benchmarks_is_its_results() -> None:
     assert done.returncode == 0, done.stderr
     hint = "run: python benchmarks/run_all.py --write-docs"
     assert done.stdout == (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"), hint
+
+
+def test_the_coverage_table_is_that_of_the_benchmark() -> None:
+    """The page of benchmarks is written from the results; the other page shows the same rows."""
+    (table,) = (t for t in TABLES if t.page == "docs/statistics.md" and len(t.cells) > 10)
+    benchmarks = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").splitlines()
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in benchmarks]
+    assert [row for row in table.cells if row not in rows] == []
+
+
+def test_what_equal_clusters_can_show_is_computed() -> None:
+    (table,) = (t for t in TABLES if t.page == "docs/statistics.md" and t.cells[1][0] == "at least")
+    ends = [estimate([1.0] * int(n), bounds=(0.0, 1.0)).interval for n in table.cells[0][1:]]
+    assert [f"{end[0]:.1%}" for end in ends if end] == list(table.cells[1][1:])
 
 
 def test_speeds_in_the_readme_are_those_of_the_benchmark() -> None:

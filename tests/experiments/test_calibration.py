@@ -359,7 +359,7 @@ def test_a_learnt_utility_is_drawn_with_its_walls_bare() -> None:
     found = learnt.learn(walks[0].world, walks[0].cap, learnt.answers(walks))
     drawn = Drawn("goalmeter/mouse", "maze", walks[0].world, found)
     figure = utility_map(Explained(drawn, share=0.4, shortest=0.4, aimless=0.1))
-    assert figure.name == "learnt-goalmeter-mouse-maze" and "highest at the goal" in figure.caption
+    assert figure.name == "learnt-goalmeter-mouse-maze" and "Highest: the goal" in figure.caption
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", figure.svg)
     numbers = [text for text in texts if re.fullmatch(r"~?\.?\d[\d.]*", text)]
     ticks = 6
@@ -480,7 +480,7 @@ def test_the_command_writes_what_it_found(small: None, tmp_path: Path) -> None:
     assert areas["directed", "meg_goal"] == areas["target", "goal_less_key"] == 1
     assert len(results["population"]["populations"][1]["agents"]) == FEW.agents
     by_caption = {table.caption: table for table in outcome.tables}
-    assert len(by_caption) == len(outcome.tables) == 11 + 4
+    assert len(by_caption) == len(outcome.tables) == 11 + 5
     for caption in ("To tell the goal-directed from the aimless", "What is known"):
         assert len(by_caption[caption].rows) == 4
     assert "<!-- table: What is known -->" in (tmp_path / "tables.md").read_text()
