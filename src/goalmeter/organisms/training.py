@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 from goalmeter._errors import InvalidParameterError, require
 from goalmeter._lines import in_a_line
 from goalmeter._names import did_you_mean
-from goalmeter.organisms.keeping import CHECKPOINT, claim
-from goalmeter.organisms.keeping import resume as _resume
-from goalmeter.organisms.keeping import save as _save
+from goalmeter.organisms.keeping import CHECKPOINT, claim, resume, save
 from goalmeter.organisms.kinds import organism, organism_names
 from goalmeter.organisms.language import IDS, PAD, PLAN, WAYS
 from goalmeter.organisms.lessons import SIZES, Lesson, batch, syllabus
@@ -165,7 +163,7 @@ def _learn(
     model = _begun(settings).to(device).train()
     model.set_attn_implementation("eager")  # on a processor faster than the fused one
     optimizers = _optimizers(model)
-    done = _resume(place / CHECKPOINT, model, optimizers)
+    done = resume(place / CHECKPOINT, model, optimizers)
     learner, kinds = organism(settings.name), syllabus(settings.sizes, keys=settings.keys)
     told = saved = begun = time.monotonic()
     losses: list[float] = []
@@ -193,12 +191,12 @@ def _learn(
             )
             told, losses = now, []
         if team.rank == 0 and now - saved > _SAVE_EVERY:
-            _save(place / CHECKPOINT, model, optimizers, step + 1)
+            save(place / CHECKPOINT, model, optimizers, step + 1)
             saved = now
     if team.rank > 0:
         return
     if end < settings.steps:
-        _save(place / CHECKPOINT, model, optimizers, max(done, end))
+        save(place / CHECKPOINT, model, optimizers, max(done, end))
         return
     model.eval()
     write_network(model, place)
