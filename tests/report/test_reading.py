@@ -171,6 +171,9 @@ def test_on_a_telephone_the_answer_is_seen_and_the_rest_is_announced(
       const shown = element => parseFloat(view.getComputedStyle(element, "::before").height);
       const name = wide.querySelector("tbody th");
       const answers = [...wide.querySelectorAll("td.answer")].map(box);
+      // The cue follows the scrolling, which the browser has measured when it has drawn a frame.
+      for (let tries = 0; tries < 100 && !(shown(wide) > 0); tries++)
+        await new Promise(done => setTimeout(done, 50));
       const before = [shown(wide), shown(narrow)];
       wide.scrollLeft = 200;
       await new Promise(done => setTimeout(done, 100));
