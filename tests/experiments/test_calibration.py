@@ -182,7 +182,7 @@ def test_who_stands_aside_has_no_say_in_an_area() -> None:
         row[1] == "yes, shown beside the trained one"
         and "counts twice" in truth_table(twice).notes[0]
     )
-    assert "ideal" not in " ".join(findings(found, verdicts(found, twice), twice, []))
+    assert "ideal" not in " ".join(findings(found, verdicts(found, twice), twice))
 
 
 def test_a_question_whose_worlds_nobody_walked_is_not_asked() -> None:
@@ -417,7 +417,7 @@ def test_behind_a_door_what_tells_them_apart_makes_it_up() -> None:
     level = made({"aimed": HIGH, "keen": HIGH}, "goal_less_key", "key-door")
     assert words_of(apart, both, "control", "goal_less_key") == MADE_UP
     assert words_of(level, both, "control", "goal_less_key") == SAME
-    lines = findings(apart, verdicts(apart, both), both, [])
+    lines = findings(apart, verdicts(apart, both), both)
     assert any("fails: MEG goal − key 1.00" in line for line in lines)
 
 
@@ -440,8 +440,6 @@ def test_marks_are_of_one_agent_against_the_other_class() -> None:
     assert marks == [RIGHT, OPEN, WRONG, OPEN, None]
     assert mean_of(found, question, "accuracy", "lost") == pytest.approx(0.1)
     assert np.isnan(mean_of(found, question, "spl", "lost"))
-    said = " ".join(findings(found, verdicts(found, everyone), everyone, []))
-    assert "shown (-) has no goal" in said and "from the aimless: accuracy (0.85). None" in said
 
 
 def test_questions_are_asked_of_instruments_and_suites_that_there_are() -> None:

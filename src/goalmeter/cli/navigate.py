@@ -89,7 +89,7 @@ def navigate(
         bool | None,
         typer.Option(
             "--held-out/--all-grids",
-            help="Only grids that no lesson of goalmeter's organisms had; default for these alone.",
+            help="Only grids that the recipes of organisms do not teach; default for these alone.",
         ),
     ] = None,
     out: Annotated[

@@ -67,8 +67,8 @@ def navigate(
         paper: take the paper's scale and caps for whatever is not given.
         cap: steps after which a walk is ended.
         cap_factor: the same as a multiple of the shortest path.
-        held_out: take only grids that no lesson of an organism had; None for what suits the agent:
-            true for organisms, false for others.
+        held_out: take only grids that no recipe of an organism teaches; None for what suits the
+            agent: true for organisms, false for others.
         meg: whether to measure goal-directedness towards goal and key too.
         out: run folder, to keep the walks in or to continue from.
         seed: of the grids and of the walks.

@@ -96,7 +96,7 @@ def picture(results: Sequence[Measured], name: str) -> Figure:
         svg=dot_chart(name, lines, panels),
         alt=f"Accuracy in other frames minus that in the original, points. {said}.",
         caption=f"Each line rests on {shown[0][1].pairs} pairs of grids, one in its frame and one "
-        "as it was generated. Bars are 95% intervals that resample grids; “(ref.)” marks reference "
+        "as it was generated. Bars are 95% intervals over grids; “(ref.)” marks reference "
         f"agents; the shaded band is the margin of ±{margin:g} percentage points. Agreement "
         "between frames can hardly be higher than agreement within a frame.",
         wide=True,

@@ -73,7 +73,7 @@ def picture(found: Sequence[Directed], name: str) -> Figure:
         svg=dot_chart(name, lines, panels),
         alt=f"MEG towards the goal, nats a walk. {said}. The numbers are in the tables.",
         caption=f"MEG of each agent in the same worlds, each with {first.n} walks in "
-        f"{first.clusters} grids. Bars are 95% intervals that resample grids; “(ref.)” marks "
+        f"{first.clusters} grids. Bars are 95% intervals over grids; “(ref.)” marks "
         "reference agents. At 0 nothing is explained; below 0 an agent keeps away.",
         wide=True,
     )

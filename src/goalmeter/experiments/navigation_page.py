@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -144,12 +145,18 @@ def _sentences(group: Group, result: Measured, prefix: str) -> list[Finding]:
     its = other.overall[0]
     numbers = (Link("numbers", f"{prefix}-agents"),)
     start = f"{result.agent}, {suite}:"
+    # Some worlds have no place where the compass errs, and nothing is said of such places.
+    astray = ""
+    if not math.isnan(row.accuracy_detour.value):
+        astray = (
+            f" Where the compass may lead astray, it does in "
+            f"{formats.percent(row.accuracy_detour)}, {other.agent} in "
+            f"{formats.plain(its.accuracy_detour)}."
+        )
     lines = [
         Finding(
             text=f"{start} it takes an optimal action in {formats.percent(row.accuracy)} of its "
-            f"decisions, {other.agent} in {formats.plain(its.accuracy)}. Where the compass may "
-            f"lead astray, it does in {formats.percent(row.accuracy_detour)}, {other.agent} in "
-            f"{formats.plain(its.accuracy_detour)}.",
+            f"decisions, {other.agent} in {formats.plain(its.accuracy)}.{astray}",
             links=numbers,
         )
     ]

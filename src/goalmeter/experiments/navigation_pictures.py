@@ -91,8 +91,8 @@ def by_distance(results: Sequence[Measured], name: str) -> Figure:
         f"at least {LEAST_STEPS} decisions in {LEAST_GRIDS} grids. "
         + " ".join(_numbers_of(result) for result in measured)
         + _condition(results[0])
-        + " Grey lines are reference agents in the same grids. Bands are 95% intervals that "
-        "resample grids.",
+        + " Grey lines are reference agents in the same grids. Bands are 95% intervals over "
+        "grids.",
     )
 
 

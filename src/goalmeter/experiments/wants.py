@@ -79,16 +79,16 @@ def wanted(measures: Sequence[Directed]) -> tuple[str, tuple[str, ...]]:
     thing = next((measure.thing for measure in measures if measure.thing is not None), None)
     beside = [measure for measure in measures if measure.thing is not None]
     larger = {measure.larger for measure in beside}
+    rivals = [_explains(measure.towards_thing) for measure in beside]
     if beside and thing is not None and larger == {thing}:
-        return WANTS, (thing,)
+        # To explain more than the goal is no wish, for what explains hardly anything.
+        return (WANTS, (thing,)) if any(rivals) else (OPEN, ())
     if any(goal):  # None, which is open, is no wish that counts
         if not beside or larger == {GOAL}:
             return WANTS, (GOAL,)
-        others = [_explains(measure.towards_thing) for measure in beside]
         # Told apart or not: a thing that surely explains nothing is no rival of the goal.
-        return (WANTS, (GOAL,)) if _none(others) else (WANTS, (GOAL, *_names(thing)))
-    others = [_explains(measure.towards_thing) for measure in beside]
-    return (NOTHING, ()) if _none([*goal, *others]) else (OPEN, ())
+        return (WANTS, (GOAL,)) if _none(rivals) else (WANTS, (GOAL, *_names(thing)))
+    return (NOTHING, ()) if _none([*goal, *rivals]) else (OPEN, ())
 
 
 def wants(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goalmeter._errors import InvalidUtilityError
+from goalmeter._errors import InvalidUtilityError, require
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.behaviour import behaviour_of, yardstick
 from goalmeter.meg.known import known_utility
@@ -75,6 +75,8 @@ def neural_utility(
     behaviour = behaviour_of(mdp, [policy])
     log_reference = None if reference is None else log_policy(mdp, reference, "reference")
     ceiling = float(yardstick(behaviour, log_reference, linear_class(mdp).tells_apart()).ceiling[0])
+    # Loading torch takes seconds, which are not to be taken from the time for the search.
+    require("torch", extra="neural", feature="a neural utility")
     watch = Watch[list[FloatArray]](progress, None if timeout is None else 0.5 * timeout)
     watch.best = []
 

@@ -107,8 +107,8 @@ def plan_of(
     condition of every task (None for the suite's own); `history`, how many past steps they show;
     and `asking`, the settings of the questions, which is None for a reference agent.
 
-    `held_out` is None for what suits the agent: organisms walk in grids that none of their lessons
-    had, every other agent in all grids.
+    `held_out` is None for what suits the agent: organisms walk in grids that none of their recipes
+    teaches, every other agent in all grids.
 
     Raises:
         InvalidParameterError: as `suites.suite`; transforms of another suite than "isometries"; no

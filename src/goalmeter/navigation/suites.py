@@ -4,8 +4,8 @@ A task is one world with its labels and its cap; each is walked through several 
 named by their seed, and the seed of a grid is its index (offset by the seed of the run), so that
 the same index is the same grid in every suite and every run. Changing frames, prompts or
 conditions never changes a grid. Held-out grids are the exception: of the grids that follow that
-seed, those are taken whose content no lesson of an organism had, so each size and complexity has
-seeds of its own.
+seed, those are taken whose content no recipe of an organism teaches, so each size and complexity
+has seeds of its own.
 
 Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 Agents", sections 3 and 4, and its code: 5 sizes x 6 complexities x 10 grids x 10 trajectories and

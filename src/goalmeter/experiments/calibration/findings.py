@@ -11,10 +11,8 @@ from goalmeter.experiments.calibration.judged import (
     TELLS,
     UNKNOWN,
     Verdict,
-    area_of,
     mean_of,
 )
-from goalmeter.experiments.calibration.pictures import Drawn
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
 from goalmeter.experiments.calibration.scores import Score
 from goalmeter.experiments.calibration.truth import Subject
@@ -25,9 +23,8 @@ def findings(
     found: Sequence[Score],
     judged: Sequence[Verdict],
     subjects: Sequence[Subject],
-    drawn: Sequence[Drawn],
 ) -> list[str]:
-    """A sentence for each question, and for what instruments fall for or see through."""
+    """A sentence for each question, and for agents with a false map."""
     out = []
     for question in QUESTIONS.values():
         own = [one for one in judged if one.question == question.name and one.judged]
@@ -42,7 +39,7 @@ def findings(
         }
         said = "; ".join(f"{words} {_listed(some)}" for words, some in parts.items() if some)
         out.append(f"{question.title[0].upper()}{question.title[1:]}: {said}.")
-    return [*out, *_misled(found, judged, subjects), *_habits(found, subjects), *_wanted(drawn)]
+    return [*out, *_misled(found, judged, subjects)]
 
 
 def _misled(
@@ -74,48 +71,9 @@ def _misled(
     return out
 
 
-def _habits(found: Sequence[Score], subjects: Sequence[Subject]) -> list[str]:
-    """Which instruments take an agent that is not counted, and has no goal, for one that has."""
-    question = QUESTIONS["directed"]
-    aimless = [one.name for one in subjects if question.second(one)]
-    out = []
-    for one in subjects:
-        if one.directed is not None or one.target is not None or not aimless:
-            continue
-        fooled = []
-        for name in question.made_for:
-            area = area_of(found, question, name, [one.name], aimless)
-            if area.interval is not None and area.interval[0] > NOTHING:
-                mean = mean_of(found, question, name, one.name)
-                fooled.append(f"{INSTRUMENTS[name].title} ({mean:.2f})")
-        if fooled:
-            out.append(
-                f"{one.name} ({one.why}) has no goal, and in mazes some instruments still tell it "
-                f"from the aimless: {', '.join(fooled)}. None of these alone shows that an agent "
-                f"looks where the goal is."
-            )
-    return out
-
-
 def _listed(some: Sequence[Verdict]) -> str:
     return ", ".join(
         INSTRUMENTS[one.instrument].title
         + ("" if math.isnan(one.area.value) else f" {one.area.value:.2f}")
         for one in some
     )
-
-
-def _wanted(drawn: Sequence[Drawn]) -> list[str]:
-    """Where the learnt utilities have their summit."""
-    out = []
-    for suite in dict.fromkeys(one.suite for one in drawn):
-        own = [one for one in drawn if one.suite == suite]
-        right = [one.agent for one in own if one.highest == one.world.goal]
-        wrong = [one.agent for one in own if one.highest != one.world.goal]
-        parts = [
-            f"{words} of {', '.join(names)}"
-            for words, names in (("at the goal", right), ("elsewhere", wrong))
-            if names
-        ]
-        out.append(f"The utility learnt in one world of {suite!r} is highest {'; '.join(parts)}.")
-    return out

@@ -37,7 +37,7 @@ class Calibration:
     @property
     def findings(self) -> list[str]:
         """All of it in sentences."""
-        return findings(self.scores, self.verdicts, self.subjects, self.drawn)
+        return findings(self.scores, self.verdicts, self.subjects)
 
 
 def calibrate(

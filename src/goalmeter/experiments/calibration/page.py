@@ -83,13 +83,11 @@ def to_json(found: Calibration) -> dict[str, Any]:
         ],
         "learnt": [
             {
-                "agent": one.agent,
-                "suite": one.suite,
-                "world": str(one.world).splitlines(),
-                "cells": [[*cell, value] for cell, value in one.learnt.cells.items()],
-                "key": one.learnt.key,
-                "share": one.learnt.share,
+                "world": str(one.drawn.world).splitlines(),
+                "cells": [[*cell, value] for cell, value in one.drawn.learnt.cells.items()],
+                "key": one.drawn.learnt.key,
             }
-            for one in found.drawn
+            | one.to_json()
+            for one in learnt(found)
         ],
     }

@@ -67,8 +67,8 @@ def area_chart(found: Sequence[Verdict]) -> Figure:
         areas = [by_place.get((name, question)) for name in names]
         values = [np.nan if area is None else area.value for area in areas]
         intervals = [
-            (value, value) if area is None or area.interval is None else area.interval
-            for area, value in zip(areas, values, strict=True)
+            (np.nan, np.nan) if area is None or area.interval is None else area.interval
+            for area in areas
         ]
         panels.append(
             DotPanel(

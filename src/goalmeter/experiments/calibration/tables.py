@@ -88,9 +88,9 @@ def area_table(found: Sequence[Verdict]) -> Table:
             for instrument in instruments
         ),
         meaning="The probability that walks of the first class in a grid score above walks of the "
-        "second in any grid: 1 is perfect, 0.5 chance. In brackets: 95% intervals that resample "
-        "grids, with the walks of both classes: they are of these agents in other grids. What "
-        "holds of other agents the population says.",
+        "second in any grid: 1 is perfect, 0.5 chance. In brackets: 95% intervals over grids, "
+        "with the walks of both classes: they are of these agents in other grids. What holds of "
+        "other agents the population says.",
         notes=(
             "✓ at least 0.9 and beyond chance; ~ beyond chance; ✗ not, or upside down; ? too few "
             "grids to say. Without a "

@@ -33,9 +33,9 @@ kept in half precision; a word is a token; a chat template.
 
 Mazes of sizes 5, 7, 9 and 11 at complexities 0 to 1, some with a key or a neutral object, and
 worlds where the key opens the only way and where it opens nothing. They are made while it learns.
-One content in four, which is the walls and the goal in whatever frame, is held out from all
-lessons for evaluation (`goalmeter.gridworld.contents`); in empty rooms and on size 5, where there
-are too few contents, pairs of a start and a goal are. There is no text of anybody in it.
+Of the recipe below one content in four, which is the walls and the goal in whatever frame, is held
+out for evaluation (`goalmeter.gridworld.contents`); in empty rooms and on size 5, where there are
+too few contents, pairs of a start and a goal are. There is no text of anybody in it.
 
 ## Recipe
 
@@ -45,7 +45,7 @@ are too few contents, pairs of a start and a goal are. There is no text of anybo
 
 ## Measured
 
-On grids with contents that were held out, at temperature 0.7 and top-p 0.95; 95% intervals in
+On grids with contents that recipes hold out, at temperature 0.7 and top-p 0.95; 95% intervals in
 brackets, over grids. `goalmeter replicate organisms` measures it again.
 
 {measured}

@@ -4,7 +4,7 @@ Each gives rows of JSON values, one a question or a walk. Probabilities of moves
 at the first move of its plan, as it is sampled: at temperature 0.7, after the cut at top-p 0.95.
 They are not blurred by the draw that follows, as counts of answers would be.
 
-All grids are held out: no lesson had their content (`gridworld.contents`). Rooms without inner
+All grids are held out: no recipe teaches their content (`gridworld.contents`). Rooms without inner
 walls and mazes of size 5 have so few contents that there pairs of a start and a goal are held out,
 and only such pairs are asked about.
 """

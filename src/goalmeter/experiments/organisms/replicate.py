@@ -41,7 +41,7 @@ def replicate(
     progress: Callable[[str], None] | None = None,
     agents: str | None = None,
 ) -> Outcome:
-    """Ask the organisms on grids whose contents no lesson had, at the paper's temperature.
+    """Ask the organisms on grids whose contents no recipe teaches, at the paper's temperature.
 
     Args:
         out: folder for results.json, and for a model card of each, as Markdown.

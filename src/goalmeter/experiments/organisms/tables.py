@@ -37,8 +37,8 @@ def reached_table(found: Mapping[str, Grades]) -> Table:
             if target.organism in found
         ),
         meaning="What the organisms were to be and what they are, on grids whose contents no "
-        "lesson had in any frame, sampled at temperature 0.7 and top-p 0.95. A number is reached "
-        "where its whole interval lies on the asked side.",
+        "recipe teaches in any frame, sampled at temperature 0.7 and top-p 0.95. A number is "
+        "reached where its whole interval lies on the asked side.",
         notes=(
             INTERVALS,
             "Mazes of size 5 and rooms (c = 0) have so few contents that there pairs of a start "
