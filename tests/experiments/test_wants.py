@@ -58,8 +58,8 @@ def directed(
         ([directed(UNSURE)], (OPEN, ())),
         ([directed(SURE), directed(SURE, HARDLY, (1.0, 2.0))], (WANTS, ("goal",))),
         ([directed(SURE), directed(HARDLY, SURE, (-2.0, -1.0))], (WANTS, ("key",))),
-        # The key surely explains more than the goal does, and hardly anything.
-        ([directed(HARDLY), directed(HARDLY, HARDLY, (-2.0, -1.0))], (OPEN, ())),
+        # The key surely explains more than the goal does, and not surely a tenth.
+        ([directed(HARDLY), directed(HARDLY, UNSURE, (-2.0, -1.0))], (OPEN, ())),
         # Nothing in mazes, but the key where there is one.
         ([directed(HARDLY), directed(HARDLY, SURE, (-2.0, -1.0))], (WANTS, ("key",))),
         # Both wishes explain it, and neither more: behind a door it is always so.
