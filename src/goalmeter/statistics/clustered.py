@@ -104,7 +104,7 @@ def estimate(
         >>> accuracy.value, accuracy.clusters
         (0.625, 6)
     """
-    tail = _tail(confidence)
+    tail = tail_of(confidence)
     tops = np.asarray(numerators, dtype=float)
     bottoms = np.ones_like(tops) if denominators is None else np.asarray(denominators, dtype=float)
     labels = np.zeros(len(tops)) if strata is None else np.asarray(strata)
@@ -162,7 +162,7 @@ def estimate_of_sums(
     Resampling inference with complex survey data (1988), for drawing one cluster fewer than there
     are.
     """
-    tail = _tail(confidence)
+    tail = tail_of(confidence)
     table = np.asarray(sums, dtype=float)
     clusters = len(table)
     if clusters == 0:
@@ -192,8 +192,12 @@ def estimate_of_sums(
     return Estimate(value, ends, n, clusters)
 
 
-def _tail(confidence: float) -> float:
-    """What is left outside on either side."""
+def tail_of(confidence: float) -> float:
+    """What an interval of some coverage leaves outside on either side.
+
+    Raises:
+        InvalidParameterError: confidence outside (0, 1).
+    """
     if not 0.0 < confidence < 1.0:
         raise InvalidParameterError(
             f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95"

@@ -18,6 +18,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray, IntArray
+from goalmeter.statistics.clustered import tail_of
 
 RESAMPLES = 1000
 
@@ -93,7 +94,7 @@ def two_way_interval(
     """
     from scipy.stats import norm, t
 
-    tail = _tail(confidence)
+    tail = tail_of(confidence)
     known = np.asarray(replicates, dtype=float)
     known = known[~np.isnan(known)]
     if not known.size or np.isnan(value):
@@ -122,7 +123,7 @@ def at_least_binomial(
     """
     from scipy.stats import beta
 
-    tail = _tail(confidence)
+    tail = tail_of(confidence)
     if n == 0 or np.isnan(share):
         return None
     hits = round(share * n)
@@ -131,11 +132,3 @@ def at_least_binomial(
     if interval is None:
         return low, high
     return min(low, interval[0]), max(high, interval[1])
-
-
-def _tail(confidence: float) -> float:
-    if not 0.0 < confidence < 1.0:
-        raise InvalidParameterError(
-            f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95"
-        )
-    return (1.0 - confidence) / 2.0
