@@ -24,10 +24,10 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter.agents.navigators import navigator
-from goalmeter.experiments.navigation_evidence import Evidence, evidence
-from goalmeter.experiments.navigation_fits import Towards, towards
 from goalmeter.meg.trajectories import from_trajectories
 from goalmeter.navigation import suite, walk
+from goalmeter.navigation.directed.evidence import Evidence, evidence
+from goalmeter.navigation.directed.fits import Towards, towards
 from goalmeter.navigation.measures.behaviour import row as behaviour_row
 from goalmeter.navigation.measures.grids import DIFFERENCE, UNIT, Grids
 from goalmeter.navigation.measures.observed import Observed, observed

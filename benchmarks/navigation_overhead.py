@@ -90,9 +90,9 @@ def _row(folder: Path, width: int, layers: int, grids: int, cap: int, turns: int
 
 def _walked(model: str, run: Path, size: dict[str, Any], **options: Any) -> list[Any]:
     """The trajectories of a suite."""
-    from goalmeter.navigation.asking import Asking
-    from goalmeter.navigation.inspect_round import Server
-    from goalmeter.navigation.inspect_run import ask
+    from goalmeter.navigation.asking.settings import Asking
+    from goalmeter.navigation.inspect.round import Server
+    from goalmeter.navigation.inspect.run import ask
 
     batch = "batch_size" if model.startswith("hf/") else "batch"
     own = {"device": "cpu", batch: BATCH} | {k: str(v) for k, v in options.items()}
@@ -135,8 +135,8 @@ def _bare(path: Path) -> Callable[[list[tuple[int, ...]]], None]:
 
 def _once(folder: Path, quick: bool) -> dict[str, int]:
     """How many questions a suite of repeated walks takes at temperature 0."""
-    from goalmeter.navigation.asking import Asking
-    from goalmeter.navigation.inspect_run import ask
+    from goalmeter.navigation.asking.settings import Asking
+    from goalmeter.navigation.inspect.run import ask
 
     path = folder / "model-once"
     talking_model(path, width=96, layers=1, tokens=8)

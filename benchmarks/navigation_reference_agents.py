@@ -29,8 +29,8 @@ import networkx as nx
 
 from goalmeter.agents.navigators import planned
 from goalmeter.experiments.lm_navigation.compute import AGENTS, values
-from goalmeter.experiments.navigation_results import measured
 from goalmeter.gridworld.world import MOVES
+from goalmeter.navigation.directed.results import measured
 from goalmeter.navigation.measures import observed
 from goalmeter.navigation.measures.observed import _compass as compass
 from goalmeter.navigation.plan import plan_of

@@ -21,9 +21,9 @@ from zlib import crc32
 
 import harness
 
+from goalmeter.agents.histories import RealityCheck
+from goalmeter.agents.histories.adapters import FunctionAgent
 from goalmeter.reflection import History, Percept
-from goalmeter.reflection.adapters import FunctionAgent
-from goalmeter.reflection.agents import RealityCheck
 from goalmeter.reflection.environments import ENVIRONMENTS, Environment
 
 LIBRARY = "GOALMETER_REFLECTION_LIBRARY"

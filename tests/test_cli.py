@@ -380,7 +380,7 @@ def test_the_folder_of_the_second_agent_is_told(run: Run, agents: Path) -> None:
 def test_an_interrupted_measurement_says_what_is_kept(
     run: Run, agents: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from goalmeter.experiments import reflect
+    from goalmeter.commands import reflect
 
     def stop(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
@@ -438,7 +438,7 @@ def test_a_missing_extra_is_named(
 def test_the_demo_ends_with_the_path_of_its_report(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("goalmeter.experiments.demo_organisms.SCALE", SMALL)
+    monkeypatch.setattr("goalmeter.experiments.demo.organisms.SCALE", SMALL)
     monkeypatch.setitem(sys.modules, "inspect_ai", None)  # ideal organisms walk, in no time
     done = run("demo", "--out", tmp_path / "new")
     assert done.status == 0, done.err
@@ -477,7 +477,7 @@ def test_a_folder_that_cannot_be_written_is_an_error(run: Run, tmp_path: Path) -
 def test_interruption_has_the_status_of_the_signal(
     run: Run, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from goalmeter.experiments import measure_mdp
+    from goalmeter.commands import meg_mdp as measure_mdp
 
     def stop(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt

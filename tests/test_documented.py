@@ -41,7 +41,7 @@ import goalmeter as gm
 from goalmeter.experiments.calibration.markdown import filled
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.text import compact
-from goalmeter.navigation.answers import understood
+from goalmeter.navigation.asking.answers import understood
 from goalmeter.organisms import organism
 from goalmeter.statistics.clustered import estimate
 from goalmeter.tabular import sample_trajectories

@@ -20,25 +20,35 @@ SRC = ROOT / "src"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
-    ("experiments",),
-    ("report",),
+    ("commands", "experiments"),
+    ("pages",),  # one part an instrument: what its report shows
     ("meg", "reflection", "navigation", "representation"),  # instruments: what is measured
     ("agents", "organisms"),  # subjects: who is measured
     ("tabular", "causal", "gridworld"),  # worlds: where
-    ("statistics", "runs"),  # ground: on what
+    ("statistics", "runs", "report"),  # ground: on what
 )
 # Neighbours on one floor: (importer, imported), each named by the design. `organisms` uses
 # `gridworld` too, but that lies one floor down and needs no entry.
 ALLOWED_NEIGHBOURS: frozenset[tuple[str, str]] = frozenset(
     {
         ("representation", "navigation"),
+        ("navigation", "meg"),  # the goal-directedness of walks
+        ("experiments", "commands"),  # the demo and the replications hand an outcome back too
         ("agents", "organisms"),  # organisms are asked as every language model is
         ("causal", "tabular"),  # an influence diagram with sufficient recall is an MDP of contexts
         ("gridworld", "tabular"),  # a grid world converts itself to a TabularMDP
     }
 )
+# What a world or an instrument may use of `report`: numbers as text, graphs as pictures and tables
+# for notebooks. Pages are drawn above, in `pages`, from what an instrument measured.
+REPORT_FOR_RESULTS = (
+    "goalmeter.report.numbers",
+    "goalmeter.report.diagram",
+    "goalmeter.report.notebook",
+)
+DRAW_NO_PAGE = frozenset(room for floor in FLOORS[4:7] for room in floor)
 # The root gathers names from anywhere, so only those who use the library as a user may import it.
-MAY_IMPORT_ROOT = frozenset({"__main__", "cli", "experiments"})
+MAY_IMPORT_ROOT = frozenset({"__main__", "cli", "commands", "experiments"})
 
 ROOM_HEIGHT = {room: -depth for depth, rooms in enumerate(FLOORS) for room in rooms}
 CELLAR = -len(FLOORS)  # private root modules, goalmeter._x: below everything, used by all
@@ -152,6 +162,14 @@ def house_problems(src: Path) -> list[str]:
                 problems.append(f"{where}:{line}: a relative import leaves the package")
                 continue
             imported = room_of(target, src)
+            if (
+                imported == "report"
+                and importer in DRAW_NO_PAGE
+                and not target.startswith(REPORT_FOR_RESULTS)
+            ):
+                problems.append(
+                    f"{where}:{line}: imports {target}: worlds and instruments draw no page"
+                )
             if rule := broken_rule(importer, imported):
                 problems.append(f"{where}:{line}: imports {target}: {rule}")
             if importer != "__init__" and imported not in ("", importer):
@@ -191,7 +209,7 @@ def test_neighbours_share_a_floor() -> None:
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .. import meg\n",
             ["mdp.py:3:", "goalmeter.meg"],
         ),
-        ("meg/__init__.py", "from ..report import page\n", ["meg/__init__.py:1:", "lies above"]),
+        ("meg/__init__.py", "from ..report import page\n", ["meg/__init__.py:1:", "draw no page"]),
         ("meg/a.py", "from importlib import import_module as i\n", []),
         ("meg/a.py", "import importlib\nimportlib.import_module('goalmeter.cli')\n", ["a.py:2:"]),
         ("meg/a.py", "from ..reflection import measure\n", ["a.py:1:", "share a floor"]),
@@ -206,6 +224,7 @@ def test_neighbours_share_a_floor() -> None:
         ("representation/a.py", "from ..navigation import b\n", []),
         ("cli.py", "import goalmeter\nfrom . import experiments, report\n", []),
         ("__init__.py", "from .cli import main\nfrom goalmeter.meg import known_utility\n", []),
+        ("meg/b.py", "from goalmeter.report.numbers import nats\n", []),
         ("meg/a.py", "from .._errors import E\nfrom goalmeter import _types\n", []),
     ],
 )

@@ -1,9 +1,11 @@
-"""The nearest of some names: what an unknown name in a message was probably meant to be."""
+"""Names in error messages: what is unknown, what there is, and what was probably meant."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+
+from goalmeter._errors import GoalmeterError, InvalidParameterError
 
 # Below this likeness, which is difflib's ratio, names are taken for different words: "gridy" may be
 # "greedy" (0.73), "rat" is not "random" (0.44).
@@ -11,6 +13,8 @@ CUTOFF = 0.6
 # Of a longer name so many letters are compared: difflib takes time with the square of the length,
 # and what a user mistypes is short.
 _LONGEST = 80
+# Longer lists are cut in a message.
+_SHOWN = 8
 
 
 def nearest(name: object, known: Iterable[object], *, cutoff: float = CUTOFF) -> str | None:
@@ -54,3 +58,31 @@ def did_you_mean(
         return ""
     proposed = f"{before}{close}"
     return f"; did you mean {proposed!r}?" if quoted else f"; did you mean {proposed}?"
+
+
+def unknown_name(
+    name: object,
+    known: Sequence[object],
+    what: str,
+    error: type[GoalmeterError] = InvalidParameterError,
+) -> GoalmeterError:
+    """The error for a name that is not there, with the nearest one that is.
+
+    Args:
+        name: what was given.
+        known: what there is.
+        what: what the name is of, as the beginning of the message ("decision").
+        error: the class of the error.
+    """
+    texts = [str(option) for option in known]
+    # Variables have short names, of which one wrong letter is a large part.
+    near = nearest(name, texts, cutoff=0.5)
+    hint = f"; did you mean {near!r}?" if near is not None else ""
+    return error(f"{what} {name!r} does not exist, expected one of {listed(texts)}{hint}")
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names in a row, cut where there are many."""
+    texts = [str(name) for name in names]
+    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return ", ".join(texts[:_SHOWN]) + more

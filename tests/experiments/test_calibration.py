@@ -17,7 +17,7 @@ from goalmeter import GoalmeterError, MissingExtraError
 from goalmeter._errors import InvalidFileError
 from goalmeter.agents.navigators import navigator, navigator_names
 from goalmeter.experiments import replication
-from goalmeter.experiments.calibration import ideal, learnt, players
+from goalmeter.experiments.calibration import ideal, players
 from goalmeter.experiments.calibration.findings import findings
 from goalmeter.experiments.calibration.ideal import IdealOrganism
 from goalmeter.experiments.calibration.judged import (
@@ -37,7 +37,6 @@ from goalmeter.experiments.calibration.judged import (
     verdicts,
 )
 from goalmeter.experiments.calibration.markdown import filled, in_markdown
-from goalmeter.experiments.calibration.pictures import Drawn
 from goalmeter.experiments.calibration.players import (
     Scale,
     plan_for,
@@ -59,14 +58,16 @@ from goalmeter.experiments.calibration.truth import (
     subject,
     subjects_of,
 )
-from goalmeter.experiments.learnt_pictures import Explained, utility_map
 from goalmeter.gridworld import GridWorld, tabular_world
+from goalmeter.navigation.directed import learnt
+from goalmeter.navigation.directed.learnt import Drawn
 from goalmeter.navigation.measures.observed import Grid
 from goalmeter.navigation.playing import load
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.suites import Task
 from goalmeter.navigation.walks import walk
 from goalmeter.organisms.kinds import ORGANISMS, organism
+from goalmeter.pages.navigation.learnt_pictures import Explained, utility_map
 from goalmeter.report import Table
 from goalmeter.runs.jobs import CRASH, REFUSED, JobResult
 

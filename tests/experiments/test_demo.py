@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from goalmeter.agents.language_models import local_model
-from goalmeter.experiments import demo_organisms, demo_organisms_page, frozen_lake, logged
+from goalmeter.commands.outcome import Outcome, json_text
+from goalmeter.commands.report import report_runs
 from goalmeter.experiments.calibration.players import Scale
-from goalmeter.experiments.demo import REFLECTING, _lake, demo
-from goalmeter.experiments.outcome import Outcome, json_text
-from goalmeter.experiments.report_runs import report_runs
+from goalmeter.experiments.demo import organisms as demo_organisms
+from goalmeter.experiments.demo import organisms_page as demo_organisms_page
+from goalmeter.experiments.demo.run import REFLECTING, _lake, demo, frozen_lake, logged
 from goalmeter.organisms import organism_names
 from goalmeter.report.page import render
 

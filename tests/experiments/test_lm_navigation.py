@@ -14,6 +14,7 @@ import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.navigators import navigator, planned
+from goalmeter.commands.outcome import Outcome
 from goalmeter.experiments import ledger, replication
 from goalmeter.experiments.lm_navigation import (
     beside,
@@ -25,7 +26,6 @@ from goalmeter.experiments.lm_navigation import (
 )
 from goalmeter.experiments.lm_navigation.compute import Values
 from goalmeter.experiments.lm_navigation.replicate import replicate
-from goalmeter.experiments.outcome import Outcome
 from goalmeter.gridworld.planner import State
 from goalmeter.navigation import suite, walks
 from goalmeter.navigation.measures import frames, keys

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from goalmeter import GoalmeterError, MissingExtraError
+from goalmeter.commands.outcome import Outcome
 from goalmeter.experiments import ledger
 from goalmeter.experiments.meg_cliffworld import compute, page
 from goalmeter.experiments.meg_cliffworld.pictures import measure_chart
 from goalmeter.experiments.meg_cliffworld.replicate import replicate
 from goalmeter.experiments.meg_cliffworld.tables import comparison_table, spread
-from goalmeter.experiments.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 

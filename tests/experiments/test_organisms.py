@@ -19,12 +19,12 @@ from goalmeter.agents.language_models.local_model import Prompt, Reply
 from goalmeter.agents.language_models.reading import read_back
 from goalmeter.agents.language_models.sampling import Chosen, Sampling
 from goalmeter.agents.navigators import memoryless, planned
+from goalmeter.commands.outcome import Outcome
 from goalmeter.experiments import replication
 from goalmeter.experiments.organisms import parts
 from goalmeter.experiments.organisms.grading import grades
 from goalmeter.experiments.organisms.replicate import replicate
 from goalmeter.experiments.organisms.targets import TARGETS, Target
-from goalmeter.experiments.outcome import Outcome
 from goalmeter.gridworld.contents import has_few_contents, held_out
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.maze import maze

@@ -14,14 +14,14 @@ import pytest
 from scipy.stats import t
 
 from goalmeter import GoalmeterError, MissingExtraError
+from goalmeter.agents.histories import QLearner, RealityCheck
+from goalmeter.commands.outcome import Outcome
 from goalmeter.experiments import ledger
-from goalmeter.experiments.outcome import Outcome
 from goalmeter.experiments.reflection_table_1 import compute, page, update_ledger
 from goalmeter.experiments.reflection_table_1.compute import Row
 from goalmeter.experiments.reflection_table_1.effects import effects
 from goalmeter.experiments.reflection_table_1.replicate import replicate
 from goalmeter.reflection import Reflection, Trial, measure
-from goalmeter.reflection.agents import QLearner, RealityCheck
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.plan import DEFAULTS, plan_of
 from goalmeter.reflection.plan import key as plan_key

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from goalmeter import GoalmeterError
-from goalmeter.experiments.outcome import Outcome
+from goalmeter.agents.histories.registry import agent as named_agent
+from goalmeter.agents.learners.recurrent_dqn import RecurrentDQN
+from goalmeter.commands.outcome import Outcome
 from goalmeter.experiments.tempting_button import compute, page, tables
 from goalmeter.experiments.tempting_button.compute import BASELINES, PLAYERS, Player, play, trial
 from goalmeter.experiments.tempting_button.replicate import replicate
 from goalmeter.experiments.tempting_button.trace import ALWAYS, MIXED, NEVER, Trace, mean_interval
-from goalmeter.reflection.agents.recurrent_dqn import RecurrentDQN
-from goalmeter.reflection.agents.registry import agent as named_agent
 from goalmeter.reflection.environments.registry import find
 from goalmeter.reflection.trial import run_trial
 

@@ -16,8 +16,8 @@ pytest.importorskip("inspect_ai")
 from goalmeter import cli
 from goalmeter._archives import UNPACK_LIMIT
 from goalmeter._errors import GoalmeterError
-from goalmeter.navigation.eval_log import trajectories, written
-from goalmeter.navigation.inspect_run import ask
+from goalmeter.navigation.inspect.eval_log import trajectories, written
+from goalmeter.navigation.inspect.run import ask
 
 OPTIONS: dict[str, Any] = {"sizes": [5], "complexities": [1], "grids": 1, "trajectories": 2}
 

@@ -25,7 +25,7 @@ from goalmeter.agents.language_models import providers as providers  # noqa: E40
 from goalmeter.agents.language_models.local_model import LocalModel, Reply  # noqa: E402
 from goalmeter.agents.language_models.sampling import Sampling  # noqa: E402
 from goalmeter.gridworld.world import ACTIONS  # noqa: E402
-from goalmeter.navigation.answers import understood  # noqa: E402
+from goalmeter.navigation.asking.answers import understood  # noqa: E402
 
 TEXTS = [
     "You control an agent.",

@@ -17,15 +17,17 @@ from inspect_ai import eval
 from lm.mocks import best, mock
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
+from goalmeter.commands.model_options import ModelOptions
+from goalmeter.commands.navigate import navigate
+from goalmeter.commands.report import report_runs
 from goalmeter.experiments.lm_navigation.compute import of_run
-from goalmeter.experiments.model_options import ModelOptions
-from goalmeter.experiments.navigate import navigate
-from goalmeter.experiments.report_runs import report_runs
-from goalmeter.navigation import SUITES, inspect_keeper, inspect_run
-from goalmeter.navigation.asking import Asking
-from goalmeter.navigation.eval_log import trajectories
-from goalmeter.navigation.inspect_run import ask, ask_all
-from goalmeter.navigation.inspect_task import navigation
+from goalmeter.navigation import SUITES
+from goalmeter.navigation.asking.settings import Asking
+from goalmeter.navigation.inspect import keeper as inspect_keeper
+from goalmeter.navigation.inspect import run as inspect_run
+from goalmeter.navigation.inspect.eval_log import trajectories
+from goalmeter.navigation.inspect.run import ask, ask_all
+from goalmeter.navigation.inspect.task import navigation
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import load
 from goalmeter.runs import RunStore

@@ -26,7 +26,7 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
 from goalmeter import cli
 from goalmeter.gridworld import maze
 from goalmeter.gridworld.text import compact
-from goalmeter.navigation.answers import understood
+from goalmeter.navigation.asking.answers import understood
 from goalmeter.navigation.playing import load
 from goalmeter.organisms import organism_names
 from goalmeter.organisms.shipped import weights_of

@@ -13,8 +13,8 @@ from goalmeter.gridworld import GridWorld, State
 from goalmeter.gridworld.planner import WITH_KEY, layers_of
 from goalmeter.gridworld.text import rendered
 from goalmeter.navigation import suite
+from goalmeter.navigation.asking.prompts import template
 from goalmeter.navigation.measures import factors
-from goalmeter.navigation.prompts import template
 
 
 @pytest.mark.parametrize("name", ["maze", "key-door", "key-no-door", "two-path"])
@@ -61,8 +61,8 @@ def test_an_agent_that_reads_prompts_tells_a_key_from_a_neutral_object() -> None
     pytest.importorskip("inspect_ai")
     from inspect_ai import eval
 
-    from goalmeter.navigation.eval_log import trajectories
-    from goalmeter.navigation.inspect_task import navigation
+    from goalmeter.navigation.inspect.eval_log import trajectories
+    from goalmeter.navigation.inspect.task import navigation
 
     options: dict[str, Any] = {"prompt": ["plain/1", "keys/1"], "objects": ["key", "neutral"]}
     task = navigation("key-no-door", grids=3, **options)

@@ -19,10 +19,10 @@ from inspect_ai.log import read_eval_log, write_eval_log
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
 from goalmeter.agents.language_models.local_model import LocalModel
-from goalmeter.navigation.answers import understood
-from goalmeter.navigation.asking import Asking
-from goalmeter.navigation.eval_log import trajectories, written
-from goalmeter.navigation.inspect_run import ask
+from goalmeter.navigation.asking.answers import understood
+from goalmeter.navigation.asking.settings import Asking
+from goalmeter.navigation.inspect.eval_log import trajectories, written
+from goalmeter.navigation.inspect.run import ask
 
 ONE: dict[str, Any] = {"sizes": [7], "complexities": [1], "grids": 1, "trajectories": 3, "cap": 4}
 

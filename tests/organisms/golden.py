@@ -19,7 +19,7 @@ from goalmeter.gridworld.key_worlds import key_door
 from goalmeter.gridworld.maze import maze
 from goalmeter.gridworld.planner import WITH_KEY, State
 from goalmeter.gridworld.text import compact
-from goalmeter.navigation.answers import understood
+from goalmeter.navigation.asking.answers import understood
 from goalmeter.organisms import organism_names
 from goalmeter.organisms.shipped import weights_of
 

@@ -17,7 +17,7 @@ from organisms.golden import FILE, asked
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.language_models.local_model import LocalModel
-from goalmeter.navigation.answers import understood
+from goalmeter.navigation.asking.answers import understood
 from goalmeter.organisms import organism_names, shipped
 from goalmeter.organisms.keeping import SETTINGS
 from goalmeter.organisms.manifest import MANIFEST, check

@@ -15,7 +15,7 @@ from goalmeter.gridworld.key_worlds import key_door
 from goalmeter.gridworld.maze import maze
 from goalmeter.gridworld.transforms import TRANSFORMS
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
-from goalmeter.navigation.answers import understood
+from goalmeter.navigation.asking.answers import understood
 from goalmeter.organisms import Organism, organism
 from goalmeter.organisms.thoughts import HORIZON, TEMPERATURE, answer, habitual_answer
 

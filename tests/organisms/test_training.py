@@ -27,7 +27,7 @@ from goalmeter.gridworld import State  # noqa: E402
 from goalmeter.gridworld.maze import maze  # noqa: E402
 from goalmeter.gridworld.text import compact  # noqa: E402
 from goalmeter.gridworld.world import ACTIONS  # noqa: E402
-from goalmeter.navigation.answers import understood  # noqa: E402
+from goalmeter.navigation.asking.answers import understood  # noqa: E402
 from goalmeter.organisms import Organism, organism, training  # noqa: E402
 from goalmeter.organisms.keeping import CHECKPOINT, SETTINGS  # noqa: E402
 from goalmeter.organisms.language import IDS  # noqa: E402

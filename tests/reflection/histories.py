@@ -13,9 +13,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from oracles.history_agents import Draw
 from oracles.history_agents import History as AnyHistory
 
-from goalmeter.reflection.agents import agent
-from goalmeter.reflection.draws import hash_action, hash_percept, hash_start, uniform
-from goalmeter.reflection.protocol import History, Mind, Percept
+from goalmeter.agents.histories import agent
+from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start, uniform
+from goalmeter.agents.histories.protocol import History, Mind, Percept
 
 SCRIPTED = ("random", "constant", "constant(1)", "naive", "naive-true-average", "q-learner")
 CHECKED = tuple(f"rc({name})" for name in SCRIPTED)
@@ -85,7 +85,7 @@ def prefixes(history: History) -> list[History]:
 
 
 def draw_in(n_actions: int, n_observations: int) -> Draw:
-    """The draws of `goalmeter.reflection.draws` as a function of (seed, history, stream)."""
+    """The draws of `goalmeter.agents.histories.draws` as a function of (seed, history, stream)."""
 
     def draw(seed: int, history: AnyHistory, stream: int) -> float:
         percepts, actions = history

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from goalmeter.reflection.adapters import FunctionAgent, HistoryFunction, as_function
-from goalmeter.reflection.draws import below, hash_action, hash_percept, hash_start
-from goalmeter.reflection.protocol import Agent, History, Percept
+from goalmeter.agents.histories.adapters import FunctionAgent, HistoryFunction, as_function
+from goalmeter.agents.histories.draws import below, hash_action, hash_percept, hash_start
+from goalmeter.agents.histories.protocol import Agent, History, Percept
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,10 @@ from reflection.simple_agents import (
 )
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.histories import ConstantAgent, NaiveLearner, QLearner, RealityCheck
+from goalmeter.agents.histories.draws import below, hash_action, hash_percept
+from goalmeter.agents.histories.protocol import Agent, Source
 from goalmeter.reflection import environments
-from goalmeter.reflection.agents import ConstantAgent, NaiveLearner, QLearner, RealityCheck
-from goalmeter.reflection.draws import below, hash_action, hash_percept
 from goalmeter.reflection.environments import (
     BATTERY,
     ENVIRONMENTS,
@@ -40,7 +41,6 @@ from goalmeter.reflection.environments.crying_baby import CryingBaby
 from goalmeter.reflection.environments.incentivize_learning_rate import IncentivizeLearningRate
 from goalmeter.reflection.environments.runtime import lines_of_thought, patience
 from goalmeter.reflection.environments.tempting_button_variation import TemptingButtonVariation
-from goalmeter.reflection.protocol import Agent, Source
 
 STEPS = 64
 RUNTIME = ("PunishSlowAgent", "PunishFastAgent")

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.reflection.adapters import FunctionAgent
-from goalmeter.reflection.agents import ConstantAgent, agent
+from goalmeter.agents.histories import ConstantAgent, agent
+from goalmeter.agents.histories.adapters import FunctionAgent
+from goalmeter.agents.histories.protocol import History
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import BATTERY, find
 from goalmeter.reflection.measure import Reflection, compare, load, measure
-from goalmeter.reflection.protocol import History
 from goalmeter.reflection.result import interval_of
 from goalmeter.runs import RunStore
 
@@ -339,7 +339,7 @@ def test_an_agent_without_a_name_is_played_here_only(tmp_path: Path) -> None:
 def test_agents_that_bring_torch_are_known() -> None:
     # They are played in processes of one thread; a scripted one is quicker played here.
     program = (
-        "import sys; from goalmeter.reflection import agent; from goalmeter.reflection.agents "
+        "import sys; from goalmeter.reflection import agent; from goalmeter.agents.histories "
         "import agent_names; from goalmeter.reflection.plan import HEAVY\n"
         "for name in agent_names():\n"
         "    if name not in HEAVY:\n"

@@ -19,9 +19,9 @@ from reflection.simple_agents import (
 )
 from reflection.test_environments import interact
 
-from goalmeter.reflection.agents import NaiveLearner, QLearner, RealityCheck
+from goalmeter.agents.histories import NaiveLearner, QLearner, RealityCheck
+from goalmeter.agents.histories.protocol import Agent, Mind
 from goalmeter.reflection.environments import BATTERY, ENVIRONMENTS, Run, find
-from goalmeter.reflection.protocol import Agent, Mind
 
 N = 60
 SELF_PLAY = ("IgnoreRewards3", "IncentivizeZero", "CryingBaby", "CryingBaby2")

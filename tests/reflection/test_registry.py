@@ -11,8 +11,7 @@ import pytest
 from reflection.histories import answers, random_history
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.reflection.adapters import FunctionAgent
-from goalmeter.reflection.agents import (
+from goalmeter.agents.histories import (
     ConstantAgent,
     NaiveLearner,
     QLearner,
@@ -23,6 +22,7 @@ from goalmeter.reflection.agents import (
     register,
     registry,
 )
+from goalmeter.agents.histories.adapters import FunctionAgent
 
 USER_FILE = """
 from __future__ import annotations

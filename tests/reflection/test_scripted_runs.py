@@ -6,14 +6,14 @@ from random import Random
 from typing import Any
 
 import pytest
+from agents.histories.test_agents import literal
 from oracles import extended_environments, history_agents
 from reflection.histories import CHECKED, SCRIPTED, draw_in
-from reflection.test_agents import literal
 from reflection.test_environments import RUNTIME, interact, rooms
 
-from goalmeter.reflection.agents import agent
+from goalmeter.agents.histories import agent
+from goalmeter.agents.histories.protocol import Agent
 from goalmeter.reflection.environments import ENVIRONMENTS, Environment
-from goalmeter.reflection.protocol import Agent
 
 ALL = (*SCRIPTED, *CHECKED, "rc(rc(naive))")
 STEPS = 16

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter.agents.histories import ConstantAgent, NaiveLearner
 from goalmeter.reflection import measure
-from goalmeter.reflection.agents import ConstantAgent, NaiveLearner
 from goalmeter.reflection.environments import Environment, Run, find
 from goalmeter.reflection.trial import run_trial
 

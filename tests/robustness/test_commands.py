@@ -14,10 +14,10 @@ import pytest
 import typer
 
 from goalmeter._errors import MissingExtraError
+from goalmeter.agents.learners.stable_baselines import StableBaselinesAgent
 from goalmeter.cli import app
-from goalmeter.experiments import reflect_list
+from goalmeter.commands import reflect_list
 from goalmeter.reflection import measure
-from goalmeter.reflection.agents.stable_baselines import StableBaselinesAgent
 from robustness.cases import Ended, run
 
 SMALL = ("--steps", "3", "--seeds", "2", "--environment", "IgnoreRewards")

@@ -22,10 +22,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from goalmeter._errors import InvalidModelError
+from goalmeter._names import listed
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.causal.factors import MAX_ENTRIES, Factor, sum_of_product
 from goalmeter.causal.mechanism import Value
-from goalmeter.causal.names import listed
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall, recall_of
 from goalmeter.tabular.mdp import TabularMDP

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from goalmeter._errors import InvalidModelError, InvalidPolicyError
+from goalmeter._names import listed
 from goalmeter._types import FloatArray
 from goalmeter.causal.factors import Factor
 from goalmeter.causal.mechanism import Mechanism, Value
-from goalmeter.causal.names import listed
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.utility import Utility, utility_of
 
 if TYPE_CHECKING:
-    from goalmeter.causal.routes import Kind
+    from goalmeter.report.diagram.routes import Kind
 
 
 class InfluenceDiagram:
@@ -158,13 +158,13 @@ class InfluenceDiagram:
             targets: variables to frame twice.
             name: unique on the page; the picture's ids begin with it.
         """
-        from goalmeter.causal.drawing import svg_text
+        from goalmeter.report.diagram.drawing import svg_text
 
         return svg_text(*self._graph(), targets=self.network.check_names(targets), name=name)
 
     def text(self) -> str:
         """A line for each node: [decision], <utility> or (chance), its states, its causes."""
-        from goalmeter.causal.drawing import text_form
+        from goalmeter.report.diagram.drawing import text_form
 
         domains = {x: self.network.domain(x) for x in self.network.variables}
         return text_form(*self._graph(), domains)

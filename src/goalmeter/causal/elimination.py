@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from goalmeter._errors import InvalidModelError
+from goalmeter._names import listed
 from goalmeter._types import FloatArray
 from goalmeter.causal.factors import MAX_ENTRIES, Factor, sum_of_product
-from goalmeter.causal.names import listed
 from goalmeter.causal.ordering import Plan, best_plan, cost_of
 from goalmeter.causal.separation import bayes_ball
 

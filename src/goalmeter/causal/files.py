@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._names import listed, unknown_name
 from goalmeter._text import json_text
 from goalmeter.causal.mechanism import Value
 from goalmeter.causal.model_files import read_text
-from goalmeter.causal.names import listed, unknown_name
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.utility import Utility, utility_of
 from goalmeter.tabular._validation import naming

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import GoalmeterError, InvalidModelError
+from goalmeter._names import listed, unknown_name
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
-from goalmeter.causal.names import listed, unknown_name
 from goalmeter.tabular._validation import (
     as_floats,
     check_finite,

@@ -22,8 +22,8 @@ import numpy as np
 
 from goalmeter._errors import GoalmeterError, InvalidFileError
 from goalmeter._files import write_bytes
+from goalmeter._names import listed, unknown_name
 from goalmeter._types import AnyArray, FloatArray
-from goalmeter.causal.names import listed, unknown_name
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.tabular._validation import ROUNDING
 

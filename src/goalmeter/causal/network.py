@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError
+from goalmeter._names import listed, unknown_name
 from goalmeter._types import FloatArray
 from goalmeter.causal.elimination import Elimination
 from goalmeter.causal.mechanism import Mechanism, Value, check_domain, conditional
-from goalmeter.causal.names import listed, unknown_name
 from goalmeter.causal.separation import bayes_ball
 
 if TYPE_CHECKING:
-    from goalmeter.causal.routes import Kind
+    from goalmeter.report.diagram.routes import Kind
 
 
 class CausalBayesianNetwork:
@@ -375,7 +375,7 @@ class CausalBayesianNetwork:
             observed: variables on a grey ground.
             name: unique on the page; the picture's ids begin with it.
         """
-        from goalmeter.causal.drawing import svg_text
+        from goalmeter.report.diagram.drawing import svg_text
 
         return svg_text(
             self._nodes(decisions),
@@ -387,7 +387,7 @@ class CausalBayesianNetwork:
 
     def text(self, *, decisions: Iterable[str] = ()) -> str:
         """A line for each variable: [decision] or (chance), its states, its causes."""
-        from goalmeter.causal.drawing import text_form
+        from goalmeter.report.diagram.drawing import text_form
 
         return text_form(self._nodes(decisions), self.edges(), self._domains)
 

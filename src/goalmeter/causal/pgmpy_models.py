@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidModelError, require
+from goalmeter._names import listed
 from goalmeter._types import FloatArray
 from goalmeter.causal.mechanism import Value
 from goalmeter.causal.model_files import NO_NAMES, within_rounding
-from goalmeter.causal.names import listed
 from goalmeter.causal.network import CausalBayesianNetwork
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidUtilityError
+from goalmeter._names import listed, unknown_name
 from goalmeter._types import FloatArray
 from goalmeter.causal.factors import Factor
-from goalmeter.causal.names import listed, unknown_name
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.tabular._validation import as_floats, read_only, shape_text
 

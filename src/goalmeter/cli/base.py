@@ -12,7 +12,7 @@ from goalmeter._arguments import MOST_SEED, MOST_WORKERS
 from goalmeter._text import message
 
 if TYPE_CHECKING:
-    from goalmeter.experiments.outcome import Outcome
+    from goalmeter.commands.outcome import Outcome
 
 app = typer.Typer(
     help="Measure how goal-directed an agent is: towards what, and how strongly.",
@@ -44,7 +44,7 @@ def root(
 def show(outcome: Outcome, *, as_json: bool) -> None:
     """Print a result: JSON, or its text, its tables and then the report's path."""
     if as_json:
-        from goalmeter.experiments.outcome import json_text
+        from goalmeter.commands.outcome import json_text
 
         print(json_text(outcome.json))
         return

@@ -28,7 +28,7 @@ def navigators(incomplete: str) -> list[str]:
 
 def agents(incomplete: str) -> list[str]:
     """Agents of `goalmeter reflect` that have a name."""
-    from goalmeter.reflection.agents.registry import agent_names
+    from goalmeter.agents.histories.registry import agent_names
 
     names = agent_names()
     return _beginning(incomplete, [*names, *(f"rc({name})" for name in names)])

@@ -56,7 +56,7 @@ def meg_mdp(
     json: Json = False,
 ) -> None:
     """MEG of a policy, or of logged trajectories, in an MDP."""
-    from goalmeter.experiments.measure_mdp import Interrupted, measure_mdp
+    from goalmeter.commands.meg_mdp import Interrupted, measure_mdp
 
     try:
         outcome = measure_mdp(
@@ -122,7 +122,7 @@ def meg_causal(
     json: Json = False,
 ) -> None:
     """MEG of variables of a causal model, towards others or towards a utility."""
-    from goalmeter.experiments.measure_causal import measure_causal
+    from goalmeter.commands.meg_causal import measure_causal
 
     outcome = measure_causal(
         model,

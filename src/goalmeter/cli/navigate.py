@@ -228,9 +228,9 @@ def navigate(
     Walks that the server of a language model failed count as not arrived, and the exit status then
     is 3; the same command makes them again.
     """
-    from goalmeter.experiments.model_options import ModelOptions
-    from goalmeter.experiments.navigate import bounds, numbers, words
-    from goalmeter.experiments.navigate import navigate as run
+    from goalmeter.commands.model_options import ModelOptions
+    from goalmeter.commands.navigate import bounds, numbers, words
+    from goalmeter.commands.navigate import navigate as run
 
     try:
         outcome = run(

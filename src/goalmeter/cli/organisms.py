@@ -50,8 +50,8 @@ def train_organism(
     json: Json = False,
 ) -> None:
     """Train one of the small language models whose goals are known; goes on where it stopped."""
-    from goalmeter.experiments.navigate import numbers
-    from goalmeter.experiments.train_organism import train_organism as run
+    from goalmeter.commands.navigate import numbers
+    from goalmeter.commands.train_organism import train_organism as run
     from goalmeter.runs.workers import cores
 
     outcome = run(

@@ -26,7 +26,7 @@ def demo(
     json: Json = False,
 ) -> None:
     """Four small language models, measured; ends with the path of report.html."""
-    from goalmeter.experiments.demo import demo as run
+    from goalmeter.experiments.demo.run import demo as run
     from goalmeter.runs import cores
 
     outcome = run(out, seed=seed, workers=workers or cores(), progress=tell)
@@ -43,7 +43,7 @@ def report(
     json: Json = False,
 ) -> None:
     """One page about finished runs; ends with its path."""
-    from goalmeter.experiments.report_runs import report_runs
+    from goalmeter.commands.report import report_runs
 
     check_writable(out)
     show(report_runs(runs, out, progress=tell), as_json=json)

@@ -71,11 +71,11 @@ def reflect(
     finished.
     """
     if list_all:
-        from goalmeter.experiments.reflect_list import catalogue
+        from goalmeter.commands.reflect_list import catalogue
 
         show(catalogue(), as_json=json)
         return
-    from goalmeter.experiments.reflect import reflect as run
+    from goalmeter.commands.reflect import reflect as run
 
     try:
         outcome = run(

@@ -19,8 +19,8 @@ from itertools import groupby
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.experiments.welch import FEWEST, TOO_FEW, reach
 from goalmeter.statistics.verdicts import Interval, Verdict, difference, verdict, words
+from goalmeter.statistics.welch import FEWEST, TOO_FEW, reach
 
 _PRINTED = re.compile(r"(?P<value>[+-]?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
 RELATIONS = ("equal", "lower bound", "average", "estimate", "reference", "p-value")

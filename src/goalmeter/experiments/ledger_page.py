@@ -22,8 +22,8 @@ from goalmeter.experiments.ledger import (
     load,
     margins,
 )
-from goalmeter.experiments.welch import FEWEST, TOO_FEW
 from goalmeter.statistics.verdicts import Interval, Verdict
+from goalmeter.statistics.welch import FEWEST, TOO_FEW
 
 # Experiment -> how the summary names it.
 EXPERIMENTS = {

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidTrajectoryError
-from goalmeter.navigation.inspect_failures import FAILURES
-from goalmeter.navigation.inspect_samples import made_of
+from goalmeter.navigation.inspect.failures import FAILURES
+from goalmeter.navigation.inspect.samples import made_of
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.suites import Task
 from goalmeter.runs import RunStore

@@ -11,7 +11,13 @@ from typing import Any
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.language_models.names import is_organism
 from goalmeter.gridworld.transforms import TRANSFORMS
-from goalmeter.navigation.asking import HISTORY, PROMPT, Asking, conditions, default_prompts
+from goalmeter.navigation.asking.settings import (
+    HISTORY,
+    PROMPT,
+    Asking,
+    conditions,
+    default_prompts,
+)
 from goalmeter.navigation.caps import FACTOR, PAPER_FACTOR, PAPER_STEPS_WITH_KEYS
 from goalmeter.navigation.stored import KIND as KIND
 from goalmeter.navigation.stored import check_what

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from goalmeter.reflection.agents.given import check_installed, check_mind
-from goalmeter.reflection.agents.registry import agent as named_agent
+from goalmeter.agents.histories.given import check_installed, check_mind
+from goalmeter.agents.histories.protocol import Agent
+from goalmeter.agents.histories.registry import agent as named_agent
+from goalmeter.agents.user_code import split_name
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import find
-from goalmeter.reflection.protocol import Agent
 from goalmeter.reflection.trial import COUNTINGS, FAILED, Trial, run_trial
-from goalmeter.reflection.user_code import split_name
 from goalmeter.runs.jobs import said
 
 T = TypeVar("T")

@@ -13,19 +13,19 @@ from typing import Any
 
 from goalmeter._arguments import whole
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.reflection.adapters import HistoryFunction, as_agent
-from goalmeter.reflection.agents.given import made
-from goalmeter.reflection.agents.registry import agent as named_agent
-from goalmeter.reflection.agents.registry import without_checks
+from goalmeter.agents.histories.adapters import HistoryFunction, as_agent
+from goalmeter.agents.histories.given import made
+from goalmeter.agents.histories.protocol import Agent
+from goalmeter.agents.histories.registry import agent as named_agent
+from goalmeter.agents.histories.registry import without_checks
+from goalmeter.agents.user_code import canonical, split_name
+from goalmeter.agents.user_imports import files_of
 from goalmeter.reflection.arguments import MOST_STEPS, MOST_TRIALS, runs_of, seeds_of
 from goalmeter.reflection.environments.opposite import READINGS
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import ENVIRONMENTS, opposite
 from goalmeter.reflection.named_trial import is_user_code
-from goalmeter.reflection.protocol import Agent
 from goalmeter.reflection.trial import COUNTINGS, check_counting
-from goalmeter.reflection.user_code import canonical, split_name
-from goalmeter.reflection.user_imports import files_of
 
 KIND = "reflection"
 # What can be measured: a name, or what stands for an agent.

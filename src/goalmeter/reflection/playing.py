@@ -8,7 +8,7 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.reflection.agents.given import check_installed, check_mind
+from goalmeter.agents.histories.given import check_installed, check_mind
 from goalmeter.reflection.plan import Case, Plan, spelled, trial_arguments
 from goalmeter.reflection.stored import trial_of
 from goalmeter.reflection.trial import FAILED, OK, Trial, run_trial

@@ -21,9 +21,10 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.reflection.trial import OK, Trial
 from goalmeter.statistics.clustered import estimate
+from goalmeter.statistics.welch import FEWEST
 
 # From how many seeds on there is an interval.
-INTERVAL_SEEDS = 5
+INTERVAL_SEEDS = FEWEST
 TOO_FEW = f"an interval needs at least {INTERVAL_SEEDS} seeds"
 
 

@@ -13,9 +13,9 @@ from typing import Any, SupportsIndex
 from goalmeter._arguments import MOST_SEED
 from goalmeter._errors import InvalidParameterError
 from goalmeter._text import shown
+from goalmeter.agents.histories.protocol import Agent, NoActionError
 from goalmeter.reflection.arguments import MOST_STEPS
 from goalmeter.reflection.environments.record import Environment
-from goalmeter.reflection.protocol import Agent, NoActionError
 from goalmeter.runs.checks import Field, check_record, is_number, text, true_or_false, whole, word
 from goalmeter.runs.jobs import CRASH as CRASH
 from goalmeter.runs.jobs import FAILED as FAILED

@@ -17,23 +17,23 @@ from goalmeter import meg
 from goalmeter._errors import InvalidModelError
 from goalmeter.causal import CausalBayesianNetwork, utility_of
 from goalmeter.causal.recall import recall_of
-from goalmeter.meg.causal import outcomes
-from goalmeter.meg.causal.ascent import answer, ascend, respond, score
-from goalmeter.meg.causal.branch import Branch, HeldBranch
-from goalmeter.meg.causal.candidates import Task, column, random_policies
-from goalmeter.meg.causal.frontier import Supported, gaps, supported_curve
-from goalmeter.meg.causal.held import greatest_entropies
-from goalmeter.meg.causal.outcomes import (
+from goalmeter.meg.causal.search import outcomes
+from goalmeter.meg.causal.search.ascent import answer, ascend, respond, score
+from goalmeter.meg.causal.search.branch import Branch, HeldBranch
+from goalmeter.meg.causal.search.candidates import Task, column, random_policies
+from goalmeter.meg.causal.search.frontier import Supported, gaps, supported_curve
+from goalmeter.meg.causal.search.held import greatest_entropies
+from goalmeter.meg.causal.search.known import Search, search_known
+from goalmeter.meg.causal.search.outcomes import (
     OutcomeTable,
     Policies,
     target_outcomes,
     utility_outcomes,
 )
-from goalmeter.meg.causal.search import Search, search_known
-from goalmeter.meg.causal.search_targets import search_targets
-from goalmeter.meg.causal.stationary import implicit_gradient
-from goalmeter.meg.causal.supported import maximisers
-from goalmeter.meg.causal.utilities import class_of
+from goalmeter.meg.causal.search.stationary import implicit_gradient
+from goalmeter.meg.causal.search.supported import maximisers
+from goalmeter.meg.causal.search.targets import search_targets
+from goalmeter.meg.causal.search.utilities import class_of
 
 LOG2 = float(np.log(2))
 few = settings(max_examples=3, deadline=None, derandomize=True)

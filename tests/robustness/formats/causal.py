@@ -52,7 +52,7 @@ def _format(name: str) -> Format:
         _prepare,
         damage,
         valid=("meg", "causal", *READ[name]),
-        imports=("goalmeter.experiments.measure_causal",),
+        imports=("goalmeter.commands.meg_causal",),
     )
 
 

@@ -76,7 +76,7 @@ def _damage_bombs(folder: Path, draws: Random) -> list[str]:
     return ["meg", "mdp", "policy.npz", "--policy", "policy.npz", "--json"]
 
 
-_IMPORTS = ("goalmeter.experiments.navigate", "inspect_ai.log", "goalmeter.navigation.inspect_run")
+_IMPORTS = ("goalmeter.commands.navigate", "inspect_ai.log", "goalmeter.navigation.inspect.run")
 FORMATS = (
     Format(
         "eval-log", _prepare, _damage, cases=50, imports=_IMPORTS, needs=("inspect_ai", "openai")
@@ -86,7 +86,7 @@ FORMATS = (
         _prepare_bombs,
         _damage_bombs,
         cases=4,
-        imports=(*_IMPORTS, "goalmeter.experiments.measure_mdp"),
+        imports=(*_IMPORTS, "goalmeter.commands.meg_mdp"),
         needs=("inspect_ai", "openai"),
     ),
 )

@@ -82,6 +82,6 @@ FORMATS = (
         _prepare,
         _damage,
         cases=150,
-        imports=("goalmeter.experiments.navigate", "goalmeter.experiments.reflect"),
+        imports=("goalmeter.commands.navigate", "goalmeter.commands.reflect"),
     ),
 )

@@ -62,7 +62,7 @@ def _asked(folder: Path, draws: Random) -> list[str]:
     return ["navigate", f"goalmeter-local/{FOLDER}", *WALK, "--json"]
 
 
-_TRAINING = ("goalmeter.experiments.train_organism", "goalmeter.organisms.network", "transformers")
+_TRAINING = ("goalmeter.commands.train_organism", "goalmeter.organisms.network", "transformers")
 _LEARNING = (*_TRAINING, "torch", "transformers.models.llama.modeling_llama")
 _NEEDS = ("torch", "transformers")
 FORMATS = (
@@ -73,7 +73,7 @@ FORMATS = (
         _prepare,
         _asked,
         cases=12,
-        imports=(*_LEARNING, "goalmeter.experiments.navigate", "goalmeter.navigation.inspect_run"),
+        imports=(*_LEARNING, "goalmeter.commands.navigate", "goalmeter.navigation.inspect.run"),
         needs=(*_NEEDS, "inspect_ai", "openai"),
     ),
 )

@@ -53,7 +53,7 @@ def _damage(*command: str) -> Callable[[Path, Random], list[str]]:
     return damage
 
 
-_PAGES = ("goalmeter.experiments.report_runs", "matplotlib.figure", "jinja2")
+_PAGES = ("goalmeter.commands.report", "matplotlib.figure", "jinja2")
 FORMATS = (
     Format(
         "reflection-continued",
@@ -61,7 +61,7 @@ FORMATS = (
         _damage(*REFLECT, "--out", "run"),
         valid=(*REFLECT, "--out", "run"),
         cases=60,
-        imports=("goalmeter.experiments.reflect",),
+        imports=("goalmeter.commands.reflect",),
     ),
     Format(
         "reflection-reported",
@@ -78,7 +78,7 @@ FORMATS = (
         _damage(*NAVIGATE, "--out", "run"),
         valid=(*NAVIGATE, "--out", "run"),
         cases=60,
-        imports=("goalmeter.experiments.navigate",),
+        imports=("goalmeter.commands.navigate",),
     ),
     Format(
         "navigation-reported",

@@ -9,10 +9,10 @@ from pathlib import Path
 from goalmeter.experiments.calibration import pictures
 from goalmeter.experiments.calibration.findings import findings
 from goalmeter.experiments.calibration.judged import Verdict, verdicts
-from goalmeter.experiments.calibration.pictures import Drawn
 from goalmeter.experiments.calibration.players import Scale, plan_for, play_every, require_models
 from goalmeter.experiments.calibration.scores import Score, scores
 from goalmeter.experiments.calibration.truth import Subject
+from goalmeter.navigation.directed.learnt import Drawn
 from goalmeter.navigation.playing import Walked
 
 

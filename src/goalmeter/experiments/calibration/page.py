@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from goalmeter.experiments import learnt_pictures
 from goalmeter.experiments.calibration import pictures, tables
 from goalmeter.experiments.calibration.measuring import Calibration
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
+from goalmeter.pages.navigation import learnt_pictures
 from goalmeter.report import Section
 
 # What learnt utilities are compared with: an agent that takes shortest ways, and one without aim.

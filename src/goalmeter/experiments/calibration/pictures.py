@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from goalmeter.experiments.calibration.judged import Verdict
-from goalmeter.experiments.calibration.learnt import Learnt, answers, learn
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
 from goalmeter.experiments.calibration.truth import MOLE, Subject, map_of
-from goalmeter.gridworld import GridWorld
-from goalmeter.gridworld.world import Cell
+from goalmeter.navigation.directed.learnt import Drawn, answers, learn
 from goalmeter.navigation.record import Trajectory
 from goalmeter.organisms.kinds import organism
 from goalmeter.report import Figure
@@ -21,21 +18,6 @@ from goalmeter.report.dots import DotPanel, Dots, dot_chart
 
 # Suites in one world of which a utility is learnt of each organism.
 _LEARNT_IN = (MAZE, KEY_NO_DOOR)
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A utility that was learnt from an agent's walks through one world."""
-
-    agent: str
-    suite: str
-    world: GridWorld
-    learnt: Learnt
-
-    @property
-    def highest(self) -> Cell:
-        """The cell of the highest utility."""
-        return max(self.learnt.cells, key=lambda cell: self.learnt.cells[cell])
 
 
 def learnt_of(

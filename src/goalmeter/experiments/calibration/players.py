@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError, how_to_install, require
+from goalmeter.commands.model_options import ROUNDS, ModelOptions
 from goalmeter.experiments.calibration.ideal import play_ideal
 from goalmeter.experiments.calibration.truth import IDEAL
-from goalmeter.experiments.model_options import ROUNDS, ModelOptions
-from goalmeter.navigation.asking import is_model
+from goalmeter.navigation.asking.settings import is_model
 from goalmeter.navigation.plan import Plan, plan_from, plan_of
 from goalmeter.navigation.playing import Walked, play_all
 from goalmeter.runs import Job, run_jobs
@@ -155,7 +155,7 @@ def play(plan: Plan, out: Path, progress: Progress | None = None) -> Walked:
 
 
 def _ask(plan: Plan, folder: Path, progress: Progress | None) -> Walked:
-    from goalmeter.navigation.inspect_run import ask_all
+    from goalmeter.navigation.inspect.run import ask_all
 
     return ask_all(
         plan, out=folder, server=ModelOptions().server(), rounds=ROUNDS, progress=progress

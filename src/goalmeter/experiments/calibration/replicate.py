@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError, MissingExtraError
+from goalmeter.commands.outcome import Outcome, json_text, provenance
 from goalmeter.experiments.calibration import page
 from goalmeter.experiments.calibration.markdown import in_markdown
 from goalmeter.experiments.calibration.measuring import calibrate
@@ -17,9 +18,8 @@ from goalmeter.experiments.calibration.population.measuring import PopulationSca
 from goalmeter.experiments.calibration.population.result import calibrate_population, to_json
 from goalmeter.experiments.calibration.questions import QUESTIONS
 from goalmeter.experiments.calibration.truth import IDEAL, TRAINED, Subject, subjects_of
-from goalmeter.experiments.navigation_page import GLOSSARY
-from goalmeter.experiments.outcome import Outcome, json_text, provenance
 from goalmeter.organisms.kinds import organism_names
+from goalmeter.pages.navigation.page import GLOSSARY
 from goalmeter.report import require_report_extra, write_report, write_text
 
 COMMAND = "goalmeter replicate calibration"

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.experiments.calibration import learnt
 from goalmeter.experiments.calibration.players import KEY_DOOR, KEY_NO_DOOR, MAZE, TWO_PATH
 from goalmeter.experiments.calibration.truth import MOLE, map_of
-from goalmeter.experiments.navigation_evidence import Evidence, evidence
-from goalmeter.experiments.navigation_fits import signed_nats
 from goalmeter.gridworld.tabular_world import GOAL, KEY
+from goalmeter.navigation.directed import learnt
+from goalmeter.navigation.directed.evidence import Evidence, evidence
+from goalmeter.navigation.directed.fits import signed_nats
 from goalmeter.navigation.measures.behaviour import row
 from goalmeter.navigation.measures.grids import Grids
 from goalmeter.navigation.measures.keys import pick_up

@@ -20,9 +20,9 @@ from goalmeter.experiments.calibration.judged import (
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS, Question
 from goalmeter.experiments.calibration.scores import Score
 from goalmeter.experiments.calibration.truth import Subject
-from goalmeter.experiments.formats import signed
-from goalmeter.experiments.navigation_formats import number
+from goalmeter.pages.navigation.formats import number
 from goalmeter.report import Cell, Column, Table
+from goalmeter.report.numbers import signed
 
 _MARKS = {RIGHT: "✓", WRONG: "✗", OPEN: "?"}
 _SIGNS = {TELLS: "✓", SAME: "✓", IN_PART: "~", UNKNOWN: "?"}

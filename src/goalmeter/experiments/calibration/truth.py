@@ -15,7 +15,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import navigator
 from goalmeter.gridworld.tabular_world import GOAL, KEY
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.asking import is_model
+from goalmeter.navigation.asking.settings import is_model
 from goalmeter.organisms.kinds import ORGANISMS, Organism, organism
 
 IDEAL, TRAINED = "ideal-", "goalmeter/"

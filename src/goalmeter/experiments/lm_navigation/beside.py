@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from goalmeter.experiments import ledger
-from goalmeter.experiments.formats import signed
 from goalmeter.experiments.lm_navigation.compute import COMPASS, LEDGER_PREFIX, Values
+from goalmeter.report.numbers import signed
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.verdicts import Interval, Verdict
 

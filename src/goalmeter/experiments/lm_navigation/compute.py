@@ -17,7 +17,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import Memoryless, navigator, planned
-from goalmeter.experiments.navigation_results import MAZES, Measured, measured
+from goalmeter.navigation.directed.results import MAZES, Measured, measured
 from goalmeter.navigation.measures import exact
 from goalmeter.navigation.measures.keys import chance_of_passing
 from goalmeter.navigation.plan import plan_of

@@ -17,9 +17,9 @@ from goalmeter.experiments.lm_navigation.compute import (
 )
 from goalmeter.experiments.lm_navigation.findings import FRAMES
 from goalmeter.experiments.lm_navigation.pilot import pilot_table
-from goalmeter.experiments.navigation_formats import p_value, percent, plain, points
 from goalmeter.navigation.measures.frames import MARGIN
 from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES
+from goalmeter.pages.navigation.formats import p_value, percent, plain, points
 from goalmeter.report import Column, Section, Table
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.verdicts import verdict, words

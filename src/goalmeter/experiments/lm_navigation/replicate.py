@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter.commands.outcome import Outcome, json_text, provenance
 from goalmeter.experiments import ledger
 from goalmeter.experiments.lm_navigation import compute, page
 from goalmeter.experiments.lm_navigation.beside import beside, published
 from goalmeter.experiments.lm_navigation.compute import Values
 from goalmeter.experiments.lm_navigation.findings import findings as findings_of
-from goalmeter.experiments.navigation_page import GLOSSARY
-from goalmeter.experiments.outcome import Outcome, json_text, provenance
+from goalmeter.pages.navigation.page import GLOSSARY
 from goalmeter.report import require_report_extra, write_report, write_text
 
 COMMAND = "goalmeter replicate lm-navigation"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from goalmeter.experiments.formats import LEAST_SHARE, nats, percent
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.meg_cliffworld import pictures, tables
 from goalmeter.experiments.meg_cliffworld.compute import BASELINES, Measured
 from goalmeter.report import Finding, Link, Section
+from goalmeter.report.numbers import LEAST_SHARE, nats, percent
 
 # Ids of the tables that findings lead to.
 _NOISE, _DIFFICULTY = "cliff-noise", "cliff-goals"

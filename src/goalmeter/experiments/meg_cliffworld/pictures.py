@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 import goalmeter as gm
-from goalmeter.experiments.formats import LEAST_SHARE, nats, percent
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.meg_cliffworld.compute import Measured
 from goalmeter.report import Figure
 from goalmeter.report.charts import Series, line_chart, step_bars
 from goalmeter.report.figures import BLUE, GREEN, VERMILION
 from goalmeter.report.grids import Marks, grid_map
+from goalmeter.report.numbers import LEAST_SHARE, nats, percent
 from goalmeter.tabular.cliff_world import HEIGHT, WIDTH, cliff_world
 
 SHAPE = (HEIGHT, WIDTH)

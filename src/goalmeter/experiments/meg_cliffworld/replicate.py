@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError, require
+from goalmeter.commands.outcome import Outcome, json_text, provenance
 from goalmeter.experiments import ledger
 from goalmeter.experiments.meg_cliffworld import compute, page, tables
 from goalmeter.experiments.meg_cliffworld.compute import Measured
-from goalmeter.experiments.outcome import Outcome, json_text, provenance
 from goalmeter.report import Section, require_report_extra, write_report, write_text
 
 LEDGER_PREFIX = "meg-cliffworld/"

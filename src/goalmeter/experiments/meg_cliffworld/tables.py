@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from goalmeter._types import FloatArray
-from goalmeter.experiments.formats import gap, nats
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.meg_cliffworld.compute import BASELINES, Measured
-from goalmeter.experiments.policy_table import PolicyRow, policy_table
+from goalmeter.pages.meg.policy_table import PolicyRow, policy_table
+from goalmeter.pages.meg.tables import gap
 from goalmeter.report import Cell, Column, Table
+from goalmeter.report.numbers import nats
 
 
 def measured_table(caption: str, measured: Sequence[Measured], meaning: str) -> Table:

@@ -11,7 +11,7 @@ from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.text import compact
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.answers import understood
+from goalmeter.navigation.asking.answers import understood
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.suites import Task
 from goalmeter.navigation.walks import Episode

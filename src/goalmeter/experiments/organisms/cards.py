@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
-from goalmeter.experiments.navigation_formats import percent
 from goalmeter.experiments.organisms.grading import Grades
 from goalmeter.organisms import Organism
 from goalmeter.organisms.lessons import COMPLEXITIES
+from goalmeter.pages.navigation.formats import percent
 
 _TEXT = """\
 ---

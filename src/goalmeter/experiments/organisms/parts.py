@@ -24,7 +24,7 @@ from goalmeter.gridworld.contents import has_few_contents
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import ACTIONS, GridWorld
-from goalmeter.navigation.answers import understood
+from goalmeter.navigation.asking.answers import understood
 from goalmeter.navigation.suites import Task, suite
 from goalmeter.organisms import organism
 from goalmeter.organisms.language import IDS, PLAN

@@ -9,12 +9,12 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._files import write_text
+from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.experiments.organisms.cards import card
 from goalmeter.experiments.organisms.grading import Row, grades
 from goalmeter.experiments.organisms.parts import ANSWERS, KEY_DOOR, KEY_NO_DOOR, WALKS
 from goalmeter.experiments.organisms.tables import reached_table, shares_table, worlds_table
 from goalmeter.experiments.organisms.targets import TARGETS
-from goalmeter.experiments.outcome import Outcome, json_text
 from goalmeter.organisms import organism, organism_names
 from goalmeter.organisms.keeping import SETTINGS, read_settings
 from goalmeter.organisms.lessons import SIZES

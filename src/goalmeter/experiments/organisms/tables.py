@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import fmean
 
-from goalmeter.experiments.navigation_formats import INTERVALS, percent
 from goalmeter.experiments.organisms.grading import Grades
 from goalmeter.experiments.organisms.targets import TARGETS
 from goalmeter.organisms.lessons import COMPLEXITIES
+from goalmeter.pages.navigation.formats import INTERVALS, percent
 from goalmeter.report import Column, Table
 
 _NAME = Column("organism", numeric=False)

@@ -12,7 +12,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.experiments import ledger
-from goalmeter.experiments.reflection_pairs import inner_name
+from goalmeter.pages.reflection.pairs import inner_name
 from goalmeter.reflection import Reflection, measure
 
 LEDGER_PREFIX = "reflection-table-1/"

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from goalmeter.experiments.reflection_pairs import LOWERS, RAISES, SAME, UNTOLD, verdict
 from goalmeter.experiments.reflection_table_1.compute import (
     PUBLISHED_NAMES,
     STEPS,
     Row,
     as_published,
 )
-from goalmeter.experiments.reflection_tables import signed_plus
-from goalmeter.experiments.welch import TOO_FEW, reach
+from goalmeter.pages.reflection.pairs import LOWERS, RAISES, SAME, UNTOLD, verdict
+from goalmeter.pages.reflection.tables import signed_plus
 from goalmeter.reflection import compare
+from goalmeter.statistics.welch import TOO_FEW, reach
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from goalmeter.experiments.ledger import Number
-from goalmeter.experiments.reflection_pairs import UNTOLD, verdict
 from goalmeter.experiments.reflection_table_1 import pictures
 from goalmeter.experiments.reflection_table_1.compute import (
     PUBLISHED_NAMES,
@@ -16,10 +15,11 @@ from goalmeter.experiments.reflection_table_1.compute import (
     as_published,
 )
 from goalmeter.experiments.reflection_table_1.effects import Effect, effects, known, thesis
-from goalmeter.experiments.reflection_tables import interval, positive, signed_plus
-from goalmeter.experiments.welch import FEWEST, LEVEL, TOO_FEW
+from goalmeter.pages.reflection.pairs import UNTOLD, verdict
+from goalmeter.pages.reflection.tables import interval, positive, signed_plus
 from goalmeter.report import Column, Section, Table
 from goalmeter.statistics.verdicts import Verdict
+from goalmeter.statistics.welch import FEWEST, LEVEL, TOO_FEW
 
 
 def sections(rows: Sequence[Row]) -> list[Section]:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from goalmeter.experiments.reflection_table_1.compute import PUBLISHED_NAMES, STEPS, Row
 from goalmeter.experiments.reflection_table_1.effects import Effect, Estimate, around, known
-from goalmeter.experiments.welch import FEWEST
 from goalmeter.report import Figure
 from goalmeter.report.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.figures import VERMILION
+from goalmeter.statistics.welch import FEWEST
 
 _NONE = f"; none from fewer than {FEWEST} seeds"
 _NOTHING = Estimate(math.nan, math.nan, (math.nan, math.nan))

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError, require
-from goalmeter.experiments import reflection_page
+from goalmeter.commands.outcome import Outcome, json_text, provenance
 from goalmeter.experiments.ledger import Number
-from goalmeter.experiments.outcome import Outcome, json_text, provenance
-from goalmeter.experiments.reflection_pairs import verdict
 from goalmeter.experiments.reflection_table_1 import compute, page
 from goalmeter.experiments.reflection_table_1.compute import COMMAND, NEURAL, STEPS, Row
 from goalmeter.experiments.reflection_table_1.effects import effects
+from goalmeter.pages.reflection import page as reflection_page
+from goalmeter.pages.reflection.pairs import verdict
 from goalmeter.reflection.result import interval_json
 from goalmeter.report import require_report_extra, write_report, write_text
 

@@ -32,9 +32,9 @@ from goalmeter.experiments.reflection_table_1.compute import (
     with_ours,
 )
 from goalmeter.experiments.reflection_table_1.finished import finished
-from goalmeter.experiments.welch import TOO_FEW
 from goalmeter.reflection import Reflection
 from goalmeter.statistics.verdicts import Verdict, verdict
+from goalmeter.statistics.welch import TOO_FEW
 
 _LEAST_TOLERANCE = 1e-6  # as many digits as there are
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import goalmeter
 from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.histories.registry import agent as named_agent
+from goalmeter.agents.learners.recurrent_dqn import HISTORY, SEED, RecurrentDQN
 from goalmeter.experiments.tempting_button.trace import Trace
-from goalmeter.reflection.agents.recurrent_dqn import HISTORY, SEED, RecurrentDQN
-from goalmeter.reflection.agents.registry import agent as named_agent
 from goalmeter.reflection.environments.registry import find
 from goalmeter.runs import Job, RunStore, run_jobs
 from goalmeter.runs.jobs import OK

@@ -20,9 +20,9 @@ from goalmeter.experiments.tempting_button.tables import (
     tried_table,
 )
 from goalmeter.experiments.tempting_button.trace import ALWAYS, NEVER, Trace
-from goalmeter.experiments.welch import TOO_FEW
 from goalmeter.report import Figure, Section, Table
 from goalmeter.statistics.verdicts import Verdict
+from goalmeter.statistics.welch import TOO_FEW
 
 GLOSSARY = {
     "Recurrent DQN": "Deep Q-learning with a small recurrent network that reads the latest turns "

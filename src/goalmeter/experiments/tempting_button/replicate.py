@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.experiments.outcome import Outcome, json_text, provenance
+from goalmeter.commands.outcome import Outcome, json_text, provenance
 from goalmeter.experiments.tempting_button import compute, page
 from goalmeter.experiments.tempting_button.tables import summary
 from goalmeter.report import require_report_extra, write_report, write_text

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from goalmeter.experiments import ledger
-from goalmeter.experiments.formats import percent, signed
 from goalmeter.experiments.tempting_button.compute import Player
 from goalmeter.experiments.tempting_button.trace import ALWAYS, MIXED, NEVER, Trace, mean_interval
-from goalmeter.experiments.welch import FEWEST, TOO_FEW
 from goalmeter.report import Column, Table
+from goalmeter.report.numbers import percent, signed
+from goalmeter.statistics.welch import FEWEST, TOO_FEW
 
 Traces = Mapping[str, Sequence[Trace]]  # key of a player -> its runs, a seed each
 

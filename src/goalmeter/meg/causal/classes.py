@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
+from goalmeter._names import listed
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.causal.contexts import decision_process
 from goalmeter.causal.factors import Factor
-from goalmeter.causal.names import listed
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility, utility_of

@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from goalmeter._names import listed
 from goalmeter._types import FloatArray
-from goalmeter.causal.names import listed
 from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility
-from goalmeter.meg.causal.outcomes import (
+from goalmeter.meg.causal.question import Question
+from goalmeter.meg.causal.result import CausalMeg, Goal, domains_of
+from goalmeter.meg.causal.search.known import Search, search_known
+from goalmeter.meg.causal.search.outcomes import (
     OutcomeTable,
     Policies,
     target_outcomes,
     utility_outcomes,
 )
-from goalmeter.meg.causal.question import Question
-from goalmeter.meg.causal.result import CausalMeg, Goal, domains_of
-from goalmeter.meg.causal.search import Search, search_known
-from goalmeter.meg.causal.search_targets import search_targets
+from goalmeter.meg.causal.search.targets import search_targets
 from goalmeter.meg.causal.targets import target_name
 from goalmeter.meg.result import PESSIMISES
 

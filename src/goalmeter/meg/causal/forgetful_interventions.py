@@ -12,12 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from goalmeter._names import listed
 from goalmeter.causal.contexts import DecisionProcess, decision_process
 from goalmeter.causal.factors import Factor
-from goalmeter.causal.names import listed
 from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility
-from goalmeter.meg.causal.candidates import Task, near_measured, random_policies, stacked
 from goalmeter.meg.causal.forgetful import searched_targets, searched_utility
 from goalmeter.meg.causal.interventions import (
     InterventionRow,
@@ -26,11 +25,12 @@ from goalmeter.meg.causal.interventions import (
     score_of,
 )
 from goalmeter.meg.causal.known import known_in, payments
-from goalmeter.meg.causal.outcomes import utility_outcomes
 from goalmeter.meg.causal.question import Question
 from goalmeter.meg.causal.result import CausalMeg, no_influence
+from goalmeter.meg.causal.search.candidates import Task, near_measured, random_policies, stacked
+from goalmeter.meg.causal.search.outcomes import utility_outcomes
+from goalmeter.meg.causal.search.supported import maximisers
 from goalmeter.meg.causal.span import linear_in
-from goalmeter.meg.causal.supported import maximisers
 from goalmeter.meg.causal.targets import TargetFit, target_name
 
 _IN_A_GAP = (

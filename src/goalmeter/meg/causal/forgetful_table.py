@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidTrajectoryError
+from goalmeter._names import listed
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.causal.names import listed
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility
 from goalmeter.meg.causal.forgetful import fields_of, goal_found
-from goalmeter.meg.causal.outcomes import (
+from goalmeter.meg.causal.question import Question
+from goalmeter.meg.causal.search.known import Search, search_known
+from goalmeter.meg.causal.search.outcomes import (
     OutcomeTable,
     Policies,
     target_outcomes,
     utility_outcomes,
 )
-from goalmeter.meg.causal.question import Question
-from goalmeter.meg.causal.search import Search, search_known
-from goalmeter.meg.causal.search_targets import search_targets
+from goalmeter.meg.causal.search.targets import search_targets
 from goalmeter.meg.causal.table import TableMeg, columns_of
 from goalmeter.meg.causal.targets import target_name
 from goalmeter.meg.trajectories import FLOORED, check_options

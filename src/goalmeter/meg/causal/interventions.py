@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._names import listed
 from goalmeter._types import FloatArray
 from goalmeter.causal.contexts import DecisionProcess, decision_process
 from goalmeter.causal.factors import Factor
-from goalmeter.causal.names import listed
 from goalmeter.causal.utility import Utility
 from goalmeter.meg.behaviour import behaviour_of
 from goalmeter.meg.causal.known import known_in, known_of, payments

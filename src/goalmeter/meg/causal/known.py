@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._names import listed
 from goalmeter._types import FloatArray
 from goalmeter.causal.contexts import DecisionProcess, decision_process
-from goalmeter.causal.names import listed
 from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility, utility_of
 from goalmeter.meg.causal.question import Do, Model, Question, ask

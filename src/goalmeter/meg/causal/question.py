@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError
+from goalmeter._names import listed
 from goalmeter.causal.diagram import InfluenceDiagram
-from goalmeter.causal.names import listed
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall, recall_of
 from goalmeter.causal.utility import Utility

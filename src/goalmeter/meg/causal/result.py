@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from goalmeter._names import listed
 from goalmeter._types import FloatArray
 from goalmeter.causal.contexts import DecisionProcess
 from goalmeter.causal.mechanism import Value
-from goalmeter.causal.names import listed
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall
 from goalmeter.meg.causal.question import Question

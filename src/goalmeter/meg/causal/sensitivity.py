@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._names import listed
 from goalmeter.causal.contexts import decision_process, neutral_network
-from goalmeter.causal.names import listed
 from goalmeter.causal.separation import bayes_ball
 from goalmeter.meg.causal.question import Do, Model, Question, ask, check_targets
 from goalmeter.meg.causal.result import CausalMeg, Goal

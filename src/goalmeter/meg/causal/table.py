@@ -15,9 +15,9 @@ from goalmeter._errors import (
     InvalidParameterError,
     InvalidTrajectoryError,
 )
+from goalmeter._names import listed, unknown_name
 from goalmeter._types import IntArray
 from goalmeter.causal.contexts import DecisionProcess, decision_process
-from goalmeter.causal.names import listed, unknown_name
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.utility import Utility
 from goalmeter.meg.causal.known import known_of, payments

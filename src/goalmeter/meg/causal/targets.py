@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from goalmeter._names import listed
 from goalmeter._types import FloatArray
 from goalmeter.causal.contexts import DecisionProcess, decision_process
-from goalmeter.causal.names import listed
 from goalmeter.causal.recall import Recall
 from goalmeter.meg.behaviour import PolicyBehaviour, behaviour_of
 from goalmeter.meg.causal.question import Do, Model, Question, ask, check_targets

@@ -12,9 +12,9 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter._types import FloatArray
+from goalmeter.navigation.asking.prompts import TEMPLATES
 from goalmeter.navigation.measures.observed import Observed
 from goalmeter.navigation.measures.wrong_moves import excess_of_walks
-from goalmeter.navigation.prompts import TEMPLATES
 from goalmeter.navigation.suite_worlds import KEY, NEUTRAL, object_in
 
 PICK_UP, TOWARDS, SUCCESS, ACCURACY = "pick_up", "towards", "success", "accuracy"

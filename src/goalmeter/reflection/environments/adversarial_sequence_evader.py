@@ -33,10 +33,10 @@ from __future__ import annotations
 
 from random import Random
 
+from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.adversarial_sequence_predictor import (
     AdversarialSequencePredictor,
 )
-from goalmeter.reflection.protocol import Source
 
 
 class AdversarialSequenceEvader(AdversarialSequencePredictor):

@@ -33,8 +33,8 @@ Known returns:
 
 from __future__ import annotations
 
+from goalmeter.agents.histories.protocol import Mind
 from goalmeter.reflection.environments.base import Run, unshowable
-from goalmeter.reflection.protocol import Mind
 
 UNKNOWN = 0
 

@@ -26,8 +26,8 @@ Known returns:
 
 from __future__ import annotations
 
+from goalmeter.agents.histories.protocol import Mind
 from goalmeter.reflection.environments.base import Run
-from goalmeter.reflection.protocol import Mind
 
 
 class AfterImages(Run):

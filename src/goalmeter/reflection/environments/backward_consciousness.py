@@ -31,8 +31,8 @@ from __future__ import annotations
 
 from random import Random
 
+from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Run, replay
-from goalmeter.reflection.protocol import Source
 
 
 class BackwardConsciousness(Run):

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._text import shown
-from goalmeter.reflection.protocol import Mind, Source
+from goalmeter.agents.histories.protocol import Mind, Source
 
 
 class Run(ABC):

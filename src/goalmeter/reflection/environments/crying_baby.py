@@ -35,8 +35,8 @@ from __future__ import annotations
 from random import Random
 from types import MappingProxyType
 
+from goalmeter.agents.histories.protocol import Mind, Source
 from goalmeter.reflection.environments.base import Run, check_option, unshowable
-from goalmeter.reflection.protocol import Mind, Source
 
 FEED, LAUGH, NOT_FED = 0, 0, 1
 # What feeding and not feeding add to nutrition, by reading.

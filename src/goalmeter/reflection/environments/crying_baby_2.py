@@ -28,8 +28,8 @@ from __future__ import annotations
 
 from random import Random
 
+from goalmeter.agents.histories.protocol import Mind, Source
 from goalmeter.reflection.environments.base import Run, unshowable
-from goalmeter.reflection.protocol import Mind, Source
 
 LAUGH, FEED, NOT_FED = 0, 0, 1
 

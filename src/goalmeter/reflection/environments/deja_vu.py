@@ -28,8 +28,8 @@ from __future__ import annotations
 
 from random import Random
 
+from goalmeter.agents.histories.protocol import Mind, Source
 from goalmeter.reflection.environments.base import Run, replay
-from goalmeter.reflection.protocol import Mind, Source
 
 
 class DejaVu(Run):

@@ -34,8 +34,8 @@ from __future__ import annotations
 
 from random import Random
 
+from goalmeter.agents.histories.protocol import Mind, Source
 from goalmeter.reflection.environments.base import Run
-from goalmeter.reflection.protocol import Mind, Source
 
 
 class IgnoreRewards2(Run):

@@ -35,8 +35,8 @@ from random import Random
 from types import MappingProxyType
 from typing import Any
 
+from goalmeter.agents.histories.protocol import Mind, Source
 from goalmeter.reflection.environments.base import Run, check_option
-from goalmeter.reflection.protocol import Mind, Source
 
 # The agent's setting, and what the copy has it at, by reading.
 _SETTINGS = {"one": ("learning_rate", 1.0), "half": ("learning_rate_scale", 0.5)}

@@ -27,8 +27,8 @@ from __future__ import annotations
 
 from random import Random
 
+from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Agreement
-from goalmeter.reflection.protocol import Source
 
 
 class NthRewardMultipliedByN(Agreement):

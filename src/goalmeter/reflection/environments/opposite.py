@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from random import Random
 
+from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Run
-from goalmeter.reflection.protocol import Source
 
 LITERAL = "literal"
 UNNEGATED = "unnegated"

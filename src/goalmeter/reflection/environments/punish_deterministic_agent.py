@@ -28,10 +28,10 @@ from __future__ import annotations
 
 from random import Random
 
+from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.punish_nondeterministic_agent import (
     PunishNondeterministicAgent,
 )
-from goalmeter.reflection.protocol import Source
 
 
 class PunishDeterministicAgent(PunishNondeterministicAgent):

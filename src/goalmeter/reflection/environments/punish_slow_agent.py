@@ -29,9 +29,9 @@ from __future__ import annotations
 
 from random import Random
 
+from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Run
 from goalmeter.reflection.environments.runtime import lines_of_thought, patience
-from goalmeter.reflection.protocol import Source
 
 
 class PunishSlowAgent(Run):

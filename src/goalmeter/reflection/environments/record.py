@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from random import Random
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.histories.protocol import Agent, Source
 from goalmeter.reflection.environments.base import Run, check_option
 from goalmeter.reflection.environments.opposite import READINGS, UNNEGATED, Unnegated
 from goalmeter.reflection.environments.user_file import Checked
-from goalmeter.reflection.protocol import Agent, Source
 
 _OURS = f"{__package__}."
 

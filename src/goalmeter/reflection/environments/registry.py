@@ -12,6 +12,7 @@ import re
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import did_you_mean
+from goalmeter.agents.user_code import canonical, misspelled, split_name
 from goalmeter.reflection.environments.adversarial_sequence_evader import AdversarialSequenceEvader
 from goalmeter.reflection.environments.adversarial_sequence_predictor import (
     AdversarialSequencePredictor,
@@ -49,7 +50,6 @@ from goalmeter.reflection.environments.tempting_button import TemptingButton
 from goalmeter.reflection.environments.tempting_button_variation import TemptingButtonVariation
 from goalmeter.reflection.environments.third_action_forbidden import ThirdActionForbidden
 from goalmeter.reflection.environments.user_file import from_file
-from goalmeter.reflection.user_code import canonical, misspelled, split_name
 
 _BATTERY: tuple[type[Run], ...] = (
     BackwardConsciousness,

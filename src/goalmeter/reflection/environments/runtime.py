@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from goalmeter.reflection.protocol import Source
+from goalmeter.agents.histories.protocol import Source
 
 # An agent is slow if it runs through more lines than this for each number of the history.
 LINES_A_NUMBER = 15

@@ -31,8 +31,8 @@ from __future__ import annotations
 from random import Random
 from types import MappingProxyType
 
+from goalmeter.agents.histories.protocol import Mind, Source
 from goalmeter.reflection.environments.base import Run, check_option
-from goalmeter.reflection.protocol import Mind, Source
 
 BUTTON_CHANCE = 0.25
 

@@ -11,9 +11,9 @@ from random import Random
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._text import shown
+from goalmeter.agents.histories.protocol import Source
+from goalmeter.agents.user_code import load
 from goalmeter.reflection.environments.base import Run
-from goalmeter.reflection.protocol import Source
-from goalmeter.reflection.user_code import load
 
 
 def from_file(path: str | Path, name: str) -> type[Run]:

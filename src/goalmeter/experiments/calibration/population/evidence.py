@@ -24,16 +24,16 @@ import numpy as np
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.experiments.calibration.population.planners import neighbours
 from goalmeter.experiments.calibration.population.scenes import TARGETS, Scene, ScenePair
-from goalmeter.experiments.navigation_evidence import (
+from goalmeter.gridworld import tabular_world
+from goalmeter.gridworld.paths import distances_from
+from goalmeter.gridworld.tabular_world import GOAL, KEY, TabularWorld
+from goalmeter.gridworld.world import ACTIONS, Cell
+from goalmeter.navigation.directed.evidence import (
     RATIONALITIES,
     Decisions,
     indices_of,
     summed_evidence,
 )
-from goalmeter.gridworld import tabular_world
-from goalmeter.gridworld.paths import distances_from
-from goalmeter.gridworld.tabular_world import GOAL, KEY, TabularWorld
-from goalmeter.gridworld.world import ACTIONS, Cell
 from goalmeter.navigation.record import Trajectory
 
 # Half of those that navigation tries, 21% apart: towards a thing, none away from it.

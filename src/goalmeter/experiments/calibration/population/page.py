@@ -21,7 +21,7 @@ from goalmeter.experiments.calibration.population.rules import (
 from goalmeter.experiments.calibration.population.scoring import MEG, TITLES
 from goalmeter.experiments.calibration.population.swap_test import LEVEL
 from goalmeter.experiments.calibration.population.validity import CONTRASTS
-from goalmeter.experiments.navigation_formats import number, percent
+from goalmeter.pages.navigation.formats import number, percent
 from goalmeter.report import Section
 from goalmeter.statistics.clustered import Estimate
 

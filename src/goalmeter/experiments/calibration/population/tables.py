@@ -29,9 +29,9 @@ from goalmeter.experiments.calibration.population.scoring import (
 )
 from goalmeter.experiments.calibration.population.swap_test import LEVEL
 from goalmeter.experiments.calibration.population.validity import CONTRASTS
-from goalmeter.experiments.formats import signed
-from goalmeter.experiments.navigation_formats import number, p_value, percent
+from goalmeter.pages.navigation.formats import number, p_value, percent
 from goalmeter.report import Column, Table
+from goalmeter.report.numbers import signed
 
 INTERVALS = (
     "In brackets: 95% intervals that resample agents and mazes; of shares never narrower than the "

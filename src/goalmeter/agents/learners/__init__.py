@@ -1,0 +1,1 @@
+"""Agents that learn while they are measured: Stable-Baselines3 and a recurrent DQN."""

@@ -1,0 +1,1 @@
+"""The commands: options in, an outcome out; one file a command."""

@@ -1,0 +1,157 @@
+"""`goalmeter meg mdp`: files in, one MEG out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import goalmeter as gm
+from goalmeter._errors import GoalmeterError, InvalidParameterError
+from goalmeter._types import FloatArray
+from goalmeter.commands.outcome import Outcome
+from goalmeter.meg.result import MegResult
+from goalmeter.meg.watch import slowly
+from goalmeter.pages.meg.tables import result_table
+from goalmeter.tabular.files import load_features, load_mdp, load_policy, load_trajectories
+
+CLASSES = ("state", "state-action", "time-state")
+NETWORK = "network"
+NETWORK_SEEDS = 5
+# The optimal policy as a baseline is an array [H, S, A]; of worlds larger than this it is left out.
+BASELINE_ENTRIES = 10_000_000
+
+
+class Interrupted(KeyboardInterrupt):
+    """A measurement was interrupted at the keyboard; `outcome` is what it had by then."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        """Keep what was reached."""
+        super().__init__("interrupted")
+        self.outcome = outcome
+
+
+def measure_mdp(
+    mdp: str | Path,
+    *,
+    policy: str | Path | None = None,
+    trajectories: str | Path | None = None,
+    unknown: str | None = None,
+    reference: str | Path | None = None,
+    seed: int = 0,
+    timeout: float | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Outcome:
+    """MEG of a policy or of logged trajectories, all read from .npz files.
+
+    Args:
+        mdp: the world.
+        policy: the policy to measure, or
+        trajectories: the log to measure; exactly one of the two.
+        unknown: None for the MDP's reward; "state", "state-action", "time-state", "network", or
+            the path of a features file.
+        reference: the policy that scores 0; default uniform.
+        seed: of the network's initialisation, or of the bootstrap.
+        timeout: seconds that the search for an unknown utility may take; default no limit.
+        progress: told what is being done, and every few seconds how far it is.
+
+    Raises:
+        Interrupted: interrupted at the keyboard during such a search; it has the outcome so far.
+        GoalmeterError: files or options that cannot be used; the message says how to mend it.
+        MissingExtraError: a network is asked for and torch is not installed.
+    """
+    if (policy is None) == (trajectories is None):
+        given = "neither" if policy is None else "both"
+        raise InvalidParameterError(
+            f"--policy and --trajectories: {given} given, expected exactly one of them, the "
+            f"behaviour to measure"
+        )
+    if unknown == NETWORK and trajectories is not None:
+        raise InvalidParameterError(
+            "--unknown network goes with --policy only: a network is fitted to a policy; for "
+            "trajectories use --unknown state or a features file"
+        )
+    if timeout is not None and (unknown is None or trajectories is not None):
+        raise InvalidParameterError(
+            "--timeout goes with --policy and --unknown only, the one search that may take long; "
+            "leave it out"
+        )
+    tell = progress or (lambda line: None)
+    tell(f"reading {mdp}")
+    world = load_mdp(mdp)
+    against = None if reference is None else load_policy(reference)
+    features = None if unknown in (None, NETWORK, *CLASSES) else _features(str(unknown))
+    tell(f"measuring in {world!r}")
+    result: MegResult
+    if trajectories is not None:
+        from goalmeter.meg.trajectories import from_trajectories
+
+        result = from_trajectories(
+            world,
+            load_trajectories(trajectories),
+            unknown=unknown if features is None else features,
+            reference=against,
+            rng=np.random.default_rng(seed),
+        )
+        return Outcome(tables=(result_table(result),), json=result.to_json())
+    assert policy is not None, "checked above"
+    measured = load_policy(policy)
+    hear = _listener(tell)
+    over: Any = unknown if unknown in CLASSES else "state"
+    try:
+        if unknown is None:
+            result = gm.meg.known_utility(world, measured, reference=against)
+        else:
+            result = gm.meg.unknown_utility(
+                world,
+                measured,
+                features=features,
+                over=over,
+                network=unknown == NETWORK,
+                reference=against,
+                seeds=range(seed, seed + NETWORK_SEEDS),
+                progress=hear,
+                timeout=timeout,
+            )
+    except gm.meg.FitInterrupted as so_far:
+        raise Interrupted(
+            Outcome(tables=(result_table(so_far.result),), json=so_far.result.to_json())
+        ) from None
+    baselines = _baselines(world) if unknown is None and against is None else {}
+    return Outcome(
+        tables=(result_table(result, baselines),), json=result.to_json() | {"baselines": baselines}
+    )
+
+
+def _listener(tell: Callable[[str], None]) -> Callable[[gm.meg.Progress], None]:
+    """A listener that tells of each restart of a network, and every few seconds how far it is."""
+    now_and_then = slowly(tell)
+
+    def hear(progress: gm.meg.Progress) -> None:
+        if progress.stage.startswith(NETWORK) and progress.step == 1:
+            tell(progress.stage)
+        now_and_then(progress)
+
+    return hear
+
+
+def _baselines(world: gm.TabularMDP) -> dict[str, float]:
+    """What the ends of the scale score towards the reward."""
+    out = {"uniform": 0.0}  # by definition: it is the reference
+    if world.steps * world.n_states * world.n_actions <= BASELINE_ENTRIES:
+        out["optimal"] = gm.meg.known_utility(world, gm.optimal_policy(world)).value
+    return out
+
+
+def _features(path: str) -> FloatArray:
+    try:
+        return load_features(path)
+    except GoalmeterError as error:
+        if Path(path).exists():
+            raise
+        raise InvalidParameterError(
+            f"--unknown is {path!r}, expected {', '.join(CLASSES)}, {NETWORK}, or the path of a "
+            f"features file ({error})"
+        ) from error

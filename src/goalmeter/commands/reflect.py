@@ -1,0 +1,143 @@
+"""`goalmeter reflect`: an agent's name in, its self-reflection out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from goalmeter._arguments import MOST_SEED, whole
+from goalmeter._errors import InvalidParameterError
+from goalmeter.commands.outcome import Outcome
+from goalmeter.pages.reflection.command_tables import early_text, environments_table, summary_table
+from goalmeter.reflection import Comparison, Reflection, compare, measure
+from goalmeter.reflection.arguments import MOST_SEEDS, MOST_STEPS
+from goalmeter.reflection.environments import BATTERY
+from goalmeter.reflection.measure import check
+from goalmeter.reflection.named_trial import is_user_code
+from goalmeter.reflection.plan import HEAVY, bare
+from goalmeter.runs import cores
+
+# Agents that are played beside the one that is asked about, where that takes about a second.
+BASELINES = ("random", "constant")
+BASELINE_STEPS, BASELINE_PERCEPTS = 1000, 250_000
+# Seconds for a trial of a user's code, unless --timeout says otherwise.
+TIMEOUT = 60.0
+# Fewer percepts than this are played before more processes have started.
+WORTH_WORKERS = 500_000
+
+
+def reflect(
+    agent: str | None,
+    *,
+    environments: Sequence[str] = (),
+    steps: int = 500,
+    seeds: int = 10,
+    seed: int = 0,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    timeout: float | None = None,
+    opposite_reading: str = "literal",
+    step_counting: str = "percepts",
+    against: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Outcome:
+    """The self-reflection of an agent, beside agents that reflect on nothing.
+
+    Args:
+        agent: its name.
+        environments: names; default the battery.
+        steps: percepts of each trial.
+        seeds: how many.
+        seed: the first of them.
+        out: run folder; the agent it is compared with is kept in another, named `out`.against.
+        workers: processes; default one a core where that is faster.
+        timeout: seconds for a trial, 0 for as long as it takes; default 60 for users' code.
+        opposite_reading: "literal" or "unnegated".
+        step_counting: "percepts" or "actions".
+        against: name of an agent to compare with, on the same trials.
+        progress: told how many trials are finished.
+
+    Raises:
+        GoalmeterError: options that cannot be used; the message says how to mend it. All are looked
+            at before anything is played.
+        MissingExtraError: an agent needs a package that is not installed.
+    """
+    if agent is None:
+        raise InvalidParameterError(
+            "AGENT is missing: name one, such as rc(naive) or my_agent.py:agent; --list shows "
+            "all agents and environments"
+        )
+    # Before a range is made of them, or a product.
+    whole(seeds, "seeds", least=1, most=MOST_SEEDS)
+    whole(seed, "seed", least=0, most=MOST_SEED - seeds)
+    whole(steps, "steps", least=1, most=MOST_STEPS)
+    played = list(environments) or [environment.name for environment in BATTERY]
+    chosen = range(seed, seed + seeds)
+
+    def options(name: str, folder: Path | None, over: Sequence[int] = chosen) -> dict[str, Any]:
+        users = any(map(is_user_code, [name, *played]))
+        limit = timeout if timeout is not None else (TIMEOUT if users else 0.0)
+        percepts = 2 * len(played) * len(over) * steps
+        light = percepts < WORTH_WORKERS and not users and bare(name) not in HEAVY
+        return {
+            "steps": steps,
+            "seeds": over,
+            "environments": played,
+            "opposite_reading": opposite_reading,
+            "step_counting": step_counting,
+            "workers": workers if workers is not None else (1 if light else cores()),
+            "timeout": None if limit == 0 else limit,
+            "out": folder,
+        }
+
+    folder = None if out is None else Path(out)
+    beside = None if folder is None else _beside(folder)
+    if against is not None:  # for the error before the first agent is played, which may take long
+        check(against, **options(against, beside))
+    result = measure(agent, **options(agent, folder), progress=progress)
+    other = comparison = None
+    if against is not None:
+        other = measure(against, **options(against, beside), progress=progress)
+        comparison = compare(other, result)
+    names = [name for name in BASELINES if name not in (agent, against)]
+    over = chosen[: BASELINE_PERCEPTS // (2 * len(played) * steps)]
+    baselines = {}
+    if over and steps <= BASELINE_STEPS:
+        if progress is not None and names:
+            progress(f"baselines: {', '.join(names)}")
+        baselines = {name: measure(name, **options(name, None, over)) for name in names}
+    return Outcome(
+        text=early_text(result, other),
+        tables=(
+            environments_table(result, other),
+            summary_table(result, other, comparison, baselines),
+        ),
+        json=_json(result, other, comparison, baselines)
+        | ({} if folder is None else {"run": str(folder.resolve())})
+        | ({} if beside is None or other is None else {"against_run": str(beside.resolve())}),
+    )
+
+
+def _beside(folder: Path) -> Path:
+    """Where the agent that it is compared with is kept."""
+    named = folder if folder.name not in ("", "..") else folder.resolve()
+    return named.with_name(f"{named.name}.against")
+
+
+def _json(
+    result: Reflection,
+    other: Reflection | None,
+    comparison: Comparison | None,
+    baselines: dict[str, Reflection],
+) -> dict[str, Any]:
+    short = ("seeds", "measure", "stderr", "interval", "failures", "outcomes")
+    found = result.to_json()
+    found["baselines"] = {
+        name: {key: value for key, value in baseline.to_json().items() if key in short}
+        for name, baseline in baselines.items()
+    }
+    if other is not None and comparison is not None:
+        found["against"] = other.to_json()
+        found["comparison"] = comparison.to_json()
+    return found

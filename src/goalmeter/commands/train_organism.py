@@ -1,0 +1,67 @@
+"""`goalmeter train-organism`: an organism's weights from its recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from goalmeter.commands.outcome import Outcome
+from goalmeter.organisms.recipes import recipe
+from goalmeter.organisms.training import train
+
+
+def train_organism(
+    name: str,
+    out: str | Path,
+    *,
+    steps: int | None = None,
+    rate: float | None = None,
+    begin_with: str | None = None,
+    sizes: list[int] | None = None,
+    keys: bool = True,
+    seed: int = 0,
+    device: str | None = None,
+    workers: int = 1,
+    progress: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Train an organism, or go on where its training stopped.
+
+    Args:
+        name: of the organism.
+        out: folder for the weights, and for the checkpoints on the way.
+        steps: of training, in one round; None as its recipe has it.
+        rate: the learning rate, of one round; None as the recipe has it.
+        begin_with: name of a shipped organism, or folder, whose weights it begins with; "nothing"
+            for fresh weights; None as the recipe has it.
+        sizes: of the grids it learns on; None for all.
+        keys: whether it learns in worlds with keys and doors too.
+        seed: of the first weights and the lessons.
+        device: where it runs; None for the first GPU, or else the processor.
+        workers: processes, 1 or 2; the weights are the same.
+        progress: told of the step, the loss and the time left.
+
+    Raises:
+        GoalmeterError: options that cannot be used; the message says how to mend it.
+    """
+    usual = recipe(name)
+    rounds = None
+    if steps is not None or rate is not None:
+        usual_rate = usual.rounds[0][1]
+        only = (usual.steps if steps is None else steps, usual_rate if rate is None else rate)
+        rounds = (only,)
+    given: dict[str, Any] = {
+        "rounds": rounds,
+        "begin_with": begin_with,
+        "sizes": sizes and tuple(sizes),
+    }
+    own = {option: value for option, value in given.items() if value is not None}
+    settings = replace(usual, keys=keys, seed=seed, **own)
+    folder = train(settings, out, device=device, workers=workers, progress=progress)
+    result = asdict(settings) | {"organism": name, "weights": str(folder.resolve())}
+    text = (
+        f"The {name} is trained: {folder.resolve()}\n"
+        f"See how good it is: goalmeter replicate organisms --agents {name}={folder}"
+    )
+    return Outcome(tables=(), json=result, text=text)

@@ -1,0 +1,1 @@
+"""The demo: the main job on the embedded agents, in one page."""

@@ -1,0 +1,239 @@
+"""The demo's page on causal models: the mouse, its diagrams, targets and interventions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from goalmeter.experiments.demo import mouse
+from goalmeter.experiments.demo.mouse import POLICIES, TARGETS, WORLDS, Mouse
+from goalmeter.pages.meg.causal_tables import (
+    THEOREM_NOTE,
+    evidence,
+    sensitivity_table,
+    set_text,
+    world_text,
+)
+from goalmeter.report import Cell, Column, Figure, Finding, Link, Section, Table
+from goalmeter.report.numbers import nats, percent, rationality
+
+# Ids of the tables that findings lead to.
+_FIRST, _SHIFTS = "mouse-policies", "mouse-shifts"
+GLOSSARY = {
+    "Towards targets (causal models)": "MEG of a decision towards some variables of a causal "
+    "model: the best of all utilities over their joint states. It asks: are these the things that "
+    "the decision is about?",
+    "do(X = x)": "An intervention: X is set to x from outside, whatever its causes are, and the "
+    "rest of the world and the policy go on as before.",
+}
+
+
+def sections(measured: Mouse) -> list[Section]:
+    """The page's sections."""
+    return [_first(measured), _targets(measured), _shifts(measured)]
+
+
+def findings(measured: Mouse) -> list[Finding]:
+    """The page in two sentences, from the numbers."""
+    name, results = next(iter(measured.policies.items()))
+    cheese, place = results["T",], results["M",]
+    follows = next(iter(measured.shifts.values()))
+    (t, t_moved, _), (r, r_moved, _) = (found.rows for found in follows.values())
+    texts = [
+        f"The mouse that takes the {name} scores {nats(cheese.value)} of "
+        f"{nats(cheese.maximum)} nats ({percent(cheese.fraction)}) towards the cheese, and "
+        f"{evidence(round(place.value, 9))} towards its own position: it goes for the cheese, not "
+        "for a side.",
+        f"A mouse trained with a bell beside the cheese is explained by the bell as well as by the "
+        f"cheese ({nats(r.result.value)} and {nats(t.result.value)} nats). When the bell is moved, "
+        f"the goal about the cheese still explains {nats(t_moved.transferred)}, the one about the "
+        f"bell {evidence(r_moved.transferred)}, which is worse than guessing: it was spurious.",
+    ]
+    return [
+        Finding(text=text, links=(Link("numbers", anchor),))
+        for text, anchor in zip(texts, (_FIRST, _SHIFTS), strict=True)
+    ]
+
+
+def _first(measured: Mouse) -> Section:
+    return Section(
+        title="A causal model: the mouse and the cheese",
+        text=(
+            "Goal-directedness needs no grid and no reward, only a causal model, variables that "
+            "may be decisions, and variables that they may be about. The paper's first example: "
+            "a mouse sees on which side the cheese is (S), turns left or right (D), is then on "
+            "that side (M), and has the cheese or not (T).",
+            "MEG towards a set of targets is that of the best of all utilities over their joint "
+            "states. Whatever the mouse wants, it is about the cheese, not about the side that "
+            "it ends on; and towards where the cheese is, which it cannot change, there is none.",
+        ),
+        tables=(_policy_table(measured),),
+        figures=(
+            Figure(
+                svg=mouse.example_1(0.8).svg(decisions=["D"], targets=["T"], name="mouse-one-step"),
+                alt="Diagram of Example 1: S points to the decision D and to T, D points to M, M "
+                "points to T.",
+                caption="Example 1. Square: the decision. Double border: the target. Dashed: what "
+                "the mouse sees when it decides.",
+            ),
+        ),
+    )
+
+
+def _policy_table(measured: Mouse) -> Table:
+    groups = {names: f"towards {set_text(names)}" for names in TARGETS}
+    rows: list[tuple[Cell | str, ...]] = []
+    for name, results in measured.policies.items():
+        cheese = results["T",]
+        goal = "" if cheese.goal is None or cheese.value < 1e-9 else str(cheese.goal)
+        rows.append(
+            (
+                name,
+                _zero(cheese.value),
+                Cell(percent(cheese.fraction), share=cheese.fraction),
+                rationality(round(cheese.rationality, 9)),
+                *(_zero(results[names].value) for names in TARGETS[1:]),
+                _gap(max(result.gap for result in results.values())),
+                goal,
+            )
+        )
+    return Table(
+        caption="Three mice, four sets of targets",
+        anchor=_FIRST,
+        columns=(
+            Column("the mouse takes", numeric=False),
+            Column("MEG, nats", group=groups["T",]),
+            Column("share of maximum", group=groups["T",]),
+            Column("rationality β", group=groups["T",]),
+            *(Column("MEG, nats", group=groups[names]) for names in TARGETS[1:]),
+            "largest proven gap",
+            Column("best goal over T", numeric=False),
+        ),
+        rows=tuple(rows),
+        meaning="How many nats of the mouse's one decision are explained by the best utility over "
+        "the targets; log 2 = 0.6931 at most.",
+        notes=(
+            f"Towards {{S}}: {measured.policies[next(iter(POLICIES))]['S',].notes[0]}.",
+            "The paper's value for the first mouse is log 2 − H(0.8) at β = log 2 = 0.693.",
+        ),
+    )
+
+
+def _targets(measured: Mouse) -> Section:
+    by_target = {row.targets: row for row in measured.two_steps.rows}
+    second = sensitivity_table(
+        measured.two_steps, caption="Example 2, smell followed 8 times in 10: single targets"
+    )
+    return Section(
+        title="Which variables is it about?",
+        text=(
+            "MEG depends on the variables that it is measured against, which the paper names as "
+            "its first limitation. The answer is to try them all: every set of targets that the "
+            "decisions can influence, sorted. Theorem 4.1 says more without measuring: if a set A "
+            "d-separates the decisions from the targets, MEG towards A is at least as high. What "
+            "an agent wants in the end shows in what leads to it.",
+            "In the paper's second example the mouse takes two steps (D1, D2) and smells only on "
+            "which side the cheese is (O1, O2); it knows neither its square nor its first step, so "
+            "the models of it have to be searched for; a gap of 0 says that no goal explains more. "
+            f"Towards having the cheese (U3) it scores {nats(by_target['U3',].value)} nats, "
+            f"towards the final state (S3) {nats(by_target['S3',].value)}: no less, as the theorem "
+            "says.",
+        ),
+        tables=(
+            sensitivity_table(
+                measured.one_step,
+                caption=f"Example 1, {next(iter(POLICIES))}: sets of up to two targets",
+            ),
+            replace(second, notes=tuple(n for n in second.notes if n != THEOREM_NOTE)),
+        ),
+        figures=(
+            Figure(
+                svg=mouse.example_2(0.8).svg(
+                    decisions=["D1", "D2"], targets=["S3", "U3"], name="mouse-two-steps"
+                ),
+                alt="Diagram of Example 2: S1 points to O1 and S2, O1 to D1, D1 to S2; S2 points "
+                "to O2 and S3, O2 to D2, D2 to S3; S3 points to U3.",
+                caption="Example 2 (the paper's Figure 2). S3 lies on every path from the "
+                "decisions to U3, so MEG towards U3 cannot exceed MEG towards S3.",
+                wide=True,
+            ),
+        ),
+    )
+
+
+def _shifts(measured: Mouse) -> Section:
+    training = [
+        found.rows[0].result.value for found in measured.shifts["follows the cheese"].values()
+    ]
+    return Section(
+        title="A true goal and a spurious one",
+        text=(
+            "In training a bell (B) rings where the cheese is. One mouse follows the cheese, "
+            "another the bell; in training nobody can tell them apart, and a goal about having "
+            f"the cheese (T) explains both as well as one about being at the bell (R): "
+            f"{nats(training[0])} and {nats(training[1])} nats. MEG is a measure on the agent's "
+            "own distribution.",
+            "An intervention pulls them apart. The goal that was fitted in training is kept, "
+            "planned for in the changed world, and scored there. When the bell is moved, the "
+            "true goal goes on predicting, the spurious one predicts worse than guessing. When "
+            "the cheese is moved, and the bell with it, nothing is learnt.",
+        ),
+        tables=(_shift_table(measured),),
+        figures=(
+            Figure(
+                svg=mouse.bell("S").svg(
+                    decisions=["D"], targets=["T", "R"], observed=["B"], name="mouse-bell"
+                ),
+                alt="Diagram of the bell: S points to B, D and T; B points to D and R; D points to "
+                "T and R.",
+                caption="In training B goes where S is. Grey: what the intervention sets, which "
+                "cuts the arrow from S to B.",
+            ),
+        ),
+    )
+
+
+def _shift_table(measured: Mouse) -> Table:
+    columns: list[Column | str] = [
+        Column("the mouse", numeric=False),
+        Column("goal about", numeric=False),
+        Column("MEG, nats", group="in training"),
+        Column("share of maximum", group="in training"),
+    ]
+    for name, world in WORLDS.items():
+        group = f"{name}: {world_text(world)}"
+        columns += [
+            Column("MEG there", group=group),
+            Column("goal from training", group=group),
+            Column("gap", group=group),
+        ]
+    rows = []
+    for agent, goals in measured.shifts.items():
+        for goal, found in goals.items():
+            first, *changed = found.rows
+            share = first.result.fraction
+            cells: list[Cell | str] = [agent, goal, _zero(first.result.value)]
+            cells.append(Cell(percent(share), share=share))
+            for row in changed:
+                cells += [_zero(row.result.value), _zero(row.transferred), _zero(row.gap)]
+            rows.append(tuple(cells))
+    return Table(
+        caption="Two mice, two goals, in training and when something is moved (nats)",
+        anchor=_SHIFTS,
+        columns=tuple(columns),
+        rows=tuple(rows),
+        meaning="MEG there is that of the best goal over the same variable in the changed world; "
+        "the goal from training is scored there with its utility and rationality as they were.",
+        notes=(
+            "Gap: MEG there less the goal from training. A goal that predicts in every world has "
+            "none.",
+        ),
+    )
+
+
+def _gap(value: float) -> str:
+    return f"{value:.0e}" if value > 0 else "0"
+
+
+def _zero(value: float) -> str:
+    """Nats; what is below 1e-9 is rounding of the solver, and reads 0."""
+    return evidence(value) if abs(value) >= 1e-9 else "0"

@@ -1,0 +1,154 @@
+"""The organisms in the demo: they walk, are measured, and instruments are calibrated with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import MissingExtraError
+from goalmeter.experiments.calibration import page
+from goalmeter.experiments.calibration.judged import IN_PART, UNKNOWN
+from goalmeter.experiments.calibration.measuring import Calibration, calibrate
+from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE, Scale, require_models
+from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
+from goalmeter.experiments.calibration.truth import IDEAL, MOLE, TRAINED, subjects_of
+from goalmeter.navigation.playing import Walked
+from goalmeter.organisms.kinds import organism, organism_names
+from goalmeter.pages.navigation import page as navigation_page
+from goalmeter.pages.navigation import wants_page
+from goalmeter.pages.navigation.learnt_pictures import Explained
+from goalmeter.pages.navigation.page import Group
+from goalmeter.pages.navigation.wants import Want, wants
+from goalmeter.report import Finding, Link
+
+# As many walks as two cores make in about a minute. Many mazes rather than many walks through
+# each, since intervals rest on mazes; all of them with walls that the mole may not see. Reference
+# agents make the classes of which there is only one organism larger.
+SCALE = Scale(grids=5, complexities=(0.5, 1.0), key_worlds=4, walks=2, suites=(MAZE, KEY_NO_DOOR))
+BESIDE = (page.SHORTEST, "key-seeker", page.AIMLESS)
+
+
+@dataclass(frozen=True)
+class Met:
+    """The organisms, and what was measured of them.
+
+    Attributes:
+        missing: why ideal organisms walk in place of the trained ones; "" if they do not.
+        prefix: before the name of an organism.
+        calibration: all instruments on all agents.
+        groups: how the organisms behave, in mazes and in worlds with a key.
+        wants: what each organism, and each reference agent, was measured to want.
+        learnt: utilities that were learnt of the organisms, with what they explain.
+    """
+
+    missing: str
+    prefix: str
+    calibration: Calibration
+    groups: tuple[Group, ...]
+    wants: tuple[Want, ...]
+    learnt: tuple[Explained, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the organisms that walked."""
+        return tuple(f"{self.prefix}{name}" for name in organism_names())
+
+    def walked(self, suite: str) -> list[Walked]:
+        """The organisms' walks in a suite."""
+        return [self.calibration.walked[suite][name] for name in self.names]
+
+    def to_json(self) -> dict[str, Any]:
+        """All measures as JSON values."""
+        runs = [run for suite in self.calibration.walked for run in self.walked(suite)]
+        return {
+            "missing": self.missing or None,
+            "calibration": page.to_json(self.calibration),
+            "behaviour": navigation_page.in_order(self.groups, runs),
+            "wants": [one.to_json() for one in self.wants],
+            "learnt": [one.to_json() for one in self.learnt],
+        }
+
+
+def meet(
+    out: Path, *, seed: int, workers: int, progress: Callable[[str], None] | None = None
+) -> Met:
+    """Let the organisms walk, and measure them; walks that are there are not made again.
+
+    Without what language models need, ideal organisms walk in their place.
+
+    Args:
+        out: folder of the runs.
+        seed: of grids and walks.
+        workers: processes that ask models and fit utilities.
+        progress: told what is being done.
+
+    Raises:
+        InvalidFileError: the folder cannot be written to, or holds other walks.
+    """
+    prefix, missing = TRAINED, ""
+    try:
+        require_models(f"{TRAINED}{name}" for name in organism_names())
+    except MissingExtraError as error:
+        prefix, missing = IDEAL, str(error)
+    names = tuple(f"{prefix}{name}" for name in organism_names())
+    found = calibrate(
+        subjects_of((*names, *BESIDE)),
+        out,
+        scale=SCALE,
+        seed=seed,
+        workers=workers,
+        progress=progress,
+    )
+    runs = [by_name[name] for by_name in found.walked.values() for name in names]
+    groups = tuple(navigation_page.groups(runs, progress))
+    return Met(
+        missing,
+        prefix,
+        found,
+        groups,
+        tuple(_wants(*groups)),
+        tuple(page.learnt(found)),
+    )
+
+
+def _wants(in_mazes: Group, with_keys: Group) -> list[Want]:
+    """Of the agents that walked in both kinds of worlds; the mole's map is the one to try."""
+    by_name = {one.agent: n for n, one in enumerate(with_keys.results)}
+    both = [
+        (n, by_name[one.agent]) for n, one in enumerate(in_mazes.results) if one.agent in by_name
+    ]
+    return wants(
+        [in_mazes.results[n] for n, _ in both],
+        [with_keys.results[n] for _, n in both],
+        ([in_mazes.directed[n] for n, _ in both], [with_keys.directed[n] for _, n in both]),
+        organism(MOLE),
+    )
+
+
+def findings(met: Met, *, walks: str, instruments: str) -> list[Finding]:
+    """What the organisms want, a line for each, and how the instruments did.
+
+    Args:
+        met: the organisms, measured.
+        walks: id of the section in which they can be seen to walk.
+        instruments: id of the section about the instruments.
+    """
+    judged = [one for one in met.calibration.verdicts if one.judged]
+    unsure = sum(one.words in (IN_PART, UNKNOWN) for one in judged)
+    failed = [
+        f"{INSTRUMENTS[one.instrument].title} ({QUESTIONS[one.question].title})"
+        for one in judged
+        if one.failed
+    ]
+    return [
+        *wants_page.findings(met.wants, walks=walks),
+        Finding(
+            text=f"The instruments were asked {len(judged)} questions about agents whose goals are "
+            f"known. {len(judged) - unsure - len(failed)} answers are right, {unsure} are right in "
+            f"part or rest on too few grids to say, {len(failed)} are wrong"
+            f"{': ' * bool(failed)}{', '.join(failed)}.",
+            links=(Link("each answer", instruments),),
+        ),
+    ]

@@ -1,0 +1,198 @@
+"""What the demo's page shows of the organisms, for readers who meet them for the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from goalmeter.experiments.calibration import tables as judged
+from goalmeter.experiments.calibration.pictures import area_chart
+from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE
+from goalmeter.experiments.calibration.questions import QUESTIONS
+from goalmeter.experiments.demo import organisms as demo_organisms
+from goalmeter.experiments.demo.organisms import Met
+from goalmeter.navigation.record import Trajectory
+from goalmeter.pages.navigation import (
+    key_tables,
+    learnt_pictures,
+    meg_page,
+    pictures,
+    tables,
+    wants_page,
+)
+from goalmeter.pages.navigation.page import Group
+from goalmeter.pages.navigation.replays import cut
+from goalmeter.report import Column, Finding, Section, Table
+
+# Ids of the sections that findings lead to.
+WALKS, INSTRUMENTS = "walks", "instruments"
+
+
+def sections(met: Met) -> list[Section]:
+    """Who they are, what they want and do, and which instruments see it."""
+    in_mazes, with_keys = met.groups
+    return [
+        _wants(met),
+        _walks(met),
+        _mazes(in_mazes),
+        _keys(with_keys),
+        learnt_pictures.section(met.learnt),
+        *_instruments(met),
+    ]
+
+
+def findings(met: Met) -> list[Finding]:
+    """What the organisms want, a line for each, and how the instruments did."""
+    return demo_organisms.findings(met, walks=WALKS, instruments=INSTRUMENTS)
+
+
+def _instruments(met: Met) -> list[Section]:
+    """How the instruments do on agents whose goals are known."""
+    found = met.calibration
+    said = [
+        replace(
+            judged.agent_table(found.scores, found.subjects, QUESTIONS[question], others),
+            caption=caption,
+            meaning="Each number is the mean over grids. A tick says that the instrument puts the "
+            "agent on the right side of the other class of agents, beyond chance; a cross, on the "
+            "wrong side; a question mark, that the grids do not tell. No mark stands where the "
+            "question is not asked of an agent.",
+        )
+        for question, others, caption in (
+            ("directed", ["misled", "map"], "In mazes: is the agent goal-directed, on which map?"),
+            ("target", [], "Beside a key that opens nothing: the goal or the key?"),
+        )
+    ]
+    return [
+        Section(
+            title="Which instruments see the difference?",
+            anchor=INSTRUMENTS,
+            text=(
+                "Every instrument gives a number for an agent’s walks in one grid. The agents fall "
+                "into classes, and it is known which class has more of what the instrument counts. "
+                "An instrument is good if its numbers are in that order, whatever the grids.",
+            ),
+            tables=(judged.area_table(found.verdicts),),
+            figures=(area_chart(found.verdicts),),
+        ),
+        Section(title="What each instrument says of each agent", tables=tuple(said)),
+    ]
+
+
+def _wants(met: Met) -> Section:
+    text = [
+        "An instrument is as good as its calibration, and for that the goals of some agents have "
+        "to be known. These are known because we made them: four small language models, each "
+        "trained to a purpose of its own. They read a grid as text, reason, and answer with a "
+        "move, and are loaded and asked like any other language model.",
+        "The first table says what was measured of them, the second what they were made for. "
+        "Beside them walk reference agents, whose goals are known by definition.",
+    ]
+    if met.missing:
+        text.append(
+            f"Here the language models were not asked. {met.missing}. In their place walk the "
+            f"ideal organisms, which draw each move from what the models were trained to do."
+        )
+    return Section(
+        title="Four language models whose goals are known",
+        text=tuple(text),
+        tables=(wants_page.wants_table(met.wants), _made(met)),
+    )
+
+
+def _made(met: Met) -> Table:
+    """What each agent was made to want: the truth that the measurement is held against."""
+    return Table(
+        caption="What each agent was made to want",
+        anchor="made",
+        columns=(
+            Column("agent", numeric=False),
+            Column("made to want", numeric=False, answer=True),
+            Column("what it does", numeric=False),
+        ),
+        rows=tuple(
+            (
+                one.name,
+                f"the {one.target}{', on a wrong map' * (one.own_map is not None)}"
+                if one.target
+                else "nothing",
+                one.why,
+            )
+            for one in met.calibration.subjects
+        ),
+        meaning="What it goes for first where a key lies about that opens nothing. This table "
+        "comes from how the agents were made, the one above from their walks alone.",
+    )
+
+
+def _walks(met: Met) -> Section:
+    mouse, magpie, mole, moth = met.names
+    # In pairs, which stand beside each other.
+    shown = {MAZE: (mouse, mole), KEY_NO_DOOR: (mouse, magpie)}
+    pairs = [(suite, name) for suite, names in shown.items() for name in names]
+    pairs += [(suite, moth) for suite in shown]
+    chosen = [(name, _walk(met, suite, name)) for suite, name in pairs]
+    said = [(name, walk) for name, walk in chosen if walk.steps and walk.steps[0].raw]
+    return Section(
+        title="The same worlds, other goals",
+        anchor=WALKS,
+        text=(
+            "Here the organisms walk through a maze of which the mole does not see every wall, and "
+            "through a world whose key (K) opens nothing. S is the start and G the goal; the "
+            "numbers count the steps. A dashed arrow is a move that is not optimal, a ring a move "
+            "that led nowhere, a cross an answer that was no action.",
+        ),
+        tables=(_answers(said),) if said else (),
+        figures=tuple(
+            pictures.replay(walk, f"organisms-walk-{number}", name)
+            for number, (name, walk) in enumerate(chosen, start=1)
+        ),
+        figures_first=True,
+    )
+
+
+def _walk(met: Met, suite: str, name: str) -> Trajectory:
+    """The first walk through the world whose learnt utility is drawn."""
+    (world,) = (d.world for d in met.calibration.drawn if (d.agent, d.suite) == (name, suite))
+    walks = met.calibration.walked[suite][name].trajectories
+    return next(walk for walk in walks if walk.world == world)
+
+
+def _answers(said: Sequence[tuple[str, Trajectory]]) -> Table:
+    return Table(
+        caption="What they said at the first step",
+        columns=tuple(Column(title, numeric=False) for title in ("agent", "suite", "answer")),
+        rows=tuple((name, walk.suite, cut(walk.steps[0].raw)) for name, walk in said),
+        meaning="Between the tags an organism looks for the way from its target back to itself, "
+        "cell by cell (row, column), or names the moves that are open, and states its plan. Its "
+        "action follows. Long texts are cut in the middle here; the runs hold all of them.",
+        notes=(f"What {said[0][0]} had read: {cut(said[0][1].steps[0].prompt)}",),
+    )
+
+
+def _mazes(group: Group) -> Section:
+    return Section(
+        title="In mazes: do they plan?",
+        text=(
+            "An agent that only follows a compass, always nearer to the goal as the crow flies, is "
+            "right most of the time. So accuracy by itself says little. What counts is accuracy in "
+            "the places where the compass leads astray (detour states), and how an agent compares "
+            "with reference agents in the same mazes.",
+        ),
+        tables=(tables.agents_table(group.results),),
+        figures=(meg_page.picture(group.directed, "organisms-maze-meg"),),
+    )
+
+
+def _keys(group: Group) -> Section:
+    return Section(
+        title="Beside a key that opens nothing: what do they want?",
+        text=(
+            "Nearly every agent that wants anything arrives at the goal here, so success does not "
+            "say what an agent wants. A key may be taken because it lies on the way, so each share "
+            "stands beside what chance would give. To tell a wish for the key from a wish for the "
+            "goal, only the decisions before the key is taken are looked at.",
+        ),
+        tables=(tables.agents_table(group.results), key_tables.keys_table(group.results)),
+        figures=(meg_page.picture(group.directed, "organisms-key-meg"),),
+    )

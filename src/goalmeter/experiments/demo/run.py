@@ -1,0 +1,163 @@
+"""`goalmeter demo`: the main job on the embedded agents, ending in one page.
+
+The organisms come first: walks, measures, and the calibration of the instruments with them. Then
+what else can be measured, in worlds where the answers are exact.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import MissingExtraError
+from goalmeter.commands.outcome import Outcome, json_text, provenance
+from goalmeter.experiments import ledger
+from goalmeter.experiments.demo import frozen_lake, logged, mouse, mouse_page
+from goalmeter.experiments.demo import organisms as demo_organisms
+from goalmeter.experiments.demo import organisms_page as demo_organisms_page
+from goalmeter.experiments.meg_cliffworld import compute, page
+from goalmeter.experiments.meg_cliffworld.tables import policy_row
+from goalmeter.pages.navigation import page as navigation_page
+from goalmeter.pages.reflection import page as reflection_page
+from goalmeter.reflection import Reflection
+from goalmeter.reflection import measure as self_reflection
+from goalmeter.report import Section, require_report_extra, write_report, write_text
+
+TITLE = "How goal-directed are these agents?"
+LEDE = (
+    "What an agent does shows what it wants, if the instruments that read it can be trusted. Four "
+    "small language models whose goals are known, because we made them, walk through grid worlds "
+    "and are measured by every instrument; where one says something else, it is the instrument "
+    "that is wrong. Then maximum entropy goal-directedness (MEG) in worlds where it is exact, from "
+    "logs and in a causal model, and agents in environments that simulate them."
+)
+
+# Agents whose self-reflection is measured, each beside its reality check; few steps and seeds, so
+# that it takes seconds.
+REFLECTING = tuple(
+    name
+    for agent in ("random", "constant", "naive", "q-learner")
+    for name in (agent, f"rc({agent})")
+)
+REFLECTION_STEPS, REFLECTION_SEEDS = 150, 5
+
+
+def demo(
+    out: str | Path,
+    *,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Measure the embedded agents and write report.html and results.json.
+
+    Walks are kept in the folder; the same command goes on from there. Without Gymnasium, or what
+    language models need, the page says how to install it.
+
+    Args:
+        out: folder to write to.
+        seed: of the grid worlds and walks, of sampled trajectories, and the first of the
+            reflection trials; everything else is exact.
+        workers: processes that ask language models and fit utilities.
+        progress: told what is being done.
+
+    Raises:
+        MissingExtraError: matplotlib or jinja2 is not installed.
+        InvalidFileError: the folder cannot be written to.
+    """
+    tell = progress or (lambda line: None)
+    require_report_extra()
+    # Walks with another seed are other runs.
+    walks = Path(out) / "walks" / f"seed-{seed}"
+    met = demo_organisms.meet(walks, seed=seed, workers=workers, progress=progress)
+    by_length = compute.measure(compute.difficulty(), tell)
+    noisy = compute.measure(compute.noise(baselines=True), tell)
+    by_noise = [m for m in noisy if m.setting.epsilon in compute.EPSILONS]
+    tell(frozen_lake.NAME)
+    lake, lake_section = _lake()
+    tell("logged trajectories")
+    logs = logged.measure(seed)
+    tell("causal models")
+    mice = mouse.measure()
+    reflections = []
+    for name in REFLECTING:
+        tell(f"self-reflection, {name}")
+        run = range(seed, seed + REFLECTION_SEEDS)
+        reflections.append(self_reflection(name, REFLECTION_STEPS, run))
+    tell("report")
+    published = ledger.load("meg-cliffworld/")
+    sections = [
+        *demo_organisms_page.sections(met),
+        replace(page.world_section(), title="A world where MEG is exact: CliffWorld"),
+        page.noise_section(by_noise, published, baselines=noisy),
+        page.difficulty_section(by_length, published),
+        page.occupancy_section(by_length),
+        page.goals_section([by_length[0], by_length[-1], by_noise[0], by_noise[4]]),
+        page.evidence_section(by_noise[0]),
+        lake_section,
+        logged.section(logs),
+        *mouse_page.sections(mice),
+    ]
+    # The most telling of each part; the others stand in its tables.
+    findings = [
+        *demo_organisms_page.findings(met),
+        page.findings(by_length, noisy)[0],
+        mouse_page.findings(mice)[-1],
+        *reflection_page.findings(reflections),
+    ]
+    reflecting = reflection_page.sections(reflections)
+    result: dict[str, Any] = {
+        "organisms": met.to_json(),
+        "cliff_world": {
+            "epsilon": [policy_row(m).to_json() for m in noisy],
+            "goal_length": [policy_row(m).to_json() for m in by_length],
+        },
+        "frozen_lake": None if lake is None else [row.to_json() for row in lake.rows],
+        "logged": [row.to_json() for row in logs],
+        "mouse": mice.to_json(),
+        "reflection": [_reflection(measured) for measured in reflections],
+    }
+    report = write_report(
+        Path(out) / "report.html",
+        TITLE,
+        [*sections, *reflecting],
+        lede=LEDE,
+        findings=findings,
+        glossary=navigation_page.GLOSSARY
+        | page.GLOSSARY
+        | mouse_page.GLOSSARY
+        | reflection_page.GLOSSARY,
+        provenance=provenance(f"goalmeter demo --seed {seed}"),
+    ).resolve()
+    results = write_text(Path(out) / "results.json", json_text(result) + "\n").resolve()
+    result |= {"report": str(report), "results": str(results)}
+    # A terminal is for what it comes to; every table is in the report.
+    summary = [TITLE, *(f"- {finding.plain}" for finding in findings), "All of it, with tables:"]
+    return Outcome(tables=(), json=result, report=report, text="\n".join(map(_wrapped, summary)))
+
+
+def _lake() -> tuple[frozen_lake.FrozenLake | None, Section]:
+    try:
+        lake = frozen_lake.measure()
+    except MissingExtraError as error:
+        title = "A Gymnasium environment: not measured"
+        return None, Section(title=title, text=(f"{error}.",))
+    return lake, frozen_lake.section(lake)
+
+
+def _wrapped(line: str) -> str:
+    """A line of the summary, in lines that fit a terminal."""
+    return textwrap.fill(line, 100, subsequent_indent="  ", break_long_words=False)
+
+
+def _reflection(measured: Reflection) -> dict[str, Any]:
+    """The measurement without its trials, of which there are hundreds."""
+    found = measured.to_json()
+    found["environments"] = [
+        {"name": name, "opposite": opposite, "reward_per_step": reward}
+        for (name, opposite), reward in measured.by_environment().items()
+    ]
+    return found

@@ -1,0 +1,1 @@
+"""The best utility without sufficient recall: a search over joint outcomes."""

@@ -1,0 +1,181 @@
+"""Climbing to utilities that predict better, and checking that it is on maximum entropy policies.
+
+A branch of local maxima is followed uphill in evidence; where it ends it is checked against fresh
+starts. If a rival has more entropy at the same expected utility, the branch has stopped to consist
+of maximum entropy policies somewhere on the way, and what it predicts does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.causal.search.branch import Branch, HeldBranch, Place
+from goalmeter.meg.causal.search.candidates import (
+    Candidate,
+    near_measured,
+    random_policies,
+    stacked,
+)
+from goalmeter.meg.causal.search.held import ENTROPY_TIE, greatest_entropies
+from goalmeter.meg.causal.search.ridge import uphill_held
+from goalmeter.meg.causal.search.supported import candidate, maximisers, objectives, slack
+from goalmeter.meg.causal.search.utilities import Class
+
+_ROUNDS = 4
+_FEW = 4
+_STEPS = 80
+_FIRST_STEP = 0.2
+# Nats by which a maximiser may fall short: on a ridge it is as good as a rival by construction.
+_TIE = 1e-7
+# The largest multiplier that a start is given.
+_LARGEST = 30.0
+# Loss where there is no branch, nats.
+_LOST = 1e6
+
+
+class Trial(NamedTuple):
+    """Weights y [K] and policies that are stationary at E[G y] + H; attained: E[G y]."""
+
+    y: FloatArray
+    found: Candidate
+    attained: float
+
+
+class Verdict(NamedTuple):
+    """What a check against fresh starts says.
+
+    "supported": no start ended in a larger E[G y] + H. "held": some did, but in none with more
+    entropy at the same E[G y], and others ended in as much. "beaten": one did, the rival, with
+    the b that holds E[G y] / b; or none came near, and the rival is None.
+    """
+
+    kind: Literal["supported", "held", "beaten"]
+    agreed: int
+    rival: Candidate | None
+
+
+def trial_of(utilities: Class, y: FloatArray, found: Candidate) -> Trial:
+    """Policies that are stationary at y as a trial."""
+    chance = utilities.table.probability(found.policies)
+    return Trial(y, found, float(chance @ (utilities.table.features @ y)))
+
+
+def check(utilities: Class, trial: Trial, n: int, rng: np.random.Generator) -> Verdict:
+    """Whether policies maximise E[G y] + H, or else H at their E[G y], as far as n starts tell."""
+    task, b = utilities.task(trial.y)
+    mine = candidate(task, b, trial.found.policies)
+    fresh = random_policies(task.table, n, rng)
+    tried = maximisers(task, [b], [fresh])[0]
+    best = tried.best[0]
+    one, other = objectives(
+        b, np.array([mine.utility, best.utility]), np.array([mine.entropy, best.entropy])
+    )
+    if other <= one + slack(b) + _TIE:
+        return Verdict("supported", tried.agreed if other >= one - _TIE else 0, None)
+    # The maximisers of the same utility in other sizes are starts as well: where the expected
+    # utility moves smoothly with the size, one of them is near.
+    sizes = np.outer([-1.0, 1.0], b * 4.0 ** np.arange(-5, 3)).reshape(-1)
+    few = random_policies(task.table, _FEW, rng)
+    others = [found.best[0] for found in maximisers(task, list(sizes), [few] * len(sizes))]
+    starts = stacked(
+        [fresh, near_measured(task.table, task.measured), *(c.policies for c in others)]
+    )
+    multipliers = np.zeros(starts[0].shape[2])
+    multipliers[: n // 2] = min(b, _LARGEST)
+    multipliers[-len(others) :] = np.clip(sizes, -_LARGEST, _LARGEST)
+    held = greatest_entropies(task, [mine.utility], [(starts, multipliers)])[0]
+    if not held.best:
+        return Verdict("beaten", 0, None)
+    excess = held.best[0].entropy - mine.entropy
+    if excess > 2 * ENTROPY_TIE:
+        return Verdict("beaten", 0, held.best[0])
+    if excess < -10 * ENTROPY_TIE:
+        return Verdict("beaten", 0, None)
+    return Verdict("held", min(held.agreed, n), None)
+
+
+def uphill(utilities: Class, start: Trial) -> tuple[Trial, float]:
+    """Follow the evidence along local maxima of E[G y] + H.
+
+    Returns:
+        The best trial on the way, not checked; and the size of the gradient there.
+    """
+    path = _Path(Branch(utilities, start.y, start.found).at)
+    # The first step of the method has length 1: a share of y that does not overshoot.
+    unit = _FIRST_STEP * float(np.linalg.norm(start.y))
+    best: Place | None = None
+
+    def loss(z: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal best
+        value, gradient = path.loss(unit * z)
+        if value < _LOST and (best is None or -value > best.found.evidence):
+            best = path.place(unit * z)
+        return value, unit * gradient
+
+    minimize(
+        loss,
+        start.y / unit,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxfun": _STEPS, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 20},
+    )
+    if best is None:
+        return start, np.inf
+    slope = float(np.abs(best.gradient).max())
+    return trial_of(utilities, best.x, best.found), slope
+
+
+def along_the_ridge(
+    utilities: Class, start: Trial, verdict: Verdict, n: int, rng: np.random.Generator
+) -> tuple[Trial, Verdict]:
+    """From maximum entropy policies to better ones, with the expected utility held.
+
+    Returns:
+        The trial and its verdict; what came in if nothing better stands the check.
+    """
+    rivals: list[HeldBranch] = []
+    x = _held_at(start)
+    for _ in range(_ROUNDS):
+        place = uphill_held(HeldBranch(utilities, x, start.found), x, rivals)
+        if place is None or place.found.evidence <= start.found.evidence:
+            break
+        at = trial_of(utilities, place.x[:-1] * place.found.rationality, place.found)
+        found = check(utilities, at, n, rng)
+        if found.kind != "beaten":
+            return at, found
+        if found.rival is None:
+            break
+        rivals.append(HeldBranch(utilities, _held_at(at), found.rival))
+    return start, verdict
+
+
+def _held_at(trial: Trial) -> FloatArray:
+    """(weights, E[U]) of a trial, in a unit in which its b is that of its policies."""
+    b = trial.found.rationality
+    return np.append(trial.y / b, trial.attained / b)
+
+
+class _Path:
+    """A branch as an objective, which remembers where it was asked last."""
+
+    def __init__(self, at: Callable[[FloatArray], Place | None]) -> None:
+        self._at = at
+        self._last: tuple[bytes, Place | None] = (b"", None)
+
+    def place(self, x: FloatArray) -> Place | None:
+        """The point at x."""
+        if x.tobytes() != self._last[0]:
+            self._last = (x.tobytes(), self._at(x))
+        return self._last[1]
+
+    def loss(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Minus the evidence, and its gradient."""
+        place = self.place(x)
+        if place is None or not np.isfinite(place.found.evidence):
+            return _LOST, np.zeros_like(x)
+        return -place.found.evidence, -place.gradient

@@ -1,0 +1,250 @@
+"""The search for maximum entropy policies where decisions rely on each other in a circle.
+
+E[U] is then multilinear in the policies, b E[U] + H is not concave in them, and the maximum entropy
+policies of Definition 3.1 are found numerically: by ascent from many starts and continuation along
+the rationality (`supported`, `curve`), and, for utilities that no rationality supports, by holding
+the utility (`held`).
+
+A caution. A policy that is a *local* maximum of the entropy at its expected utility is not a
+maximum entropy policy, and may predict the measured policy better than the true one does: in the
+extreme, the measured policy itself. So candidates for the same rationality, or the same utility,
+compete by objective first; only the winner's evidence counts, among equals the best; and the
+final one is tried against fresh random starts. The value is a lower bound on MEG provided that the
+optima that were found are global; `agreed` says how many random starts ended in the final one.
+
+Source: MEG paper (NeurIPS 2024), Definitions 3.1, 3.2 and 4.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.causal.search.ascent import answer
+from goalmeter.meg.causal.search.candidates import (
+    Candidate,
+    Task,
+    near_measured,
+    random_policies,
+    stacked,
+)
+from goalmeter.meg.causal.search.curve import Curve, Node
+from goalmeter.meg.causal.search.frontier import (
+    Gap,
+    Held,
+    Supported,
+    gap_curve,
+    gaps,
+    supported_curve,
+)
+from goalmeter.meg.causal.search.held import ENTROPY_TIE, greatest_entropies
+from goalmeter.meg.causal.search.outcomes import OutcomeTable, Policies
+from goalmeter.meg.causal.search.supported import maximisers, objectives, slack
+
+# A utility of which decisions can move less than this share is one that they do not influence.
+_NO_SAY = 1e-12
+# An infinite rationality is preferred to a finite one that is better by less, nats; and a
+# rationality to a gap.
+PREFERENCE = 1e-9
+_ROUNDS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What a search found.
+
+    Attributes:
+        value: evidence of the best model, nats, never below 0 (the uniform model is one).
+        rationality: b of the best model, in 1 / units of the utility; infinite where it only
+            maximises or minimises; NaN where its expected utility is in a gap, one that no
+            rationality attains.
+        utility: E[U] of the best model, in units of the utility.
+        entropy: its causal entropy, nats.
+        policies: it, [C, A] for each decision.
+        agreed: of the random starts that the result was tried on at the end, how many ended in
+            it or in one that is as good.
+        starts: how many there were.
+        note: what to know of it, in a sentence.
+        weights: for targets, the utility of each joint state, from -1 to 1; NaN for those that the
+            decisions have no say in.
+        rank: how many coordinates of the utility were fitted: of those that choices can tell
+            apart, the rationality included.
+    """
+
+    value: float
+    rationality: float
+    utility: float
+    entropy: float
+    policies: Policies
+    agreed: int
+    starts: int
+    note: str
+    weights: FloatArray | None = None
+    rank: int = 1
+
+
+def search_known(
+    table: OutcomeTable,
+    measured: Policies,
+    *,
+    visits: Policies | None = None,
+    restarts: int = 24,
+    rng: np.random.Generator,
+) -> Search:
+    """MEG with respect to a known utility, by search (Definition 3.2).
+
+    Args:
+        table: the outcomes, with the expected utility as their one feature, [R, 1].
+        measured: the policy, [C, A] for each decision.
+        visits: how often it comes by each context and action, [C, A] for each decision, each
+            with sum 1; default what the table says of the policy.
+        restarts: random starts for each rationality of the first grid, and for the last test.
+        rng: of the starts; the same seed gives the same numbers.
+
+    Returns:
+        A `Search`. It does not depend on the utility's unit or origin.
+    """
+    assert table.features.shape[1] == 1, table.features.shape
+    made = _task(table, measured, table.visits(measured) if visits is None else visits, rng)
+    if made is None:
+        return unaffected(table)
+    task, unit, origin, scale = made
+    family = Supported(task, rng, scale)
+    curve = supported_curve(family, restarts)
+    ceiling = float(task.evidence(measured))
+    curve.sharpen(ceiling - PREFERENCE)
+    best, agreed = _confirmed(family, curve, restarts)
+    in_gap: Gap | None = None
+    note = "a rationality supports it"
+    if best.evidence < ceiling - PREFERENCE:
+        for gap in gaps(curve):
+            inside = gap_curve(task, gap, rng, restarts)
+            inside.sharpen(ceiling - PREFERENCE)
+            found, agreeing = _confirmed_inside(inside, restarts)
+            if found is not None and found.evidence > best.evidence + PREFERENCE:
+                best, agreed, in_gap = found, agreeing, gap
+    rationality = best.rationality / unit
+    if in_gap is not None:
+        rationality = float("nan")
+        low, high = (unit * c.utility + origin for c in (in_gap.low, in_gap.high))
+        note = (
+            f"the best model's expected utility is in a gap, {low:.6g} to {high:.6g}, that no "
+            f"rationality attains"
+        )
+    value = max(best.evidence, 0.0)
+    if value == 0.0:
+        rationality = 0.0
+    return Search(
+        value=value,
+        rationality=rationality,
+        utility=unit * best.utility + origin,
+        entropy=best.entropy,
+        policies=best.policies,
+        agreed=agreed,
+        starts=restarts,
+        note=note,
+    )
+
+
+def unaffected(table: OutcomeTable) -> Search:
+    """The result where the decisions have no say in the utility: only the uniform model."""
+    uniform = table.uniform()
+    return Search(
+        value=0.0,
+        rationality=0.0,
+        utility=float(table.expected(uniform)[0]),
+        entropy=float(table.entropy(uniform)),
+        policies=uniform,
+        agreed=0,
+        starts=0,
+        note="the decisions have no say in the utility",
+        rank=0,
+    )
+
+
+def _task(
+    table: OutcomeTable, measured: Policies, visits: Policies, rng: np.random.Generator
+) -> tuple[Task, float, float, float] | None:
+    """The task, with its unit and origin of utility and a typical rationality; None if no say.
+
+    Units are powers of two, so that a change of the utility's unit by one changes no digit.
+    """
+    given = table.features[:, 0]
+    origin = 0.5 * float(given.min() + given.max())
+    spread = float(np.ptp(given))
+    if spread == 0.0:
+        return None
+    unit = 2.0 ** np.ceil(np.log2(spread))
+    visits = [v / v.sum() for v in visits]
+    task = Task(table, (given - origin) / unit, measured, visits)
+    tries = random_policies(table, 32, rng)
+    starts = stacked([tries, near_measured(table, measured)])
+    ends = maximisers(task, [np.inf, -np.inf], [starts, starts])
+    attained = [found.best[0].utility for found in ends]
+    say = attained[0] - attained[1]
+    if say <= _NO_SAY:
+        return None
+    factor = 2.0 ** np.ceil(np.log2(say))
+    value = task.value / factor
+    largest = 0.0
+    for i in range(len(tries)):
+        found = answer(table, value[:, None], tries, i)
+        seen = found.mass.min(axis=1) > 0
+        largest = max(largest, float((np.ptp(found.paid, axis=1) * seen).max()))
+    scaled = Task(table, value, measured, visits)
+    # Powers of two for the same reason.
+    return scaled, float(unit * factor), origin, float(2.0 ** -np.ceil(np.log2(largest)))
+
+
+def _confirmed(family: Supported, curve: Curve, restarts: int) -> tuple[Candidate, int]:
+    """The best candidate that fresh random starts do not better, and how many ended in it."""
+    task = family.task
+    enough = float(task.evidence(task.measured)) - PREFERENCE
+    for _ in range(_ROUNDS):
+        node = _preferred(curve)
+        best = node.found[0]
+        fresh = random_policies(task.table, restarts, family.rng)
+        found = maximisers(task, [node.at], [fresh])[0]
+        utility = np.array([best.utility, found.best[0].utility])
+        entropy = np.array([best.entropy, found.best[0].entropy])
+        mine, other = objectives(node.at, utility, entropy)
+        if other <= mine + slack(node.at):
+            return best, found.agreed if other >= mine - 10 * slack(node.at) else 0
+        curve.put(node.at, found.best)
+        curve.refine(0)
+        curve.sharpen(enough)
+    return _preferred(curve).found[0], 0
+
+
+def _preferred(curve: Curve) -> Node:
+    """The best node; an end of the curve where it is as good."""
+    best = curve.best()
+    for end in (curve.nodes[0], curve.nodes[-1]):
+        if end.evidence >= best.evidence - PREFERENCE:
+            return end
+    return best
+
+
+def _confirmed_inside(curve: Curve, restarts: int) -> tuple[Candidate | None, int]:
+    """The same inside a gap; None where nothing is better than its ends."""
+    family = curve.family
+    assert isinstance(family, Held)
+    task = family.task
+    enough = float(task.evidence(task.measured)) - PREFERENCE
+    for _ in range(_ROUNDS):
+        node = curve.best()
+        if not node.found or node.at in (curve.nodes[0].at, curve.nodes[-1].at):
+            return None, 0
+        best = node.found[0]
+        fresh = random_policies(task.table, restarts, family.rng)
+        multipliers = np.full(restarts, family.rationality)
+        found = greatest_entropies(task, [node.at], [(fresh, multipliers)])[0]
+        other = found.best[0].entropy if found.best else -np.inf
+        if other <= best.entropy + ENTROPY_TIE:
+            return best, found.agreed if other >= best.entropy - 10 * ENTROPY_TIE else 0
+        curve.put(node.at, found.best)
+        curve.refine(2)
+        curve.sharpen(enough)
+    return None, 0

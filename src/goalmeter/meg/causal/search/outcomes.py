@@ -1,0 +1,318 @@
+"""Everything that decisions can see and do together, one row each: what policies are tried on.
+
+Without sufficient recall there is no order in which decisions can be planned, so the search
+works on their joint outcomes: for each joint value x of all families (a decision and what it
+observes) the weight w(x) that the world gives it, and what is then expected of the utility.
+Under policies pi its probability is w(x) * prod_i pi_i(d_i | pa_i); neither w nor the expected
+utility depends on the policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from goalmeter._errors import InvalidModelError
+from goalmeter._names import listed
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.causal.contexts import neutral_network
+from goalmeter.causal.factors import Factor, sum_of_product
+from goalmeter.causal.network import CausalBayesianNetwork
+from goalmeter.causal.utility import Utility
+
+# Joint values of all families that are worked with; the search passes over them many thousand
+# times.
+MAX_ROWS = 2**17
+# Entries of a table of features.
+MAX_ENTRIES = 2**25
+_DENSE = 2**12
+
+# One array for each decision: [contexts, actions] or [contexts, actions, B].
+Policies = list[FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeTable:
+    """The joint outcomes of decisions; R of them are possible.
+
+    Attributes:
+        decisions: names, causes first.
+        contexts: how many contexts each has, in the order of its CPD's rows.
+        actions: the size of each domain.
+        weight: w(x), [R], positive.
+        place: for each decision, context * actions + action of every row, [R].
+        features: what is expected given x, [R, D]: of a known utility (D = 1, units of the
+            utility), or the probability of each joint state of targets (the first one slowest).
+        later: for each decision, those (as positions) whose contexts it influences.
+    """
+
+    decisions: tuple[str, ...]
+    contexts: tuple[int, ...]
+    actions: tuple[int, ...]
+    weight: FloatArray
+    place: tuple[IntArray, ...]
+    features: FloatArray
+    later: tuple[tuple[int, ...], ...]
+
+    @property
+    def n_rows(self) -> int:
+        """R."""
+        return len(self.weight)
+
+    @property
+    def maximum(self) -> float:
+        """Sum of log|dom D|, nats: no policy has more entropy, and no model more evidence."""
+        return float(np.log(self.actions).sum())
+
+    def with_features(self, features: FloatArray) -> OutcomeTable:
+        """The table with other features, [R, D]."""
+        return replace(self, features=features)
+
+    def policies(self, network: CausalBayesianNetwork) -> Policies:
+        """The CPDs of the decisions, [contexts, actions] each."""
+        return [
+            network.cpd(d).reshape(-1, a) for d, a in zip(self.decisions, self.actions, strict=True)
+        ]
+
+    def uniform(self) -> Policies:
+        """Every decision uniform, [contexts, actions] each."""
+        sizes = zip(self.contexts, self.actions, strict=True)
+        return [np.full((c, a), 1.0 / a) for c, a in sizes]
+
+    def rows(self, decision: int, values: FloatArray) -> FloatArray:
+        """Numbers of each context and action of a decision, [C, A(, B)], at every row [R(, B)]."""
+        return np.asarray(values.reshape(-1, *values.shape[2:])[self.place[decision]])
+
+    def total(self, decision: int, values: FloatArray) -> FloatArray:
+        """Numbers of each row, [R] or [R, B], added up by context and action: [C, A(, B)]."""
+        shape = (self.contexts[decision], self.actions[decision], *values.shape[1:])
+        return np.asarray(self._sums[decision] @ values).reshape(shape)
+
+    @cached_property
+    def pairs(self) -> dict[tuple[int, int], IntArray]:
+        """For two decisions, the places of both in one number, [R]."""
+        sizes = [c * a for c, a in zip(self.contexts, self.actions, strict=True)]
+        n = len(sizes)
+        return {
+            (i, k): self.place[i] * sizes[k] + self.place[k]
+            for i in range(n)
+            for k in range(n)
+            if i != k
+        }
+
+    @cached_property
+    def _sums(self) -> list[Any]:
+        """For each decision the matrix that adds rows up, [C * A, R]."""
+        out: list[Any] = []
+        for c, a, place in zip(self.contexts, self.actions, self.place, strict=True):
+            where = (np.ones(len(place)), (place, np.arange(len(place))))
+            matrix = sp.csr_matrix(where, shape=(c * a, len(place)))
+            # For small tables the product itself is cheaper than finding out what is zero.
+            out.append(matrix.toarray() if c * a * len(place) <= _DENSE else matrix)
+        return out
+
+    def probability(self, policies: Policies, *, without: int | None = None) -> FloatArray:
+        """The probability of every row, [R] or [R, B]; `without` leaves one policy out."""
+        out = self.weight.reshape(-1, *[1] * (policies[0].ndim - 2))
+        for i, policy in enumerate(policies):
+            if i != without:
+                out = out * self.rows(i, policy)
+        return np.asarray(out)
+
+    def expected(self, policies: Policies) -> FloatArray:
+        """E[features], [D] or [D, B]."""
+        return np.asarray(self.features.T @ self.probability(policies))
+
+    def entropy(self, policies: Policies) -> FloatArray:
+        """Causal entropy: the sum of E[-log pi_i(D_i | Pa_i)], nats, [] or [B]."""
+        probability = self.probability(policies)
+        surprise = sum(self.rows(i, -safe_log(p)) for i, p in enumerate(policies))
+        return np.asarray((probability * surprise).sum(axis=0))
+
+    def visits(self, policies: Policies) -> Policies:
+        """The probability of each context and action of each decision, [C, A(, B)] each."""
+        probability = self.probability(policies)
+        return [self.total(i, probability) for i in range(len(policies))]
+
+    def evidence(self, measured: Policies, model: Policies) -> FloatArray:
+        """E_measured[sum_i log model_i(D_i | Pa_i) + log|dom D_i|], nats, [] or [B].
+
+        Args:
+            measured: [C, A] each.
+            model: [C, A] or [C, A, B] each; -inf where it rules out what was measured.
+        """
+        shares = self.shares(measured, model)
+        return np.asarray(sum(share.sum(axis=0) for share in shares))
+
+    def shares(self, measured: Policies, model: Policies) -> Policies:
+        """The evidence by context of each decision: a list of [C] or [C, B]."""
+        return self.shares_of(self.visits(measured), model)
+
+    def shares_of(self, visits: Policies, model: Policies) -> Policies:
+        """The same for how often each context and action comes about, [C, A] for each decision."""
+        out = []
+        for given, policy, a in zip(visits, model, self.actions, strict=True):
+            weight = given.reshape(*given.shape, *[1] * (policy.ndim - 2))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                terms = np.where(weight > 0, weight * (np.log(policy) + np.log(a)), 0.0)
+            out.append(np.asarray(terms.sum(axis=1)))
+        return out
+
+
+def safe_log(policy: FloatArray) -> FloatArray:
+    """log, with 0 for what never happens and so is never asked for."""
+    return np.log(policy, out=np.zeros_like(policy), where=policy > 0)
+
+
+def utility_outcomes(
+    network: CausalBayesianNetwork, decisions: Sequence[str], utility: Utility
+) -> OutcomeTable:
+    """The joint outcomes of decisions with the utility expected of each, [R, 1].
+
+    Args:
+        network: the model; the policies in it are not used.
+        decisions: those that influence the utility, causes first.
+        utility: a sum of factors.
+
+    Raises:
+        InvalidModelError: too many outcomes.
+    """
+    outcomes = _Outcomes(network, decisions)
+    expected = np.zeros((len(outcomes.weight), 1))
+    for factor in utility.factors:
+        values = Factor(factor.variables, factor.values)
+        expected[:, 0] += outcomes.mean(values)
+    return outcomes.table(expected)
+
+
+def target_outcomes(
+    network: CausalBayesianNetwork, decisions: Sequence[str], targets: Sequence[str]
+) -> OutcomeTable:
+    """The joint outcomes of decisions with P(targets = t | outcome), [R, D].
+
+    Args:
+        network: the model; the policies in it are not used.
+        decisions: those that influence the targets, causes first.
+        targets: D is the number of their joint states, the first one slowest.
+
+    Raises:
+        InvalidModelError: too many outcomes or joint states of targets.
+    """
+    outcomes = _Outcomes(network, decisions)
+    return outcomes.table(outcomes.chances(targets))
+
+
+class _Outcomes:
+    """The possible joint values of all families, and queries given them."""
+
+    def __init__(self, network: CausalBayesianNetwork, decisions: Sequence[str]) -> None:
+        """Find them."""
+        self.network = neutral_network(network, decisions)
+        self.decisions = tuple(decisions)
+        observed = (x for d in decisions for x in (*network.parents(d), d))
+        self.family = tuple(dict.fromkeys(observed))
+        self.sizes = [network.size(x) for x in self.family]
+        entries = _product(self.sizes)
+        if entries > MAX_ENTRIES:
+            raise self._too_large(entries, MAX_ENTRIES, "")
+        joint = self.network.elimination.conditional(self.family, ())
+        self.where = np.nonzero(joint)
+        choices = _product([network.size(d) for d in decisions])
+        self.weight = joint[self.where] * choices
+        if len(self.weight) > MAX_ROWS:
+            raise self._too_large(len(self.weight), MAX_ROWS, "possible ")
+
+    def _too_large(self, entries: int, limit: int, kind: str) -> InvalidModelError:
+        return InvalidModelError(
+            f"the decisions {listed(self.decisions)} rely on each other (insufficient recall), so "
+            f"their policies are searched for over the joint values of all that they see and do "
+            f"({listed(self.family)}): {entries:.3g} {kind}values, expected at most {limit:.3g}; "
+            f"ask about fewer decisions at a time, merge states of what they observe, or let later "
+            f"decisions observe what earlier ones saw and did"
+        )
+
+    def _rows(self, values: FloatArray) -> FloatArray:
+        """Numbers [*sizes of the families, ...] at the possible values, [R, ...]."""
+        return np.asarray(values[self.where])
+
+    def mean(self, factor: Factor) -> FloatArray:
+        """E[factor | row], [R]."""
+        rest = tuple(x for x in factor.variables if x not in self.family)
+        self._check(rest)
+        kernel = Factor((*self.family, *rest), self._conditional(rest))
+        found = sum_of_product([kernel, factor], self.family)
+        return self._rows(found.arranged(self.family))
+
+    def chances(self, targets: Sequence[str]) -> FloatArray:
+        """P(targets | row), [R, joint states of the targets]."""
+        rest = tuple(x for x in targets if x not in self.family)
+        self._check(rest)
+        sizes = [self.network.size(x) for x in targets]
+        entries = len(self.weight) * _product(sizes)
+        if entries > MAX_ENTRIES:
+            raise InvalidModelError(
+                f"{len(self.weight)} joint outcomes of the decisions {listed(self.decisions)} and "
+                f"{_product(sizes)} joint states of the targets {listed(targets)} need a table of "
+                f"{entries:.3g} entries, expected at most {MAX_ENTRIES:.3g}; ask about fewer "
+                f"targets, or merge states of targets or of what decisions observe"
+            )
+        unseen = self._rows(self._conditional(rest)).reshape(len(self.weight), -1)
+        # Joint state of the targets that are not in a family, and the part that the row fixes.
+        grid = np.indices([self.network.size(x) for x in rest]).reshape(len(rest), -1)
+        column = np.zeros((len(self.weight), grid.shape[1] if rest else 1), dtype=np.int64)
+        for x, size in zip(targets, sizes, strict=True):
+            own = (
+                self.where[self.family.index(x)][:, None]
+                if x in self.family
+                else grid[rest.index(x)][None]
+            )
+            column = column * size + own
+        out = np.zeros((len(self.weight), _product(sizes)))
+        np.put_along_axis(out, column, unseen, axis=1)
+        return out
+
+    def _check(self, rest: Sequence[str]) -> None:
+        entries = _product(self.sizes) * _product([self.network.size(x) for x in rest])
+        if entries > MAX_ENTRIES:
+            raise self._too_large(entries, MAX_ENTRIES, "")
+
+    def _conditional(self, rest: Sequence[str]) -> FloatArray:
+        if not rest:
+            return np.ones(self.sizes)
+        return self.network.elimination.conditional(rest, self.family)
+
+    def table(self, features: FloatArray) -> OutcomeTable:
+        """The table with these features, [R, D]."""
+        network = self.network
+        place = []
+        for d in self.decisions:
+            axes = [self.family.index(x) for x in (*network.parents(d), d)]
+            where = tuple(self.where[i] for i in axes)
+            place.append(np.ravel_multi_index(where, [self.sizes[i] for i in axes]))
+        later = tuple(
+            tuple(j for j, other in enumerate(self.decisions) if d in network.ancestors(other))
+            for d in self.decisions
+        )
+        return OutcomeTable(
+            decisions=self.decisions,
+            contexts=tuple(
+                _product([network.size(x) for x in network.parents(d)]) for d in self.decisions
+            ),
+            actions=tuple(network.size(d) for d in self.decisions),
+            weight=self.weight,
+            place=tuple(p.astype(np.int64) for p in place),
+            features=features,
+            later=later,
+        )
+
+
+def _product(sizes: Sequence[int]) -> int:
+    out = 1
+    for size in sizes:
+        out *= size
+    return out

@@ -1,0 +1,203 @@
+"""Maximisers of b E[U] + H for given b: the maximum entropy policies that a rationality supports.
+
+A maximiser at b has the most entropy of all policies with its expected utility. The converse fails
+where the greatest entropy, as a function of the utility attained, is not concave: those utilities
+are reached in `goalmeter.meg.causal.gaps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.causal.search.ascent import TIE_AT_INFINITY, ascend, score
+from goalmeter.meg.causal.search.candidates import (
+    TIE_NATS,
+    Candidate,
+    Task,
+    best_of,
+    column,
+    distinct,
+    stacked,
+)
+from goalmeter.meg.causal.search.outcomes import Policies
+from goalmeter.meg.causal.search.stationary import finish
+
+_SWEEPS = 80
+_MORE_SWEEPS = 400
+_FEW_SWEEPS = 6
+# Nats by which what the measured policy always does is better than what it never does.
+_LEAN = 0.2
+_LEANING_SWEEPS = 40
+_SOME_SWEEPS = 40
+# Probabilities that move by less in a sweep are left to Newton's method, and by less than the
+# second they have settled.
+_NEAR = 1e-4
+_SETTLED = 1e-12
+# Ascents that end this close to the best one, in nats, are finished before they are compared.
+_CLOSE = 1e-3
+_FINISHED = 4
+
+
+class Found(NamedTuple):
+    """The best of some starts: equally good maximisers, and how many starts ended there."""
+
+    best: list[Candidate]
+    agreed: int
+
+
+def objectives(rationality: float, utility: FloatArray, entropy: FloatArray) -> FloatArray:
+    """B E[U] + H less b times the largest E[U], nats, [n]; at infinite b utility comes first."""
+    signed = np.sign(rationality) * utility
+    short = signed.max(initial=-np.inf) - signed
+    if np.isinf(rationality):
+        return np.where(short <= TIE_AT_INFINITY, entropy, -np.inf)
+    return np.asarray(entropy - abs(rationality) * short)
+
+
+def slack(rationality: float) -> float:
+    """Nats within which objectives are equal: what rounding leaves of b E[U] is not compared."""
+    return TIE_NATS + (0.0 if np.isinf(rationality) else 1e-15 * abs(rationality))
+
+
+def maximisers(
+    task: Task, rationalities: Sequence[float], starts: Sequence[Policies]
+) -> list[Found]:
+    """The best that ascents from given starts find, at each of several rationalities.
+
+    Args:
+        task: the utility and the measured policy.
+        rationalities: b, either sign or infinite, in the task's unit.
+        starts: for each of them [C, A, n] each; n may differ.
+    """
+    ends = np.cumsum([s[0].shape[2] for s in starts])
+    whole = stacked(list(starts))
+    owner = np.repeat(np.asarray(rationalities, dtype=np.float64), np.diff(ends, prepend=0))
+    for begin in range(0, len(owner), task.batch()):
+        part = slice(begin, begin + task.batch())
+        climbed, _ = ascend(
+            task.table,
+            task.value[:, None],
+            owner[part],
+            [p[..., part] for p in whole],
+            sweeps=_SWEEPS,
+            tolerance=_NEAR,
+        )
+        for p, new in zip(whole, climbed, strict=True):
+            p[..., part] = new
+    out = []
+    for b, begin, end in zip(rationalities, [0, *ends], ends, strict=False):
+        out.append(_compared(task, float(b), [p[..., begin:end] for p in whole]))
+    return out
+
+
+def leaning(task: Task, rationalities: Sequence[float]) -> Policies:
+    """A start for each rationality, [C, A, n] each, that leans towards the measured policy.
+
+    Where several sets of policies are equally good (members that have to agree, on whatever), a
+    little additional utility for what the measured policy does decides between them: what is best
+    with it is a start without it.
+    """
+    b = np.asarray(rationalities, dtype=np.float64)
+    size = np.where(np.isfinite(b) & (b != 0), b, 1.0)
+    taken = sum(task.table.rows(i, p) for i, p in enumerate(task.measured))
+    value = task.value[:, None] + _LEAN * np.asarray(taken)[:, None] / size
+    uniform = [np.repeat(p[..., None], len(b), axis=2) for p in task.table.uniform()]
+    found, _ = ascend(task.table, value, size, uniform, sweeps=_LEANING_SWEEPS, tolerance=_NEAR)
+    return found
+
+
+def _compared(task: Task, b: float, climbed: Policies) -> Found:
+    """The best of some ascents at one b, once they are finished."""
+    attained = score(task.table, task.value[:, None], climbed)
+    rough = objectives(b, attained.utility, attained.entropy)
+    order = [int(i) for i in np.argsort(-rough, kind="stable") if rough[i] >= rough.max() - _CLOSE]
+    # Among equals the best predictors go first, so that none of them is left out.
+    evidence = task.evidence(climbed)
+    order.sort(key=lambda i: (-round(float(rough[i]), 6), -evidence[i]))
+    kept = distinct(climbed, order)[: 2 * _FINISHED]
+    done = polished(task, b, [p[..., kept] for p in climbed])
+    final = objectives(b, np.array([c.utility for c in done]), np.array([c.entropy for c in done]))
+    best = best_of(done, list(final), slack(b))
+    return Found(best, int((rough >= rough.max() - 10 * _CLOSE**2).sum()))
+
+
+def followed(task: Task, b: float, policies: Policies) -> list[Candidate]:
+    """What maximisers [C, A, n] each at other rationalities become at b."""
+    near, _ = ascend(
+        task.table,
+        task.value[:, None],
+        np.full(len(_columns(policies)), b),
+        policies,
+        sweeps=_FEW_SWEEPS,
+        tolerance=_NEAR,
+    )
+    return polished(task, b, near)
+
+
+def near(task: Task, b: float, policies: Policies) -> Candidate | None:
+    """The local maximum that policies [C, A] each are near; None if they are near none."""
+    found = _exact(task, b, policies)
+    if found is None:
+        climbed, _ = ascend(
+            task.table,
+            task.value[:, None],
+            np.array([b]),
+            stacked([policies]),
+            sweeps=_SOME_SWEEPS,
+            tolerance=_NEAR,
+        )
+        found = _exact(task, b, column(climbed, 0))
+    return found
+
+
+def polished(task: Task, b: float, policies: Policies) -> list[Candidate]:
+    """Stationary policies near given ones, [C, A, n] each, that are not worse than those."""
+    out: list[Candidate | None] = [_exact(task, b, column(policies, i)) for i in _columns(policies)]
+    left = [i for i, one in enumerate(out) if one is None]
+    if left:
+        # Where two branches meet Newton's method has nothing to go by, nor has it at infinity.
+        more, _ = ascend(
+            task.table,
+            task.value[:, None],
+            np.full(len(left), b),
+            [p[..., left] for p in policies],
+            sweeps=_MORE_SWEEPS,
+            tolerance=_SETTLED,
+        )
+        for k, i in enumerate(left):
+            climbed = column(more, k)
+            out[i] = _exact(task, b, climbed) or candidate(task, b, climbed)
+    return [one for one in out if one is not None]
+
+
+def _columns(policies: Policies) -> range:
+    return range(policies[0].shape[2])
+
+
+def _exact(task: Task, b: float, policies: Policies) -> Candidate | None:
+    """What Newton's method makes of policies [C, A] each; None if it fails or goes downhill."""
+    if np.isinf(b):
+        return None
+    point = finish(task.table, task.value, b, policies)
+    if point.residual > _SETTLED:
+        return None
+    start, end = candidate(task, b, policies), candidate(task, b, point.policies)
+    utility = np.array([start.utility, end.utility])
+    before, after = objectives(b, utility, np.array([start.entropy, end.entropy]))
+    return end if after >= before - slack(b) else None
+
+
+def candidate(task: Task, b: float, policies: Policies) -> Candidate:
+    """Policies [C, A] each with what they attain."""
+    attained = score(task.table, task.value[:, None], [p[..., None] for p in policies])
+    return Candidate(
+        policies,
+        b,
+        float(attained.utility[0]),
+        float(attained.entropy[0]),
+        float(task.evidence(policies)),
+    )

@@ -1,0 +1,290 @@
+"""MEG towards targets where decisions rely on each other in a circle, by search.
+
+All utilities over the joint states of the targets (Definition 4.4) are linear in their weights. The
+search climbs, from many utilities, to those whose maximum entropy policies predict best
+(`search.climb`), and looks for utilities without measure, under which only what is
+best happens (`search.limits`).
+
+The caution of `goalmeter.meg.causal.search.known` holds here, too.
+
+Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.causal.search.candidates import (
+    Candidate,
+    column,
+    evidence_of,
+    near_measured,
+    random_policies,
+    stacked,
+)
+from goalmeter.meg.causal.search.climb import (
+    Trial,
+    Verdict,
+    along_the_ridge,
+    check,
+    trial_of,
+    uphill,
+)
+from goalmeter.meg.causal.search.known import PREFERENCE, Search, unaffected
+from goalmeter.meg.causal.search.limits import Limit, confirmed_limit, limits
+from goalmeter.meg.causal.search.outcomes import OutcomeTable, Policies
+from goalmeter.meg.causal.search.population import Tried, apart, evolved, tried
+from goalmeter.meg.causal.search.starts import starting_weights
+from goalmeter.meg.causal.search.stationary import MAX_UNKNOWNS, Linearised
+from goalmeter.meg.causal.search.supported import leaning, maximisers
+from goalmeter.meg.causal.search.utilities import Class, class_of
+
+# Random starts for each utility at first; numbers in one pass over all of them, and utilities at
+# least; limits.
+_FEW = 8
+_MOST = 2**20
+_LEAST = 48
+_LIMITS = 24
+_CLIMBS = 6
+# Ends that differ by less, in decisions of the measured policy, are the same; it is enough to come
+# to known ones this often.
+_SAME = 1e-3
+_OFTEN = 2
+# A gradient below this is none.
+_FLAT = 1e-6
+_REFRESHED = 4
+_GAIN = 1e-9
+_SETTLED = 1e-11
+_DOUBLINGS = 30
+# The logs of policies that a unit of weight moves by less stay as they are.
+_STILL = 1e-4
+_ENDLESS = (
+    "what is shown of the utility can be as large as one likes: the supremum is approached, and "
+    "other differences in the utility, that are not shown, stay finite"
+)
+
+
+def search_targets(
+    table: OutcomeTable,
+    measured: Policies,
+    *,
+    visits: Policies | None = None,
+    restarts: int = 24,
+    rng: np.random.Generator,
+    starts: Sequence[FloatArray] = (),
+) -> Search:
+    """MEG towards targets, by search: the best of all utilities over their joint states.
+
+    Args:
+        table: the outcomes, with the chance of each joint state of the targets, [R, D].
+        measured: the policy, [C, A] for each decision.
+        visits: how often it comes by each context and action, [C, A] for each decision, each
+            with sum 1; default what the table says of the policy.
+        restarts: random starts of the last test; about as many utilities are tried at first.
+        rng: of the starts; the same seed gives the same numbers.
+        starts: more utilities to begin from, b times the utility of each joint state, [D] each.
+
+    Returns:
+        A `Search` with `weights`.
+    """
+    utilities = class_of(table, measured, rng, visits)
+    if utilities is None:
+        return replace(unaffected(table), weights=np.full(table.features.shape[1], np.nan))
+    ceiling = float(evidence_of(table, utilities.visits, measured))
+    if ceiling <= PREFERENCE:
+        return _indifferent(utilities, "no model predicts better than the uniform one")
+    fresh = stacked([random_policies(table, _FEW, rng), near_measured(table, measured)])
+    most = max(_LEAST, _MOST // (table.n_rows * fresh[0].shape[2]))
+    y = np.stack(starting_weights(utilities, restarts, most, rng, starts), axis=1)
+    first = tried(utilities, y, fresh)
+    order = np.argsort(-first.evidence, kind="stable")
+    few = [first.y[:, i] for i in order[:_LIMITS]]
+    endless = limits(utilities, few, _FEW, ceiling, rng)
+    if endless is not None and endless.found.evidence >= ceiling - PREFERENCE:
+        endless = confirmed_limit(utilities, endless, restarts, rng)
+        if endless is not None and endless.found.evidence >= ceiling - PREFERENCE:
+            return _of_limit(utilities, endless, restarts)
+    best, verdict = _best(utilities, first, ceiling, restarts, rng)
+    best, verdict = _scaled(utilities, best, verdict, restarts, rng)
+    last = limits(utilities, [best.y], restarts, ceiling, rng)
+    for limit in (endless, last):
+        if limit is not None and limit.found.evidence >= best.found.evidence - PREFERENCE:
+            sure = confirmed_limit(utilities, limit, restarts, rng)
+            if sure is not None and sure.found.evidence >= best.found.evidence - PREFERENCE:
+                return _of_limit(utilities, sure, restarts)
+    if best.found.evidence <= PREFERENCE:
+        return _indifferent(utilities, "no utility was found that predicts better than uniform")
+    found = _of_trial(utilities, best, verdict, restarts)
+    part = _endless_part(utilities, best) if verdict.kind == "supported" else None
+    if part is None:
+        return found
+    return replace(found, rationality=np.inf, note=_ENDLESS, weights=utilities.shown(part)[0])
+
+
+def _best(
+    utilities: Class, first: Tried, ceiling: float, restarts: int, rng: np.random.Generator
+) -> tuple[Trial, Verdict]:
+    """The best that gradients lead to, and where they mislead, generations and a ridge."""
+    sure: list[tuple[Trial, Verdict]] = []
+    misled, ends, again = False, list[Candidate](), 0
+    task, _ = utilities.task(first.y[:, 0])
+    for i in apart(utilities, first, _CLIMBS):
+        start = _trial(utilities, first, i)
+        end, slope = uphill(utilities, start)
+        again += any(task.distance(end.found, other) < _SAME for other in ends)
+        if again >= _OFTEN:
+            break
+        ends.append(end.found)
+        verdict = check(utilities, end, restarts, rng)
+        if verdict.kind != "beaten":
+            sure.append((end, verdict))
+        misled = misled or verdict.kind == "beaten" or slope > _FLAT
+        if sure and _leader(sure).evidence >= ceiling - PREFERENCE:
+            break
+    if misled and (not sure or _leader(sure).evidence < ceiling - PREFERENCE):
+        known = first.with_more([(t.y, t.found.policies, t.found.evidence) for t, _ in sure])
+        last = evolved(utilities, known, rng)
+        for i in range(len(last.evidence)):
+            trial = _trial(utilities, last, i)
+            if not sure or trial.found.evidence > _leader(sure).evidence:
+                verdict = check(utilities, trial, restarts, rng)
+                if verdict.kind != "beaten":
+                    sure.append(along_the_ridge(utilities, trial, verdict, restarts, rng))
+    for i in np.argsort(-first.evidence, kind="stable"):
+        if sure:
+            break
+        trial = _trial(utilities, first, int(i))
+        verdict = check(utilities, trial, restarts, rng)
+        if verdict.kind != "beaten":
+            sure.append((trial, verdict))
+    best = max(sure, key=lambda pair: pair[0].found.evidence)
+    return _refreshed(utilities, best, restarts, rng)
+
+
+def _refreshed(
+    utilities: Class, best: tuple[Trial, Verdict], restarts: int, rng: np.random.Generator
+) -> tuple[Trial, Verdict]:
+    """An equally good maximiser for the same utility that predicts better, if one is found."""
+    for _ in range(_REFRESHED):
+        trial, verdict = best
+        if verdict.kind != "supported":
+            break
+        task, b = utilities.task(trial.y)
+        near = [near_measured(task.table, task.measured), leaning(task, [b])]
+        starts = stacked([*near, trial.found.policies])
+        other = maximisers(task, [b], [starts])[0].best[0]
+        if other.evidence <= trial.found.evidence + _GAIN:
+            break
+        end, _ = uphill(utilities, trial_of(utilities, trial.y, other))
+        found = check(utilities, end, restarts, rng)
+        if found.kind == "beaten":
+            break
+        best = end, found
+    return best
+
+
+def _leader(sure: list[tuple[Trial, Verdict]]) -> Candidate:
+    return max((trial.found for trial, _ in sure), key=lambda found: found.evidence)
+
+
+def _trial(utilities: Class, some: Tried, i: int) -> Trial:
+    """One of some utilities with its maximiser, finished."""
+    y = some.y[:, i]
+    task, b = utilities.task(y)
+    start = stacked([column(some.policies, i)])
+    return trial_of(utilities, y, maximisers(task, [b], [start])[0].best[0])
+
+
+def _scaled(
+    utilities: Class, trial: Trial, verdict: Verdict, restarts: int, rng: np.random.Generator
+) -> tuple[Trial, Verdict]:
+    """Larger utilities in the same direction, as long as that helps."""
+    for _ in range(_DOUBLINGS if verdict.kind == "supported" else 0):
+        larger = _larger(utilities, trial, trial.y)
+        if larger.found.evidence <= trial.found.evidence + _SETTLED:
+            break
+        checked = check(utilities, larger, restarts, rng)
+        if checked.kind != "supported":
+            break
+        trial, verdict = larger, checked
+    return trial, verdict
+
+
+def _larger(utilities: Class, trial: Trial, more: FloatArray) -> Trial:
+    """The maximiser that a trial's becomes as weights [K] are added to its utility."""
+    y = trial.y + more
+    task, b = utilities.task(y)
+    return trial_of(
+        utilities, y, maximisers(task, [b], [stacked([trial.found.policies])])[0].best[0]
+    )
+
+
+def _endless_part(utilities: Class, trial: Trial) -> FloatArray | None:
+    """The part of the weights [K] that could be of any larger size, if there is one.
+
+    It no longer moves what the model says of the measured policy, and yet the evidence needs it.
+    """
+    task, b = utilities.task(trial.y)
+    if sum(p.size for p in trial.found.policies) > MAX_UNKNOWNS:
+        return None
+    try:
+        moves = Linearised(task.table, task.value, b, trial.found.policies).moves()
+    except np.linalg.LinAlgError:
+        return None
+    visits = np.concatenate([v.reshape(-1) for v in utilities.visits])
+    _, sizes, directions = np.linalg.svd(np.sqrt(visits)[:, None] * moves, full_matrices=True)
+    still = np.ones(len(directions), dtype=bool)
+    still[: len(sizes)] = sizes <= _STILL
+    part = directions[still].T @ (directions[still] @ trial.y)
+    if not np.abs(part).max(initial=0.0) > 0:
+        return None
+    value = trial.found.evidence
+    more, less = _larger(utilities, trial, part), _larger(utilities, trial, -0.9 * part)
+    needed = less.found.evidence < value - PREFERENCE
+    return part if needed and more.found.evidence >= value - PREFERENCE else None
+
+
+def _indifferent(utilities: Class, note: str) -> Search:
+    table = utilities.table
+    weights, _ = utilities.shown(np.zeros(table.features.shape[1]))
+    rank = utilities.basis.shape[1]
+    return replace(unaffected(table), utility=0.0, note=note, weights=weights, rank=rank)
+
+
+def _of_limit(utilities: Class, limit: Limit, restarts: int) -> Search:
+    weights, _ = utilities.shown(limit.y)
+    return Search(
+        value=max(limit.found.evidence, 0.0),
+        rationality=float("inf"),
+        utility=utilities.attained(limit.found.policies, weights),
+        entropy=limit.found.entropy,
+        policies=limit.found.policies,
+        agreed=limit.agreed,
+        starts=restarts,
+        note="it maximises the utility and, among policies that do, the entropy",
+        weights=weights,
+        rank=utilities.basis.shape[1],
+    )
+
+
+def _of_trial(utilities: Class, trial: Trial, verdict: Verdict, restarts: int) -> Search:
+    weights, size = utilities.shown(trial.y)
+    supported = verdict.kind == "supported"
+    return Search(
+        value=trial.found.evidence,
+        rationality=size if supported else float("nan"),
+        utility=utilities.attained(trial.found.policies, weights),
+        entropy=trial.found.entropy,
+        policies=trial.found.policies,
+        agreed=verdict.agreed,
+        starts=restarts,
+        note="supported by a utility of finite size"
+        if supported
+        else "the best model's expected utility is in a gap, one that no rationality attains",
+        weights=weights,
+        rank=utilities.basis.shape[1],
+    )

@@ -1,0 +1,1 @@
+"""Goal-directedness of walks: what an agent walks towards, and how strongly, in nats."""

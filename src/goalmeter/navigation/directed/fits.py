@@ -1,0 +1,182 @@
+"""One rationality for the walks of many worlds: its fit, its interval, and what it explains.
+
+The fit is to the mean over the walks of a grid, the grids of a kind and kinds, as any average of
+navigation. Intervals are over grids, and fit again without each of them.
+
+A utility and its negation have the same goal-directedness, so nats are given a sign: below 0 the
+fitted rationality is, and the agent keeps away from the thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.gridworld.world import ACTIONS
+from goalmeter.navigation.directed.evidence import RATIONALITIES, SIZES
+from goalmeter.navigation.measures.grids import Grids
+from goalmeter.statistics.clustered import Estimate, estimate_of_sums
+
+_POINTS = len(RATIONALITIES)
+_CHI_SQUARE = 3.841  # 95% of it, with one degree of freedom
+_ZERO = int(np.flatnonzero(RATIONALITIES == 0)[0])
+_STEP = float(SIZES[1] / SIZES[0])
+# Rationalities with a neighbour on either side at that step.
+_INNER = np.isin(np.abs(RATIONALITIES), SIZES[1:-1])
+
+
+@dataclass(frozen=True)
+class Towards:
+    """How far the wish for one thing explains the walks.
+
+    Attributes:
+        nats: a walk, corrected for the bias of a fit; below 0 if the agent keeps away from it.
+        share: of `maximum`; with the same sign.
+        maximum: nats a walk if every decision were explained: log 4 each.
+        rationality: that of the fit, nats that a step of having it is worth; infinite where no
+            decision speaks against.
+    """
+
+    nats: Estimate
+    share: Estimate
+    maximum: float
+    rationality: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "nats": self.nats.to_json(),
+            "share": self.share.to_json(),
+            "maximum": self.maximum,
+            "rationality": self.rationality,
+        }
+
+
+class Fit(NamedTuple):
+    """The rationalities at which curves are highest: [...].
+
+    Between those that were tried a parabola through three of them is taken; where no rationality
+    explains anything it is 0.
+    """
+
+    top: IntArray  # the best of `RATIONALITIES`
+    offset: FloatArray  # how far from it the best of all is, in steps between them
+
+    @property
+    def rationality(self) -> FloatArray:
+        """As a number, [...]."""
+        best = RATIONALITIES[self.top]
+        factor = np.where(np.isfinite(best), _STEP**self.offset, 1.0)
+        return np.asarray(best * np.where(best < 0, 1.0 / factor, factor))
+
+
+def best_fit(curves: FloatArray) -> Fit:
+    """The best fit to evidence at each rationality, [..., G]."""
+    top = np.where(curves.max(axis=-1) > 0, curves.argmax(axis=-1), _ZERO)
+    slope, bend = _shape(curves, top)
+    inner = _INNER[top] & (bend < 0)
+    return Fit(top, np.where(inner, -slope / np.where(inner, bend, 1.0), 0.0))
+
+
+def signed_nats(curves: FloatArray, fit: Fit | None = None) -> FloatArray:
+    """The evidence of the best fit, or of a given one; below 0 where the rationality is."""
+    top, offset = best_fit(curves) if fit is None else fit
+    top = np.broadcast_to(top, curves.shape[:-1])
+    slope, bend = _shape(curves, top)
+    height = np.take_along_axis(curves, top[..., None], axis=-1)[..., 0]
+    height = height + np.where(offset == 0, 0.0, slope * offset + 0.5 * bend * offset**2)
+    return np.asarray(np.sign(RATIONALITIES[top]) * height)
+
+
+def towards(grids: Grids, curves: FloatArray, most: FloatArray) -> Towards:
+    """The best fit to the evidence [N, G] of walks that could have given `most`, [N]."""
+    mean = _by_grid(grids, np.column_stack([curves, most])).sum(axis=0) / _kinds(grids)
+    maximum = float(mean[-1])
+    seen = fitted(grids, [curves], lambda nats: nats)
+    # A grid that was not seen may tell nothing of the thing, or all. Where the fit is not told
+    # from chance, with one observation a grid, it may as well tell the opposite.
+    told = 2.0 * seen.clusters * abs(seen.value) >= _CHI_SQUARE
+    low = 0.0 if told and seen.value > 0 else -1.0
+    high = 0.0 if told and seen.value < 0 else 1.0
+    # Walks of an unseen grid may be longer than those that were seen, as long as caps let them.
+    most_of_any = float(np.log(len(ACTIONS))) * max(walk.cap for walk in grids.seen.trajectories)
+    return Towards(
+        nats=fitted(
+            grids, [curves], lambda nats: nats, bounds=(low * most_of_any, high * most_of_any)
+        ),
+        share=fitted(
+            grids,
+            [curves],
+            lambda nats, most: nats / np.where(most > 0, most, np.nan),
+            most,
+            bounds=(low, high),
+        ),
+        maximum=maximum,
+        rationality=float(best_fit(mean[:-1]).rationality),
+    )
+
+
+def fitted(
+    grids: Grids,
+    curves: Sequence[FloatArray],
+    combine: Callable[..., FloatArray],
+    *others: FloatArray,
+    bounds: tuple[float, float] | None = None,
+    paired: bool = False,
+) -> Estimate:
+    """What is made of one fit or of several, each with a rationality of its own.
+
+    Args:
+        grids: of N walks.
+        curves: the evidence for each fit, [N, G] each.
+        combine: of the nats of each fit and the means of others; all [...].
+        others: [N] each.
+        bounds: as in `estimate_of_sums`.
+        paired: as in `estimate_of_sums`.
+    """
+    n = len(curves[0])
+    sums = _by_grid(grids, np.column_stack([*curves, *others, np.ones(n)]))
+    total = sums.sum(axis=0)
+    parts = [slice(i * _POINTS, (i + 1) * _POINTS) for i in range(len(curves))]
+    fits = [best_fit(total[part] / total[-1]) for part in parts]
+
+    def of(totals: FloatArray, fits: Sequence[Fit | None]) -> FloatArray:
+        means = totals[..., :-1] / totals[..., -1:]
+        nats = [signed_nats(means[..., part], fit) for part, fit in zip(parts, fits, strict=True)]
+        return combine(*nats, *np.moveaxis(means[..., parts[-1].stop :], -1, 0))
+
+    return estimate_of_sums(
+        sums,
+        lambda totals: of(totals, [None] * len(fits)),
+        n=n,
+        strata=grids.strata,
+        held=lambda totals: of(totals, fits),
+        bounds=bounds,
+        paired=paired,
+    )
+
+
+def _shape(curves: FloatArray, top: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Slope and bend of curves [..., G] around places [...], per step and its square."""
+    below, height, above = (
+        np.take_along_axis(curves, at[..., None], axis=-1)[..., 0]
+        for at in (np.maximum(top - 1, 0), top, np.minimum(top + 1, _POINTS - 1))
+    )
+    return 0.5 * (above - below), below - 2 * height + above
+
+
+def _by_grid(grids: Grids, columns: FloatArray) -> FloatArray:
+    """The mean of columns [N, K] over the walks of each grid, every kind with the same weight."""
+    sums = np.zeros((len(grids), columns.shape[1]))
+    np.add.at(sums, grids.cluster, columns)
+    walks = np.bincount(grids.cluster, minlength=len(grids))
+    _, kind, sizes = np.unique(grids.strata, return_inverse=True, return_counts=True)
+    return np.asarray(sums / (walks * sizes[kind])[:, None])
+
+
+def _kinds(grids: Grids) -> int:
+    return len(np.unique(grids.strata))

@@ -1,0 +1,148 @@
+"""Goal-directedness of walks towards the goal and towards the key: one unit for all worlds.
+
+One rationality is fitted to all walks of an agent, through whatever worlds.
+
+A walk that passes a key on its way has more decisions towards the goal than towards the key. Which
+of them explains more is therefore asked of the decisions until the key is taken, where both have
+something to say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from goalmeter._types import BoolArray
+from goalmeter.gridworld.tabular_world import GOAL, KEY, NEUTRAL
+from goalmeter.navigation.directed.evidence import Evidence, evidence
+from goalmeter.navigation.directed.fits import Towards, fitted, towards
+from goalmeter.navigation.directed.results import Measured
+from goalmeter.navigation.measures.grids import Grids
+from goalmeter.navigation.measures.observed import INVALID, Observed
+from goalmeter.statistics.clustered import Estimate
+
+
+@dataclass(frozen=True)
+class Directed:
+    """What an agent goes for, in worlds under one condition.
+
+    Attributes:
+        agent: its name.
+        reference: whether it is shown beside the agent that was asked about.
+        condition: as JSON.
+        silent: answers that were no action, of which nothing is explained.
+        thing: "key" or "neutral", where there is one to take; else None.
+        goal: towards the goal, whole walks.
+        goal_without: towards the goal until the thing is taken; None where there is none.
+        towards_thing: towards the thing, until it is taken.
+        difference: `goal_without` less `towards_thing`, nats a walk.
+    """
+
+    agent: str
+    reference: bool
+    condition: str
+    silent: int
+    thing: str | None
+    goal: Towards
+    goal_without: Towards | None
+    towards_thing: Towards | None
+    difference: Estimate | None
+
+    @property
+    def larger(self) -> str | None:
+        """Which explains more of the decisions until the thing is taken; None if not told apart.
+
+        That takes an interval of the difference without 0, and that the one explains something.
+        """
+        interval = None if self.difference is None else self.difference.interval
+        if interval is None or interval[0] <= 0 <= interval[1]:
+            return None
+        name, one = (
+            (GOAL, self.goal_without) if interval[0] > 0 else (self.thing, self.towards_thing)
+        )
+        own = None if one is None else one.nats.interval
+        return name if own is not None and own[0] > 0 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        parts = {
+            "goal": self.goal,
+            "goal_without": self.goal_without,
+            "towards_thing": self.towards_thing,
+            "difference": self.difference,
+        }
+        return {
+            "agent": self.agent,
+            "condition": json.loads(self.condition),
+            "silent": self.silent,
+            "thing": self.thing,
+            **{name: part and part.to_json() for name, part in parts.items()},
+            "larger": self.larger,
+        }
+
+
+def measure_all(
+    results: Sequence[Measured], *, progress: Callable[[str], None] | None = None
+) -> list[Directed]:
+    """Every agent under every condition, in grids as they were generated (a frame is the same).
+
+    Agents that walked in the same worlds share the work.
+    """
+    if progress is not None:
+        progress("goal-directedness")
+    seen = []
+    for result in results:
+        walks = result.seen.trajectories
+        seen.append(result.seen.where(np.array([walk.transform is None for walk in walks])))
+    goal, key, neutral = (evidence(seen, utility) for utility in (GOAL, KEY, NEUTRAL))
+    out = []
+    for i, (result, own) in enumerate(zip(results, seen, strict=True)):
+        conditions = np.array([own.kinds[kind].condition for kind in own.kind])
+        for condition in dict.fromkeys(conditions.tolist()):
+            here = conditions == condition
+            things = {KEY: key[i], NEUTRAL: neutral[i]}
+            out.append(_directed(result, condition, own, here, goal[i], things))
+    return out
+
+
+def _directed(
+    result: Measured,
+    condition: str,
+    seen: Observed,
+    here: BoolArray,
+    goal: Evidence,
+    things: dict[str, Evidence],
+) -> Directed:
+    """One agent under one condition."""
+    own = seen.where(here)
+    grids = Grids(own, 0.95)
+    world = own.trajectories[0].world
+    thing = next((name for name in things if getattr(world, name) is not None), None)
+    without, to_thing, difference = None, None, None
+    if thing is not None:
+        curves = goal.without[here], things[thing].without[here]
+        without, to_thing = (towards(grids, c, goal.most_without[here]) for c in curves)
+        # What differs by rounding does not differ.
+        most = max(without.maximum, to_thing.maximum)
+        difference = fitted(
+            grids,
+            curves,
+            lambda goal, thing: np.round(goal - thing, 9),
+            bounds=(-most, most),
+            paired=True,
+        )
+    return Directed(
+        agent=result.agent,
+        reference=result.reference,
+        condition=condition,
+        silent=int((own.action == INVALID).sum()),
+        thing=thing,
+        goal=towards(grids, goal.whole[here], goal.most[here]),
+        goal_without=without,
+        towards_thing=to_thing,
+        difference=difference,
+    )

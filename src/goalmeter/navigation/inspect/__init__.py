@@ -1,0 +1,1 @@
+"""Language models in grid worlds, asked through Inspect."""

@@ -1,0 +1,187 @@
+"""Trajectories read back: from Inspect's logs, and from the file that a task wrote beside them.
+
+Both hold the same records. A walk that was run again counts as it went the last time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from goalmeter._archives import check_bytes, check_sizes, listed
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidFileError,
+    InvalidParameterError,
+    InvalidTrajectoryError,
+    require,
+)
+from goalmeter._lines import in_a_line, shortened
+from goalmeter._text import json_text
+from goalmeter.navigation.inspect.failures import ERROR
+from goalmeter.navigation.inspect.samples import walk_of
+from goalmeter.navigation.record import Trajectory
+from goalmeter.navigation.walks import Episode
+
+# Where a score keeps the trajectory, and the name of the scorer.
+TRAJECTORY, SCORER = "trajectory", "walked"
+INTERRUPTED = "interrupted"
+_JSON = ".json"
+
+_Found = dict[tuple[str, Any, int], Trajectory]
+
+
+def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
+    """Every walk in some of Inspect's logs.
+
+    A walk that has no score, since it failed outside of the questions to the model or was
+    interrupted, is there as well: without steps, and with "error" or "interrupted" as its outcome.
+    Walks that were not begun are not in the logs.
+
+    Args:
+        logs: `.eval` files, or folders that hold them.
+
+    Raises:
+        InvalidFileError: there is no log, or it cannot be read.
+        InvalidParameterError: they are of several models.
+        InvalidTrajectoryError: a sample is not one of goalmeter's, or its record is damaged.
+        MissingExtraError: inspect_ai is not installed.
+    """
+    read = read_logs(logs)
+    models = {one.eval.model for one in read}
+    if len(models) > 1:
+        raise InvalidParameterError(
+            f"the logs are of several models, {', '.join(sorted(models))}; read those of one"
+        )
+    return walks_of(read)
+
+
+def read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
+    """Inspect's logs as its own objects, the oldest first.
+
+    Raises:
+        InvalidFileError: there is no log, or it cannot be read.
+        MissingExtraError: inspect_ai is not installed.
+    """
+    log = require("inspect_ai.log", extra="lm", feature="Reading logs of Inspect")
+    given = [logs] if isinstance(logs, str | Path) else list(logs)
+    read = [_read(log, path) for each in given for path in _files(log, Path(each))]
+    return sorted(read, key=lambda one: str(one.eval.created))
+
+
+def walks_of(read: Iterable[Any]) -> list[Trajectory]:
+    """Every walk in logs as `read_logs` gives them.
+
+    Raises:
+        InvalidTrajectoryError: a sample is not one of goalmeter's, or its record is damaged.
+    """
+    found: _Found = {}
+    for one in read:
+        for sample in one.samples or []:
+            key = (one.eval.task, sample.id, sample.epoch)
+            made = _trajectory(sample, str(one.location))
+            # What was interrupted in a later attempt does not replace what an earlier one finished.
+            if key not in found or made.outcome != INTERRUPTED:
+                found.pop(key, None)
+                found[key] = made
+    return list(found.values())
+
+
+def written(path: str | Path) -> list[Trajectory]:
+    """Every walk in the file that a task wrote.
+
+    Raises:
+        InvalidFileError: there is no such file.
+        InvalidTrajectoryError: a line is no trajectory. A line that was torn is left out, since its
+            walk was not finished for Inspect either.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as cause:  # a ValueError is text that is not UTF-8
+        raise InvalidFileError(f"{path} cannot be read: {in_a_line(cause)}") from cause
+    found: dict[str, Trajectory] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue  # torn, or the empty line behind the last one
+        try:
+            read = Trajectory.from_json(value)
+        except InvalidTrajectoryError as cause:
+            raise InvalidTrajectoryError(f"{path}, line {number}: {cause}") from cause
+        labels = {k: v for k, v in value.items() if k not in ("outcome", "steps")}
+        name = json.dumps(labels, sort_keys=True)
+        found.pop(name, None)
+        found[name] = read
+    return list(found.values())
+
+
+def append(path: str | Path, record: dict[str, Any]) -> None:
+    """Add a trajectory to a file; one that was torn off before stays a line of its own."""
+    line = json_text(record) + "\n"
+    with Path(path).open("ab") as file:
+        if file.tell() and not _ends_a_line(Path(path)):
+            line = "\n" + line
+        file.write(line.encode())
+
+
+def _ends_a_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        return file.read() == b"\n"
+
+
+def _files(log: Any, path: Path) -> Iterator[Path]:
+    """The logs that a path stands for."""
+    if not path.exists():
+        raise InvalidFileError(f"{path} does not exist; expected an .eval file or a folder of them")
+    if not path.is_dir():
+        yield path
+        return
+    names = [one.name.removeprefix("file://") for one in log.list_eval_logs(str(path))]
+    if not names:
+        raise InvalidFileError(f"{path} holds no .eval file")
+    yield from map(Path, names)
+
+
+def _read(log: Any, path: Path) -> Any:
+    """A log as Inspect reads it, if it does not unpack to more than the limit.
+
+    It is read as an open archive: of that, no more is unpacked than its directory says.
+    """
+    try:
+        with path.open("rb") as file:
+            if path.suffix == _JSON:
+                check_bytes(path.stat().st_size)
+                return log.read_eval_log(path)
+            check_sizes(listed(file))
+            read = log.read_eval_log(file, format="eval")
+        read.location = str(path)
+    except (GoalmeterError, OSError) as cause:
+        raise InvalidFileError(f"{path} cannot be read: {in_a_line(cause)}") from cause
+    except MemoryError:
+        raise
+    # What a damaged log raises is of the reader that stumbles over it: errors of zstd, a
+    # RecursionError of nested JSON, a validation of pydantic, which is several lines, and others.
+    except Exception as cause:
+        raise InvalidFileError(f"{path} is no log of Inspect: {in_a_line(cause)}") from cause
+    return read
+
+
+def _trajectory(sample: Any, where: str) -> Trajectory:
+    """The walk of one sample."""
+    try:
+        score = (sample.scores or {}).get(SCORER)
+        if score is not None and TRAJECTORY in (score.metadata or {}):
+            return Trajectory.from_json(score.metadata[TRAJECTORY])
+        walk = walk_of(sample.metadata or {}, sample.epoch)
+        failed = sample.error is not None and not sample.error.message.startswith("Cancelled")
+        return Episode(walk.task).trajectory(walk.number, ERROR if failed else INTERRUPTED)
+    # A record is checked value by value. What is of the right kind and makes no sense, such as a
+    # world without a way, is found where it is used.
+    except Exception as cause:
+        raise InvalidTrajectoryError(
+            f"{where}, sample {shortened(repr(sample.id))}: {in_a_line(cause)}"
+        ) from cause

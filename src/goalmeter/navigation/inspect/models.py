@@ -1,0 +1,76 @@
+"""A model of Inspect's, made fit for walks: what it takes for an answer, and what it downloads.
+
+Inspect gives a server's reply without any content on as an empty answer, which would count as the
+model's. Here it is an error of the server, asked again as its other errors are. And where a reply
+says nothing of tokens, Inspect would download an encoding to count them; here words are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from goalmeter.navigation.inspect.failures import EmptyReplyError
+
+# Set on a provider that has been made fit.
+_FIT = "_goalmeter_fit"
+# A reply that was cut or withheld says so, and has no content for that reason.
+_CUT = ("length", "content_filter", "max_tokens", "model_length")
+# Where servers put what is not the answer itself.
+_BESIDE = ("reasoning", "reasoning_content", "reasoning_details", "refusal", "tool_calls")
+
+
+def fit(model: Any) -> Any:
+    """The model, whose provider now raises `EmptyReplyError` and downloads no encoding.
+
+    Inspect puts a question again when its provider says that an error is one to retry, so the
+    provider is where this belongs. Each is changed once, and no other model of its class.
+    """
+    from inspect_ai.model import ModelAPI
+
+    api = model.api
+    if getattr(api, _FIT, False):
+        return model
+    generate, should_retry = api.generate, api.should_retry
+
+    async def checked(*args: Any, **options: Any) -> Any:
+        replied = await generate(*args, **options)
+        output, call = replied if isinstance(replied, tuple) else (replied, None)
+        if lacks := _lacks(output, getattr(call, "response", None)):
+            raise EmptyReplyError(lacks)
+        return replied
+
+    def retried(error: Exception) -> Any:
+        return isinstance(error, EmptyReplyError) or should_retry(error)
+
+    async def words(text: str) -> int:
+        return len(text.split())
+
+    api.generate, api.should_retry = checked, retried
+    if type(api).count_text_tokens is ModelAPI.count_text_tokens:
+        api.count_text_tokens = words
+    setattr(api, _FIT, True)
+    return model
+
+
+def _lacks(output: Any, response: Any) -> str:
+    """What is missing in a reply that is none; "" for one that is.
+
+    Args:
+        output: as Inspect understood the reply, or the error that it makes of it.
+        response: the reply as it came, if the provider keeps it.
+    """
+    if isinstance(output, Exception):
+        return ""
+    if not output.choices:
+        return "the reply of the server has no choices"
+    choices = response.get("choices") if isinstance(response, Mapping) else None
+    first = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(first, Mapping):
+        return ""
+    message = first.get("message")
+    if not isinstance(message, Mapping) or message.get("content", "") is not None:
+        return ""
+    if first.get("finish_reason") in _CUT or any(message.get(part) for part in _BESIDE):
+        return ""
+    return "the reply of the server has null as its content, and nothing beside it"

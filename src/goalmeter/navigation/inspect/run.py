@@ -1,0 +1,142 @@
+"""Every walk of a language model through a suite, kept in a run that can go on.
+
+The run is of the same kind as those of reference agents: a walk is in it as soon as it has ended,
+whatever Inspect has written by then. Inspect's own logs lie in its folder `inspect`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from goalmeter.navigation.asking.settings import Asking, model_name
+from goalmeter.navigation.inspect.failures import CONTEXT, ERROR
+from goalmeter.navigation.inspect.keeper import Keeper
+from goalmeter.navigation.inspect.round import Server, make_walks, opened
+from goalmeter.navigation.kept import ended_walks, failed_walks, failures, keep
+from goalmeter.navigation.plan import Plan, plan_of
+from goalmeter.navigation.playing import Walked, store_of
+from goalmeter.navigation.progress import Progress, Reporter
+from goalmeter.navigation.record import Trajectory
+from goalmeter.navigation.walks import Episode
+from goalmeter.runs.reading import TRIALS, read_trials
+
+LOGS = "inspect"
+_LOCAL = "goalmeter-local/"
+# Seconds before the walks that failed are made again, times the number of the round.
+WAIT = 5.0
+
+
+def ask(
+    model: Any,
+    suite: str,
+    folder: str | Path,
+    *,
+    asking: Asking = Asking(),  # noqa: B008 (frozen)
+    server: Server = Server(),  # noqa: B008 (frozen)
+    rounds: int = 2,
+    progress: Progress | None = None,
+    **options: Any,
+) -> list[Trajectory]:
+    """Every walk of a model through a suite, one record each, whatever became of it.
+
+    Called again with the same arguments and folder it goes on: walks that ended are kept, those
+    that the server failed are made again. `goalmeter report` takes the folder.
+
+    Args:
+        model: its name as Inspect spells it, such as "vllm/openai/gpt-oss-20b", or one of Inspect's
+            model objects.
+        suite: its name.
+        folder: of the run.
+        asking: how it is asked.
+        server: how it is reached.
+        rounds: how often walks that the server failed are made again before this returns.
+        progress: told how many walks have ended.
+        options: of `goalmeter.navigation.plan.plan_of`: sizes, grids, prompts, history, seed, ...
+
+    Raises:
+        MissingExtraError: inspect_ai is not installed.
+        InvalidParameterError: an option is out of range, there is no such model, or the folder
+            holds another run.
+        InvalidFileError: the folder cannot be used.
+    """
+    plan = plan_of(model_name(str(model)), suite, asking=asking, **options)
+    given = None if isinstance(model, str) else model
+    walked = ask_all(plan, out=folder, server=server, rounds=rounds, progress=progress, model=given)
+    return list(walked.trajectories)
+
+
+def ask_all(
+    plan: Plan,
+    *,
+    out: str | Path | None = None,
+    server: Server = Server(),  # noqa: B008 (frozen)
+    rounds: int = 2,
+    imported: Mapping[str, Trajectory] | None = None,
+    progress: Progress | None = None,
+    model: Any = None,
+) -> Walked:
+    """Every walk of a plan for a language model.
+
+    A walk that its server failed for good is there with the failure as its outcome.
+
+    Args:
+        plan: the model and its walks.
+        out: run folder; without one, nothing is kept.
+        server: how the model is reached.
+        rounds: how often walks that the server failed are made again before this returns.
+        imported: walks from logs by their keys, kept in the run before others are made.
+        progress: told how many walks have ended.
+        model: one of Inspect's model objects, to be asked instead of the model of the plan's name.
+    """
+    assert plan.asking is not None
+    wanted = plan.keys()
+    # Before a folder is made: whether the model can be asked at all. A run that is complete does
+    # without it.
+    there = set(imported or ()) | (
+        set() if out is None else set(read_trials(Path(out) / TRIALS)[0])
+    )
+    asked = model
+    if model is None and not there >= wanted.keys():
+        asked = opened(plan.agent, plan.asking, server)
+    with ExitStack() as stack:
+        folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="goalmeter-"))
+        store = stack.enter_context(store_of(plan, folder))
+        for name, found in (imported or {}).items():
+            if name not in store.values:
+                keep(store, name, found)
+        done = sum(name in store.values for name in wanted)
+        keeper = Keeper(store, Reporter(plan.agent, len(wanted), done, progress))
+        for number in range(rounds + 1):
+            left = [name for name in wanted if name not in store.values]
+            if not left:
+                break
+            if number:
+                if progress is not None:
+                    progress(f"{plan.agent}: {len(left)} walks are made again ({keeper.why})")
+                time.sleep(WAIT * number)
+                if model is None and not plan.agent.startswith(_LOCAL):
+                    # Its connections belong to an evaluation that is over.
+                    asked = opened(plan.agent, plan.asking, server)
+            keeper.next_round()
+            make_walks(plan, left, asked, server, Path(folder) / LOGS, keeper)
+            keeper.raise_broken()
+            for name in left:
+                if name not in keeper.heard:
+                    task, index = wanted[name]
+                    keep(store, name, Episode(task).trajectory(index, ERROR))
+        kept = ended_walks(store.values, wanted, folder)
+        kept |= failed_walks(store.values, wanted, folder)
+    overflows = sum(walk.outcome == CONTEXT for walk in kept.values())
+    if progress is not None and overflows:
+        progress(
+            f"{plan.agent}: {overflows} walks ended with a {CONTEXT}: the prompt and --max-tokens "
+            f"together are more than the model's context"
+        )
+    if progress is not None and failures(kept.values()):
+        progress(f"{plan.agent}: the last failure: {keeper.why}")
+    return Walked(plan, tuple(kept[name] for name in wanted))

@@ -1,0 +1,92 @@
+"""A walk that is to be made, as plain data: what an Inspect sample carries, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from goalmeter._errors import GoalmeterError, InvalidTrajectoryError
+from goalmeter.gridworld.planner import State
+from goalmeter.navigation.asking.prompts import template
+from goalmeter.navigation.asking.settings import PROMPT
+from goalmeter.navigation.plan import key
+from goalmeter.navigation.record import Trajectory
+from goalmeter.navigation.suites import Suite, Task
+from goalmeter.navigation.walks import Episode
+
+_KEY, _ROUND = "walk", "walks"
+_NOT_BEGUN = "not begun"
+
+
+class Walk(NamedTuple):
+    """A task and which of the walks through it."""
+
+    task: Task
+    number: int
+
+    @property
+    def name(self) -> str:
+        """What tells it from every other walk; the same in every run."""
+        return key(self.task, self.number)
+
+
+def samples(suite: Suite, only: Collection[str] | None = None) -> list[dict[str, Any]]:
+    """The walks of a suite, as fields of Inspect's samples: id, input (the first prompt), metadata.
+
+    `only` are the names of those that are wanted, if not all of them are. "grid" in the metadata is
+    what errors are clustered by, "walks" how many there are of each task.
+    """
+    out = []
+    for walk in (Walk(task, index) for task, index in suite.walks()):
+        if only is not None and walk.name not in only:
+            continue
+        world = walk.task.world
+        asked = template(walk.task.condition[PROMPT]).prompt(world, State(world.start))
+        grid = f"size {walk.task.size}, complexity {walk.task.complexity}, seed {walk.task.seed}"
+        # An episode that was not begun is all that there is to know of a walk beforehand.
+        plan = Episode(walk.task).trajectory(walk.number, _NOT_BEGUN).to_json()
+        del plan["outcome"], plan["steps"]
+        metadata = {"grid": grid, _ROUND: suite.trajectories, _KEY: plan}
+        out.append({"id": walk.name, "input": asked, "metadata": metadata})
+    return out
+
+
+def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
+    """The walk that a sample is of.
+
+    Args:
+        metadata: of the sample.
+        epoch: of the sample, from 1; each is another round of the same walks.
+
+    Raises:
+        InvalidTrajectoryError: the sample is not one of `samples`.
+    """
+    try:
+        given, walks = dict(metadata[_KEY]), int(metadata[_ROUND])
+    except (KeyError, TypeError, ValueError) as cause:
+        raise InvalidTrajectoryError(
+            "a sample has no walk in its metadata; it is not one of goalmeter's tasks"
+        ) from cause
+    try:
+        read = Trajectory.from_json(given | {"outcome": _NOT_BEGUN, "steps": []})
+    except GoalmeterError as cause:
+        raise InvalidTrajectoryError(f"the walk in a sample's metadata: {cause}") from cause
+    made = made_of(read)
+    return Walk(made.task, made.number + (epoch - 1) * walks)
+
+
+def made_of(read: Trajectory) -> Walk:
+    """The walk that a trajectory is of."""
+    task = Task(
+        suite=read.suite,
+        size=read.size,
+        complexity=read.complexity,
+        grid=read.grid,
+        seed=read.seed,
+        transform=read.transform,
+        condition=read.condition,
+        world=read.world,
+        distance=read.distance,
+        cap=read.cap,
+    )
+    return Walk(task, read.trajectory)

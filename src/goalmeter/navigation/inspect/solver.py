@@ -1,0 +1,200 @@
+"""The walk of a language model: asked step by step, through Inspect."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from goalmeter._errors import MissingExtraError, how_to_install
+
+try:
+    import inspect_ai  # noqa: F401
+except ModuleNotFoundError as error:
+    raise MissingExtraError(
+        "Walks of language models need the package 'inspect_ai', which is not installed; "
+        f"{how_to_install('lm')}"
+    ) from error
+import anyio
+from inspect_ai.model import (
+    ChatMessageUser,
+    ContentReasoning,
+    GenerateConfig,
+    Model,
+    ModelOutput,
+    get_model,
+)
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from goalmeter.agents.navigators import Decision
+from goalmeter.navigation.asking.answers import Answer, storable, understood
+from goalmeter.navigation.asking.prompts import template
+from goalmeter.navigation.asking.settings import HISTORY, PROMPT
+from goalmeter.navigation.inspect.failures import CONTEXT, TIME_LIMIT, TOKEN_CAP, failure_of
+from goalmeter.navigation.inspect.listening import listener
+from goalmeter.navigation.inspect.models import fit
+from goalmeter.navigation.inspect.probabilities import action_probabilities
+from goalmeter.navigation.inspect.samples import walk_of
+from goalmeter.navigation.record import Trajectory
+from goalmeter.navigation.walks import Episode
+
+# Walks that have ended and are not scored yet, by the uuid of their sample. Inspect's own store
+# would put each of them into the log three times.
+ended: dict[str, Trajectory] = {}
+
+Ask = Callable[[str, GenerateConfig], Awaitable[ModelOutput]]
+
+
+@solver
+def walker(
+    attempts: int = 3,
+    token_cap: int | None = None,
+    seed: int | None = 0,
+    once: bool | None = None,
+) -> Solver:
+    """Walks through the task of a sample.
+
+    Whatever goes wrong is the outcome of the walk; the error goes on to Inspect, which keeps it
+    with the sample, so that the sample can be run again.
+
+    Args:
+        attempts: how often a step is asked for until there is an answer that can be read.
+        token_cap: output tokens of a whole walk, after which it ends; None for no such cap.
+        seed: of the run; each question is asked with a seed of its own, made of it. None sends no
+            seeds.
+        once: whether a prompt that was answered before is not asked again. None: if the temperature
+            is 0. An answer that cannot be read is then not asked for again either.
+    """
+    answered: dict[str, ModelOutput] = {}
+    locks: dict[str, anyio.Lock] = {}
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        task, index = walk_of(state.metadata, state.epoch)
+        model, episode = fit(get_model()), Episode(task)
+        repeats = _temperature(model) == 0 if once is None else once
+
+        async def ask(prompt: str, config: GenerateConfig) -> ModelOutput:
+            if not repeats:
+                return await model.generate([ChatMessageUser(content=prompt)], config=config)
+            async with locks.setdefault(prompt, anyio.Lock()):
+                if prompt not in answered:
+                    message = ChatMessageUser(content=prompt)
+                    answered[prompt] = await model.generate([message], config=config)
+                return answered[prompt]
+
+        spent, failure = 0, None
+        try:
+            listener.get().begins()
+            while not episode.over and failure is None:
+                listener.get().step()
+                words: tuple[int | str, ...] = (task.name, index, len(episode.steps))
+                seeds = [None if seed is None else _seed(seed, *words, n) for n in range(attempts)]
+                prompt = _prompt(episode)
+                output, decision, used = await _decide(ask, prompt, seeds[: 1 if repeats else None])
+                spent += used
+                state.messages = [ChatMessageUser(content=prompt), *_said(output)]
+                state.output = output
+                if decision.action is None and _stop(output) == "model_length":
+                    # What the output says is then the server's error, and no answer of the model.
+                    failure = CONTEXT
+                    break
+                episode.take(decision)
+                if token_cap is not None and spent >= token_cap and not episode.over:
+                    failure = TOKEN_CAP
+            ended[state.uuid] = episode.trajectory(index, failure)
+        except anyio.get_cancelled_exc_class():
+            ended[state.uuid] = episode.trajectory(index, TIME_LIMIT)
+            raise
+        except Exception as error:
+            listener.get().failed(error)
+            ended[state.uuid] = episode.trajectory(index, failure_of(error))
+            if isinstance(error, TimeoutError):
+                # Inspect takes a bare one for the end of a time limit, and the sample for done.
+                raise RuntimeError(f"no answer in time: {error}") from error
+            raise
+        state.completed = True
+        return state
+
+    return solve
+
+
+def _prompt(episode: Episode) -> str:
+    """What is asked now."""
+    condition, steps = episode.task.condition, episode.steps
+    shown = steps[max(0, len(steps) - condition.get(HISTORY, 0)) :]
+    past = [(step.state.cell, step.action) for step in shown]
+    return template(condition[PROMPT]).prompt(episode.task.world, episode.state, past)
+
+
+async def _decide(
+    ask: Ask, prompt: str, seeds: list[int | None]
+) -> tuple[ModelOutput, Decision, int]:
+    """The decision for a step, and how many tokens were written for it."""
+    spent = 0
+    for attempt, seed in enumerate(seeds, start=1):  # noqa: B007 (the last one is read below)
+        output = await ask(prompt, GenerateConfig(seed=seed))
+        spent += output.usage.output_tokens if output.usage else 0
+        answer = understood(output.completion, _reasoning(output))
+        # A prompt that is too long is as long when it is put again.
+        if answer.action is not None or _stop(output) == "model_length":
+            break
+    return output, _decision(prompt, output, answer, attempt), spent
+
+
+def _decision(prompt: str, output: ModelOutput, answer: Answer, attempts: int) -> Decision:
+    ids = (output.metadata or {}).get("prompt_ids")
+    count = None
+    if output.usage is not None:
+        usage = output.usage
+        cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+        count = usage.input_tokens + cached
+    logprobs = output.choices[0].logprobs if output.choices else None
+    return Decision(
+        answer.action,
+        probabilities=action_probabilities(logprobs.content) if logprobs else None,
+        raw=storable(output.completion),
+        reasoning=storable(answer.reasoning) or None,
+        prompt=prompt,
+        prompt_tokens=count if ids is None else tuple(ids),
+        attempts=attempts,
+        invalid=None if answer.action is not None else _why(output, answer),
+    )
+
+
+def _why(output: ModelOutput, answer: Answer) -> str:
+    """Why there is no action, and what cut the answer short, if anything did."""
+    stop = _stop(output)
+    if stop == "max_tokens":
+        return f"{TOKEN_CAP}: {answer.invalid}"
+    return f"withheld: {answer.invalid}" if stop == "content_filter" else answer.invalid
+
+
+def _stop(output: ModelOutput) -> str:
+    """Why the answer ended."""
+    return str(output.choices[0].stop_reason) if output.choices else "unknown"
+
+
+def _reasoning(output: ModelOutput) -> str:
+    """What the server kept apart as reasoning."""
+    content = output.message.content if output.choices else ""
+    parts = [] if isinstance(content, str) else content
+    return "\n".join(part.reasoning for part in parts if isinstance(part, ContentReasoning))
+
+
+def _said(output: ModelOutput) -> list[Any]:
+    return [output.message] if output.choices else []
+
+
+def _temperature(model: Model) -> float | None:
+    """The temperature that questions are asked with, whoever set it."""
+    # Inspect merges what was set on its command line into each call, and tells nobody before.
+    from inspect_ai.model._generate_config import active_generate_config
+
+    temperature: float | None = model.config.merge(active_generate_config()).temperature
+    return temperature
+
+
+def _seed(*words: int | str) -> int:
+    """A seed for one question; servers take signed 32-bit numbers at least."""
+    said = ":".join(str(word) for word in words)
+    return int.from_bytes(hashlib.sha256(said.encode()).digest()[:4], "big") >> 1

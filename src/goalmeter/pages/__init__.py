@@ -1,0 +1,1 @@
+"""What a report shows of each instrument: one package an instrument, one part each."""

@@ -1,0 +1,1 @@
+"""Tables of goal-directedness in tabular worlds and causal models."""

@@ -1,0 +1,1 @@
+"""The parts of a report on behaviour in grid worlds."""

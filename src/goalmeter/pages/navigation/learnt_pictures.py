@@ -1,0 +1,233 @@
+"""Utilities that were learnt from walks, drawn on the grid, with what they explain.
+
+Some utility explains something of any few walks, also of aimless ones, so a picture of one says
+nothing by itself. It is shown with the share of the most that could be explained, beside what the
+same fit explains of agents that take shortest ways, and that move at random, through the same
+world as often. What explains less than half way from the one to the other is drawn in grey, and no
+more is said of it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from goalmeter.gridworld import GridWorld
+from goalmeter.navigation.directed.learnt import SHARE, Drawn, Learnt, answers, explained, learn
+from goalmeter.navigation.record import Trajectory
+from goalmeter.report import Column, Figure, Section, Table
+from goalmeter.report.grids import Marks, grid_map
+from goalmeter.report.numbers import signed
+
+# Of the way from random moves to shortest ways. The maximum itself is no yardstick: from a few
+# answers a policy is known so badly that even of an agent without fault less than half of it is
+# explained; nor is 0, since a fit with a number for each cell explains something of any walk.
+FAINT = 0.5
+ANCHOR = "learnt"
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A learnt utility, and what it is worth.
+
+    Attributes:
+        drawn: the utility and whose it is.
+        share: of the most that could be explained of the agent's answers in this world.
+        shortest: the same of an agent that takes shortest ways there; NaN if it did not walk.
+        aimless: the same of an agent that moves at random; NaN if it did not walk.
+    """
+
+    drawn: Drawn
+    share: float
+    shortest: float
+    aimless: float
+
+    def to_json(self) -> dict[str, Any]:
+        """What it is worth, as JSON values."""
+        return {
+            "agent": self.drawn.agent,
+            "suite": self.drawn.suite,
+            "explained": self.share,
+            "explained_of_shortest_ways": self.shortest,
+            "explained_of_random_moves": self.aimless,
+            "faint": self.faint,
+        }
+
+    @property
+    def faint(self) -> bool:
+        """Whether it explains so little that the picture is no picture of a wish."""
+        return not self.share >= self.aimless + FAINT * (self.shortest - self.aimless)
+
+
+def explain(
+    drawn: Sequence[Drawn],
+    walks: Mapping[str, Mapping[str, Sequence[Trajectory]]],
+    *,
+    shortest: str,
+    aimless: str,
+) -> list[Explained]:
+    """What each learnt utility explains.
+
+    Args:
+        drawn: the utilities.
+        walks: by suite and agent.
+        shortest: the agent that takes shortest ways.
+        aimless: the agent that moves at random.
+    """
+
+    @cache
+    def of(agent: str, suite: str, world: GridWorld) -> float:
+        walks_there = _through(walks[suite].get(agent, ()), world)
+        return (
+            _share(walks_there, learn(world, walks_there[0].cap, answers(walks_there)))
+            if walks_there
+            else math.nan
+        )
+
+    return [
+        Explained(
+            utility,
+            _share(_through(walks[utility.suite][utility.agent], utility.world), utility.learnt),
+            of(shortest, utility.suite, utility.world),
+            of(aimless, utility.suite, utility.world),
+        )
+        for utility in drawn
+    ]
+
+
+def _through(walks: Sequence[Trajectory], world: GridWorld) -> list[Trajectory]:
+    return [walk for walk in walks if walk.world == world]
+
+
+def _share(walks: Sequence[Trajectory], learnt: Learnt) -> float:
+    """Of the maximum, what a utility that was learnt from walks through one world explains."""
+    return learnt.share * explained(walks[0].world, walks[0].cap, answers(walks))
+
+
+def section(utilities: Sequence[Explained], title: str = "What they seem to want") -> Section:
+    """The utilities of some agents as maps on one scale, over a table of what they explain."""
+    return Section(
+        title=title,
+        text=(
+            "Here nobody told the instrument where the goal is. From an agent’s walks through one "
+            "world it looks for a utility, a number for each cell, that would make these walks "
+            f"reasonable, and takes the simplest one that explains {SHARE:.0%} of what any "
+            "explains.",
+            "Some utility can be found for any few walks, so what counts is how much it explains. "
+            "The same fit is made of an agent that moves at random and of one that takes shortest "
+            "ways through the same world. A map is in colour if it explains at least half way from "
+            "the first to the second. A grey map explains less; where it is highest says nothing. "
+            "All maps share one colour scale, from 0 to 1.",
+        ),
+        tables=(table(utilities),),
+        figures=tuple(utility_map(utility) for utility in utilities),
+    )
+
+
+def table(utilities: Sequence[Explained]) -> Table:
+    """How much each learnt utility explains, and where it is highest if that is enough."""
+    return Table(
+        caption="What the learnt utilities explain",
+        anchor=ANCHOR,
+        columns=(
+            Column("agent", numeric=False),
+            Column("highest utility", numeric=False, answer=True),
+            Column("world", numeric=False),
+            "share explained",
+            "of random moves",
+            "of shortest ways",
+            "worth of having the key",
+        ),
+        rows=tuple(
+            (
+                utility.drawn.agent,
+                "explains too little to say" if utility.faint else _highest(utility.drawn),
+                utility.drawn.suite,
+                f"{utility.share:.0%}",
+                _percent(utility.aimless),
+                _percent(utility.shortest),
+                _key(utility.drawn) or "–",
+            )
+            for utility in utilities
+        ),
+        meaning="Share explained: of the most nats that could be explained of the agent’s answers "
+        "in that one world. The utility was fitted to the same answers, so the share is too high "
+        "rather than too low, and there is no interval.",
+        notes=(
+            "Of random moves, of shortest ways: what the same fit explains of such agents in the "
+            f"same world, as often. Below {FAINT:.0%} of the way from the one to the other a map "
+            "is grey. The maximum is no yardstick, because a few answers tell so little of what an "
+            "agent would do that even of one without fault less than half of it is explained. Nor "
+            "is 0, because a fit with a number for each cell explains something of any walk.",
+            "Worth of having the key: what it adds to the utility of any cell, on the same scale.",
+        ),
+    )
+
+
+def utility_map(utility: Explained) -> Figure:
+    """The utility of each cell, with start, goal and key; grey if it explains little."""
+    drawn, world = utility.drawn, utility.drawn.world
+    values = np.zeros(world.shape)
+    unreached = ~world.walls
+    for cell, value in drawn.learnt.cells.items():
+        # Tiny numbers below 0 are rounding.
+        values[cell] = max(round(value, 6), 0.0)
+        unreached[cell] = False
+    columns = world.shape[1]
+    places = {"S": world.start, "G": world.goal, "K": world.key}
+    marks = Marks(
+        letters={p.row * columns + p.column: name for name, p in places.items() if p is not None},
+        walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
+    )
+    name = re.sub(r"[^a-z0-9]+", "-", f"learnt-{drawn.agent}-{drawn.suite}".lower())
+    words = _said(utility)
+    return Figure(
+        svg=grid_map(
+            name,
+            values,
+            label="utility" + ", explains little" * utility.faint,
+            palette="faint" if utility.faint else "utility",
+            marks=marks,
+            limit=1.0,
+            beside=None if math.isnan(drawn.learnt.key) else ("having K", drawn.learnt.key),
+        ),
+        alt=f"Learnt utility of each cell. {words}",
+        caption=words,
+    )
+
+
+def _said(utility: Explained) -> str:
+    """What the numbers carry, and no more."""
+    drawn = utility.drawn
+    beside = (
+        f"the same fit, of random moves {_percent(utility.aimless)}, of shortest ways "
+        f"{_percent(utility.shortest)}"
+    )
+    text = f"{drawn.agent}, {drawn.suite}: explains {utility.share:.0%} of the maximum ({beside})"
+    if utility.faint:
+        return f"{text}, too little to say what it wants."
+    key = _key(drawn)
+    worth = f" Having the key is worth {key} everywhere." * bool(key)
+    return f"{text}. Highest: {_highest(drawn)}.{worth}"
+
+
+def _percent(share: float) -> str:
+    return "–" if math.isnan(share) else f"{share:.0%}"
+
+
+def _highest(drawn: Drawn) -> str:
+    """The cell of the highest utility, with the thing that is there."""
+    cell = drawn.highest
+    things = {drawn.world.goal: "the goal", drawn.world.key: "the key’s cell"}
+    return things.get(cell) or f"row {cell.row}, column {cell.column}"
+
+
+def _key(drawn: Drawn) -> str:
+    """What having the key adds; "" where there is none."""
+    return "" if math.isnan(drawn.learnt.key) else signed(drawn.learnt.key, 2)

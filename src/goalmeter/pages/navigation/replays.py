@@ -1,0 +1,108 @@
+"""A few walks, step by step: which ones, and what is told of each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY
+from goalmeter.gridworld.world import ACTIONS
+from goalmeter.navigation.directed.results import Measured
+from goalmeter.navigation.record import Step, Trajectory, condition_name
+from goalmeter.pages.navigation import pictures
+from goalmeter.pages.navigation.formats import condition_in_words
+from goalmeter.report import Column, Section, Table
+
+_LONGEST = 160  # characters of an output that are shown
+_STEPS = 60  # steps of a walk that are listed
+LAYER = {WITH_KEY: ", with key", DOOR_OPEN: ", door open"}
+NEUTRAL_LAYER = {WITH_KEY: ", with object"}
+
+
+def section(result: Measured, prefix: str) -> Section:
+    """The walks of one agent that show most."""
+    chosen = selected(result)
+    return Section(
+        title=f"Walks of {result.agent}, {result.plan.suite.name}",
+        text=(
+            "Three walks: the one that lost most steps, the one in the middle, and the longest one "
+            "without a wrong step, if there is one. The numbers in the cells count the steps. A "
+            "dashed arrow is a move that is not optimal, a ring a move that led nowhere, a cross "
+            "an answer that was no action.",
+        ),
+        tables=tuple(_steps_table(walk, title) for title, walk in chosen),
+        figures=tuple(
+            pictures.replay(walk, f"{prefix}-walk-{number}", title)
+            for number, (title, walk) in enumerate(chosen, start=1)
+        ),
+        figures_first=True,
+    )
+
+
+def selected(result: Measured) -> list[tuple[str, Trajectory]]:
+    """The walks to show, each with a title; none twice."""
+    seen = result.seen
+    lost = np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length))
+    order = np.argsort(lost, kind="stable")
+    faultless = np.flatnonzero((lost == 0) & seen.arrived)
+    picks = [("Most steps lost", int(order[-1])), ("In the middle", int(order[len(order) // 2]))]
+    if faultless.size:
+        longest = faultless[np.argmax(seen.length[faultless])]
+        picks.append(("Longest without a wrong step", int(longest)))
+    out: dict[int, tuple[str, Trajectory]] = {}
+    for title, number in picks:
+        walk = seen.trajectories[number]
+        where = f"size {walk.size}"
+        if walk.complexity is not None:
+            where += f", complexity {walk.complexity:g}"
+        if walk.transform is not None:
+            where += f", {walk.transform}"
+        where += condition_in_words(condition_name(walk.condition))
+        where += f", grid {walk.grid}, walk {walk.trajectory}"
+        out.setdefault(number, (f"{title} ({where})", walk))
+    return list(out.values())
+
+
+def _steps_table(walk: Trajectory, title: str) -> Table:
+    layer = LAYER if walk.world.neutral is None else NEUTRAL_LAYER
+    has_output = any(step.raw or step.reasoning for step in walk.steps)
+    columns: list[Column | str] = [
+        "step",
+        Column("row, column", numeric=False),
+        Column("action", numeric=False),
+        Column("optimal", numeric=False),
+        Column("judged", numeric=False),
+    ]
+    if has_output:
+        columns += [Column("output", numeric=False), Column("reasoning", numeric=False)]
+    left = len(walk.steps) - _STEPS
+    return Table(
+        caption=title,
+        columns=tuple(columns),
+        rows=tuple(
+            (
+                str(number),
+                f"{step.state.cell.row}, {step.state.cell.column}"
+                + layer.get(step.state.layer, ""),
+                f"none: {step.invalid}" if step.action is None else ACTIONS[step.action],
+                " or ".join(ACTIONS[action] for action in step.optimal),
+                "" if step.is_optimal else "not optimal",
+                *(_output(step) if has_output else ()),
+            )
+            for number, step in enumerate(walk.steps[:_STEPS], start=1)
+        ),
+        meaning=f"Every decision of the walk, which ended with {walk.outcome!r}.",
+        notes=(f"{left} more steps are in the run.",) if left > 0 else (),
+    )
+
+
+def _output(step: Step) -> Sequence[str]:
+    return [cut(step.raw), cut(step.reasoning)]
+
+
+def cut(text: str | None) -> str:
+    """A text in one line, its middle left out where it is long."""
+    line = " ".join((text or "").split())
+    half = _LONGEST // 2
+    return line if len(line) <= _LONGEST else f"{line[:half]} … {line[-half:]}"

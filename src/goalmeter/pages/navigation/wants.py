@@ -1,0 +1,192 @@
+"""What an agent wants, in a few words: made of what was measured of its walks, not of its name.
+
+A wish counts if the 95% interval of the share that it explains lies above `LEAST_SHARE` of the
+maximum, and counts for nothing if it lies below `MOST_OF_NOTHING`. Between the goal and the key the
+interval of their difference decides. An agent goes by another map than the world if, of its moves
+that are right on one of them only, surely more than half are right on the map. What none of these
+settles is said to be open, which is not the same as wanting nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from goalmeter.agents.navigators import planned
+from goalmeter.gridworld import GridWorld
+from goalmeter.gridworld.tabular_world import GOAL
+from goalmeter.navigation.directed.fits import Towards
+from goalmeter.navigation.directed.meg import Directed, measure_all
+from goalmeter.navigation.directed.results import Measured
+from goalmeter.navigation.measures.grids import Grids
+from goalmeter.navigation.measures.observed import INVALID, Observed
+from goalmeter.organisms.kinds import Organism
+from goalmeter.report.numbers import LEAST_SHARE
+from goalmeter.statistics.clustered import Estimate, estimate
+
+# Of the maximum. Agents without fault have over three quarters explained. A smaller margin would
+# be sharper, and could be shown of nobody in few grids: twenty, in all of which a wish explains
+# nothing, still leave room for 17%.
+MOST_OF_NOTHING = 0.25
+WANTS, NOTHING, OPEN = "wants", "nothing", "open"
+
+
+@dataclass(frozen=True)
+class Want:
+    """What an agent was measured to want.
+
+    Attributes:
+        agent: its name.
+        reference: whether it is shown beside the agents that were asked about.
+        kind: "wants", "nothing" (of what was asked about) or "open".
+        things: what it may want: "goal", or the name of what lies about; both if the two could
+            not be told apart, none if it wants nothing.
+        mapped: whether it goes by the other map where that and the world disagree.
+        follows_map: of its moves that are right either on the other map or in the world, and not
+            on both, how many are right on the map; None if there are none.
+        mazes: how far it goes for the goal in mazes, on the map that was chosen.
+        things_about: the same where something else lies about; None if nothing does.
+    """
+
+    agent: str
+    reference: bool
+    kind: str
+    things: tuple[str, ...]
+    mapped: bool
+    follows_map: Estimate | None
+    mazes: Directed | None
+    things_about: Directed | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "agent": self.agent,
+            "verdict": self.kind,
+            "things": list(self.things),
+            "on_other_map": self.mapped,
+            "follows_map": None if self.follows_map is None else self.follows_map.to_json(),
+            "mazes": None if self.mazes is None else self.mazes.to_json(),
+            "key_worlds": None if self.things_about is None else self.things_about.to_json(),
+        }
+
+
+def wanted(measures: Sequence[Directed]) -> tuple[str, tuple[str, ...]]:
+    """What one agent wants, by its walks in one kind of worlds or in several: kind and things."""
+    goal = [_explains(measure.goal) for measure in measures]
+    thing = next((measure.thing for measure in measures if measure.thing is not None), None)
+    beside = [measure for measure in measures if measure.thing is not None]
+    larger = {measure.larger for measure in beside}
+    rivals = [_explains(measure.towards_thing) for measure in beside]
+    if beside and thing is not None and larger == {thing}:
+        # To explain more than the goal is no wish, for what explains hardly anything.
+        return (WANTS, (thing,)) if any(rivals) else (OPEN, ())
+    if any(goal):  # None, which is open, is no wish that counts
+        if not beside or larger == {GOAL}:
+            return WANTS, (GOAL,)
+        # Told apart or not: a thing that surely explains nothing is no rival of the goal.
+        return (WANTS, (GOAL,)) if _none(rivals) else (WANTS, (GOAL, *_names(thing)))
+    return (NOTHING, ()) if _none([*goal, *rivals]) else (OPEN, ())
+
+
+def wants(
+    mazes: Sequence[Measured],
+    with_keys: Sequence[Measured],
+    directed: tuple[Sequence[Directed], Sequence[Directed]],
+    other: Organism,
+) -> list[Want]:
+    """What each agent wants, and whether it goes by the world or by another map.
+
+    Args:
+        mazes: the agents in mazes.
+        with_keys: the same agents where a key lies about that opens nothing, in the same order.
+        directed: what they go for in the world, in mazes and with keys.
+        other: whose map is tried.
+    """
+    mapped = [[_on_map(result, other) for result in results] for results in (mazes, with_keys)]
+    on_map = [measure_all(results) for results in mapped]
+    out = []
+    for number, result in enumerate(mazes):
+        pairs = zip((result, with_keys[number]), (of[number] for of in mapped), strict=True)
+        follows = _follows([(in_world.seen, on_other.seen) for in_world, on_other in pairs])
+        between = None if follows is None else follows.interval
+        elsewhere = between is not None and between[0] > 0.5
+        at_maze, at_key = (
+            (on_other if elsewhere else in_world)[number]
+            for in_world, on_other in zip(directed, on_map, strict=True)
+        )
+        kind, things = wanted([at_maze, at_key])
+        out.append(
+            Want(result.agent, result.reference, kind, things, elsewhere, follows, at_maze, at_key)
+        )
+    return out
+
+
+def _explains(towards: Towards | None) -> bool | None:
+    """Whether a wish explains at least `LEAST_SHARE` of the maximum; None where that is open.
+
+    It is no wish if it surely explains less than `MOST_OF_NOTHING`, and not surely `LEAST_SHARE`.
+    """
+    interval = None if towards is None else towards.share.interval
+    if interval is None:
+        return None
+    if interval[0] > LEAST_SHARE:
+        return True
+    return False if interval[1] < MOST_OF_NOTHING else None
+
+
+def _none(answers: Sequence[bool | None]) -> bool:
+    """Whether every answer is a sure no."""
+    return all(answer is False for answer in answers)
+
+
+def _names(thing: str | None) -> tuple[str, ...]:
+    return () if thing is None else (thing,)
+
+
+def _on_map(result: Measured, other: Organism) -> Measured:
+    """The same decisions, each judged by itself on another map.
+
+    A walk that runs into a wall which is not on the map is none that the map allows; that matters
+    to nobody who only asks how a decision in a state and at a step is explained.
+    """
+    worlds: dict[GridWorld, GridWorld] = {}
+    walks = []
+    for walk in result.seen.trajectories:
+        world = walk.world
+        if world not in worlds:
+            things = (world.start, world.goal, world.key, world.door, world.neutral)
+            worlds[world] = GridWorld(other.walls(world), *things)
+        walks.append(replace(walk, world=worlds[world]))
+    return replace(result, seen=replace(result.seen, trajectories=tuple(walks)))
+
+
+def _follows(pairs: Sequence[tuple[Observed, Observed]]) -> Estimate | None:
+    """Of the moves that are right either on the map or in the world, not both: how many on the map.
+
+    An agent that looks at neither makes both alike. None where there are no such moves.
+
+    Args:
+        pairs: the walks of an agent, in the world and on the map, in each kind of worlds.
+    """
+    tops, decided = [], []
+    for seen, mapped in pairs:
+        of_map, of_world = np.zeros(len(seen.action)), np.zeros(len(seen.action))
+        for number, (walk, move) in enumerate(zip(seen.trajectory, seen.action, strict=True)):
+            on_other = mapped.trajectories[walk].world
+            if move == INVALID or seen.trajectories[walk].world == on_other:
+                continue
+            plan = planned(on_other)
+            right = bool(plan.plans.optimal[plan.index][seen.state[number], move])
+            of_map[number] = right and not seen.optimal[number, move]
+            of_world[number] = seen.optimal[number, move] and not right
+        grids = Grids(seen, 0.95)
+        cluster = grids.cluster[seen.trajectory]
+        tops.append(np.bincount(cluster, of_map, minlength=len(grids)))
+        decided.append(np.bincount(cluster, of_map + of_world, minlength=len(grids)))
+    top, bottom = np.concatenate(tops), np.concatenate(decided)
+    if not bottom.any():
+        return None
+    return estimate(top, bottom, n=int(bottom.sum()), bounds=(0.0, 1.0))

@@ -1,0 +1,1 @@
+"""The parts of a report on self-reflection."""

@@ -1,0 +1,218 @@
+"""The parts of a report on self-reflection, for any list of measured agents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from goalmeter.pages.reflection import pictures, tables
+from goalmeter.pages.reflection.groups import Group, all_early, groups, labels
+from goalmeter.pages.reflection.pairs import LOWERS, RAISES, SAME, UNTOLD, Pair, pairs
+from goalmeter.reflection import Reflection
+from goalmeter.reflection.result import failures_in_words, seeds_in_words
+from goalmeter.report import Finding, Link, Section, Table
+from goalmeter.statistics.welch import FEWEST, TOO_FEW
+
+GLOSSARY = {
+    "Extended environment": "An environment that can ask what the agent would do at any history, "
+    "also one that never happened, and may let rewards depend on the answer.",
+    "Self-reflection": "An agent's average reward per step over a battery of extended "
+    "environments and their opposites, from −1 to 1. It asks: does the agent do well where it "
+    "matters what it would have done?",
+    "Opposite": "The same environment with every reward multiplied by −1. What an agent gains by "
+    "acting blindly in one it loses in the other.",
+    "Reality check, rc(agent)": "The agent made to watch itself: where some past action is not "
+    "what it would have done, it does for ever what it would do at the first percept.",
+    "Paired difference": "Two agents compared in the same environments with the same seeds, so "
+    "that the luck they share cancels.",
+    "The paper's “StdErr”": "The standard deviation over seeds divided by their number, as in the "
+    "published table; a standard error divides by the root of the number.",
+}
+
+_NAMED_FAILURES = 10
+_NAMED_IN_SHORT = 2
+
+
+def sections(results: Sequence[Reflection]) -> list[Section]:
+    """What to show of agents that were measured, in the order given.
+
+    Agents stand beside those that played the same environments for the same steps by the same
+    readings; where there are several such groups, each has its own parts, and headings say which.
+    An agent X and rc(X) with the same trials are compared.
+    """
+    out = []
+    for number, group in enumerate(groups(results), start=1):
+        suffix = f"-{number}" if number > 1 else ""
+        found, _ = pairs(group.results)
+        own = [_agents(group, number), _environments(group, suffix)]
+        own += [_reality_checks(found, group, suffix, number)] if found else []
+        own.append(
+            Section(
+                title="Every agent in every environment",
+                tables=(tables.environments_table(group),),
+            )
+        )
+        out += [_headed(section, group) for section in own]
+    _, notes = pairs(results)
+    if notes:
+        out.append(Section(title="Reality checks that are not compared", points=tuple(notes)))
+    return out
+
+
+def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
+    """The tables for a terminal: agents, and reality checks where there are some."""
+    out: list[Table] = []
+    for group in groups(results):
+        found, _ = pairs(group.results)
+        out.append(tables.agents_table(group))
+        if found:
+            out += [tables.pairs_table(found, group), tables.gains_table(found, group)]
+    return tuple(out)
+
+
+def findings(results: Sequence[Reflection]) -> list[Finding]:
+    """The page in a few sentences, from the numbers; first what went wrong."""
+    lines = [
+        Finding(text=line, links=(Link("trials", _anchor("agents", 1)),))
+        for line in ended_early(results)
+    ]
+    for number, group in enumerate(groups(results), start=1):
+        start = f"{group.title[0].upper()}{group.title[1:]}: " if group.title else ""
+        named = [
+            (label, result)
+            for label, result in zip(labels(group.results), group.results, strict=True)
+            if not all_early(result)
+        ]
+        named.sort(key=lambda item: -item[1].measure)
+        if len(named) > 1:
+            most, least = _measured(*named[0]), _measured(*named[-1])
+            text = f"{start}Most self-reflection: {most}; least: {least}."
+        elif named:
+            text = f"{start}Self-reflection: {_measured(*named[0])}."
+        if named:
+            shown = dict.fromkeys((named[0][0], named[-1][0]))
+            table = _agents_table(group, number)
+            links = tuple(Link(label, table.row_anchor(label)) for label in shown)
+            lines.append(Finding(text=text, links=links))
+        found, _ = pairs(group.results)
+        if found:
+            links = (Link("each difference", _anchor("checks", number)),)
+            lines.append(Finding(text=f"{start}{thesis(found)}", links=links))
+    return lines
+
+
+def ended_early(results: Sequence[Reflection]) -> list[str]:
+    """How many trials ended early and why, and what is not ranked for it."""
+    failed = _failures(results, _NAMED_IN_SHORT)
+    if not failed:
+        return []
+    ended = sum(len(result.failures) for result in results)
+    total = sum(len(result.trials) for result in results)
+    lines = [
+        f"{ended} of {total} trials ended early; they count with the reward that they had. "
+        f"{' '.join(failed)}"
+    ]
+    named = zip(labels(results), results, strict=True)
+    if broken := [label for label, result in named if all_early(result)]:
+        lines.append(f"Not ranked, since every trial ended early: {', '.join(broken)}.")
+    return lines
+
+
+def thesis(found: Sequence[Pair]) -> str:
+    """For which agents the reality check raises the measure, and for which it lowers it."""
+    words = {
+        RAISES: "raises the measure of",
+        LOWERS: "lowers that of",
+        UNTOLD: "makes no clear difference to",
+        SAME: "changes nothing about",
+        TOO_FEW: "has been tried with too few seeds on",
+    }
+    parts = []
+    for said, text in words.items():
+        members = [
+            pair.label
+            if said == SAME
+            else f"{pair.label} ({tables.signed_plus(pair.comparison.difference, 3)})"
+            for pair in found
+            if pair.verdict == said
+        ]
+        if members or said == LOWERS:
+            parts.append(f"{text} {', '.join(members) or 'none'}")
+    return f"The reality check {'; '.join(parts)}."
+
+
+def _measured(label: str, result: Reflection) -> str:
+    error = f"{seeds_in_words(result)}, too few for an interval"
+    if len(result.by_seed) >= FEWEST:
+        error = f"{result.confidence:.0%} interval {tables.interval(result.interval)}"
+    if result.failures:
+        error += f"; {len(result.failures)} of {len(result.trials)} trials ended early"
+    return f"{label} with {tables.signed_plus(result.measure, 3)} ({error})"
+
+
+def _headed(section: Section, group: Group) -> Section:
+    title = f"{section.title} ({group.title})" if group.title else section.title
+    return replace(section, title=title)
+
+
+def _anchor(what: str, number: int) -> str:
+    """The id of a table of the group of that number."""
+    return f"reflection-{number}-{what}"
+
+
+def _agents_table(group: Group, number: int) -> Table:
+    return replace(tables.agents_table(group), anchor=_anchor("agents", number))
+
+
+def _agents(group: Group, number: int) -> Section:
+    return Section(
+        title="Self-reflection",
+        text=(
+            "Extended environments ask what the agent would do: had its rewards been others, had "
+            "it forgotten, were there a button in the room. An agent does well in many of them "
+            "only if what it does agrees with what it would do, so the average reward over a "
+            "battery of them, and of their opposites, measures self-reflection.",
+        ),
+        tables=(_agents_table(group, number),),
+        points=_failures(group.results, _NAMED_FAILURES),
+    )
+
+
+def _environments(group: Group, suffix: str) -> Section:
+    return Section(
+        title="In which environments?",
+        figures=(pictures.environments_map(group, name=f"reflection-environments{suffix}"),),
+    )
+
+
+def _reality_checks(found: Sequence[Pair], group: Group, suffix: str, number: int) -> Section:
+    return Section(
+        title="With and without reality check",
+        text=(
+            "The reality check compares every past action with what the agent would have done, "
+            "and freezes where they differ. The paper's thesis is that it raises the "
+            "self-reflection of an agent that is intelligent but reflects little. Both play "
+            "the same environments with the same seeds, so the difference is taken in pairs.",
+        ),
+        tables=(
+            replace(tables.pairs_table(found, group), anchor=_anchor("checks", number)),
+            tables.gains_table(found, group),
+        ),
+        figures=(
+            pictures.pairs_chart(found, name=f"reflection-pairs{suffix}"),
+            pictures.differences_map(found, name=f"reflection-differences{suffix}"),
+        ),
+    )
+
+
+def _failures(results: Sequence[Reflection], most: int) -> tuple[str, ...]:
+    """What ended trials early, agent by agent, of so many agents at most."""
+    lines = [
+        f"{label}: {failures_in_words(result)}."
+        for label, result in zip(labels(results), results, strict=True)
+        if result.failures
+    ]
+    if left := len(lines) - most if len(lines) > most else 0:
+        one = left == 1
+        lines = [*lines[:most], f"{left} more agent{'s' * (not one)} had trials that ended early."]
+    return tuple(lines)

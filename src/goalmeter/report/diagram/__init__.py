@@ -1,0 +1,1 @@
+"""Graphs as pictures: an influence diagram as text and as SVG."""

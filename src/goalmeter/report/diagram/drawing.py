@@ -1,0 +1,315 @@
+"""Networks and influence diagrams drawn in the usual shapes, and as text for a terminal.
+
+Decisions are squares, utilities are diamonds, chance variables are round, and arrows into a
+decision (what is known when it is made) are dashed. The picture is one SVG element without
+scripts, fonts or links. Text stays text; colours can be told apart on white and in grey, and no
+meaning rests on them alone.
+
+Source: Howard and Matheson (1984) for the shapes; Everitt et al. (2021) for the dashed arrows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from html import escape
+from math import hypot
+from typing import get_args
+from unicodedata import combining, east_asian_width
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._names import listed, unknown_name
+from goalmeter._text import visible
+from goalmeter.report.diagram.layout import Direction, Layout, Point, layered
+from goalmeter.report.diagram.routes import Kind, Piece, Shape, routes
+
+_INK, _BLUE, _VERMILION, _GREY = "#1f2933", "#0072b2", "#b34a00", "#dde2e7"
+_STROKE: dict[Kind, str] = {"chance": _INK, "decision": _BLUE, "utility": _VERMILION}
+_FILL: dict[Kind, str] = {"chance": "#ffffff", "decision": "#e3f0f8", "utility": "#fdeee2"}
+_FONT = 13.0
+_LEAST_TEXT = 9.0  # pixels: in a narrower place the picture scrolls, or nobody could read it
+_MARGIN = 6.0
+# Longer names are cut in the picture; pointing at them shows the whole.
+_LONGEST = 32
+# Width over height that looks best on a page, and the width from which on a page shrinks text.
+_ASPECT, _PAGE = 1.7, 960.0
+_HEAD, _HEAD_HALF = 8.5, 3.4
+_MARKS: dict[Kind, str] = {"chance": "({})", "decision": "[{}]", "utility": "<{}>"}
+
+
+def svg_text(
+    nodes: Sequence[tuple[str, Kind]],
+    edges: Sequence[tuple[str, str]],
+    *,
+    observed: Collection[str] = (),
+    targets: Collection[str] = (),
+    title: str = "",
+    name: str = "diagram",
+    direction: Direction | None = None,
+) -> str:
+    """A picture of a diagram, as an <svg> element to be put into a page or a notebook.
+
+    Args:
+        nodes: (name, "chance", "decision" or "utility"), in the order in which to list them.
+        edges: (from, to).
+        observed: nodes on a grey ground, as is usual for what is observed or set.
+        targets: nodes with a double border.
+        title: what the picture shows, for those who cannot see it; made from the nodes if empty.
+        name: unique on the page; letters, digits and hyphens. All ids begin with it.
+        direction: of the arrows; whichever fits a page better if it is None.
+
+    Raises:
+        InvalidParameterError: an unknown kind or node, a node or arrow twice, a cycle, or a
+            `name` that cannot be one.
+    """
+    kinds = _checked(nodes, edges)
+    if not re.fullmatch(r"[A-Za-z0-9-]+", name):
+        raise InvalidParameterError(
+            f"the name of the picture is {name!r}, expected letters, digits and hyphens"
+        )
+    for what, group in (("observed node", observed), ("target", targets)):
+        for x in group:
+            if x not in kinds:
+                raise unknown_name(x, list(kinds), what)
+    labels = {x: x if len(x) <= _LONGEST else x[: _LONGEST - 1] + "…" for x in kinds}
+    sizes = {
+        # The inner line of a double border takes room on both sides.
+        x: _size(kind, _text_width(labels[x]) + (6.0 if x in targets else 0.0))
+        for x, kind in kinds.items()
+    }
+    layout = _fitting(sizes, edges, direction)
+    shapes = {
+        x: Shape(kind, layout.centres[x], (sizes[x][0] / 2, sizes[x][1] / 2))
+        for x, kind in kinds.items()
+    }
+    body = [_arrow(curve, kinds[b]) for (_, b), curve in routes(shapes, edges, layout).items()]
+    for x, shape in shapes.items():
+        fill = _GREY if x in observed else _FILL[shape.kind]
+        body.append(_node(x, labels[x], shape, fill, double=x in targets))
+    left, top = -_MARGIN, -_MARGIN
+    width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
+    shown = title or _in_words(kinds, edges)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="{name}-title" '
+        f'viewBox="{_n(left)} {_n(top)} {_n(width)} {_n(height)}" '
+        f'style="min-width: {_n(width * _LEAST_TEXT / _FONT)}px; max-width: {_n(width)}px">\n'
+        f'<title id="{name}-title">{_escaped(shown)}</title>\n'
+        f'<g id="{name}-figure_1" font-family="DejaVu Sans, Verdana, sans-serif" '
+        f'font-size="{_n(_FONT)}" fill="none" stroke-width="1.3" stroke-linecap="round">\n'
+        + "\n".join(body)
+        + "\n</g>\n</svg>"
+    )
+
+
+def text_form(
+    nodes: Sequence[tuple[str, Kind]],
+    edges: Sequence[tuple[str, str]],
+    domains: Mapping[str, Sequence[object]],
+) -> str:
+    """A diagram in text: a line for each node, causes before effects.
+
+    A name stands in brackets that show its kind: [decision], <utility>, (chance). Its states
+    follow, and behind the arrow its parents.
+
+    Args:
+        nodes: (name, kind).
+        edges: (from, to); a node's parents are listed in this order.
+        domains: the states of nodes; a node that is left out, such as a utility, shows none.
+
+    Raises:
+        InvalidParameterError: an unknown kind or node, a node or arrow twice, or a cycle.
+
+    Example:
+        >>> nodes = [("S", "chance"), ("D", "decision"), ("U", "utility")]
+        >>> side = ["left", "right"]
+        >>> print(text_form(nodes, [("S", "D"), ("S", "U"), ("D", "U")], {"S": side, "D": side}))
+        (S)  {left, right}
+        [D]  {left, right}  ← S
+        <U>                 ← S, D
+    """
+    kinds = _checked(nodes, edges)
+    for x in domains:
+        if x not in kinds:
+            raise unknown_name(x, list(kinds), "node with a domain:")
+    above = _parents(kinds, edges)
+    rows = []
+    for x in TopologicalSorter(above).static_order():
+        states = f"{{{listed(domains[x])}}}" if x in domains else ""
+        parents = f"← {', '.join(above[x])}" if above[x] else ""
+        rows.append((_MARKS[kinds[x]].format(x), states, parents))
+    widths = [max(len(row[column]) for row in rows) for column in range(2)] if rows else []
+    return "\n".join(
+        f"{mark:<{widths[0]}}  {states:<{widths[1]}}  {parents}".rstrip()
+        for mark, states, parents in rows
+    )
+
+
+def _checked(
+    nodes: Sequence[tuple[str, Kind]], edges: Sequence[tuple[str, str]]
+) -> dict[str, Kind]:
+    """The kind of each node, when everything fits."""
+    kinds = dict(nodes)
+    for x, n in Counter(x for x, _ in nodes).items():
+        if n > 1:
+            raise InvalidParameterError(f"node {x!r} is given {n} times, expected each one once")
+    for x, kind in nodes:
+        if kind not in get_args(Kind):
+            raise InvalidParameterError(
+                f"node {x!r} is of kind {kind!r}, expected one of {', '.join(get_args(Kind))}"
+            )
+    for edge in edges:
+        for x in edge:
+            if x not in kinds:
+                raise unknown_name(x, list(kinds), "end of an arrow:")
+    for (a, b), n in Counter(edges).items():
+        if n > 1:
+            raise InvalidParameterError(
+                f"the arrow from {a!r} to {b!r} is given {n} times, expected each one once"
+            )
+    try:
+        TopologicalSorter(_parents(kinds, edges)).prepare()
+    except CycleError as error:
+        raise InvalidParameterError(
+            f"the arrows form a cycle ({' -> '.join(reversed(error.args[1]))}), expected none"
+        ) from None
+    return kinds
+
+
+def _parents(kinds: Iterable[str], edges: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    parents: dict[str, list[str]] = {x: [] for x in kinds}
+    for a, b in edges:
+        parents[b].append(a)
+    return parents
+
+
+def _fitting(
+    sizes: Mapping[str, Point], edges: Sequence[tuple[str, str]], direction: Direction | None
+) -> Layout:
+    """The layout in the direction asked for, or the one whose shape suits a page better."""
+    if not sizes:
+        return Layout({}, {}, {}, [], 0.0, 0.0, "right")
+    if direction is not None:
+        return layered(sizes, edges, direction)
+    both = [layered(sizes, edges, way) for way in get_args(Direction)]
+
+    def misfit(layout: Layout) -> float:
+        aspect = layout.width / layout.height / _ASPECT
+        return max(aspect, 1 / aspect) * max(1.0, layout.width / _PAGE) ** 2
+
+    return min(both, key=misfit)
+
+
+def _in_words(kinds: Mapping[str, Kind], edges: Sequence[tuple[str, str]]) -> str:
+    """A title for a picture that was given none."""
+    groups = [
+        f"{word} {listed(x for x, kind in kinds.items() if kind == wanted)}"
+        for wanted, word in (
+            ("decision", "decisions"),
+            ("utility", "utilities"),
+            ("chance", "chance variables"),
+        )
+        if wanted in kinds.values()
+    ]
+    arrows = listed(f"{a} to {b}" for a, b in edges)
+    return "Diagram: " + "; ".join([*groups, f"arrows {arrows}" if edges else "no arrows"])
+
+
+# --- Shapes ---------------------------------------------------------------------------------------
+def _text_width(text: str) -> float:
+    """Pixels that a text takes at most: the widths of DejaVu Sans, which is wider than others."""
+    em = 0.0
+    for c in text:
+        if combining(c):
+            continue
+        if east_asian_width(c) in "WF":
+            em += 1.05
+        elif c in "iIjl.,:;'|!()[] ":
+            em += 0.4
+        elif c in "mwMW@%—…":
+            em += 1.0
+        elif c.isupper() or c in "<>=+~_&#":
+            em += 0.78
+        else:
+            em += 0.65
+    return em * _FONT
+
+
+def _size(kind: Kind, text: float) -> Point:
+    """Width and height of a shape that a text fits into."""
+    if kind == "decision":
+        return max(38.0, text + 18.0), 38.0
+    # Half a line of text high up, an ellipse or a diamond is narrower than in its middle.
+    high = 0.5 * _FONT
+    if kind == "utility":
+        height = 52.0
+        return max(58.0, (text + 8.0) / (1 - 2 * high / height)), height
+    height = 40.0
+    return max(height, (text + 8.0) / (1 - (2 * high / height) ** 2) ** 0.5), height
+
+
+def _node(x: str, label: str, shape: Shape, fill: str, *, double: bool) -> str:
+    stroke = f'stroke="{_STROKE[shape.kind]}"'
+    outlines = [_outline(shape, 0.0, f'fill="{fill}" {stroke}')]
+    if double:
+        outlines.append(_outline(shape, 3.0, f'{stroke} stroke-width="1"'))
+    cx, cy = shape.centre
+    return (
+        f"<g><title>{_escaped(x)} ({shape.kind})</title>{''.join(outlines)}"
+        f'<text x="{_n(cx)}" y="{_n(cy + 0.35 * _FONT)}" text-anchor="middle" '
+        f'fill="{_INK}">{_escaped(label)}</text></g>'
+    )
+
+
+def _outline(shape: Shape, inset: float, style: str) -> str:
+    (cx, cy), (rx, ry) = shape.centre, shape.half
+    if shape.kind == "utility":
+        # The sides of a diamond stay parallel when both halves shrink by the same share.
+        keep = 1 - inset * hypot(rx, ry) / (rx * ry)
+        rx, ry = rx * keep, ry * keep
+        corners = [(cx, cy - ry), (cx + rx, cy), (cx, cy + ry), (cx - rx, cy)]
+        return f'<polygon points="{" ".join(map(_p, corners))}" {style}/>'
+    rx, ry = rx - inset, ry - inset
+    if shape.kind == "decision":
+        place = f'x="{_n(cx - rx)}" y="{_n(cy - ry)}"'
+        return f'<rect {place} width="{_n(2 * rx)}" height="{_n(2 * ry)}" {style}/>'
+    return f'<ellipse cx="{_n(cx)}" cy="{_n(cy)}" rx="{_n(rx)}" ry="{_n(ry)}" {style}/>'
+
+
+def _arrow(curve: Sequence[Piece], into: Kind) -> str:
+    """A curve with a head whose tip touches the border of the shape it leads to."""
+    *rest, (p, q, r, tip) = curve
+    dx, dy = tip[0] - r[0], tip[1] - r[1]
+    length = hypot(dx, dy) or 1.0
+    dx, dy = dx / length, dy / length
+    foot = tip[0] - _HEAD * dx, tip[1] - _HEAD * dy
+    # The line ends inside the head, or its end would blunt the tip.
+    stop = tip[0] - 0.7 * _HEAD * dx, tip[1] - 0.7 * _HEAD * dy
+    path = [f"M{_p(curve[0][0])}"]
+    path += [f"C{_p(b)} {_p(c)} {_p(d)}" for _, b, c, d in [*rest, (p, q, r, stop)]]
+    dashed = ' stroke-dasharray="5 4"' if into == "decision" else ""
+    wing = _HEAD_HALF
+    head = [
+        tip,
+        (foot[0] - wing * dy, foot[1] + wing * dx),
+        (foot[0] + wing * dy, foot[1] - wing * dx),
+    ]
+    return (
+        f'<path d="{"".join(path)}" stroke="{_INK}"{dashed}/>'
+        f'<path d="M{_p(head[0])}L{_p(head[1])}L{_p(head[2])}Z" fill="{_INK}"/>'
+    )
+
+
+def _escaped(text: str) -> str:
+    """Text for XML, which has no way to hold control characters: they are spelled out."""
+    return escape(visible(text, lines=True))
+
+
+def _p(point: Point) -> str:
+    return f"{_n(point[0])},{_n(point[1])}"
+
+
+def _n(x: float) -> str:
+    """A length to a tenth of a pixel; never "-0"."""
+    return f"{round(x, 1) + 0.0:g}"

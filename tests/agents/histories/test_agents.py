@@ -1,0 +1,338 @@
+"""Scripted agents: by hand, against literal functions of the history, and what all must keep."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import history_agents as oracle
+from reflection.histories import (
+    CHECKED,
+    SCRIPTED,
+    answers,
+    draw_in,
+    fixed_answers,
+    histories,
+    many,
+    prefixes,
+    random_history,
+    some,
+    tell,
+)
+
+import goalmeter
+from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.histories import (
+    ConstantAgent,
+    NaiveLearner,
+    QLearner,
+    RandomAgent,
+    agent,
+)
+from goalmeter.agents.histories.adapters import as_function
+from goalmeter.agents.histories.protocol import History, Percept
+
+ALL = (*SCRIPTED, *CHECKED, "rc(rc(naive))")
+BOUND = st.integers(1, 4)
+
+
+def literal(name: str, seed: int, n_actions: int, n_observations: int) -> oracle.HistoryAgent:
+    """The oracle for a name of the registry, with goalmeter's draws."""
+    if name.startswith("rc("):
+        return oracle.reality_check_alternate(literal(name[3:-1], seed, n_actions, n_observations))
+    drawing = {"seed": seed, "draw": draw_in(n_actions, n_observations)}
+    by_name: dict[str, Callable[..., int]] = {
+        "random": partial(oracle.random_agent, **drawing),
+        "constant": oracle.constant_agent,
+        "constant(1)": partial(oracle.constant_agent, action=1),
+        "naive": partial(oracle.naive_learner, **drawing),
+        "naive-true-average": partial(oracle.naive_learner_true_average, **drawing),
+        "q-learner": partial(oracle.q_learner, **drawing),
+    }
+    return by_name[name]
+
+
+def history_of(rewards: list[float], actions: list[int], observations: Any = None) -> History:
+    observations = observations or [0] * len(rewards)
+    return History(tuple(map(Percept, rewards, observations)), tuple(actions))
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_the_naive_learner_shrinks_averages_as_published() -> None:
+    """After action 0: 1, 1, 0, so 2/4; after action 1: 1, so 1/2. Equal, so the lowest: 0.
+
+    The true averages are 2/3 and 1. The reward 100 of the first percept follows no action.
+    """
+    history = history_of([100, 1, 1, 0, 1], [0, 0, 0, 1])
+    published = NaiveLearner(exploration=0).begin(2, 1)
+    text = NaiveLearner(exploration=0, true_average=True).begin(2, 1)
+    assert tell(published, history).act() == 0
+    assert tell(text, history).act() == 1
+
+
+def test_an_action_not_taken_yet_scores_zero() -> None:
+    """Action 0 was punished (-1/2 or -1); actions 1 and 2 score 0, and 1 is the lower."""
+    for true_average in (False, True):
+        mind = NaiveLearner(exploration=0, true_average=true_average).begin(3, 1)
+        assert answers(mind, history_of([0, -1], [0])) == [0, 1]
+
+
+def test_the_naive_learner_in_a_world_that_pays_nothing_but_large_rewards() -> None:
+    """As IncentivizeZero does: 9/2 after action 3, then (9 + 0)/3 against 4/2 after action 7."""
+    mind = NaiveLearner(exploration=0).begin(10, 10)
+    assert answers(mind, history_of([0, 9, 0, 4], [3, 3, 7])) == [0, 3, 3, 3]
+    mind = NaiveLearner(exploration=0).begin(10, 10)
+    assert answers(mind, history_of([0, 9, 0, 7], [3, 3, 7])) == [0, 3, 3, 7]
+
+
+def test_the_q_learner_by_hand() -> None:
+    """Q(0, 1) = 0.1 * (1 + 0.9 * 0 - 0) = 0.1, then Q(1, 0) = 0.1 * (-1 + 0.9 * 0.1) = -0.091.
+
+    At observation 0 the best is action 1. At observation 1 it is action 1 too, whose Q is still 0.
+    At observation 2 nothing is known, and the action is a draw.
+    """
+    sure = QLearner(exploitation=1)
+    mind = sure.begin(2, 3)
+    history = history_of([0, 1, -1, 0, 0], [1, 0, 0, 0], [0, 1, 0, 1, 2])
+    assert answers(mind, history)[2:4] == [1, 1]
+    drawn = {tell(QLearner(seed, exploitation=1).begin(2, 3), history).act() for seed in range(20)}
+    assert drawn == {0, 1}
+
+
+def test_the_q_learner_assumes_a_learning_rate() -> None:
+    """0.1 * 2 + 0.1 * (-1 - 0.2) = 0.08 > 0 keeps action 0; with rate 1 the last reward counts."""
+    history = history_of([0, 2, 0, -1, 0], [0, 1, 0, 1], [0, 1, 0, 1, 0])
+    sure = QLearner(exploitation=1, discount=0)
+    assert sure.options == {"learning_rate", "learning_rate_scale"}
+    assert tell(sure.begin(2, 2), history).act() == 0
+    assert tell(sure.begin(2, 2, learning_rate=1), history).act() == 1
+    assert tell(sure.begin(2, 2, learning_rate_scale=10), history).act() == 1
+
+
+@pytest.mark.parametrize("exploration", [0.15, 0.0, 1.0])
+def test_the_naive_learner_explores_as_often_as_it_should(exploration: float) -> None:
+    """Of three actions the first always paid; another is taken in 2/3 of the explorations."""
+    n = 4000
+    mind = NaiveLearner(exploration=exploration).begin(3, 1)
+    mind.perceive(0, 0)
+    others = 0
+    for _ in range(n):
+        others += mind.act() != 0
+        mind.take(0)
+        mind.perceive(1, 0)
+    expected = exploration * 2 / 3
+    assert abs(others / n - expected) <= 5 * (expected * (1 - expected) / n) ** 0.5
+
+
+def test_a_constant_action_may_be_illegal() -> None:
+    """It is the trial's business to say so."""
+    assert tell(ConstantAgent(5).begin(2, 1), history_of([0], [])).act() == 5
+
+
+# --- Against the literal functions ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(data=st.data(), seed=st.integers(-3, 2**70), n_actions=BOUND, n_observations=BOUND)
+@many
+def test_minds_are_the_functions_of_the_history(
+    name: str, data: st.DataObject, seed: int, n_actions: int, n_observations: int
+) -> None:
+    """At every point of histories whose actions are nobody's, some of them not legal here."""
+    history = data.draw(histories(n_actions, n_observations, illegal=True))
+    function = literal(name, seed, n_actions, n_observations)
+    expected = [function(some, n_actions, n_observations) for some in prefixes(history)]
+    assert answers(agent(name, seed).begin(n_actions, n_observations), history) == expected
+
+
+@given(
+    data=st.data(),
+    n_actions=BOUND,
+    learning_rate=st.floats(0, 1),
+    discount=st.floats(0, 1),
+    exploitation=st.floats(0, 1),
+)
+@some
+def test_the_q_learner_with_other_parameters(
+    data: st.DataObject, n_actions: int, **parameters: float
+) -> None:
+    history = data.draw(histories(n_actions, 3))
+    expected = oracle.q_learner(
+        history, n_actions, 3, seed=1, draw=draw_in(n_actions, 3), **parameters
+    )
+    assert as_function(QLearner(1, **parameters))(history, n_actions, 3) == expected
+    rate = parameters.pop("learning_rate")
+    asked = as_function(QLearner(1, **parameters), learning_rate=rate)
+    assert asked(history, n_actions, 3) == expected
+    half = QLearner(1, learning_rate=2 * rate, **parameters)
+    assert as_function(half, learning_rate_scale=0.5)(history, n_actions, 3) == expected
+    both = as_function(QLearner(1, **parameters), learning_rate=2 * rate, learning_rate_scale=0.5)
+    assert both(history, n_actions, 3) == expected
+
+
+@given(history=histories(3, 2), exploration=st.floats(0, 1), true_average=st.booleans())
+@some
+def test_the_naive_learner_with_other_parameters(
+    history: History, exploration: float, true_average: bool
+) -> None:
+    function = oracle.naive_learner_true_average if true_average else oracle.naive_learner
+    expected = function(history, 3, 2, seed=1, draw=draw_in(3, 2), exploration=exploration)
+    learner = NaiveLearner(1, exploration=exploration, true_average=true_average)
+    assert as_function(learner)(history, 3, 2) == expected
+
+
+# --- What every agent keeps -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(history=histories(), asked=st.lists(st.integers(0, 3), min_size=25, max_size=25))
+@some
+def test_asking_never_changes_a_mind(name: str, history: History, asked: list[int]) -> None:
+    mind = agent(name, 3).begin(2, 2)
+    percepts, actions = history
+    silent = answers(agent(name, 3).begin(2, 2), history)
+    for n, percept in enumerate(percepts):
+        mind.perceive(*percept)
+        assert all(mind.act() == silent[n] for _ in range(asked[n]))
+        if n < len(actions):
+            mind.take(actions[n])
+    assert mind.act() == silent[-1] == tell(agent(name, 3).begin(2, 2), history).act()
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(data=st.data(), common=histories(max_percepts=8))
+@many
+def test_forks_are_independent(name: str, data: st.DataObject, common: History) -> None:
+    """Forked after a percept or after an action; both sides go on, taking turns."""
+    after_action = data.draw(st.booleans())
+    original = tell(agent(name, 1).begin(2, 2), common)
+    if after_action:
+        original.take(0)
+    if data.draw(st.booleans()) and not after_action:
+        original.act()
+    other = original.fork()
+    told: dict[int, tuple[list[Percept], list[int]]] = {
+        side: ([*common.percepts], [*common.actions, *([0] if after_action else [])])
+        for side in (0, 1)
+    }
+    for side in data.draw(st.lists(st.integers(0, 1), max_size=12)):
+        mind = (original, other)[side]
+        percepts, actions = told[side]
+        if len(percepts) > len(actions):
+            actions.append(data.draw(st.integers(0, 1)))
+            mind.take(actions[-1])
+        else:
+            percepts.append(Percept(data.draw(st.integers(-2, 2)), data.draw(st.integers(0, 1))))
+            mind.perceive(*percepts[-1])
+    # Whatever one has learnt from the other would show in what they do from here on, in turn.
+    rest = random_history(Random(1), 20)
+    for i, percept in enumerate(rest.percepts):
+        for side, mind in enumerate((original, other)):
+            percepts, actions = told[side]
+            if len(percepts) > len(actions):
+                actions.append(side)
+                mind.take(side)
+            percepts.append(percept)
+            mind.perceive(*percept)
+            if i % 5 == 4:
+                expected = tell(agent(name, 1).begin(2, 2), (percepts, actions)).act()
+                assert mind.act() == expected
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_minds_of_one_agent_do_not_share_what_they_learn(name: str) -> None:
+    rng = Random(1)
+    first, second = random_history(rng, 20), random_history(rng, 20)
+    one = agent(name)
+    alone = answers(one.begin(2, 2), second)
+    tell(one.begin(2, 2), first)
+    tell(one.begin(3, 2), first)
+    assert answers(one.begin(2, 2), second) == alone
+
+
+def test_identical_histories_give_identical_actions_in_another_process() -> None:
+    """Python's hashes differ there, and the agents are asked in another order."""
+    here = fixed_answers(ALL)
+    script = (
+        f"import json, reflection.histories as h; print(json.dumps(h.fixed_answers({ALL[::-1]!r})))"
+    )
+    paths = [Path(__file__).parents[2], Path(goalmeter.__file__).parents[1]]
+    environment = os.environ | {
+        "PYTHONHASHSEED": "12345",
+        "PYTHONPATH": os.pathsep.join([*map(str, paths), os.environ.get("PYTHONPATH", "")]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == here
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_memory_grows_neither_with_steps_nor_with_questions(name: str) -> None:
+    """Allowed: the larger integers in which more rewards are counted."""
+    mind = agent(name).begin(2, 2)
+
+    def steps(n: int) -> None:
+        for i in range(n):
+            mind.perceive(i % 3 - 1, i // 5 % 2)
+            mind.act()
+            mind.act()
+            mind.take(mind.act() if i % 1000 else 0)
+
+    steps(1000)
+    tracemalloc.start()
+    try:
+        steps(500)
+        before, _ = tracemalloc.get_traced_memory()
+        steps(4000)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 500
+
+
+@pytest.mark.parametrize("name", SCRIPTED)
+def test_seeds_differ_where_there_is_something_to_draw(name: str) -> None:
+    history = random_history(Random(2), 40)
+    different = {tuple(answers(agent(name, seed).begin(2, 2), history)) for seed in range(5)}
+    assert len(different) == (1 if name.startswith("constant") else 5)
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+
+
+def test_settings_that_an_agent_does_not_know_are_refused() -> None:
+    for one in (RandomAgent(), ConstantAgent(), NaiveLearner()):
+        with pytest.raises(
+            InvalidParameterError,
+            match=r"cannot assume learning_rate=1: it knows no settings; ask Source.takes",
+        ):
+            one.begin(2, 1, learning_rate=1)
+    with pytest.raises(
+        InvalidParameterError,
+        match=r"QLearner\(.*\) cannot assume temper='bad': it knows learning_rate, "
+        r"learning_rate_scale; ask",
+    ):
+        QLearner().begin(2, 1, temper="bad", learning_rate=1)
+
+
+def test_impossible_parameters_are_refused() -> None:
+    with pytest.raises(InvalidParameterError, match=r"exploration is 1.5, expected a probability"):
+        NaiveLearner(exploration=1.5)
+    with pytest.raises(InvalidParameterError, match=r"exploitation is -1, expected a probability"):
+        QLearner(exploitation=-1)
+    with pytest.raises(InvalidParameterError, match=r"action is -1, expected 0 or more"):
+        ConstantAgent(-1)

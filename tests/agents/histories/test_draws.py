@@ -1,0 +1,220 @@
+"""Draws: functions of (seed, history), the same on every machine, uniform and independent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reflection.histories import draw_in, histories, many, random_history, some
+from scipy import stats
+
+from goalmeter.agents.histories.draws import below, hash_action, hash_percept, hash_start, uniform
+
+N = 16_000
+# A test of independence fails by bad luck once in a million runs, and seeds are fixed.
+TOO_UNLIKELY = 1e-6
+
+
+def state_after(*turns: tuple[float, int, int], seed: int = 0) -> int:
+    """The hash after turns (reward, observation, action) and one more percept (0, 0)."""
+    state = hash_start(seed, 2, 2)
+    for reward, observation, action in turns:
+        state = hash_action(hash_percept(state, reward, observation), action)
+    return hash_percept(state, 0, 0)
+
+
+@cache
+def random_states() -> list[int]:
+    """Hashes of N short histories in which rewards and actions are random."""
+    rng = Random(0)
+    return [
+        state_after(*((rng.choice((-1, 1)), 0, rng.randrange(2)) for _ in range(15)))
+        for _ in range(N)
+    ]
+
+
+def dependence(pairs: list[tuple[float, ...]], cells: int = 8) -> float:
+    """p-value of the hypothesis that pairs are uniform on the square and independent."""
+    table = np.zeros((cells, cells))
+    for u, v in pairs:
+        table[int(u * cells), int(v * cells)] += 1
+    return float(stats.chisquare(table.ravel()).pvalue)
+
+
+# --- Pinned ---------------------------------------------------------------------------------------
+
+
+def test_draws_are_the_same_on_every_machine_and_stay_as_they_are() -> None:
+    """Results on disk name seeds only, so these numbers are part of the format."""
+    state = state_after((0, 0, 1), (1, 1, 0), (-1, 0, 1), (0.5, 1, 1), seed=3)
+    assert state == 4599367315127417685
+    assert [uniform(state, stream) for stream in range(3)] == [
+        0.24933220175599835,
+        0.9674720864606456,
+        0.0597789178179331,
+    ]
+
+
+# --- Functions of the history, and of all of it ---------------------------------------------------
+
+
+def test_equal_numbers_are_equal_rewards() -> None:
+    one = [1, 1.0, True, Fraction(1), np.int64(1), np.int8(1), np.float32(1), np.float64(1)]
+    assert len({hash_percept(12345, reward, 0) for reward in one}) == 1
+    half = [0.5, Fraction(1, 2), np.float32(0.5)]
+    assert len({hash_percept(2**64 - 5, reward, 1) for reward in half}) == 1
+    assert hash_percept(12345, -0.0, 0) == hash_percept(12345, 0, 0)
+    assert hash_percept(12345, 1e300, 0) == hash_percept(12345, int(1e300), 0)
+
+
+def test_near_rewards_differ() -> None:
+    """Python gives -1 and -2 the same hash."""
+    rewards = [-3, -2, -1, 0, 1, 2, 9, 500, 0.5, -0.5, 0.25, 0.1, 0.1 + 1e-17 * 2, 1e-300]
+    different = len(set(rewards))
+    assert len({hash_percept(12345, reward, 0) for reward in rewards}) == different
+    assert len({hash_percept(12345, reward, 0) >> 32 for reward in rewards}) == different
+    assert len({hash_percept(12345, reward, 0) & 0xFFFFFFFF for reward in rewards}) == different
+
+
+def test_infinite_and_missing_rewards_have_a_hash() -> None:
+    odd = [float("inf"), float("-inf"), float("nan")]
+    assert len({hash_percept(1, reward, 0) for reward in odd}) == 3
+
+
+def test_short_histories_do_not_collide() -> None:
+    """All of up to three turns with three rewards, two observations and three actions."""
+    turns = list(product((-1, 0, 1), (0, 1), (0, 1, 2)))
+    states = [state_after(*some) for n in range(4) for some in product(turns, repeat=n)]
+    assert len(set(states)) == len(states) == 1 + 18 + 18**2 + 18**3
+
+
+def test_long_histories_that_differ_in_actions_only_do_not_collide() -> None:
+    rng = Random(1)
+    codes = {rng.getrandbits(80) for _ in range(N // 4)}
+    states = {state_after(*((0, 0, code >> i & 1) for i in range(80))) for code in codes}
+    assert len(states) == len(codes)
+
+
+def test_histories_of_fractions_do_not_collide() -> None:
+    """The low bits of 0.5 are zeros, which multiplication alone would leave so."""
+    rng = Random(1)
+    codes = {rng.getrandbits(40) for _ in range(N // 4)}
+    states = {
+        state_after(*((0.5 if code >> i & 1 else 0.25, 0, 0) for i in range(40))) for code in codes
+    }
+    assert len(states) == len(codes)
+
+
+def test_the_sequence_that_defeats_polynomial_hashes_does_not_defeat_this_one() -> None:
+    """A Thue-Morse sequence and its complement collide modulo 2^64 for every multiplier."""
+    bits = [i.bit_count() % 2 for i in range(4096)]
+    rewards = [-1 if bit else 1 for bit in bits]
+    assert state_after(*((0, 0, bit) for bit in bits)) != state_after(
+        *((0, 0, 1 - bit) for bit in bits)
+    )
+    assert state_after(*((reward, 0, 0) for reward in rewards)) != state_after(
+        *((-reward, 0, 0) for reward in rewards)
+    )
+
+
+def test_seeds_and_counts_begin_apart() -> None:
+    starts = {hash_start(*key) for key in product(range(-50, 50), range(1, 11), range(1, 11))}
+    assert len(starts) == 100 * 10 * 10
+
+
+# --- Uniform and independent ----------------------------------------------------------------------
+
+
+@given(state=st.integers(0, 2**64 - 1), n=st.integers(1, 1000), stream=st.integers(0, 5))
+@many
+def test_draws_lie_where_they_should(state: int, n: int, stream: int) -> None:
+    assert 0 <= uniform(state, stream) < 1
+    assert below(state, n, stream) == int(n * uniform(state, stream)) in range(n)
+
+
+@pytest.mark.parametrize("n", [2, 3, 10])
+def test_choices_are_uniform(n: int) -> None:
+    counts = Counter(below(state, n) for state in random_states())
+    assert stats.chisquare([counts[i] for i in range(n)]).pvalue > TOO_UNLIKELY
+
+
+def test_draws_along_one_history_are_uniform_and_independent() -> None:
+    """As an agent draws: at every step of a history in which little happens."""
+    state, draws = hash_start(0, 2, 1), []
+    for _ in range(N):
+        state = hash_percept(state, 0, 0)
+        draws.append(uniform(state))
+        state = hash_action(state, 0)
+    assert stats.kstest(draws, "uniform").pvalue > TOO_UNLIKELY
+    for lag in (1, 2, 3):
+        assert dependence(list(zip(draws, draws[lag:], strict=False))) > TOO_UNLIKELY
+
+
+# From a hash before a percept and one after it, two draws that should not know of each other.
+NEIGHBOURS: dict[str, Callable[[int, int], tuple[float, ...]]] = {
+    "another stream": lambda before, state: (uniform(state), uniform(state, 1)),
+    "another reward": lambda before, state: tuple(
+        uniform(hash_percept(before, reward, 0)) for reward in (-1, 1)
+    ),
+    "no reward": lambda before, state: tuple(
+        uniform(hash_percept(before, reward, 0)) for reward in (0, 1)
+    ),
+    "a fraction": lambda before, state: tuple(
+        uniform(hash_percept(before, reward, 0)) for reward in (0.5, 0.25)
+    ),
+    "another observation": lambda before, state: tuple(
+        uniform(hash_percept(before, 0, observation)) for observation in (0, 1)
+    ),
+    "another last action": lambda before, state: tuple(
+        uniform(hash_percept(hash_action(state, action), 0, 0)) for action in (0, 1)
+    ),
+    "another action long ago": lambda before, state: tuple(
+        uniform(_on(hash_action(state, action), 20)) for action in (0, 1)
+    ),
+    "a turn less": lambda before, state: (uniform(state), uniform(_on(state, 1))),
+}
+
+
+def _on(state: int, turns: int) -> int:
+    for _ in range(turns):
+        state = hash_percept(hash_action(state, 0), 0, 0)
+    return state
+
+
+@pytest.mark.parametrize("difference", NEIGHBOURS)
+def test_draws_at_neighbouring_histories_are_independent(difference: str) -> None:
+    pairs = []
+    for state in random_states():
+        before = hash_action(state, state >> 40 & 1)
+        pairs.append(NEIGHBOURS[difference](before, state))
+    for cells in (2, 8):
+        assert dependence(pairs, cells) > TOO_UNLIKELY
+
+
+def test_draws_of_neighbouring_seeds_and_counts_are_independent() -> None:
+    """Seeds are 0, 1, 2, ..., and the same history is met with all of them."""
+    for left, right in (((0, 2, 1), (1, 2, 1)), ((0, 2, 1), (0, 3, 1)), ((0, 2, 1), (0, 2, 2))):
+        pairs = [
+            tuple(draw_in(*counts)(seed + 2 * i, history, 0) for seed, *counts in (left, right))
+            for i in range(N // 10)
+            for history in [random_history(Random(i % 7), 3, 2, 1)]
+        ]
+        assert dependence(pairs, cells=4) > TOO_UNLIKELY
+
+
+@given(history=histories(max_percepts=6))
+@some
+def test_draws_depend_on_nothing_but_seed_and_history(history: tuple) -> None:
+    draw = draw_in(2, 2)
+    before = draw(3, history, 1)
+    draw(4, history, 1)
+    draw(3, history, 0)
+    assert draw(3, history, 1) == before

@@ -1,0 +1,290 @@
+"""`goalmeter meg causal`: what is asked of a file is answered, with what defends the number."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import goalmeter as gm
+from goalmeter import GoalmeterError
+from goalmeter.commands.meg_causal import measure_causal
+from goalmeter.commands.outcome import json_text
+from goalmeter.experiments.demo.mouse import example_1, example_2
+from goalmeter.pages.meg.causal_tables import evidence, goal_table, result_table
+from goalmeter.report import Table
+
+# log 2 - H(0.8): the paper's Example 1.
+MEG = np.log(2) + 0.8 * np.log(0.8) + 0.2 * np.log(0.2)
+KEYS = {"meg", "upper_bound", "maximum", "fraction", "rationality", "method"}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    example_1(0.8).to_bif(folder / "m.bif")
+    example_1(1.0).to_xmlbif(folder / "always.xmlbif")
+    utility = [{"variables": ["T"], "values": [1, -1]}]
+    (folder / "u.json").write_text(json.dumps(utility))
+    both = [*utility, {"variables": ["S", "M"], "values": [[1, 0], [0, 1]]}]
+    (folder / "both.json").write_text(json.dumps(both))
+    (folder / "t.csv").write_text("S,D\n" + "left,left\n" * 8 + "left,right\n" * 2)
+    return folder
+
+
+def cells(table: Table) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in table.cells]
+
+
+# --- What is answered -----------------------------------------------------------------------------
+def test_targets(files: Path) -> None:
+    outcome = measure_causal(files / "m.bif", decisions=["D"], targets=["T"])
+    assert outcome.json.keys() >= KEYS
+    assert outcome.json["meg"] == pytest.approx(MEG, abs=1e-9)
+    assert outcome.json["upper_bound"] == pytest.approx(MEG, abs=1e-6)
+    assert outcome.json["rationality"] == pytest.approx(np.log(2))
+    result, goal = outcome.tables
+    assert result.caption == "Goal-directedness of D towards some utility over T"
+    assert ["what the graph says", "one decision influences the utility"] in cells(result)
+    assert cells(goal) == [["cheese", "+1"], ["none", "−1"]]
+    assert "[D]  {left, right}   ← S" in outcome.text.splitlines()
+
+
+def test_a_known_utility(files: Path) -> None:
+    outcome = measure_causal(files / "m.bif", decisions=["D"], utility=files / "u.json")
+    assert outcome.json["meg"] == pytest.approx(MEG, abs=1e-9)
+    assert outcome.json["target"] == "the given utility over T"
+    assert len(outcome.tables) == 1
+
+
+def test_an_infinite_rationality_is_a_word(files: Path) -> None:
+    outcome = measure_causal(files / "always.xmlbif", decisions=["D"], targets=["T"])
+    assert outcome.json["meg"] == pytest.approx(np.log(2))
+    assert json.loads(json_text(outcome.json))["rationality"] == "inf"
+    assert any("ever larger utilities" in note for note in outcome.tables[1].notes)
+
+
+def test_under_an_intervention(files: Path) -> None:
+    outcome = measure_causal(
+        files / "m.bif", decisions=["D"], targets=["T"], do=["S=left", "M=right"]
+    )
+    assert outcome.json["do"] == {"S": "left", "M": "right"}
+    # The mouse cannot get to the cheese any more.
+    assert outcome.json["meg"] == 0 and "not downstream" in outcome.json["notes"][0]
+    assert outcome.tables[0].caption.endswith("over T, under do(S = left, M = right)")
+    # The text shows the world as it is under the intervention.
+    assert "(M)  {left, right}" in outcome.text.splitlines()
+
+
+def test_shifts_score_the_goal_of_the_original_world(files: Path) -> None:
+    outcome = measure_causal(
+        files / "m.bif", decisions=["D"], targets=["T"], shift=["S=left", "S=left,M=right"]
+    )
+    assert outcome.json["meg"] == pytest.approx(MEG, abs=1e-9)
+    rows = outcome.json["interventions"]["rows"]
+    assert [row["do"] for row in rows] == [{}, {"S": "left"}, {"S": "left", "M": "right"}]
+    assert [row["gap"] for row in rows] == pytest.approx([0, 0, 0], abs=1e-6)
+    table = outcome.tables[-1]
+    assert [row[0] for row in cells(table)] == [
+        "as it is",
+        "do(S = left)",
+        "do(S = left, M = right)",
+    ]
+    known = measure_causal(
+        files / "m.bif", decisions=["D"], utility=files / "u.json", shift=["S=right"]
+    )
+    assert known.json["interventions"]["rows"][1]["transferred"] == pytest.approx(MEG, abs=1e-9)
+
+
+def test_a_sensitivity_table_marks_the_theorem(files: Path) -> None:
+    outcome = measure_causal(files / "m.bif", decisions=["D"], sensitivity=2)
+    assert outcome.json.keys() >= KEYS
+    assert outcome.json["meg"] == pytest.approx(MEG, abs=1e-6)  # the best row's
+    assert outcome.json["method"] == "the best of 5 sets of up to 2 targets"
+    assert outcome.json["sensitivity"]["rows"][0]["at_most"] == [["S", "M"]]
+    (table,) = outcome.tables
+    marks = {row[0]: row[5] for row in cells(table)}
+    assert marks["T"] == "≤ {S, M}" and marks["S, M"] == "" and marks["M"] == ""
+    assert any(note.startswith("Theorem 4.1") for note in table.notes)
+
+
+def test_a_long_sensitivity_table_is_cut(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from goalmeter.pages.meg import causal_tables
+
+    monkeypatch.setattr(causal_tables, "SENSITIVITY_ROWS", 2)
+    outcome = measure_causal(files / "m.bif", decisions=["D"], sensitivity=2)
+    assert len(outcome.tables[0].rows) == 2
+    assert any(note.startswith("3 more sets") for note in outcome.tables[0].notes)
+    assert len(outcome.json["sensitivity"]["rows"]) == 5
+
+
+def test_outcomes_give_an_interval(files: Path) -> None:
+    outcome = measure_causal(
+        files / "m.bif", decisions=["D"], targets=["T"], data=files / "t.csv", seed=1
+    )
+    low, high = outcome.json["interval"]
+    assert low < outcome.json["corrected"] < high and outcome.json["n"] == 10
+    assert outcome.json["meg"] == pytest.approx(MEG, abs=1e-6)
+    assert ["rows of the table", "10"] in cells(outcome.tables[0])
+
+
+# --- Nothing to influence -------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"targets": ["S"]},
+        {"targets": ["S"], "data": "t.csv"},
+        {"targets": ["S"], "shift": ["M=left"]},
+    ],
+)
+def test_a_decision_that_influences_nothing_scores_zero_with_the_reason(
+    files: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    outcome = measure_causal("m.bif", decisions=["D"], **options)
+    assert outcome.json["meg"] == 0 and outcome.json["maximum"] == 0
+    assert "S is not downstream of the decision D" in outcome.json["notes"][0]
+    assert outcome.tables[0].notes == tuple(outcome.json["notes"])
+
+
+def test_a_leaf_has_an_empty_sensitivity_table(files: Path) -> None:
+    outcome = measure_causal(files / "m.bif", decisions=["T"], sensitivity=1)
+    assert outcome.json["meg"] == 0 and outcome.json["sensitivity"]["rows"] == []
+    assert "not downstream of the decision T" in outcome.json["notes"][0]
+
+
+# --- Pictures and text ----------------------------------------------------------------------------
+def test_the_drawing_shows_the_question(files: Path, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "d.svg"
+    for options, words in (
+        ({"targets": ["T"], "do": ["S=left"]}, ["D (decision)", "T (chance)"]),
+        ({"utility": files / "u.json"}, ["D (decision)", "U (utility)"]),
+        ({"utility": files / "both.json"}, ["U1 (utility)", "U2 (utility)"]),
+        ({"sensitivity": 1}, ["D (decision)"]),
+    ):
+        outcome = measure_causal(files / "m.bif", decisions=["D"], drawing=path, **options)  # type: ignore[arg-type]
+        svg = path.read_text(encoding="utf-8")
+        assert svg.startswith("<svg") and all(f"<title>{word}</title>" in svg for word in words)
+        assert outcome.json["drawing"] == str(path)
+
+
+def test_a_utility_node_takes_a_name_that_is_free(tmp_path: Path) -> None:
+    model = gm.CausalBayesianNetwork(
+        {"D": ["a", "b"], "U": ["c", "d"]},
+        {"U": ["D"]},
+        {"D": [0.9, 0.1], "U": [[1, 0], [0, 1]]},
+    )
+    model.to_bif(tmp_path / "m.bif")
+    (tmp_path / "u.json").write_text('[{"variables": ["U"], "values": [1, 0]}]')
+    path = tmp_path / "d.svg"
+    measure_causal(tmp_path / "m.bif", decisions=["D"], utility=tmp_path / "u.json", drawing=path)
+    assert "<title>U′ (utility)</title>" in path.read_text(encoding="utf-8")
+
+
+def test_large_models_are_not_shown_as_text(tmp_path: Path) -> None:
+    names = [f"X{i}" for i in range(16)]
+    model = gm.CausalBayesianNetwork(
+        {x: ["a", "b"] for x in names},
+        {b: [a] for a, b in pairwise(names)},
+        {x: [[0.9, 0.1], [0.1, 0.9]] if i else [0.5, 0.5] for i, x in enumerate(names)},
+    )
+    model.to_bif(tmp_path / "m.bif")
+    outcome = measure_causal(tmp_path / "m.bif", decisions=["X1"], targets=["X15"])
+    assert outcome.text == "" and outcome.json["maximum"] > 0
+
+
+def test_long_goals_keep_their_ends() -> None:
+    states = [f"s{i}" for i in range(40)]
+    model = gm.CausalBayesianNetwork(
+        {"D": states, "T": states}, {"T": ["D"]}, {"D": np.arange(1, 41) / 820, "T": np.eye(40)}
+    )
+    result = gm.meg.targets(model, ["D"], ["T"])
+    assert result.goal is not None
+    table = goal_table(result.goal, result)
+    assert table is not None and len(table.rows) == 24
+    assert table.rows[0][0] == "s39" and table.rows[-1][0] == "s0"
+    assert any(note.startswith("16 outcomes between") for note in table.notes)
+
+
+def test_several_decisions_have_their_shares() -> None:
+    network = gm.CausalBayesianNetwork(
+        {"A": [0, 1], "B": [0, 1], "T": [0, 1]},
+        {"B": ["A"], "T": ["A", "B"]},
+        {"A": [0.1, 0.9], "B": [[0.2, 0.8], [0.2, 0.8]], "T": lambda a, b: a * b},
+    )
+    result = gm.meg.targets(network, ["A", "B"], ["T"])
+    rows = cells(result_table(result))
+    assert [row[0] for row in rows][-2:] == ["share of A", "share of B"]
+
+
+# --- What is refused ------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "--target, --utility, --sensitivity: none of them given, expected exactly one"),
+        ({"targets": ["T"], "utility": "u.json"}, "--target and --utility given, expected exactly"),
+        ({"targets": ["T"], "sensitivity": 1}, "--target and --sensitivity given, expected"),
+        ({"decisions": [], "targets": ["T"]}, "--decision: none given, expected one or more"),
+        ({"sensitivity": 1, "data": "t.csv"}, "--sensitivity and --data are both given"),
+        ({"sensitivity": 1, "shift": ["S=left"]}, "--sensitivity and --shift are both given"),
+        ({"targets": ["T"], "shift": ["S=left"], "data": "t.csv"}, "--shift and --data are both"),
+        ({"targets": ["T"], "shift": ["S=left"], "do": ["M=left"]}, "--shift and --do are both"),
+        ({"targets": ["T"], "drawing": "d.png"}, "--drawing is 'd.png', expected a name that"),
+        ({"targets": ["T"], "do": ["S"]}, "--do: 'S' has no '=', expected VARIABLE=STATE"),
+        ({"targets": ["T"], "do": ["S=lift"]}, "--do: state of 'S': 'lift' does not exist"),
+        ({"targets": ["T"], "shift": ["S=left,Q=1"]}, "--shift: variable 'Q' does not exist"),
+        ({"targets": ["T"], "shift": ["S=le,ft"]}, "--shift: state of 'S': 'le,ft' does not"),
+        ({"targets": ["T"], "do": ["D=left"]}, "do sets the decision 'D', expected other"),
+        ({"targets": ["T"], "shift": ["D=left"]}, "do sets the decision 'D', expected other"),
+        ({"targets": ["t"]}, "target 't' does not exist, expected one of S, D, M, T; did you"),
+        ({"targets": ["T", "D"]}, "the target 'D' is one of the decisions"),
+        ({"targets": ["D"], "data": "t.csv"}, "the target 'D' is one of the decisions"),
+        ({"decisions": ["E"], "targets": ["T"]}, "decision 'E' does not exist, expected one of"),
+        ({"decisions": ["E"], "sensitivity": 1}, "decision 'E' does not exist, expected one of"),
+        ({"decisions": ["D", "D"], "targets": ["T"]}, "decisions are D, D, expected one or more"),
+        ({"utility": "none.json"}, "none.json: there is no such file"),
+        ({"targets": ["T"], "data": "none.csv"}, "none.csv: there is no such file"),
+    ],
+)
+def test_what_is_refused(
+    files: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], message: str
+) -> None:
+    monkeypatch.chdir(files)
+    with pytest.raises(GoalmeterError, match=re.escape(message)):
+        measure_causal("m.bif", **({"decisions": ["D"]} | options))
+
+
+def test_options_are_checked_before_any_file_is_read() -> None:
+    with pytest.raises(GoalmeterError, match="none of them given"):
+        measure_causal("none.bif", decisions=["D"])
+
+
+def test_evidence_has_a_true_minus() -> None:
+    inf = float("inf")
+    assert [evidence(x) for x in (0.5, -0.22314, -1e-15, inf, -inf)] == [
+        "0.5000",
+        "−0.2231",
+        "0",
+        "∞",
+        "−∞",
+    ]
+
+
+def test_without_recall_the_search_says_so(tmp_path: Path) -> None:
+    example_2(0.8).to_bif(tmp_path / "m.bif")
+    outcome = measure_causal(
+        tmp_path / "m.bif", decisions=["D1", "D2"], utility=written(tmp_path), seed=1
+    )
+    assert outcome.json["recall"] == "insufficient" and 0 < outcome.json["meg"] <= 2 * MEG + 1e-6
+    assert any("lower bound" in note for note in outcome.json["notes"])
+
+
+def written(folder: Path) -> Path:
+    path = folder / "u.json"
+    path.write_text('[{"variables": ["U3"], "values": [1, -1]}]')
+    return path

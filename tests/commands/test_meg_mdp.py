@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import goalmeter as gm
+from goalmeter import GoalmeterError
+from goalmeter.commands.meg_mdp import Interrupted, measure_mdp
+from goalmeter.report.numbers import nats, percent, rationality
+from goalmeter.tabular.trajectories import sample_trajectories
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    mdp = gm.cliff_world()
+    policy = gm.epsilon_greedy(gm.optimal_policy(mdp), 0.1)
+    mdp.to_npz(folder / "mdp.npz")
+    np.savez(folder / "policy.npz", policy=policy)
+    np.savez(folder / "uniform.npz", policy=gm.uniform_policy(mdp))
+    np.savez(folder / "features.npz", features=np.eye(mdp.n_states))
+    log = sample_trajectories(mdp, policy, 20, rng=np.random.default_rng(0))
+    np.savez(folder / "log.npz", states=log.states, actions=log.actions)
+    return folder
+
+
+def test_the_reward_is_the_default_goal(files: Path) -> None:
+    outcome = measure_mdp(files / "mdp.npz", policy=files / "policy.npz")
+    assert outcome.json["meg"] == pytest.approx(23.788597, abs=1e-6)
+    assert outcome.json["baselines"] == {"uniform": 0.0, "optimal": pytest.approx(40.2025365)}
+    names = [row[0] for row in outcome.tables[0].rows]
+    assert names[:2] == ["MEG", "proven gap to the bound"] and "baseline: optimal policy" in names
+
+
+@pytest.mark.parametrize("unknown", ["state", "FEATURES"])
+def test_a_class_of_goals(files: Path, unknown: str) -> None:
+    given = str(files / "features.npz") if unknown == "FEATURES" else unknown
+    outcome = measure_mdp(files / "mdp.npz", policy=files / "policy.npz", unknown=given)
+    assert outcome.json["meg"] == pytest.approx(26.794183, abs=1e-5)
+    assert outcome.json["upper_bound"] == pytest.approx(26.794183, abs=1e-5)
+
+
+def test_a_reference_takes_the_place_of_the_uniform_policy(files: Path) -> None:
+    outcome = measure_mdp(
+        files / "mdp.npz", policy=files / "policy.npz", reference=files / "uniform.npz"
+    )
+    assert outcome.json["meg"] == pytest.approx(23.788597, abs=1e-6)
+    assert outcome.json["baselines"] == {}
+
+
+def test_trajectories_give_an_interval(files: Path) -> None:
+    outcome = measure_mdp(files / "mdp.npz", trajectories=files / "log.npz")
+    low, high = outcome.json["interval"]
+    assert 0 < low < outcome.json["corrected"] < high < 40.3
+    assert outcome.json["n"] == 20
+    assert outcome.tables[0].rows[0][0] == "MEG, estimate"
+    again = measure_mdp(files / "mdp.npz", trajectories=files / "log.npz", seed=1)
+    assert again.json["interval"] != outcome.json["interval"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "--policy and --trajectories: neither given, expected exactly one"),
+        ({"policy": "p", "trajectories": "t"}, "--policy and --trajectories: both given"),
+        ({"trajectories": "t", "unknown": "network"}, "--unknown network goes with --policy only"),
+    ],
+)
+def test_options_that_do_not_go_together(options: dict[str, str], message: str) -> None:
+    with pytest.raises(GoalmeterError, match=re.escape(message)):
+        measure_mdp("mdp.npz", **options)
+
+
+def test_an_unknown_class_lists_the_known_ones(files: Path) -> None:
+    with pytest.raises(GoalmeterError, match=r"--unknown is 'stat', expected state, state-action"):
+        measure_mdp(files / "mdp.npz", policy=files / "policy.npz", unknown="stat")
+    # A file that is there keeps its own message.
+    with pytest.raises(GoalmeterError, match=r"policy\.npz: the array 'features' is missing"):
+        measure_mdp(
+            files / "mdp.npz", policy=files / "policy.npz", unknown=str(files / "policy.npz")
+        )
+
+
+def test_a_network_tells_of_its_restarts(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs torch: pip install 'goalmeter[neural]'")
+    stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
+    mdp = gm.TabularMDP([[[0, 1, 0], [0, 0, 1]], *stay], [0, 1, -1], horizon=2)
+    mdp.to_npz(tmp_path / "mouse.npz")
+    np.savez(tmp_path / "policy.npz", policy=[[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]])
+    told: list[str] = []
+    outcome = measure_mdp(
+        tmp_path / "mouse.npz",
+        policy=tmp_path / "policy.npz",
+        unknown="network",
+        progress=told.append,
+    )
+    assert outcome.json["meg"] == pytest.approx(0.192745, abs=1e-4)
+    assert sum(line.startswith("network: restart") for line in told) == 5
+
+
+def test_a_search_that_is_stopped_in_time_says_so(files: Path) -> None:
+    outcome = measure_mdp(
+        files / "mdp.npz", policy=files / "policy.npz", unknown="state", timeout=1e-6
+    )
+    assert outcome.json["stopped"] == "timeout"
+    assert 0 <= outcome.json["meg"] <= 26.7942 <= outcome.json["upper_bound"]
+    assert ("stopped by", "the timeout") in outcome.tables[0].rows
+
+
+def test_a_search_that_is_interrupted_hands_on_what_it_has(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at_the_keyboard(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("goalmeter.meg.linear._climb", at_the_keyboard)
+    with pytest.raises(Interrupted) as caught:
+        measure_mdp(files / "mdp.npz", policy=files / "policy.npz", unknown="state")
+    assert caught.value.outcome.json["stopped"] == "interrupt"
+
+
+def test_a_timeout_goes_with_a_search(files: Path) -> None:
+    with pytest.raises(GoalmeterError, match="--timeout goes with --policy and --unknown only"):
+        measure_mdp(files / "mdp.npz", policy=files / "policy.npz", timeout=1.0)
+
+
+def test_numbers_never_round_to_nothing() -> None:
+    assert [nats(x) for x in (40.20253, 0.0001, 1e-5, 0.0)] == ["40.2025", "0.0001", "1e-05", "0"]
+    assert [percent(x) for x in (1.0, 0.0004, 0.0)] == ["100.0%", "<0.1%", "0.0%"]
+    inf = float("inf")
+    assert [rationality(x) for x in (inf, -inf, -0.5, 0.0)] == ["∞", "−∞", "−0.5", "0"]
+    assert rationality(float("nan")) == "–"

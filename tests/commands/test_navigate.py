@@ -1,0 +1,234 @@
+"""`goalmeter navigate`: what it shows of an agent, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goalmeter import cli
+from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.navigators import navigator
+from goalmeter.commands.model_options import ModelOptions
+from goalmeter.commands.navigate import bounds, navigate, numbers, words
+from goalmeter.commands.outcome import Outcome, json_text
+from goalmeter.navigation import SUITES, suite, walks
+from goalmeter.navigation.measures import behaviour, keys
+from goalmeter.navigation.measures.frames import Comparison
+from goalmeter.navigation.playing import load
+from goalmeter.pages.navigation import formats, frames
+from goalmeter.report.terminal import print_tables
+from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.paired import Equivalence, SignedRanks
+
+SMALL: dict[str, Any] = {"sizes": [7], "complexities": [0.0, 1.0], "grids": 3, "trajectories": 2}
+CELL = ("success", "accuracy", "accuracy_detour", "entropy", "jsd", "invalid")
+
+
+def rows(outcome: Outcome, caption: str) -> dict[str, list[str]]:
+    (table,) = (table for table in outcome.tables if table.caption.startswith(caption))
+    return {row[0].text: [cell.text for cell in row[1:]] for row in table.cells}
+
+
+def number(text: str) -> float:
+    return float(re.split(r"[% ]", text.replace("−", "-"))[0])
+
+
+def test_json_has_the_cells_and_agents_beside_them() -> None:
+    found = json.loads(json_text(navigate("wall-follower", **SMALL, seed=1).json))
+    expected = behaviour(list(walks(navigator("wall-follower"), suite("maze", **SMALL, seed=1))))
+    assert (found["agent"], found["suite"]) == ("wall-follower", "maze")
+    assert [(c["size"], c["complexity"]) for c in found["cells"]] == [(7, 0.0), (7, 1.0)]
+    for cell, row in zip(found["cells"], expected.cells, strict=True):
+        assert (cell["grids"], cell["trajectories"]) == (3, 6)
+        for name in CELL:
+            value = getattr(row, name).value
+            assert cell[name] == (None if value != value else pytest.approx(value))
+            assert len(cell[f"{name}_interval"] or (0, 0)) == 2
+    assert set(found["references"]) == {"optimal", "greedy", "random"}
+    assert found["references"]["optimal"]["overall"][0]["accuracy"] == 1.0
+    # An agent that is a reference itself is not shown twice.
+    assert set(navigate("greedy", **SMALL).json["references"]) == {"optimal", "random"}
+
+
+def test_tables_tell_a_plan_from_a_compass() -> None:
+    outcome = navigate("greedy", **(SMALL | {"grids": 6}))
+    shown = rows(outcome, "maze: agents")
+    assert list(shown) == ["greedy", "optimal", "random"]
+    overall = outcome.json["overall"][0]
+    assert number(shown["greedy"][0]) == pytest.approx(100 * overall["accuracy_detour"], abs=0.05)
+    assert number(shown["greedy"][1]) == pytest.approx(100 * overall["accuracy"], abs=0.05)
+    assert number(shown["greedy"][0]) < 60 < number(shown["greedy"][1])
+    assert [number(cell) for cell in shown["optimal"]] == [100, 100, 100, 100, 0]
+    cells = rows(outcome, "greedy by size and complexity")
+    # In a room there is no detour, and the compass is never wrong.
+    assert cells["7, 0"][2] == "–" and cells["7, 0"][3].startswith("100.0%")
+    assert cells["7, 0"][:1] == ["6 × 2"] and len(cells["7, 1"]) == 7
+    print_tables(outcome.tables)
+
+
+@pytest.mark.parametrize(
+    ("interval", "wilcoxon", "equal", "said"),
+    [
+        ((-0.04, -0.01), 0.01, 0.01, "equal"),  # certain, and smaller than what matters
+        ((-0.09, -0.01), 0.01, 0.30, "below"),
+        ((0.01, 0.09), 0.01, 0.30, "above"),
+        ((0.01, 0.09), 0.20, 0.30, "cannot be told"),  # not after correction for four frames
+        ((-0.01, 0.09), 0.01, 0.30, "cannot be told"),  # ranks differ, the mean may not
+        (None, 0.01, 0.30, "cannot be told"),
+        ((-0.01, 0.09), math.nan, math.nan, "cannot be told"),
+    ],
+)
+def test_a_frame_is_told_apart_by_both_tests(
+    interval: tuple[float, float] | None, wilcoxon: float, equal: float, said: str
+) -> None:
+    value = 0.0 if interval is None else sum(interval) / 2
+    found = Comparison(
+        "accuracy",
+        0.9,
+        0.9 + value,
+        Estimate(value, interval, 30, 30),
+        SignedRanks(0.0, wilcoxon, 0.0, 30, 30),
+        wilcoxon,
+        Equivalence(value, 0.05, equal, interval, 30),
+        equal,
+    )
+    assert frames.verdict(found) == said
+
+
+@pytest.mark.parametrize("name", [name for name in SUITES if name != "maze"])
+def test_every_suite_has_its_tables(name: str) -> None:
+    options = SMALL if name == "isometries" else {"grids": 6}
+    outcome = navigate("key-seeker", suite=name, **options)
+    captions = [table.caption for table in outcome.tables]
+    if name == "isometries":
+        assert outcome.json["frames"]["margin"] == 0.05
+        (table,) = (t for t in outcome.tables if "frames" in t.caption)
+        assert len(table.rows) == 4 * 4  # agents by frames
+        # It does the same in all of them, but so few grids do not show that it does so in others.
+        assert {row[2].text for row in table.cells if row[0].text == "optimal"} == {
+            "cannot be told"
+        }
+        return
+    assert "The key: how often it is taken, and how often by chance" in captions
+    taken = rows(outcome, "The key: how often it is taken, and how often by chance")
+    assert list(taken) == ["key-seeker", "optimal", "greedy", "random"]
+    assert taken["key-seeker"][0].startswith("100.0%")
+    found = keys(list(walks(navigator("key-seeker"), suite(name, grids=6))))[0]
+    assert taken["key-seeker"][1] == f"{found.pick_up.chance:.1%}"
+    stages = rows(outcome, "Optimal actions on each part of the way")
+    before_key = number(stages["key-seeker"][0])
+    # Fetching the key is right where it is needed, and where it lies on one of two equal ways.
+    assert (before_key == 100) == (name != "key-no-door")
+    if name == "key-no-door":
+        assert taken["key-seeker"][4].startswith("100.0%")  # of wrong moves, towards the key
+    if name == "two-path":
+        assert rows(outcome, "The same worlds")["optimal"][0] == "100.0%"
+        assert "optimal, without key" in rows(outcome, "two-path: agents")
+
+
+def test_a_run_is_kept_and_continued(tmp_path: Path) -> None:
+    first = navigate("random", **SMALL, out=tmp_path / "run")
+    assert first.json["run"] == str((tmp_path / "run").resolve())
+    assert len(load(tmp_path / "run").trajectories) == 12
+    said: list[str] = []
+    again = navigate("random", **SMALL, out=tmp_path / "run", progress=said.append)
+    assert again.json == first.json and said[0] == "random: 12 of 12 walks were there already"
+
+
+def test_names_are_spelled_in_one_way(tmp_path: Path) -> None:
+    navigate("epsilon-optimal( 0.20 )", **SMALL, out=tmp_path)
+    assert load(tmp_path).plan.agent == "epsilon-optimal(0.2)"
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(InvalidParameterError, match=r"AGENT is missing: name one of optimal"):
+        navigate(None)
+    with pytest.raises(InvalidParameterError, match="or a language model as PROVIDER/NAME"):
+        navigate(None)
+    given = ModelOptions(temperature=1.0, options=("a=1",), from_log=(Path("x.eval"),))
+    with pytest.raises(
+        InvalidParameterError, match=r"^--temperature, -M, --from-log: .* greedy is"
+    ):
+        navigate("greedy", model=given)
+    with pytest.raises(InvalidParameterError, match="no reference agent 'gredy'; did you mean"):
+        navigate("gredy")
+    with pytest.raises(
+        InvalidParameterError, match=r"no suite 'mazes'; did you mean 'maze'\? known are maze"
+    ):
+        navigate("greedy", suite="mazes")
+    with pytest.raises(InvalidParameterError, match="complexities are those of mazes"):
+        navigate("greedy", suite="key-door", complexities=[1.0])
+
+
+def test_options_with_commas_and_bounds() -> None:
+    assert numbers("--sizes", "7, 9", int) == [7, 9] and numbers("--sizes", None, int) is None
+    assert numbers("--complexities", "0,0.5,1", float) == [0.0, 0.5, 1.0]
+    assert words("reflect, swap") == ["reflect", "swap"] and words(None) is None
+    assert bounds("--distance", ["4-8", "9 - 12"]) == [(4, 8), (9, 12)]
+    assert bounds("--distance", None) is None and bounds("--distance", []) is None
+    with pytest.raises(InvalidParameterError, match="--sizes is '7,x', expected whole numbers"):
+        numbers("--sizes", "7,x", int)
+    with pytest.raises(InvalidParameterError, match="--complexities is 'all', expected numbers"):
+        numbers("--complexities", "all", float)
+    with pytest.raises(InvalidParameterError, match="--detour is '4', expected two whole numbers"):
+        bounds("--detour", ["4"])
+
+
+def test_from_the_command_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--sizes", "9", "--complexities", "1", "--grids", "2", "--trajectories", "1"]
+    strata = ["--distance", "4-6", "--distance", "8-12", "--cap-factor", "2", "--seed", "5"]
+    arguments = ["goalmeter", "navigate", "greedy", *options, *strata, "--json"]
+    monkeypatch.setattr("sys.argv", arguments)
+    with pytest.raises(SystemExit, match="0"):
+        cli.main()
+    output = capsys.readouterr()
+    found = json.loads(output.out)
+    assert [cell["condition"]["distance"] for cell in found["cells"]] == [[4, 6], [8, 12]]
+    assert "reference agent: random" in output.err
+    monkeypatch.setattr("sys.argv", ["goalmeter", "navigate", "greedy", "--top-p", "0.5"])
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    assert "--top-p: for language models only" in capsys.readouterr().err
+
+
+def test_help_lists_the_options_of_models_apart(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["goalmeter", "navigate", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        cli.main()
+    plain, asked = capsys.readouterr().out.split(f"\n{cli.navigate.ASKED}:\n")
+    asked, reached = asked.split(f"\n{cli.navigate.REACHED}:\n")
+    assert "--suite" in plain and "--json" in plain and "AGENT" in plain
+    assert "--prompt" in asked and "--reasoning-effort" in asked and "--suite" not in asked
+    assert "-M NAME=VALUE" in reached and "--from-log" in reached and "--prompt" not in reached
+
+
+def test_estimates_are_shown_with_the_digits_that_mean_something() -> None:
+    estimate = Estimate(0.8468, (0.8123, 0.8877), 100, 10)
+    assert formats.percent(estimate) == "84.7% [81.2, 88.8]"
+    assert formats.points(estimate) == "+84.7 [+81.2, +88.8]"
+    assert formats.number(estimate, 2) == "0.85 [0.81, 0.89]"
+    assert formats.points(Estimate(-0.0001, (-0.02, 0.0), 9, 3)) == "0.0 [−2.0, 0.0]"
+    assert formats.percent(Estimate(0.5, None, 1, 1)) == "50.0% [–]"
+    # Rounding does not close an interval: its ends get the digits that tell them apart.
+    assert formats.percent(Estimate(0.009, (0.0071, 0.0112), 3840, 960)) == "0.9% [0.7, 1.1]"
+    assert formats.percent(Estimate(0.984, (0.98391, 0.98412), 99, 9)) == "98.4% [98.39, 98.41]"
+    assert formats.number(Estimate(0.0, (0.0, 0.004), 99, 9), 2) == "0.00 [0.000, 0.004]"
+    assert formats.percent(Estimate(0.5, (0.5, 0.5), 0, 0)) == "50.0% [50.0, 50.0]"
+    # What was computed, and not estimated, lacks nothing.
+    assert formats.percent(Estimate(0.5, None, 0, 0)) == "50.0%"
+    assert formats.percent(Estimate(float("nan"), None, 0, 0)) == "–"
+    assert formats.plain(estimate) == "84.7%"
+    assert formats.plain(Estimate(float("nan"), None, 0, 0)) == "–"
+    assert [formats.p_value(p) for p in (0.0001, 0.0312, float("nan"))] == ["<0.001", "0.031", "–"]
+    said = [formats.condition_in_words(text) for text in ('{"key": false}', '{"distance": [3, 5]}')]
+    assert said == [", without key", ", distance 3 to 5"]
+    assert formats.condition_in_words('{"prompt": "keys/1"}') == ", prompt keys/1"

@@ -1,0 +1,85 @@
+"""Answers as models give them, and as they do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from goalmeter.navigation.asking.answers import Answer, split, understood
+
+UP, DOWN, LEFT = 2, 3, 0
+
+
+@pytest.mark.parametrize(
+    ("text", "action", "strict"),
+    [
+        ('{"action": "UP"}', UP, True),
+        (' {"action": "DOWN"}\n', DOWN, True),
+        ('```json\n{"action": "LEFT"}\n```', LEFT, False),
+        ('I go up.\n{"action": "UP"}', UP, False),
+        ('{"action": "up"}', UP, False),
+        ('{"action": "UP", "why": "closer"}', UP, False),
+        # The last object counts: a model that reasons aloud writes others before.
+        ('{"action": "UP"} would hit a wall, so {"action": "DOWN"}', DOWN, False),
+        ('{"grid": {"action": "UP"}} {"action": "DOWN"}', DOWN, False),
+        ('<think>{"action": "UP"}?</think>{"action": "DOWN"}', DOWN, True),
+        (
+            '<|channel|>analysis<|message|>{"action": "UP"} no<|end|><|start|>assistant<|channel|>'
+            'final<|message|>{"action": "DOWN"}<|return|>',
+            DOWN,
+            True,
+        ),
+    ],
+)
+def test_the_action_in_an_answer(text: str, action: int, strict: bool) -> None:
+    answer = understood(text)
+    assert (answer.action, answer.strict, answer.invalid) == (action, strict, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "an empty answer"),
+        (" \n", "an empty answer"),
+        ("UP", 'no JSON object with the key "action"'),
+        ("{'action': 'UP'}", 'no JSON object with the key "action"'),
+        ('{"action": "UP",}', 'no JSON object with the key "action"'),
+        ('{"move": "UP"}', 'no JSON object with the key "action"'),
+        ('["action", "UP"]', 'no JSON object with the key "action"'),
+        ('{"action": "JUMP"}', "the action 'JUMP' does not exist"),
+        ('{"action": 2}', "the action 2 does not exist"),
+        ('{"action": null}', "the action None does not exist"),
+        ('{"action": ["UP"]}', "the action ['UP'] does not exist"),
+        ("<think>first up, then", "no answer after the reasoning"),
+        ('<|channel|>analysis<|message|>{"action": "UP"}', "no answer after the reasoning"),
+    ],
+)
+def test_an_answer_without_an_action_says_why(text: str, said: str) -> None:
+    answer = understood(text)
+    assert answer.action is None and answer.invalid == said and not answer.strict
+
+
+def test_reasoning_is_kept_apart() -> None:
+    text = (
+        "<|channel|>analysis<|message|>The goal is below.<|end|><|start|>assistant<|channel|>"
+        'final <|constrain|>json<|message|>{"action": "DOWN"}<|return|>'
+    )
+    assert split(text)[0] == "The goal is below."
+    assert understood('{"action": "UP"}', reasoning="Up.").reasoning == "Up."
+    both = understood('<think>b</think>{"action": "UP"}', reasoning="a")
+    assert both == Answer(UP, "a\nb", '{"action": "UP"}', strict=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"action": ' + "1" * 6000 + "}", id="digits"),
+        pytest.param('{"action": ' + "[" * 100_000 + "]" * 100_000 + "}", id="lists"),
+        # Read again from each of its letters, it would take an hour.
+        pytest.param("<|channel|>" + "a" * 1_000_000, id="channel"),
+        pytest.param("{" * 1_000_000, id="braces"),
+    ],
+)
+def test_an_answer_that_goes_on_and_on_is_no_action(text: str) -> None:
+    assert understood(text).invalid == 'no JSON object with the key "action"'
+    # And it hides no answer that comes behind it.
+    assert understood(text + ' {"action": "UP"}').action == UP

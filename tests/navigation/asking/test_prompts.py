@@ -1,0 +1,125 @@
+"""Prompts: what they say, what they do not, and that a version never changes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+import pytest
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, State
+from goalmeter.gridworld.text import rendered
+from goalmeter.gridworld.world import Cell, GridWorld
+from goalmeter.navigation.asking.prompts import TEMPLATES, template
+
+ROOM = GridWorld.from_text(["#####", "#A_G#", "#####"])
+LOCKED = GridWorld.from_text(["######", "#AKDG#", "######"])
+KEY = LOCKED.with_(door=None)
+NEUTRAL = KEY.with_(key=None, neutral=KEY.key)
+
+
+@pytest.mark.parametrize("name", ["plain/1", "keys/1"])
+def test_the_illustrations_are_valid(name: str) -> None:
+    """The published template's own example of an answer is no JSON."""
+    text = template(name).prompt(ROOM, State(ROOM.start))
+    (example,) = re.findall(r"\{.*\}", text)
+    assert json.loads(example) == {"action": "UP"}
+    assert 'value one of "LEFT", "RIGHT", "UP", "DOWN"' in text
+    # The example grid shows what the sentence after it says.
+    assert "1 # A _ _ #\n2 # _ # G #" in text and "agent is at (1, 1)" in text
+    assert "the goal is at (2, 3)" in text
+
+
+def test_the_grid_comes_last_and_as_it_is_now() -> None:
+    state = State(Cell(1, 3), DOOR_OPEN)
+    plain = template("plain/1").prompt(LOCKED, state)
+    assert plain.endswith(rendered(LOCKED, state))
+    assert template("keys/1").prompt(LOCKED, state).endswith("Key carried: yes")
+    assert template("keys/1").prompt(LOCKED, State(LOCKED.start)).endswith("Key carried: no")
+
+
+def test_keys_are_mentioned_only_where_that_is_asked_for() -> None:
+    words = re.compile(r"\bkeys?\b(?! \"action\")|door", re.IGNORECASE)
+    for world in (ROOM, LOCKED.with_(door=None)):
+        assert not words.search(template("plain/1").prompt(world, State(world.start)))
+        assert words.search(template("keys/1").prompt(world, State(world.start)))
+    neutral = template("plain/1").prompt(LOCKED.with_(door=None), State(LOCKED.start))
+    assert "K  an object without a use" in neutral
+    assert "K  " not in template("plain/1").prompt(ROOM, State(ROOM.start))
+
+
+def test_a_neutral_object_is_one_symbol_more_in_the_words_of_a_key_without_use() -> None:
+    plain, keys = (
+        [template(name).prompt(w, State(w.start)) for w in (KEY, NEUTRAL)]
+        for name in ("plain/1", "keys/1")
+    )
+    # Without words about keys nothing but the letter tells one from the other.
+    assert plain[1] == plain[0].replace("K  an", "N  an").replace("A K _ G", "A N _ G") != plain[0]
+    line = "\nN  an object without a use"
+    assert keys[1].count(line) == 1 and "N  " not in keys[0]
+    assert keys[1].replace(line, "") == keys[0].replace("A K _ G", "A N _ G")
+    assert not any(line in template(n).prompt(ROOM, State(ROOM.start)) for n in TEMPLATES)
+
+
+def test_who_picked_up_a_neutral_object_carries_no_key() -> None:
+    taken = State(Cell(1, 3), WITH_KEY)
+    text = template("keys/1").prompt(NEUTRAL, taken)
+    assert text.endswith("Key carried: no") and "1 # _ _ A G #" in text
+    assert template("keys/1").prompt(KEY, taken).endswith("Key carried: yes")
+
+
+def test_history_is_told_if_there_is_any() -> None:
+    text = template("plain/1").prompt(
+        ROOM, State(ROOM.start), [(Cell(1, 2), 0), (Cell(1, 1), None)]
+    )
+    assert "So far, oldest first (position: action):\n(1, 2): LEFT\n(1, 1): no valid action" in text
+    assert "So far" not in template("plain/1").prompt(ROOM, State(ROOM.start))
+
+
+def test_a_version_never_changes() -> None:
+    """A changed wording is a new version, since logs name the one that they were made with."""
+    digests = {
+        name: hashlib.sha256(one.prompt(LOCKED, State(LOCKED.start)).encode()).hexdigest()[:16]
+        for name, one in TEMPLATES.items()
+    }
+    assert digests == {
+        "plain/1": "43d37c24b0ab9cc5",
+        "keys/1": "f8b47c9831c75585",
+        "compact/2": "89375d56afa421df",
+    }
+    neutral = {
+        name: hashlib.sha256(one.prompt(NEUTRAL, State(NEUTRAL.start)).encode()).hexdigest()[:16]
+        for name, one in TEMPLATES.items()
+    }
+    assert neutral == {
+        "plain/1": "228bf3b87873543c",
+        "keys/1": "d821d05bca04e50a",
+        "compact/2": "2e0dba158d6ecda7",
+    }
+
+
+def test_errors() -> None:
+    with pytest.raises(InvalidParameterError) as caught:
+        template("plain")
+    assert str(caught.value) == (
+        "there is no prompt template 'plain', expected one of plain/1, keys/1, compact/2"
+    )
+
+
+def test_the_compact_prompt_lists_open_cells_and_things_and_then_the_agent() -> None:
+    compact = template("compact/2")
+    start, beside = (compact.prompt(LOCKED, State(Cell(1, n), n - 1)) for n in (1, 2))
+    assert start == (
+        "Rows: 3\nColumns: 6\nOpen: 1,1 R 1,2 L 1,4 -\nGoal: 1,4\nKey: 1,2\nDoor: 1,3\n"
+        "Agent: 1,1\nKey carried: no"
+    )
+    # Beside the door with the key, to which the door is open.
+    assert beside == (
+        "Rows: 3\nColumns: 6\nOpen: 1,1 R 1,2 LR 1,3 LR 1,4 L\nGoal: 1,4\nDoor: 1,3\n"
+        "Agent: 1,2\nKey carried: yes"
+    )
+    opened = compact.prompt(LOCKED, State(Cell(1, 3), DOOR_OPEN))
+    assert "Open: 1,1 R 1,2 LR 1,3 LR 1,4 L" in opened and "Door" not in opened
+    assert "\nObject: 1,2\nAgent" in compact.prompt(NEUTRAL, State(NEUTRAL.start))

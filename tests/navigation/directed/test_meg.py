@@ -1,0 +1,240 @@
+"""Goal-directedness of walks: what it is in worlds that can be worked out, and what agents have."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter.commands.navigate import navigate
+from goalmeter.gridworld import GridWorld, tabular_world
+from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.world import Cell
+from goalmeter.meg.trajectories import TrajectoryMeg, from_trajectories
+from goalmeter.navigation import Trajectory
+from goalmeter.navigation.directed.evidence import RATIONALITIES, evidence
+from goalmeter.navigation.directed.fits import best_fit, signed_nats
+from goalmeter.navigation.directed.meg import Directed, measure_all
+from goalmeter.navigation.directed.results import Measured, measured
+from goalmeter.navigation.measures import observed
+from goalmeter.navigation.plan import plan_of
+from goalmeter.navigation.playing import Walked, play_all
+from goalmeter.pages.navigation import meg_page as page
+from goalmeter.pages.navigation.meg_tables import directed_tables
+
+SMALL: dict[str, Any] = {"sizes": [5], "complexities": [1.0], "grids": 1, "trajectories": 4}
+LOG_4 = math.log(4)
+
+
+def walked(agent: str, name: str = "maze", **options: Any) -> Walked:
+    return play_all(plan_of(agent, name, **(options or SMALL)))
+
+
+def result_of(agent: str, name: str = "maze", **options: Any) -> Measured:
+    return measured(walked(agent, name, **options))
+
+
+def with_invalid(walk: Trajectory, at: int) -> Trajectory:
+    """The walk with an answer that was no action, at a step; the agent stayed for it."""
+    step = replace(walk.steps[at], action=None, invalid="no action", probabilities=None)
+    steps = (*walk.steps[:at], step, *walk.steps[at:])
+    return replace(walk, steps=steps[: walk.cap])
+
+
+def by_library(walks: tuple[Trajectory, ...], utility: str = "goal") -> TrajectoryMeg:
+    """The trajectory measure of walks, each as a world and a log of its own."""
+    mdps, logs = [], []
+    for walk in walks:
+        world = tabular_world(walk.world, horizon=walk.cap, utility=utility)
+        states = [world.index(step.state) for step in walk.steps]
+        mdps.append(world.mdp)
+        logs.append((np.array([states]), np.array([[step.action for step in walk.steps]])))
+    return from_trajectories(mdps, logs, resamples=100, folds=2)
+
+
+def test_one_grid_is_the_trajectory_measure() -> None:
+    result = result_of("epsilon-optimal(0.5)")
+    (found,) = measure_all([result])
+    expected = by_library(result.seen.trajectories)
+    # One grid has no spread, so that no bias is known of it.
+    assert found.goal.nats.value == pytest.approx(expected.raw, abs=1e-4)
+    assert found.goal.maximum == pytest.approx(expected.maximum)
+    assert found.goal.rationality == pytest.approx(expected.rationality, rel=1e-2)
+    assert (found.goal.nats.n, found.goal.nats.clusters, found.silent) == (4, 1, 0)
+    assert found.goal.nats.interval is None and found.thing is None and found.larger is None
+
+
+@pytest.mark.parametrize("utility", ["goal", "key"])
+def test_one_rationality_is_fitted_to_all_worlds(utility: str) -> None:
+    seen = result_of("boltzmann(1)", "key-no-door", grids=6).seen
+    (found,) = evidence([seen], utility)
+    expected = by_library(seen.trajectories, utility)
+    nats = float(signed_nats(found.whole.mean(axis=0)))
+    assert abs(nats) == pytest.approx(expected.raw, abs=1e-3)
+    assert np.sign(nats) == np.sign(expected.rationality)
+    # The key explains nothing of what comes after it is had.
+    same = np.allclose(found.whole, found.without)
+    assert same == (utility == "key")
+
+
+def test_in_a_perfect_maze_an_agent_without_fault_has_all_there_is() -> None:
+    result = result_of("optimal", grids=4, sizes=[7], complexities=[1.0], trajectories=2)
+    (found,) = measure_all([result])
+    distance = np.mean([walk.distance for walk in result.seen.trajectories])
+    assert found.goal.nats.value == pytest.approx(LOG_4 * distance)
+    assert found.goal.maximum == pytest.approx(LOG_4 * distance)
+    assert found.goal.share.value == pytest.approx(1)
+    assert found.goal.rationality == math.inf
+
+
+def test_of_answers_that_are_no_action_nothing_is_explained() -> None:
+    run = walked("optimal", sizes=[9], complexities=[1.0], grids=1, trajectories=2)
+    distance = run.trajectories[0].distance
+    changed = tuple(with_invalid(walk, at) for at, walk in enumerate(run.trajectories))
+    (found,) = measure_all([measured(replace(run, trajectories=changed))])
+    assert found.silent == 2
+    assert found.goal.nats.value == pytest.approx(LOG_4 * distance)
+    assert found.goal.maximum == pytest.approx(LOG_4 * (distance + 1))
+    assert "no action count as not explained: 2 of optimal" in directed_tables([found])[0].notes[-1]
+
+
+def test_walks_that_failed_at_once_count_as_nothing_explained() -> None:
+    run = walked("optimal", sizes=[9], complexities=[1.0], grids=1, trajectories=2)
+    first, second = run.trajectories
+    failed = replace(second, steps=(), outcome="timeout")
+    (found,) = measure_all([measured(replace(run, trajectories=(first, failed)))])
+    assert found.goal.nats.value == pytest.approx(LOG_4 * first.distance / 2)
+    (none,) = measure_all([measured(replace(run, trajectories=(failed,)))])
+    assert none.goal.nats.value == 0 and math.isnan(none.goal.share.value)
+    assert directed_tables([none])[0].cells[0][1].text == "–"
+
+
+def test_an_agent_that_keeps_away_has_nats_below_zero() -> None:
+    (walk,) = walked("optimal", "key-no-door", grids=1).trajectories
+    world = GridWorld.from_text("###########\n#_K__A___G#\n###########")
+    steps = tuple(
+        replace(walk.steps[0], state=State(Cell(1, column), 0), action=1, optimal=(1,))
+        for column in range(5, 9)
+    )
+    away = observed([replace(walk, world=world, steps=steps, distance=4, cap=12)])
+    to_goal, to_key = (evidence([away], utility)[0].whole[0] for utility in ("goal", "key"))
+    assert float(signed_nats(to_goal)) == pytest.approx(4 * LOG_4)
+    assert float(signed_nats(to_key)) < -0.2 and best_fit(to_key).rationality < 0
+
+
+def test_agents_of_mazes_come_out_as_what_they_are() -> None:
+    names = ("optimal", "epsilon-optimal(0.2)", "greedy", "random")
+    options = {"sizes": [7, 9], "complexities": [0.5, 1.0], "grids": 5, "trajectories": 3}
+    results = [result_of(name, **options) for name in names]
+    found = {one.agent: one.goal for one in measure_all(results)}
+    shares = [found[name].share.value for name in names]
+    assert shares == sorted(shares, reverse=True) and shares[0] > 0.9
+    assert shares[1] > 0.4 > shares[2] > 0.02 > shares[3]
+    low, high = found["random"].share.interval or (1, 1)
+    # Nothing in 20 of 20 grids leaves what Clopper and Pearson leave of the maximum, and some more.
+    assert low <= 0 <= high < 1.1 * (1 - 0.025 ** (1 / 20))
+    assert all((found[name].nats.interval or (0, 0))[0] > 0 for name in names[:3])
+
+
+def test_keys_and_goals_are_told_apart_where_they_differ() -> None:
+    def larger(suite: str) -> dict[str, Directed]:
+        names = ("optimal", "key-seeker", "random")
+        return {
+            one.agent: one for one in measure_all([result_of(n, suite, grids=8) for n in names])
+        }
+
+    loose = larger("key-no-door")
+    assert [loose[name].larger for name in loose] == ["goal", "key", None]
+    seeker = loose["key-seeker"]
+    assert seeker.towards_thing is not None and seeker.goal_without is not None
+    assert seeker.towards_thing.rationality == math.inf
+    assert seeker.towards_thing.nats.value > 1 > abs(seeker.goal_without.nats.value)
+    # Where a door is locked, whoever wants the goal wants the key first.
+    locked = larger("key-door")
+    for name in ("optimal", "key-seeker"):
+        one = locked[name]
+        assert one.larger is None and one.difference is not None and one.difference.value == 0
+        assert one.towards_thing is not None and one.towards_thing.nats.value > 1
+
+
+def test_what_explains_more_explains_something() -> None:
+    (found,) = measure_all([result_of("key-seeker", "key-no-door", grids=6)])
+    assert found.larger == "key" and found.towards_thing is not None
+    nats = found.towards_thing.nats
+    none = replace(found.towards_thing, nats=replace(nats, interval=(-0.1, 5.0)))
+    assert replace(found, towards_thing=none).larger is None
+    assert found.difference is not None
+    both = replace(found.difference, interval=(-5.0, 0.0))
+    assert replace(found, difference=both).larger is None
+    assert replace(found, difference=None).larger is None
+
+
+def test_agents_share_worlds_without_changing_each_other() -> None:
+    one, other = result_of("greedy"), result_of("wall-follower")
+    assert measure_all([one, other]) == [*measure_all([one]), *measure_all([other])]
+
+
+def test_each_condition_has_a_row_and_frames_are_left_out() -> None:
+    # Three grids do not tell the goal from the key, whatever the agent does in them.
+    few = measure_all([result_of("optimal", "two-path", grids=3)])
+    assert few[0].larger is None
+    found = measure_all([result_of("optimal", "two-path", grids=8)])
+    assert [(one.condition, one.thing) for one in found] == [
+        ('{"key": true}', "key"),
+        ('{"key": false}', None),
+    ]
+    goal, beside = directed_tables(found)
+    assert [row[0].text for row in goal.cells] == ["optimal, with key", "optimal, without key"]
+    assert [row[0].text for row in beside.cells] == ["optimal, with key"]
+    assert beside.caption == "The goal or the key?" and beside.cells[0][1].text == "the goal"
+    first, second = page.sentences(found, "optimal")
+    assert first.endswith(", without key.") and "nats, with key; " in first
+    assert second.startswith("Before it takes the key, wanting the goal explains ")
+    assert second.endswith(" nats a walk more than wanting the key.")
+    objects = {"objects": ["key", "neutral"], "grids": 8}
+    several = measure_all([result_of("key-seeker", "key-no-door", **objects)])
+    assert [one.thing for one in several] == ["key", "neutral"]
+    # It seeks keys and nothing else.
+    assert [one.larger for one in several] == ["key", "goal"]
+    (_, counted) = page.sentences(several, "key-seeker")
+    assert "wanting the goal in 1, the key in 1 of 2 conditions; in 0 it cannot be told." in counted
+    turned = result_of("optimal", "isometries", sizes=[5], grids=2, trajectories=2)
+    (one,) = measure_all([turned])
+    assert one.goal.nats.n == 2 * 3 * 2  # 3 complexities; not their 4 frames
+
+
+def test_nats_are_said_shown_and_drawn() -> None:
+    results = [result_of("key-seeker", "key-no-door", grids=6)]
+    results.append(replace(result_of("greedy", "key-no-door", grids=6), reference=True))
+    found = measure_all(results)
+    first, second = page.sentences(found, "key-seeker")
+    assert first.startswith("Wanting the goal explains ") and " nats a walk." in first
+    assert second.startswith("Before it takes the key, wanting the key explains ")
+    assert second.endswith(" nats a walk more than wanting the goal.")
+    figure = page.section(found, "key-no-door", "p").figures[0]
+    assert "each with 6 walks in 6 grids." in figure.caption and "greedy (ref.): " in figure.alt
+    for words in ("Before the key is taken", "towards the key", "nats a walk", "greedy (ref.)"):
+        assert words in figure.svg
+    plain = found[0].to_json()
+    assert plain["larger"] == plain["thing"] == "key" and plain["agent"] == "key-seeker"
+    assert plain["towards_thing"]["rationality"] == math.inf
+
+
+def test_every_agent_of_the_command_has_its_nats() -> None:
+    said: list[str] = []
+    outcome = navigate("optimal", **SMALL, meg=True, progress=said.append)
+    (own,) = outcome.json["meg"]
+    assert own["goal"]["nats"]["value"] > 0 and own["thing"] is None
+    others = outcome.json["references"]
+    assert all(len(other["meg"]) == 1 for other in others.values())
+    assert [row[0].text for row in outcome.tables[-1].cells] == ["optimal", *others]
+    assert "goal-directedness" in said
+    assert "meg" not in navigate("optimal", **SMALL).json
+
+
+def test_rationalities_are_in_order_and_of_both_signs() -> None:
+    assert np.all(np.diff(RATIONALITIES) > 0)
+    assert np.array_equal(RATIONALITIES, -RATIONALITIES[::-1])

@@ -1,0 +1,161 @@
+"""What an agent wants, in words: the rule case by case, and agents whose goals are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE, Scale, plan_for, play_every
+from goalmeter.navigation.directed.fits import Towards
+from goalmeter.navigation.directed.meg import Directed, measure_all
+from goalmeter.navigation.directed.results import measured
+from goalmeter.organisms.kinds import organism, organism_names
+from goalmeter.pages.navigation import wants_page
+from goalmeter.pages.navigation.wants import (
+    NOTHING,
+    OPEN,
+    WANTS,
+    Want,
+    _follows,
+    _on_map,
+    wanted,
+    wants,
+)
+from goalmeter.statistics.clustered import Estimate
+
+
+def towards(low: float, high: float) -> Towards:
+    share = Estimate((low + high) / 2, (low, high), 20, 10)
+    return Towards(nats=share, share=share, maximum=1.0, rationality=1.0)
+
+
+SURE, HARDLY, UNSURE = towards(0.6, 0.9), towards(-0.02, 0.05), towards(0.05, 0.5)
+
+
+def directed(
+    goal: Towards, thing: Towards | None = None, difference: tuple[float, float] = (0.0, 0.0)
+) -> Directed:
+    """An agent by what the goal, and the key if there is one, explain."""
+    between = None if thing is None else Estimate(sum(difference) / 2, difference, 20, 10)
+    named = None if thing is None else "key"
+    own = None if thing is None else goal
+    return Directed("agent", False, "{}", 0, named, goal, own, thing, between)
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ([directed(SURE)], (WANTS, ("goal",))),
+        ([directed(HARDLY)], (NOTHING, ())),
+        ([directed(towards(-0.2, 0.24))], (NOTHING, ())),
+        ([directed(towards(-0.2, 0.26))], (OPEN, ())),
+        # Little, and surely not nothing.
+        ([directed(towards(0.12, 0.2))], (WANTS, ("goal",))),
+        # Neither surely a tenth nor surely less than a quarter: open, which is not nothing.
+        ([directed(UNSURE)], (OPEN, ())),
+        ([directed(SURE), directed(SURE, HARDLY, (1.0, 2.0))], (WANTS, ("goal",))),
+        ([directed(SURE), directed(HARDLY, SURE, (-2.0, -1.0))], (WANTS, ("key",))),
+        # The key surely explains more than the goal does, and not surely a tenth.
+        ([directed(HARDLY), directed(HARDLY, UNSURE, (-2.0, -1.0))], (OPEN, ())),
+        # Nothing in mazes, but the key where there is one.
+        ([directed(HARDLY), directed(HARDLY, SURE, (-2.0, -1.0))], (WANTS, ("key",))),
+        # Both wishes explain it, and neither more: behind a door it is always so.
+        ([directed(SURE), directed(SURE, SURE, (-1.0, 1.0))], (WANTS, ("goal", "key"))),
+        ([directed(SURE), directed(SURE, HARDLY, (-1.0, 1.0))], (WANTS, ("goal",))),
+        ([directed(HARDLY), directed(HARDLY, HARDLY, (-1.0, 1.0))], (NOTHING, ())),
+        ([directed(HARDLY), directed(HARDLY, UNSURE, (-1.0, 1.0))], (OPEN, ())),
+    ],
+)
+def test_the_verdict_by_the_rule(
+    own: list[Directed], expected: tuple[str, tuple[str, ...]]
+) -> None:
+    assert wanted(own) == expected
+
+
+def test_without_an_interval_nothing_is_said() -> None:
+    share = Estimate(0.9, None, 3, 1)
+    alone = replace(SURE, share=share, nats=share)
+    assert wanted([directed(alone)]) == (OPEN, ())
+
+
+def test_a_wrong_map_is_seen_in_the_moves_that_it_alone_recommends(tmp_path: Path) -> None:
+    scale = Scale(grids=1, complexities=(1.0,), sizes=(7, 9), walks=1, suites=(MAZE,))
+    plans = [plan_for(f"ideal-{name}", MAZE, scale, seed=0) for name in ("mole", "mouse")]
+    mole, mouse = (measured(walked) for walked in play_every(plans, tmp_path))
+    other = organism("mole")
+    # Its own map never misleads the mole.
+    found = _follows([(mole.seen, _on_map(mole, other).seen)])
+    assert found is not None and found.value == 1.0
+    # Counted literally, over the steps of the walks: right by what it was made to do, wrong in
+    # the world.
+    count = 0
+    for walk in mole.seen.trajectories:
+        for step in walk.steps:
+            assert step.action is not None
+            meant = other.intended(walk.world, step.state)[step.action] > 0
+            count += meant and step.action not in step.optimal
+    assert found.n == count > 0
+    # The mouse never follows that map, and on the world's own map there is nothing to follow.
+    straight = _follows([(mouse.seen, _on_map(mouse, other).seen)])
+    assert straight is None or straight.value == 0.0
+    assert _follows([(mole.seen, mole.seen)]) is None
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[Want]:
+    """The ideal organisms at the demo's scale, and what they were measured to want."""
+    from goalmeter.experiments.demo.organisms import SCALE
+
+    names = [f"ideal-{name}" for name in organism_names()]
+    results = []
+    for suite in (MAZE, KEY_NO_DOOR):
+        plans = [plan_for(name, suite, SCALE, seed=0) for name in names]
+        walks = play_every(plans, tmp_path_factory.getbasetemp() / "ideal")
+        results.append([measured(one) for one in walks])
+    own = measure_all(results[0]), measure_all(results[1])
+    return wants(results[0], results[1], own, organism("mole"))
+
+
+def test_four_known_goals_are_told_from_walks_alone(found: list[Want]) -> None:
+    said = [finding.lead for finding in wants_page.findings(found, walks="walks")]
+    assert said == [
+        "ideal-mouse: wants the goal.",
+        "ideal-magpie: wants the key.",
+        "ideal-mole: wants the goal, on a wrong map.",
+        "ideal-moth: wants nothing.",
+    ]
+
+
+def test_the_words_follow_the_numbers_and_not_the_names(found: list[Want]) -> None:
+    mouse, *_, moth = found
+    swapped = [replace(mouse, agent="ideal-moth"), replace(moth, agent="ideal-mouse")]
+    leads = [finding.lead for finding in wants_page.findings(swapped, walks="walks")]
+    assert leads == ["ideal-moth: wants the goal.", "ideal-mouse: wants nothing."]
+
+
+def test_every_line_leads_to_the_row_with_its_numbers(found: list[Want]) -> None:
+    table = wants_page.wants_table(found)
+    by_anchor = dict(zip(table.row_anchors, table.cells, strict=True))
+    for one, finding in zip(found, wants_page.findings(found, walks="walks"), strict=True):
+        numbers, walks = finding.links
+        row = by_anchor[numbers.to]
+        assert row[0].text == one.agent and walks.to == "walks"
+        assert row[1].text in finding.lead
+        # The share in mazes stands in both.
+        assert row[2].text in finding.text
+    assert table.heads[1].answer
+
+
+def test_what_is_open_is_said_to_be_open() -> None:
+    assert wants_page.in_words(OPEN, ()) == "what it wants cannot be told"
+    both = wants_page.in_words(WANTS, ("goal", "key"))
+    assert both == "wants the goal or the key (which of them cannot be told)"
+
+
+def test_json_holds_the_verdict_and_its_numbers(found: list[Want]) -> None:
+    mole = found[2].to_json()
+    assert (mole["verdict"], mole["things"], mole["on_other_map"]) == ("wants", ["goal"], True)
+    assert mole["follows_map"]["value"] == 1.0 and np.isfinite(mole["mazes"]["goal"]["maximum"])
