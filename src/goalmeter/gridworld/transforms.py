@@ -81,4 +81,5 @@ ROTATE = _isometry("rotate", lambda cell, shape: Cell(shape[1] - 1 - cell.column
 TRANSPOSE = _isometry("transpose", lambda cell, shape: Cell(cell.column, cell.row))
 SWAP = Transform("swap", (0, 1, 2, 3), False, lambda cell, shape: cell)
 
+# The four frames in which a grid is shown anew, by name; all but "swap" are isometries.
 TRANSFORMS: dict[str, Transform] = {t.name: t for t in (REFLECT, ROTATE, TRANSPOSE, SWAP)}

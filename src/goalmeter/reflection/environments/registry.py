@@ -88,6 +88,7 @@ _OUTSIDE: tuple[type[Run], ...] = (
 
 # The 25 of the paper, in its library's order; with their opposites they are the battery.
 BATTERY: tuple[Environment, ...] = tuple(Environment(run, in_battery=True) for run in _BATTERY)
+# Every environment that has a name, by it.
 ENVIRONMENTS: dict[str, Environment] = {
     environment.name: environment
     for environment in (*BATTERY, *(Environment(run) for run in _OUTSIDE))
