@@ -338,7 +338,7 @@ def test_the_cycle_is_named_along_its_arrows() -> None:
 def test_a_change_that_closes_a_circle_is_refused() -> None:
     even = [[0.5, 0.5], [0.5, 0.5]]
     chain = CausalBayesianNetwork(
-        dict.fromkeys("ABC", [0, 1]),
+        dict.fromkeys("ABC", range(2)),
         {"B": ["A"], "C": ["B"]},
         {"A": [0.5, 0.5], "B": even, "C": even},
     )
