@@ -5,9 +5,10 @@ better utilities and parts that see to it that policies are maximum entropy poli
 is switched off in turn, on random diagrams: decisions that forget, teams of two with binary
 choices, and committees of three with three choices each, whose policies are random, mixed or
 deterministic. A value that falls by more than 1e-6 nats is *lost*; one that is more than 1e-6 nats
-above that of a search with four times as many restarts is *false*, because what it belongs to is
-no maximum entropy policy. Time is the processor's, as a multiple of the whole search's. A part
-stays if without it a value is lost, false or found much more slowly.
+above that of a search with twice as many restarts is *false*, because what it belongs to is no
+maximum entropy policy. Time is the processor's, as a multiple of the whole search's. A part stays
+if without it a value is lost, false or found much more slowly. A part that the whole search never
+came to use on a diagram is not run without it there: nothing would change.
 """
 
 from __future__ import annotations
@@ -34,12 +35,15 @@ from oracles.causal_model import Model
 from goalmeter.causal import utility_of
 
 PACKAGE = "goalmeter.meg.causal.search"
-SEEDS = {"forgetful": 24, "team": 24, "committee": 12}
+SEEDS = {"forgetful": 12, "team": 12, "committee": 6}
 POLICIES = ("random", "mixed", "deterministic")
 RESTARTS = 24
 # Nats that count as lost or false.
 APART = 1e-6
 QUESTIONS = ("utility", "targets")
+
+WHOLE = "nothing (the whole search)"
+REFERENCE = "nothing, with twice the restarts"
 
 # What a part's function is replaced by, made from the function itself.
 Switch = Callable[[Any], Any]
@@ -125,15 +129,12 @@ def _always_supported(utilities: Any, trial: Any, n: int, rng: Any) -> Any:
 
 
 @contextmanager
-def without(switches: Sequence[tuple[str, Switch]]) -> Iterator[None]:
-    """Some parts switched off for a while."""
+def replaced(switches: Sequence[tuple[str, Switch]]) -> Iterator[None]:
+    """Some names of the package replaced for a while."""
     undo: list[tuple[Any, str, Any]] = []
     try:
         for name, switch in switches:
-            module, *path, last = name.split(".")
-            owner: Any = importlib.import_module(f"{PACKAGE}.{module}")
-            for step in path:
-                owner = getattr(owner, step)
+            owner, last = place(name)
             whole = getattr(owner, last)
             undo.append((owner, last, whole))
             setattr(owner, last, switch(whole))
@@ -141,6 +142,33 @@ def without(switches: Sequence[tuple[str, Switch]]) -> Iterator[None]:
     finally:
         for owner, last, whole in undo:
             setattr(owner, last, whole)
+
+
+def place(name: str) -> tuple[Any, str]:
+    """The module or class of the package that holds a name, and its last part."""
+    module, *path, last = name.split(".")
+    owner: Any = importlib.import_module(f"{PACKAGE}.{module}")
+    for step in path:
+        owner = getattr(owner, step)
+    return owner, last
+
+
+def counting(names: Sequence[str], used: set[str]) -> list[tuple[str, Switch]]:
+    """Switches that leave functions as they are and note which are called; constants always are."""
+
+    def switch(name: str) -> Switch:
+        def wrapped(whole: Any) -> Any:
+            def call(*args: Any, **options: Any) -> Any:
+                used.add(name)
+                return whole(*args, **options)
+
+            return call
+
+        return wrapped
+
+    constants = {name for name in names if not callable(getattr(*place(name)))}
+    used |= constants
+    return [(name, switch(name)) for name in names if name not in constants]
 
 
 def solve(model: Model, question: str, restarts: int) -> tuple[float, float]:
@@ -173,73 +201,97 @@ def models(quick: bool) -> Iterator[tuple[str, Model]]:
 def measure(quick: bool) -> dict[str, Any]:
     """Values and times of the whole search and of it less each part."""
     cache = Path(tempfile.gettempdir()) / f"causal-search-parts-{harness.commit()[:12]}.jsonl"
-    known: dict[tuple[str, str, str], tuple[float, float]] = {}
+    runs: dict[tuple[str, str, str], tuple[float, float, list[str]]] = {}
     # A run that was broken off goes on where it was, unless it is a smoke run.
     if cache.exists() and not quick:
         for line in cache.read_text().splitlines():
-            model, question, part, value, seconds = json.loads(line)
-            known[model, question, part] = value, seconds
+            model, question, part, *run = json.loads(line)
+            runs[model, question, part] = (run[0], run[1], run[2])
+    if not runs:
+        solve(next(models(True))[1], "targets", 2)  # pays for what is loaded once
     for name, model in models(quick):
         for question in QUESTIONS:
             parts = UTILITY_PARTS if question == "utility" else TARGET_PARTS
-            chosen = list(parts.items())[:2] if quick else list(parts.items())
-            runs = [("", [], RESTARTS), ("reference", [], 4 * RESTARTS)]
-            for part, switches, restarts in [*runs, *((p, s, RESTARTS) for p, s in chosen)]:
-                if (name, question, part) in known:
+            chosen = dict(list(parts.items())[:2]) if quick else parts
+            for part, switches in {WHOLE: [], REFERENCE: [], **chosen}.items():
+                if (name, question, part) in runs:
                     continue
-                with without(switches):
+                used: set[str] = set()
+                if part == WHOLE:
+                    names = [n for each in chosen.values() for n, _ in each]
+                    switches = counting(names, used)
+                else:
+                    value, seconds, before = runs[name, question, WHOLE]
+                    if switches and not used.union(before) & {n for n, _ in switches}:
+                        runs[name, question, part] = value, seconds, []
+                        continue
+                restarts = 4 if quick else 2 * RESTARTS if part == REFERENCE else RESTARTS
+                with replaced(switches):
                     try:
-                        found = solve(model, question, 4 if quick else restarts)
-                    except Exception as error:  # what the other parts cannot do without it
+                        value, seconds = solve(model, question, restarts)
+                    except Exception as error:  # what the others cannot do without this part
                         print(name, question, part, repr(error), file=sys.stderr)
-                        found = (float("nan"), float("nan"))
-                known[name, question, part] = found
+                        value, seconds = float("nan"), float("nan")
+                runs[name, question, part] = value, seconds, sorted(used)
                 if not quick:
                     with cache.open("a") as file:
-                        file.write(json.dumps([name, question, part, *found]) + "\n")
-    return {"diagrams": len({m for m, _, _ in known}), "parts": summary(known)}
+                        run = [name, question, part, *runs[name, question, part]]
+                        file.write(json.dumps(run) + "\n")
+    return {"diagrams": len({m for m, _, _ in runs}), "parts": summary(runs)}
 
 
-def summary(known: dict[tuple[str, str, str], tuple[float, float]]) -> list[dict[str, Any]]:
+def summary(
+    runs: dict[tuple[str, str, str], tuple[float, float, list[str]]],
+) -> list[dict[str, Any]]:
     """One row for each part of each question."""
     rows = []
     for question in QUESTIONS:
-        whole = {m: r for (m, q, part), r in known.items() if q == question and part == ""}
-        reference = {m: r for (m, q, p), r in known.items() if q == question and p == "reference"}
-        parts = dict.fromkeys(p for _, q, p in known if q == question)
-        for part in parts:
-            found = {m: r for (m, q, p), r in known.items() if q == question and p == part}
-            both = [m for m in found if m in whole and m in reference]
-            value = np.array([found[m][0] for m in both])
-            best = np.array([max(whole[m][0], reference[m][0]) for m in both])
+        by_part: dict[str, dict[str, tuple[float, float, list[str]]]] = {}
+        for (model, asked, part), run in runs.items():
+            if asked == question:
+                by_part.setdefault(part, {})[model] = run
+        whole, reference = by_part[WHOLE], by_part[REFERENCE]
+        for part, results in by_part.items():
+            both = [m for m in results if m in reference]
+            value = np.array([results[m][0] for m in both])
             lost = np.array([whole[m][0] for m in both]) - value
+            false = value - np.array([max(whole[m][0], reference[m][0]) for m in both])
             rows.append(
                 {
                     "question": question,
                     "without": part,
                     "n": len(both),
+                    "used": sum(
+                        part in (WHOLE, REFERENCE)
+                        or bool(set(whole[m][2]) & {n for n, _ in switches_of(question, part)})
+                        for m in both
+                    ),
                     "lost": int((~(lost <= APART)).sum()),
                     "most_lost": float(np.nanmax(lost, initial=0.0)),
-                    "false": int((value > best + APART).sum()),
-                    "most_false": float(np.nanmax(value - best, initial=0.0)),
+                    "false": int((false > APART).sum()),
+                    "most_false": float(np.nanmax(false, initial=0.0)),
                     "time": float(
-                        np.nansum([found[m][1] for m in both]) / sum(whole[m][1] for m in both)
+                        np.nansum([results[m][1] for m in both]) / sum(whole[m][1] for m in both)
                     ),
-                    "seconds": float(np.nansum([found[m][1] for m in both])),
                 }
             )
     return rows
 
 
+def switches_of(question: str, part: str) -> list[tuple[str, Switch]]:
+    """What belongs to a part."""
+    return (UTILITY_PARTS if question == "utility" else TARGET_PARTS)[part]
+
+
 def markdown(result: dict[str, Any]) -> str:
     """The table."""
-    header = ["question", "without", "lost", "most, nats", "false", "most, nats", "time"]
-    names = {"": "nothing (the whole search)", "reference": "nothing, with 96 restarts"}
+    header = ["question", "without", "used in", "lost", "most, nats", "false", "most, nats", "time"]
     rows = [
         [
             row["question"],
-            names.get(row["without"], row["without"]),
-            f"{row['lost']} of {row['n']}",
+            row["without"],
+            f"{row['used']} of {row['n']}",
+            str(row["lost"]),
             f"{row['most_lost']:.2g}",
             str(row["false"]),
             f"{row['most_false']:.2g}",

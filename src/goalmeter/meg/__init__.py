@@ -16,8 +16,8 @@ from goalmeter.meg.plug_in import mce_plug_in as mce_plug_in
 from goalmeter.meg.result import MegResult as MegResult
 from goalmeter.meg.simplest import SimplestUtility as SimplestUtility
 from goalmeter.meg.simplest import simplest_utility as simplest_utility
-from goalmeter.meg.trajectories import TrajectoryMeg as TrajectoryMeg
 from goalmeter.meg.trajectories import from_trajectories as from_trajectories
+from goalmeter.meg.trajectory_result import TrajectoryMeg as TrajectoryMeg
 from goalmeter.meg.unknown import unknown_utility as unknown_utility
 from goalmeter.meg.watch import FitInterrupted as FitInterrupted
 from goalmeter.meg.watch import Progress as Progress

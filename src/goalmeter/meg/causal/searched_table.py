@@ -29,7 +29,8 @@ from goalmeter.meg.causal.search import (
 from goalmeter.meg.causal.searched import fields_of, names_of
 from goalmeter.meg.causal.table_columns import columns_of
 from goalmeter.meg.causal.table_result import TableMeg
-from goalmeter.meg.trajectories import FLOORED, check_options
+from goalmeter.meg.trajectories import check_options
+from goalmeter.meg.trajectory_result import FLOORED
 from goalmeter.statistics import percentile_interval, resample_weights, widened_for_few
 from goalmeter.statistics.bootstrap import FEWEST
 
