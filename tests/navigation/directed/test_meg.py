@@ -13,7 +13,7 @@ from goalmeter.commands.navigate import navigate
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import Cell
-from goalmeter.meg.trajectories import TrajectoryMeg, from_trajectories
+from goalmeter.meg import TrajectoryMeg, from_trajectories
 from goalmeter.navigation import Trajectory
 from goalmeter.navigation.directed.evidence import RATIONALITIES, evidence
 from goalmeter.navigation.directed.fits import best_fit, signed_nats

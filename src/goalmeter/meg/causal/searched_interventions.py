@@ -12,26 +12,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from goalmeter._names import listed
 from goalmeter.causal.contexts import DecisionProcess, decision_process
 from goalmeter.causal.factors import Factor
 from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility
-from goalmeter.meg.causal.forgetful import searched_targets, searched_utility
-from goalmeter.meg.causal.interventions import (
-    InterventionRow,
-    Interventions,
-    one_weight,
-    score_of,
-)
+from goalmeter.meg.causal.hypothesis import one_weight, score_of
+from goalmeter.meg.causal.intervention_table import InterventionRow, Interventions
 from goalmeter.meg.causal.known import known_in, payments
-from goalmeter.meg.causal.question import Question
+from goalmeter.meg.causal.question import Question, target_name, utility_name
 from goalmeter.meg.causal.result import CausalMeg, no_influence
-from goalmeter.meg.causal.search.candidates import Task, near_measured, random_policies, stacked
-from goalmeter.meg.causal.search.outcomes import utility_outcomes
-from goalmeter.meg.causal.search.supported import maximisers
+from goalmeter.meg.causal.search import joint_outcomes, planned_evidence
+from goalmeter.meg.causal.searched import searched
 from goalmeter.meg.causal.span import linear_in
-from goalmeter.meg.causal.targets import TargetFit, target_name
+from goalmeter.meg.causal.targets import TargetFit
 
 _IN_A_GAP = (
     "the original goal explains the original world in a gap, at an expected utility that no "
@@ -76,7 +69,7 @@ class _Worlds:
         if isinstance(goal, Utility):
             self.scopes = [factor.variables for factor in goal.factors]
             self.variables = goal.variables
-            self.name = f"the given utility over {listed(goal.variables)}"
+            self.name = utility_name(goal)
         else:
             self.scopes, self.variables, self.name = [goal], goal, target_name(goal)
 
@@ -121,7 +114,7 @@ class _Worlds:
         if recall.kind == "none":
             return no_influence(world, self.goal, self.name)
         if recall.kind == "insufficient":
-            return searched_targets(world, recall, self.goal, restarts=self.restarts, rng=self.rng)
+            return searched(world, recall, self.goal, restarts=self.restarts, rng=self.rng)
         return TargetFit(self._process(world, recall), self.tolerance).result(world, recall)
 
     def _with_utility(self, world: Question, utility: Utility) -> CausalMeg:
@@ -130,9 +123,9 @@ class _Worlds:
         if recall.kind == "none":
             return no_influence(world, self.variables, self.name)
         if recall.kind == "insufficient":
-            return searched_utility(
-                world, recall, utility, self.name, restarts=self.restarts, rng=self.rng
-            )
+            result = searched(world, recall, utility, restarts=self.restarts, rng=self.rng)
+            # In a changed world the utility may be the one that was fitted to targets.
+            return replace(result, target=self.name)
         process = self._process(world, recall)
         return known_in(world, process, recall, [utility], self.name)[0]
 
@@ -140,32 +133,13 @@ class _Worlds:
         """Evidence of a goal that is planned anew in a world, nats."""
         recall = world.recall(self.scopes)
         if recall.kind == "insufficient":
-            return self._searched_score(world, recall, utility, rationality)
+            table = joint_outcomes(world.network, recall.decisions, utility)
+            rng = np.random.default_rng(0) if self.rng is None else self.rng
+            measured = table.policies(world.network)
+            return planned_evidence(table, measured, rationality, restarts=self.restarts, rng=rng)
         process = self._process(world, recall)
         paid = linear_in(process, payments(process, utility)[..., None], self.name)
         return score_of(process, one_weight(rationality).planned(process, paid))
-
-    def _searched_score(
-        self, world: Question, recall: Recall, utility: Utility, rationality: float
-    ) -> float:
-        """The same where what is planned must be searched for.
-
-        Of equally good plans the one counts that predicts best.
-        """
-        table = utility_outcomes(world.network, recall.decisions, utility)
-        value = table.features[:, 0]
-        spread = float(np.ptp(value))
-        if rationality == 0.0 or spread == 0.0:
-            return 0.0
-        # A power of two, so that no digit of the rationality changes.
-        unit = 2.0 ** float(np.ceil(np.log2(spread)))
-        value = (value - 0.5 * (value.min() + value.max())) / unit
-        measured = table.policies(world.network)
-        task = Task(table, value, measured, [v / v.sum() for v in table.visits(measured)])
-        rng = np.random.default_rng(0) if self.rng is None else self.rng
-        starts = [random_policies(table, 2 * self.restarts, rng), near_measured(table, measured)]
-        found = maximisers(task, [rationality * unit], [stacked(starts)])[0]
-        return found.best[0].evidence
 
     def _process(self, world: Question, recall: Recall) -> DecisionProcess:
         return decision_process(world.network, world.decisions, self.scopes, recall=recall)

@@ -18,19 +18,19 @@ from goalmeter._types import FloatArray, IntArray
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility
-from goalmeter.meg.causal.forgetful import fields_of, goal_found
 from goalmeter.meg.causal.question import Question
-from goalmeter.meg.causal.search.known import Search, search_known
-from goalmeter.meg.causal.search.outcomes import (
+from goalmeter.meg.causal.search import (
     OutcomeTable,
     Policies,
-    target_outcomes,
-    utility_outcomes,
+    SearchResult,
+    joint_outcomes,
+    search,
 )
-from goalmeter.meg.causal.search.targets import search_targets
-from goalmeter.meg.causal.table import TableMeg, columns_of
-from goalmeter.meg.causal.targets import target_name
-from goalmeter.meg.trajectories import FLOORED, check_options
+from goalmeter.meg.causal.searched import fields_of, names_of
+from goalmeter.meg.causal.table_columns import columns_of
+from goalmeter.meg.causal.table_result import TableMeg
+from goalmeter.meg.trajectories import check_options
+from goalmeter.meg.trajectory_result import FLOORED
 from goalmeter.statistics import percentile_interval, resample_weights, widened_for_few
 from goalmeter.statistics.bootstrap import FEWEST
 
@@ -41,7 +41,7 @@ _ALIKE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
+class _SeenRows:
     """What decisions saw and did in some rows: context * actions + action of each, [N, decisions].
 
     As the places of an `OutcomeTable`.
@@ -83,7 +83,7 @@ class _Seen:
         return out
 
 
-_Fitter = Callable[[_Seen, int], Search]
+_Fitter = Callable[[_SeenRows, int], SearchResult]
 
 
 def searched_table(
@@ -123,24 +123,27 @@ def searched_table(
     Source: MEG paper (NeurIPS 2024), section 3 (expectations replaced by averages).
     """
     rng = check_options(folds, resamples, rng)
-    table, fit, own = _asked(question, recall, goal, rng)
-    seen = _seen(table, question.network, data)
+    table = joint_outcomes(question.network, recall.decisions, goal)
+
+    def fit(rows: _SeenRows, restarts: int) -> SearchResult:
+        return search(table, rows.policies(), visits=rows.visits(), restarts=restarts, rng=rng)
+
+    seen = _seen_rows(table, question.network, data)
     n = len(seen)
-    found = fit(seen, restarts)
-    fields = fields_of(question, recall, table, seen.visits(), seen.policies(), found) | own
-    if not isinstance(goal, Utility):
-        fields["goal"] = goal_found(question, goal, found)
-    inference = _infer(seen, found, confidence, resamples, rng, float(fields["maximum"]))
+    result = fit(seen, restarts)
+    fields = fields_of(question, recall, table, seen.visits(), seen.policies(), result)
+    fields |= names_of(question, goal, result)
+    inference = _infer(seen, result, confidence, resamples, rng, float(fields["maximum"]))
     notes = [
         *fields.pop("notes"),
         f"the interval holds the model that was found fixed, and takes k / (2 n) for its bias, as "
-        f"the test takes k degrees of freedom, with k = {found.rank} for what was fitted",
+        f"the test takes k degrees of freedom, with k = {result.rank} for what was fitted",
     ]
     if n == 1:
         notes.append("one row supports no interval and no held-out value")
     elif n < FEWEST:
         notes.append(f"fewer than {FEWEST} rows support no interval: it is 0 to the maximum")
-    elif found.value > 0 and np.ptp(seen.evidence(found.policies)) <= _ALIKE:
+    elif result.value > 0 and np.ptp(seen.evidence(result.policies)) <= _ALIKE:
         notes.append(
             "every row gives the same evidence, so there is no spread to judge by; kinds of "
             "behaviour not seen in n rows may still make up 3 / n of them, and the interval says "
@@ -152,28 +155,9 @@ def searched_table(
     return TableMeg(**fields, **inference, n=n, held_out=outside, notes=tuple(notes))
 
 
-def _asked(
-    question: Question, recall: Recall, goal: Utility | tuple[str, ...], rng: np.random.Generator
-) -> tuple[OutcomeTable, _Fitter, dict[str, Any]]:
-    """The outcomes, the search over rows of them, and the result's name of the goal."""
-    search: Callable[..., Search]
-    if isinstance(goal, Utility):
-        table = utility_outcomes(question.network, recall.decisions, goal)
-        search, targets = search_known, goal.variables
-        name = f"the given utility over {listed(targets)}"
-    else:
-        table = target_outcomes(question.network, recall.decisions, goal)
-        search, targets, name = search_targets, goal, target_name(goal)
-
-    def fit(seen: _Seen, restarts: int) -> Search:
-        return search(table, seen.policies(), visits=seen.visits(), restarts=restarts, rng=rng)
-
-    return table, fit, {"target": name, "targets": targets}
-
-
 def _infer(
-    seen: _Seen,
-    found: Search,
+    seen: _SeenRows,
+    result: SearchResult,
     confidence: float,
     resamples: int,
     rng: np.random.Generator,
@@ -182,17 +166,17 @@ def _infer(
     """Correct, bound and test a fit: fields of a `TrajectoryMeg`."""
     from scipy.stats import chi2
 
-    n, k = len(seen), found.rank
+    n, k = len(seen), result.rank
     bias = k / (2 * n)
-    unfloored = found.value - bias
+    unfloored = result.value - bias
     corrected = max(unfloored, 0.0)
-    evidence = seen.evidence(found.policies)
+    evidence = seen.evidence(result.policies)
     # A model fitted anew would gain as much in each sample, on average, as this one has gained.
     replicates = resample_weights(n, resamples, rng) @ evidence + bias
     ends = percentile_interval(replicates, bias, n, confidence)
-    bounds = (0.0, max(maximum, found.value))
+    bounds = (0.0, max(maximum, result.value))
     low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
-    statistic = 2 * n * found.value
+    statistic = 2 * n * result.value
     p_value = float(chi2.sf(statistic, k)) if k else 1.0
     # Not told apart from the reference at this level, so 0 is among the credible values.
     low = 0.0 if p_value > 1.0 - confidence else low
@@ -209,7 +193,7 @@ def _infer(
 
 
 def _held_out(
-    seen: _Seen, fit: _Fitter, folds: int, restarts: int, rng: np.random.Generator
+    seen: _SeenRows, fit: _Fitter, folds: int, restarts: int, rng: np.random.Generator
 ) -> float:
     """Cross-fitted evidence, nats a row; NaN if there are too few to split."""
     n, decisions = len(seen), len(seen.table.decisions)
@@ -218,13 +202,13 @@ def _held_out(
     fold = rng.permutation(n) % folds
     total = 0.0
     for k in range(folds):
-        train, test = (_Seen(seen.table, seen.places[at]) for at in (fold != k, fold == k))
+        train, test = (_SeenRows(seen.table, seen.places[at]) for at in (fold != k, fold == k))
         mix = 1.0 / (len(train) * decisions + 1)
         total += float(test.evidence(fit(train, restarts).policies, mix=mix).sum())
     return total / float(n)
 
 
-def _seen(table: OutcomeTable, network: CausalBayesianNetwork, data: Any) -> _Seen:
+def _seen_rows(table: OutcomeTable, network: CausalBayesianNetwork, data: Any) -> _SeenRows:
     """The rows as contexts and actions of each decision, checked against the model.
 
     Raises:
@@ -242,7 +226,7 @@ def _seen(table: OutcomeTable, network: CausalBayesianNetwork, data: Any) -> _Se
             f"row {row} of the table has {values}, which has probability 0 in the model whatever "
             f"the decisions {listed(table.decisions)} are; mend the row, or the model's CPDs"
         )
-    return _Seen(table, places)
+    return _SeenRows(table, places)
 
 
 def _place(
