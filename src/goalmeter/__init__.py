@@ -10,6 +10,7 @@
 from goalmeter import causal as causal
 from goalmeter import gridworld as gridworld
 from goalmeter import meg as meg
+from goalmeter import navigation as navigation
 from goalmeter import reflection as reflection
 from goalmeter import tabular as tabular
 from goalmeter._errors import GoalmeterError as GoalmeterError

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._names import did_you_mean
+from goalmeter._names import did_you_mean, listed
 from goalmeter.agents.user_code import canonical, misspelled, split_name
 from goalmeter.reflection.environments.adversarial_sequence_evader import AdversarialSequenceEvader
 from goalmeter.reflection.environments.adversarial_sequence_predictor import (
@@ -143,12 +143,12 @@ def _unknown(spelled: str, name: str) -> str:
             f"{twice[1].strip()} itself; name that"
         )
     hint = did_you_mean(name, ENVIRONMENTS, quoted=True) or ";"
-    return f"there is no environment {spelled!r}{hint} `goalmeter reflect --list` names all"
+    return f"there is no environment {spelled!r}{hint} known are {listed(ENVIRONMENTS)}"
 
 
-def _options(listed: str, spelled: str) -> tuple[tuple[str, str], ...]:
+def _options(text: str, spelled: str) -> tuple[tuple[str, str], ...]:
     pairs = []
-    for part in listed.split(","):
+    for part in text.split(","):
         pair = _OPTION.fullmatch(part.strip())
         if pair is None:
             raise InvalidParameterError(
