@@ -7,7 +7,7 @@
 40.203
 """
 
-from goalmeter import causal, gridworld, meg, reflection, tabular
+from goalmeter import causal, gridworld, meg, navigation, reflection, tabular
 from goalmeter._errors import GoalmeterError, MissingExtraError
 from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
 from goalmeter.meg.result import MegResult
@@ -31,6 +31,7 @@ __all__ = [
     "epsilon_greedy",
     "gridworld",
     "meg",
+    "navigation",
     "optimal_policy",
     "reflection",
     "tabular",

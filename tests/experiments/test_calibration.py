@@ -64,7 +64,7 @@ from goalmeter.navigation.directed.learnt import Drawn
 from goalmeter.navigation.measures.observed import Grid
 from goalmeter.navigation.playing import load
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suites import Task
+from goalmeter.navigation.suites.tasks import Task
 from goalmeter.navigation.walks import walk
 from goalmeter.organisms.kinds import ORGANISMS, organism
 from goalmeter.pages.navigation.learnt_pictures import Explained, utility_map

@@ -151,7 +151,7 @@ def test_a_full_disk_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InvalidFileError, match="no room"):
         ask_all(plan, out=tmp_path, model=mock(answer))
     assert len(read_run(tmp_path).values) == 1
-    assert next(asked) < sum(task.distance for task, _ in plan.suite.walks()) / 2
+    assert next(asked) < sum(task.distance for task, _ in plan.tasks.walks()) / 2
 
 
 def test_an_interrupt_goes_through_and_what_ended_is_kept(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidTrajector
 from goalmeter.navigation.inspect.failures import FAILURES
 from goalmeter.navigation.inspect.samples import made_of
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suites import Task
+from goalmeter.navigation.suites.tasks import Task
 from goalmeter.runs import RunStore
 from goalmeter.runs.reading import TRIALS
 

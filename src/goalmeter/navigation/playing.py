@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._arguments import MOST_WORKERS, whole
-from goalmeter._errors import GoalmeterError, InvalidFileError
-from goalmeter.agents.navigators import navigator
+from goalmeter._errors import GoalmeterError, IncompleteRunError, InvalidParameterError
+from goalmeter.agents.navigators import Navigator, navigator
 from goalmeter.navigation.kept import ended_walks, failed_walks
-from goalmeter.navigation.plan import GROWS, Plan, command, plan_from
+from goalmeter.navigation.plan import GROWS, WalkPlan, plan_from
 from goalmeter.navigation.progress import Progress, Reporter
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.walks import walk
@@ -35,13 +35,14 @@ class Walked:
         trajectories: all of them, in the order of the suite.
     """
 
-    plan: Plan
+    plan: WalkPlan
     trajectories: tuple[Trajectory, ...]
 
 
 def play_all(
-    plan: Plan,
+    plan: WalkPlan,
     *,
+    walker: Navigator | None = None,
     out: str | Path | None = None,
     workers: int = 1,
     progress: Progress | None = None,
@@ -50,6 +51,7 @@ def play_all(
 
     Args:
         plan: the agent and its walks.
+        walker: the agent itself, which walks in this process; None for the one of the plan's name.
         out: run folder that keeps every finished walk; what it holds already is not walked again.
         workers: processes that walk at once; one walks in this process.
         progress: told now and then how many walks are finished, and what is left.
@@ -60,7 +62,12 @@ def play_all(
         InvalidFileError: the folder cannot be used.
     """
     whole(workers, "workers", least=1, most=MOST_WORKERS)
-    navigator(plan.agent)  # for the error, before a folder is made
+    if walker is None:
+        navigator(plan.agent)  # for the error, before a folder is made
+    elif workers > 1:
+        raise InvalidParameterError(
+            f"workers is {workers}, expected 1: other processes only know agents by name"
+        )
     wanted = plan.keys()
     done: dict[str, Trajectory] = {}
     with store_of(plan, out) if out is not None else nullcontext() as store:
@@ -68,7 +75,7 @@ def play_all(
             done = ended_walks(store.values, wanted, store.folder, store.lines)
         left = [key for key in wanted if key not in done]
         report = Reporter(plan.agent, len(wanted), len(done), progress)
-        played = _elsewhere(plan, left, workers) if workers > 1 else _here(plan, left)
+        played = _elsewhere(plan, left, workers) if workers > 1 else _here(plan, left, walker)
         with closing(played):
             for key, trajectory in played:
                 if store is not None:
@@ -82,8 +89,8 @@ def load(folder: str | Path) -> Walked:
     """The walks that a run folder holds, each as it ended or else as it failed the last time.
 
     Raises:
-        InvalidFileError: it holds no navigation run, not all of its walks, or one that is no
-            trajectory; the message says how to mend it.
+        InvalidFileError: it holds no navigation run, or a walk that is no trajectory.
+        IncompleteRunError: it holds not all of its walks.
     """
     run = read_run(folder)
     plan = plan_from(run.what, folder)
@@ -91,9 +98,8 @@ def load(folder: str | Path) -> Walked:
     found = ended_walks(run.values, wanted, folder, run.lines)
     found |= failed_walks(run.values, wanted, folder, run.lines)
     if missing := [key for key in wanted if key not in found]:
-        raise InvalidFileError(
-            f"{folder} lacks {len(missing)} of {len(wanted)} walks; take them with: "
-            f"{command(run.what, folder)}"
+        raise IncompleteRunError(
+            folder, run.what, missing=len(missing), total=len(wanted), trials="walks"
         )
     return Walked(plan, tuple(found[key] for key in wanted))
 
@@ -110,23 +116,27 @@ def play(what: str, keys: Sequence[str]) -> list[dict[str, Any]]:
 
 
 @lru_cache(maxsize=4)
-def _planned(what: str) -> tuple[Plan, dict[str, Any]]:
+def _planned(what: str) -> tuple[WalkPlan, dict[str, Any]]:
     plan = plan_from(json.loads(what), "this process")
     return plan, plan.keys()
 
 
-def _here(plan: Plan, keys: list[str]) -> Generator[tuple[str, Trajectory]]:
+def _here(
+    plan: WalkPlan, keys: list[str], walker: Navigator | None
+) -> Generator[tuple[str, Trajectory]]:
     wanted = plan.keys()
     for key in keys:
-        yield key, _walk(plan, wanted, key)
+        yield key, _walk(plan, wanted, key, walker)
 
 
-def _walk(plan: Plan, wanted: dict[str, Any], key: str) -> Trajectory:
+def _walk(
+    plan: WalkPlan, wanted: dict[str, Any], key: str, walker: Navigator | None = None
+) -> Trajectory:
     task, index = wanted[key]
-    return walk(navigator(plan.agent), task, index, seed=plan.options["seed"])
+    return walk(walker or navigator(plan.agent), task, index, seed=plan.options.seed)
 
 
-def _elsewhere(plan: Plan, keys: list[str], workers: int) -> Generator[tuple[str, Trajectory]]:
+def _elsewhere(plan: WalkPlan, keys: list[str], workers: int) -> Generator[tuple[str, Trajectory]]:
     parts = [keys[i : i + _A_JOB] for i in range(0, len(keys), _A_JOB)]
     if not parts:
         return
@@ -144,6 +154,6 @@ def _elsewhere(plan: Plan, keys: list[str], workers: int) -> Generator[tuple[str
                 yield key, Trajectory.from_json(value)
 
 
-def store_of(plan: Plan, out: str | Path) -> RunStore:
+def store_of(plan: WalkPlan, out: str | Path) -> RunStore:
     """The run that keeps the walks of a plan."""
     return RunStore(out, plan.what, grows=GROWS, made_by=made_here())

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import SupportsIndex
 
 from goalmeter._arguments import MOST_WORKERS, whole
-from goalmeter._errors import InvalidFileError
+from goalmeter._errors import IncompleteRunError
 from goalmeter.reflection.arguments import check_confidence, check_timeout
-from goalmeter.reflection.command import command
 from goalmeter.reflection.comparison import Comparison as Comparison
 from goalmeter.reflection.comparison import compare as compare
 from goalmeter.reflection.environments.base import Run
@@ -122,8 +121,8 @@ def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
         confidence: nominal coverage of the interval.
 
     Raises:
-        InvalidFileError: it holds no reflection run, or not all of its trials; the message says how
-            to continue it.
+        InvalidFileError: it holds no reflection run.
+        IncompleteRunError: it holds not all of its trials.
     """
     confidence = check_confidence(confidence)
     run = read_run(folder)
@@ -131,9 +130,8 @@ def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
     check_what(what, folder)
     wanted = {key(n, seed): (n, seed) for seed in what["seeds"] for n in what["environments"]}
     if missing := [k for k in wanted if k not in run.values]:
-        raise InvalidFileError(
-            f"{folder} lacks {len(missing)} of {len(wanted)} trials; play them with: "
-            f"{command(what, folder)}"
+        raise IncompleteRunError(
+            folder, what, missing=len(missing), total=len(wanted), trials="trials"
         )
     trials = [
         trial_of(run.values[k], name, seed, what["steps"], folder, run.lines.get(k))

@@ -15,13 +15,13 @@ from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import Cell
 from goalmeter.meg import TrajectoryMeg, from_trajectories
 from goalmeter.navigation import Trajectory
+from goalmeter.navigation.directed.directedness import Directedness, directedness
 from goalmeter.navigation.directed.evidence import RATIONALITIES, evidence
 from goalmeter.navigation.directed.fits import best_fit, signed_nats
-from goalmeter.navigation.directed.meg import Directed, measure_all
-from goalmeter.navigation.directed.results import Measured, measured
 from goalmeter.navigation.measures import observed
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import Walked, play_all
+from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.pages.navigation import meg_page as page
 from goalmeter.pages.navigation.meg_tables import directed_tables
 
@@ -33,8 +33,8 @@ def walked(agent: str, name: str = "maze", **options: Any) -> Walked:
     return play_all(plan_of(agent, name, **(options or SMALL)))
 
 
-def result_of(agent: str, name: str = "maze", **options: Any) -> Measured:
-    return measured(walked(agent, name, **options))
+def result_of(agent: str, name: str = "maze", **options: Any) -> Navigation:
+    return navigation_of(walked(agent, name, **options))
 
 
 def with_invalid(walk: Trajectory, at: int) -> Trajectory:
@@ -57,7 +57,7 @@ def by_library(walks: tuple[Trajectory, ...], utility: str = "goal") -> Trajecto
 
 def test_one_grid_is_the_trajectory_measure() -> None:
     result = result_of("epsilon-optimal(0.5)")
-    (found,) = measure_all([result])
+    (found,) = directedness([result])
     expected = by_library(result.seen.trajectories)
     # One grid has no spread, so that no bias is known of it.
     assert found.goal.nats.value == pytest.approx(expected.raw, abs=1e-4)
@@ -82,7 +82,7 @@ def test_one_rationality_is_fitted_to_all_worlds(utility: str) -> None:
 
 def test_in_a_perfect_maze_an_agent_without_fault_has_all_there_is() -> None:
     result = result_of("optimal", grids=4, sizes=[7], complexities=[1.0], trajectories=2)
-    (found,) = measure_all([result])
+    (found,) = directedness([result])
     distance = np.mean([walk.distance for walk in result.seen.trajectories])
     assert found.goal.nats.value == pytest.approx(LOG_4 * distance)
     assert found.goal.maximum == pytest.approx(LOG_4 * distance)
@@ -94,7 +94,7 @@ def test_of_answers_that_are_no_action_nothing_is_explained() -> None:
     run = walked("optimal", sizes=[9], complexities=[1.0], grids=1, trajectories=2)
     distance = run.trajectories[0].distance
     changed = tuple(with_invalid(walk, at) for at, walk in enumerate(run.trajectories))
-    (found,) = measure_all([measured(replace(run, trajectories=changed))])
+    (found,) = directedness([navigation_of(replace(run, trajectories=changed))])
     assert found.silent == 2
     assert found.goal.nats.value == pytest.approx(LOG_4 * distance)
     assert found.goal.maximum == pytest.approx(LOG_4 * (distance + 1))
@@ -105,9 +105,9 @@ def test_walks_that_failed_at_once_count_as_nothing_explained() -> None:
     run = walked("optimal", sizes=[9], complexities=[1.0], grids=1, trajectories=2)
     first, second = run.trajectories
     failed = replace(second, steps=(), outcome="timeout")
-    (found,) = measure_all([measured(replace(run, trajectories=(first, failed)))])
+    (found,) = directedness([navigation_of(replace(run, trajectories=(first, failed)))])
     assert found.goal.nats.value == pytest.approx(LOG_4 * first.distance / 2)
-    (none,) = measure_all([measured(replace(run, trajectories=(failed,)))])
+    (none,) = directedness([navigation_of(replace(run, trajectories=(failed,)))])
     assert none.goal.nats.value == 0 and math.isnan(none.goal.share.value)
     assert directed_tables([none])[0].cells[0][1].text == "–"
 
@@ -129,7 +129,7 @@ def test_agents_of_mazes_come_out_as_what_they_are() -> None:
     names = ("optimal", "epsilon-optimal(0.2)", "greedy", "random")
     options = {"sizes": [7, 9], "complexities": [0.5, 1.0], "grids": 5, "trajectories": 3}
     results = [result_of(name, **options) for name in names]
-    found = {one.agent: one.goal for one in measure_all(results)}
+    found = {one.agent: one.goal for one in directedness(results)}
     shares = [found[name].share.value for name in names]
     assert shares == sorted(shares, reverse=True) and shares[0] > 0.9
     assert shares[1] > 0.4 > shares[2] > 0.02 > shares[3]
@@ -140,10 +140,10 @@ def test_agents_of_mazes_come_out_as_what_they_are() -> None:
 
 
 def test_keys_and_goals_are_told_apart_where_they_differ() -> None:
-    def larger(suite: str) -> dict[str, Directed]:
+    def larger(suite: str) -> dict[str, Directedness]:
         names = ("optimal", "key-seeker", "random")
         return {
-            one.agent: one for one in measure_all([result_of(n, suite, grids=8) for n in names])
+            one.agent: one for one in directedness([result_of(n, suite, grids=8) for n in names])
         }
 
     loose = larger("key-no-door")
@@ -161,7 +161,7 @@ def test_keys_and_goals_are_told_apart_where_they_differ() -> None:
 
 
 def test_what_explains_more_explains_something() -> None:
-    (found,) = measure_all([result_of("key-seeker", "key-no-door", grids=6)])
+    (found,) = directedness([result_of("key-seeker", "key-no-door", grids=6)])
     assert found.larger == "key" and found.towards_thing is not None
     nats = found.towards_thing.nats
     none = replace(found.towards_thing, nats=replace(nats, interval=(-0.1, 5.0)))
@@ -174,14 +174,14 @@ def test_what_explains_more_explains_something() -> None:
 
 def test_agents_share_worlds_without_changing_each_other() -> None:
     one, other = result_of("greedy"), result_of("wall-follower")
-    assert measure_all([one, other]) == [*measure_all([one]), *measure_all([other])]
+    assert directedness([one, other]) == [*directedness([one]), *directedness([other])]
 
 
 def test_each_condition_has_a_row_and_frames_are_left_out() -> None:
     # Three grids do not tell the goal from the key, whatever the agent does in them.
-    few = measure_all([result_of("optimal", "two-path", grids=3)])
+    few = directedness([result_of("optimal", "two-path", grids=3)])
     assert few[0].larger is None
-    found = measure_all([result_of("optimal", "two-path", grids=8)])
+    found = directedness([result_of("optimal", "two-path", grids=8)])
     assert [(one.condition, one.thing) for one in found] == [
         ('{"key": true}', "key"),
         ('{"key": false}', None),
@@ -195,21 +195,21 @@ def test_each_condition_has_a_row_and_frames_are_left_out() -> None:
     assert second.startswith("Before it takes the key, wanting the goal explains ")
     assert second.endswith(" nats a walk more than wanting the key.")
     objects = {"objects": ["key", "neutral"], "grids": 8}
-    several = measure_all([result_of("key-seeker", "key-no-door", **objects)])
+    several = directedness([result_of("key-seeker", "key-no-door", **objects)])
     assert [one.thing for one in several] == ["key", "neutral"]
     # It seeks keys and nothing else.
     assert [one.larger for one in several] == ["key", "goal"]
     (_, counted) = page.sentences(several, "key-seeker")
     assert "wanting the goal in 1, the key in 1 of 2 conditions; in 0 it cannot be told." in counted
     turned = result_of("optimal", "isometries", sizes=[5], grids=2, trajectories=2)
-    (one,) = measure_all([turned])
+    (one,) = directedness([turned])
     assert one.goal.nats.n == 2 * 3 * 2  # 3 complexities; not their 4 frames
 
 
 def test_nats_are_said_shown_and_drawn() -> None:
     results = [result_of("key-seeker", "key-no-door", grids=6)]
     results.append(replace(result_of("greedy", "key-no-door", grids=6), reference=True))
-    found = measure_all(results)
+    found = directedness(results)
     first, second = page.sentences(found, "key-seeker")
     assert first.startswith("Wanting the goal explains ") and " nats a walk." in first
     assert second.startswith("Before it takes the key, wanting the key explains ")

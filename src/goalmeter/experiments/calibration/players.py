@@ -16,17 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError, how_to_install, require
-from goalmeter.commands.model_options import ROUNDS, ModelOptions
+from goalmeter.commands.model_options import ModelOptions
 from goalmeter.experiments.calibration.ideal import play_ideal
 from goalmeter.experiments.calibration.truth import IDEAL
 from goalmeter.navigation.asking.settings import is_model
-from goalmeter.navigation.plan import Plan, plan_from, plan_of
+from goalmeter.navigation.measure import ROUNDS
+from goalmeter.navigation.plan import WalkPlan, plan_from, plan_of
 from goalmeter.navigation.playing import Walked, play_all
+from goalmeter.navigation.suites import key_door, key_no_door, maze, two_path
+from goalmeter.navigation.suites.registry import suite_named
 from goalmeter.runs import Job, run_jobs
 from goalmeter.runs.jobs import OK
 from goalmeter.runs.reading import TRIALS, read_trials
 
-MAZE, KEY_DOOR, KEY_NO_DOOR, TWO_PATH = "maze", "key-door", "key-no-door", "two-path"
+MAZE, KEY_DOOR = maze.SUITE.name, key_door.SUITE.name
+KEY_NO_DOOR, TWO_PATH = key_no_door.SUITE.name, two_path.SUITE.name
 SUITES = (MAZE, KEY_NO_DOOR, TWO_PATH, KEY_DOOR)
 _ASK = "goalmeter.experiments.calibration.players:ask"
 _NEEDED = ("inspect_ai", "torch", "transformers")
@@ -54,7 +58,7 @@ class Scale:
     suites: tuple[str, ...] = SUITES
 
 
-def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> Plan:
+def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> WalkPlan:
     """The walks of an agent in a suite; every agent has the same worlds.
 
     Args:
@@ -70,7 +74,8 @@ def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> Plan:
             "sizes": scale.sizes,
             "complexities": scale.complexities,
         }
-    asking = ModelOptions().asking(agent, suite, paper=False) if is_model(agent) else None
+    record = suite_named(suite)
+    asking = ModelOptions().asking(agent, record, paper=False) if is_model(agent) else None
     return plan_of(
         agent, suite, trajectories=scale.walks, held_out=True, seed=seed, asking=asking, **many
     )
@@ -93,7 +98,7 @@ def require_models(agents: Iterable[str]) -> None:
 
 
 def play_every(
-    plans: Sequence[Plan], out: Path, *, workers: int = 1, progress: Progress | None = None
+    plans: Sequence[WalkPlan], out: Path, *, workers: int = 1, progress: Progress | None = None
 ) -> list[Walked]:
     """The walks of several plans, in their order; errors as those of `play`.
 
@@ -138,7 +143,7 @@ def ask(what: str, folder: str) -> str:
     return f"{arrived} of {len(walked.trajectories)} walks arrived"
 
 
-def play(plan: Plan, out: Path, progress: Progress | None = None) -> Walked:
+def play(plan: WalkPlan, out: Path, progress: Progress | None = None) -> Walked:
     """Every walk of a plan; those that its folder below `out` holds are not taken again.
 
     Raises:
@@ -154,7 +159,7 @@ def play(plan: Plan, out: Path, progress: Progress | None = None) -> Walked:
     return play_all(plan, out=folder)
 
 
-def _ask(plan: Plan, folder: Path, progress: Progress | None) -> Walked:
+def _ask(plan: WalkPlan, folder: Path, progress: Progress | None) -> Walked:
     from goalmeter.navigation.inspect.run import ask_all
 
     return ask_all(
@@ -162,9 +167,9 @@ def _ask(plan: Plan, folder: Path, progress: Progress | None) -> Walked:
     )
 
 
-def _folder(plan: Plan, out: Path) -> Path:
+def _folder(plan: WalkPlan, out: Path) -> Path:
     return out / re.sub(r"[^\w().-]", "_", plan.agent) / plan.suite.name
 
 
-def _unfinished(plan: Plan, out: Path) -> bool:
+def _unfinished(plan: WalkPlan, out: Path) -> bool:
     return not plan.keys().keys() <= read_trials(_folder(plan, out) / TRIALS)[0].keys()

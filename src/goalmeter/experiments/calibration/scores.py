@@ -68,7 +68,7 @@ def scores(
     Raises:
         InvalidTrajectoryError: a walk does not agree with its world.
     """
-    # The worlds of "two-path" that have no key are there to be compared with others.
+    # The worlds of two paths that have no key are there to be compared with others.
     seen = [
         observed([walk for walk in walks if suite == MAZE or walk.world.key is not None])
         for walks in agents.values()

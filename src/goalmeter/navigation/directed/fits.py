@@ -30,7 +30,7 @@ _INNER = np.isin(np.abs(RATIONALITIES), SIZES[1:-1])
 
 
 @dataclass(frozen=True)
-class Towards:
+class GoalFit:
     """How far the wish for one thing explains the walks.
 
     Attributes:
@@ -56,7 +56,7 @@ class Towards:
         }
 
 
-class Fit(NamedTuple):
+class RationalityFit(NamedTuple):
     """The rationalities at which curves are highest: [...].
 
     Between those that were tried a parabola through three of them is taken; where no rationality
@@ -74,15 +74,15 @@ class Fit(NamedTuple):
         return np.asarray(best * np.where(best < 0, 1.0 / factor, factor))
 
 
-def best_fit(curves: FloatArray) -> Fit:
+def best_fit(curves: FloatArray) -> RationalityFit:
     """The best fit to evidence at each rationality, [..., G]."""
     top = np.where(curves.max(axis=-1) > 0, curves.argmax(axis=-1), _ZERO)
     slope, bend = _shape(curves, top)
     inner = _INNER[top] & (bend < 0)
-    return Fit(top, np.where(inner, -slope / np.where(inner, bend, 1.0), 0.0))
+    return RationalityFit(top, np.where(inner, -slope / np.where(inner, bend, 1.0), 0.0))
 
 
-def signed_nats(curves: FloatArray, fit: Fit | None = None) -> FloatArray:
+def signed_nats(curves: FloatArray, fit: RationalityFit | None = None) -> FloatArray:
     """The evidence of the best fit, or of a given one; below 0 where the rationality is."""
     top, offset = best_fit(curves) if fit is None else fit
     top = np.broadcast_to(top, curves.shape[:-1])
@@ -92,7 +92,7 @@ def signed_nats(curves: FloatArray, fit: Fit | None = None) -> FloatArray:
     return np.asarray(np.sign(RATIONALITIES[top]) * height)
 
 
-def towards(grids: Grids, curves: FloatArray, most: FloatArray) -> Towards:
+def goal_fit(grids: Grids, curves: FloatArray, most: FloatArray) -> GoalFit:
     """The best fit to the evidence [N, G] of walks that could have given `most`, [N]."""
     mean = _by_grid(grids, np.column_stack([curves, most])).sum(axis=0) / _kinds(grids)
     maximum = float(mean[-1])
@@ -104,7 +104,7 @@ def towards(grids: Grids, curves: FloatArray, most: FloatArray) -> Towards:
     high = 0.0 if told and seen.value < 0 else 1.0
     # Walks of an unseen grid may be longer than those that were seen, as long as caps let them.
     most_of_any = float(np.log(len(ACTIONS))) * max(walk.cap for walk in grids.seen.trajectories)
-    return Towards(
+    return GoalFit(
         nats=fitted(
             grids, [curves], lambda nats: nats, bounds=(low * most_of_any, high * most_of_any)
         ),
@@ -144,7 +144,7 @@ def fitted(
     parts = [slice(i * _POINTS, (i + 1) * _POINTS) for i in range(len(curves))]
     fits = [best_fit(total[part] / total[-1]) for part in parts]
 
-    def of(totals: FloatArray, fits: Sequence[Fit | None]) -> FloatArray:
+    def of(totals: FloatArray, fits: Sequence[RationalityFit | None]) -> FloatArray:
         means = totals[..., :-1] / totals[..., -1:]
         nats = [signed_nats(means[..., part], fit) for part, fit in zip(parts, fits, strict=True)]
         return combine(*nats, *np.moveaxis(means[..., parts[-1].stop :], -1, 0))

@@ -13,7 +13,7 @@ from goalmeter.navigation.asking.settings import Asking, model_name
 from goalmeter.navigation.inspect.eval_log import INTERRUPTED, read_logs, walks_of
 from goalmeter.navigation.inspect.failures import FAILURES
 from goalmeter.navigation.inspect.samples import made_of
-from goalmeter.navigation.plan import Plan
+from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.record import Trajectory
 
 _SAMPLING = ("temperature", "top_p", "max_tokens", "reasoning_effort")
@@ -32,7 +32,7 @@ class Imported:
     others: int
 
 
-def from_logs(plan: Plan, logs: Iterable[str | Path]) -> Imported:
+def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> Imported:
     """The walks of a plan that are in some of Inspect's logs.
 
     Args:

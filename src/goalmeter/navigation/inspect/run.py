@@ -18,7 +18,7 @@ from goalmeter.navigation.inspect.failures import CONTEXT, ERROR
 from goalmeter.navigation.inspect.keeper import Keeper
 from goalmeter.navigation.inspect.round import Server, make_walks, opened
 from goalmeter.navigation.kept import ended_walks, failed_walks, failures, keep
-from goalmeter.navigation.plan import Plan, plan_of
+from goalmeter.navigation.plan import WalkPlan, plan_of
 from goalmeter.navigation.playing import Walked, store_of
 from goalmeter.navigation.progress import Progress, Reporter
 from goalmeter.navigation.record import Trajectory
@@ -45,7 +45,7 @@ def ask(
     """Every walk of a model through a suite, one record each, whatever became of it.
 
     Called again with the same arguments and folder it goes on: walks that ended are kept, those
-    that the server failed are made again. `goalmeter report` takes the folder.
+    that the server failed are made again. A report can be made of the folder.
 
     Args:
         model: its name as Inspect spells it, such as "vllm/openai/gpt-oss-20b", or one of Inspect's
@@ -71,7 +71,7 @@ def ask(
 
 
 def ask_all(
-    plan: Plan,
+    plan: WalkPlan,
     *,
     out: str | Path | None = None,
     server: Server = Server(),  # noqa: B008 (frozen)

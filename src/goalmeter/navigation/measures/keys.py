@@ -36,7 +36,7 @@ from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.measures.wrong_moves import TowardsKey, share_by_walk, towards_key
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suite_worlds import object_in
+from goalmeter.navigation.suites.objects import object_in
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.paired import mean_differs
 
@@ -108,7 +108,7 @@ def keys(
 ) -> tuple[Keys, ...]:
     """Measure the trajectories in worlds with a key, for each size and condition by itself.
 
-    Worlds with nothing to pick up, such as the controls of "two-path", are left out.
+    Worlds with nothing to pick up, such as the controls of paired worlds, are left out.
 
     Raises:
         InvalidTrajectoryError: no world has a key or a neutral object.

@@ -27,7 +27,7 @@ from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.keys import PickUp, pick_up
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suite_worlds import OBJECTS, object_in
+from goalmeter.navigation.suites.objects import OBJECTS, object_in, without_object
 from goalmeter.statistics.clustered import Estimate, estimate
 
 SIDES = ("above", "below", "left", "right")
@@ -84,14 +84,14 @@ class TwoPathTable:
 def two_path_table(
     trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
 ) -> tuple[TwoPathTable, ...]:
-    """Measure the suite "two-path", for each thing and each other condition by itself.
+    """Measure worlds with two ways, for each thing and each other condition by itself.
 
     Raises:
         InvalidTrajectoryError: a condition has no walks with a key or a neutral object, or none
             without it.
     """
     seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
-    rest = [_rest(kind.condition) for kind in seen.kinds]
+    rest = [without_object(kind.condition) for kind in seen.kinds]
     out = []
     for condition in dict.fromkeys(rest):
         here = seen.where(np.isin(seen.kind, [k for k, r in enumerate(rest) if r == condition]))
@@ -208,9 +208,3 @@ def _side(walk: Trajectory) -> str:
     if world.start.row == world.goal.row:
         return "above" if world.thing.row < world.start.row else "below"
     return "left" if world.thing.column < world.start.column else "right"
-
-
-def _rest(condition: str) -> str:
-    """A condition without what says which thing lies there."""
-    given = json.loads(condition)
-    return json.dumps({k: v for k, v in given.items() if k not in ("key", "object")})

@@ -13,7 +13,7 @@ import re
 from importlib import import_module
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._names import did_you_mean
+from goalmeter._names import did_you_mean, listed
 from goalmeter._plugins import ENVIRONMENTS as PLUGINS
 from goalmeter._plugins import loaded, plugins, refuse_taken
 from goalmeter.agents.user_code import canonical, misspelled, split_name
@@ -133,13 +133,14 @@ def _unknown(spelled: str, name: str) -> str:
             f"there is no environment {spelled!r}: the opposite of an opposite is "
             f"{twice[1].strip()} itself; name that"
         )
-    hint = did_you_mean(name, [*ENVIRONMENTS, *plugins(PLUGINS)], quoted=True) or ";"
-    return f"there is no environment {spelled!r}{hint} `goalmeter reflect --list` names all"
+    known = [*ENVIRONMENTS, *plugins(PLUGINS)]
+    hint = did_you_mean(name, known, quoted=True) or ";"
+    return f"there is no environment {spelled!r}{hint} known are {listed(known)}"
 
 
-def _options(listed: str, spelled: str) -> tuple[tuple[str, str], ...]:
+def _options(text: str, spelled: str) -> tuple[tuple[str, str], ...]:
     pairs = []
-    for part in listed.split(","):
+    for part in text.split(","):
         pair = _OPTION.fullmatch(part.strip())
         if pair is None:
             raise InvalidParameterError(

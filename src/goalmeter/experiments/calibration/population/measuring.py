@@ -20,7 +20,7 @@ from goalmeter.experiments.calibration.population.evidence import PairEvidence, 
 from goalmeter.experiments.calibration.population.scenes import scene_pair
 from goalmeter.experiments.calibration.population.traits import Traits, population
 from goalmeter.experiments.calibration.truth import IDEAL
-from goalmeter.navigation.suites import GRIDS_A_SEED
+from goalmeter.navigation.suites.options import GRIDS_A_SEED
 from goalmeter.navigation.walks import walk
 from goalmeter.organisms.kinds import organism
 from goalmeter.runs import Job, run_jobs

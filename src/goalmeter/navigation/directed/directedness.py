@@ -12,22 +12,37 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from goalmeter._types import BoolArray
 from goalmeter.gridworld.tabular_world import GOAL, KEY, NEUTRAL
 from goalmeter.navigation.directed.evidence import Evidence, evidence
-from goalmeter.navigation.directed.fits import Towards, fitted, towards
-from goalmeter.navigation.directed.results import Measured
+from goalmeter.navigation.directed.fits import GoalFit, fitted, goal_fit
 from goalmeter.navigation.measures.grids import Grids
 from goalmeter.navigation.measures.observed import INVALID, Observed
 from goalmeter.statistics.clustered import Estimate
 
 
+class MeasuredWalks(Protocol):
+    """Walks of an agent, as `navigation.Navigation` has them."""
+
+    @property
+    def agent(self) -> str:
+        """The agent's name."""
+
+    @property
+    def reference(self) -> bool:
+        """Whether it is shown beside the agent that was asked about."""
+
+    @property
+    def seen(self) -> Observed:
+        """The walks as columns."""
+
+
 @dataclass(frozen=True)
-class Directed:
+class Directedness:
     """What an agent goes for, in worlds under one condition.
 
     Attributes:
@@ -47,9 +62,9 @@ class Directed:
     condition: str
     silent: int
     thing: str | None
-    goal: Towards
-    goal_without: Towards | None
-    towards_thing: Towards | None
+    goal: GoalFit
+    goal_without: GoalFit | None
+    towards_thing: GoalFit | None
     difference: Estimate | None
 
     @property
@@ -85,9 +100,9 @@ class Directed:
         }
 
 
-def measure_all(
-    results: Sequence[Measured], *, progress: Callable[[str], None] | None = None
-) -> list[Directed]:
+def directedness(
+    results: Sequence[MeasuredWalks], *, progress: Callable[[str], None] | None = None
+) -> list[Directedness]:
     """Every agent under every condition, in grids as they were generated (a frame is the same).
 
     Agents that walked in the same worlds share the work.
@@ -110,13 +125,13 @@ def measure_all(
 
 
 def _directed(
-    result: Measured,
+    result: MeasuredWalks,
     condition: str,
     seen: Observed,
     here: BoolArray,
     goal: Evidence,
     things: dict[str, Evidence],
-) -> Directed:
+) -> Directedness:
     """One agent under one condition."""
     own = seen.where(here)
     grids = Grids(own, 0.95)
@@ -125,7 +140,7 @@ def _directed(
     without, to_thing, difference = None, None, None
     if thing is not None:
         curves = goal.without[here], things[thing].without[here]
-        without, to_thing = (towards(grids, c, goal.most_without[here]) for c in curves)
+        without, to_thing = (goal_fit(grids, c, goal.most_without[here]) for c in curves)
         # What differs by rounding does not differ.
         most = max(without.maximum, to_thing.maximum)
         difference = fitted(
@@ -135,13 +150,13 @@ def _directed(
             bounds=(-most, most),
             paired=True,
         )
-    return Directed(
+    return Directedness(
         agent=result.agent,
         reference=result.reference,
         condition=condition,
         silent=int((own.action == INVALID).sum()),
         thing=thing,
-        goal=towards(grids, goal.whole[here], goal.most[here]),
+        goal=goal_fit(grids, goal.whole[here], goal.most[here]),
         goal_without=without,
         towards_thing=to_thing,
         difference=difference,
