@@ -1,18 +1,28 @@
-"""Ground floor: trials that are never lost, and the processes that play them."""
+"""Ground floor: studies of trials that are never lost, and the places where trials run."""
 
-from goalmeter.runs.jobs import Job, JobResult
+from goalmeter.runs.backends.processes import cores
+from goalmeter.runs.backends.registry import workers_as_place
+from goalmeter.runs.engine import carry_out, check
+from goalmeter.runs.jobs import Answer, Batch, JobResult
 from goalmeter.runs.reading import StoredRun, read_run
+from goalmeter.runs.results import Results, keys_in, stored_results
 from goalmeter.runs.store import RunStore, made_here
-from goalmeter.runs.workers import Workers, cores, run_jobs
+from goalmeter.runs.study import Study
 
 __all__ = [
-    "Job",
+    "Answer",
+    "Batch",
     "JobResult",
+    "Results",
     "RunStore",
     "StoredRun",
-    "Workers",
+    "Study",
+    "carry_out",
+    "check",
     "cores",
+    "keys_in",
     "made_here",
     "read_run",
-    "run_jobs",
+    "stored_results",
+    "workers_as_place",
 ]

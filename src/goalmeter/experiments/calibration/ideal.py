@@ -12,10 +12,8 @@ from goalmeter.experiments.calibration.truth import IDEAL
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.kept import ended_walks
 from goalmeter.navigation.plan import WalkPlan
-from goalmeter.navigation.playing import Walked, store_of
-from goalmeter.navigation.walks import walk
+from goalmeter.navigation.playing import Walked, play_all
 from goalmeter.organisms.kinds import Organism, organism
 
 
@@ -53,14 +51,7 @@ def play_ideal(plan: WalkPlan, folder: Path) -> Walked:
         InvalidFileError: the folder cannot be used.
     """
     who = IdealOrganism(plan.agent, organism(plan.agent.removeprefix(IDEAL)))
-    wanted = plan.keys()
-    with store_of(plan, folder) as store:
-        done = ended_walks(store.values, wanted, store.folder)
-        for key, (task, index) in wanted.items():
-            if key not in done:
-                done[key] = walk(who, task, index, seed=plan.options.seed)
-                store.add(key, done[key].to_json())
-    return Walked(plan, tuple(done[key] for key in wanted))
+    return play_all(plan, walker=who, out=folder)
 
 
 @lru_cache(maxsize=4096)

@@ -7,8 +7,7 @@ It is computed exactly, which takes an agent without memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,8 @@ from goalmeter.navigation.suites.mazes import PAPER_COMPLEXITIES, PAPER_SIZES
 from goalmeter.navigation.suites.objects import KEY, NEUTRAL
 from goalmeter.navigation.suites.registry import SUITES, suite_named
 from goalmeter.navigation.suites.tasks import suite
-from goalmeter.runs import Job, run_jobs
-from goalmeter.runs.jobs import OK
+from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate, estimate
 
 AGENTS = ("optimal", "greedy", "random", "epsilon-optimal", "wall-follower", "key-seeker")
@@ -39,7 +38,6 @@ EVERY_CELL = "every-cell"
 GRIDS, KEY_WORLDS_A_GRID = 10, 10  # of a size and complexity; worlds with a key for each of them
 
 Values = dict[str, Estimate]
-Progress = Callable[[str], None]
 _QUANTITIES = "goalmeter.experiments.lm_navigation.compute:quantities"
 
 
@@ -50,7 +48,7 @@ def values(
     trajectories: int | None = None,
     seed: int = 0,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> dict[str, Values]:
     """Every number of every agent, at the paper's scale.
 
@@ -65,20 +63,18 @@ def values(
     parts = [(agent, name) for name in (*SUITES, EVERY_CELL) for agent in agents]
     # The longest ones first, so that no process has one left when the others are through.
     parts.sort(key=lambda part: part[1] != isometries.SUITE.name)
-    scale_of = {"grids": grids, "trajectories": trajectories, "seed": seed}
-    jobs = [Job(_QUANTITIES, {"agent": agent, "name": name} | scale_of) for agent, name in parts]
-    found: dict[int, Values] = {}
-    with closing(run_jobs(jobs, workers=workers if workers > 1 else 0)) as results:
-        for index, result in results:
-            result.raise_refusal()
-            if result.outcome != OK:
-                raise RuntimeError(f"{parts[index]}: {result.detail}")
-            found[index] = {name: _estimate(value) for name, value in result.value.items()}
-            if progress is not None:
-                progress(f"{parts[index][0]}, {parts[index][1]}: {len(found)} of {len(parts)}")
+    study = Study(
+        "lm-navigation",
+        _QUANTITIES,
+        {f"{agent} in {name}": {"agent": agent, "name": name} for agent, name in parts},
+        common={"grids": grids, "trajectories": trajectories, "seed": seed},
+        noun="part",
+        from_json=_values,
+    )
+    of_parts = carry_out(study, on=workers_as_place(workers), progress=progress)
     out: dict[str, Values] = {agent: {} for agent in agents}
-    for index in sorted(found):
-        out[parts[index][0]] |= found[index]
+    for (agent, _), of_part in zip(parts, of_parts.values(), strict=True):
+        out[agent] |= of_part
     return out
 
 
@@ -251,6 +247,10 @@ def _chance_of_key(result: Navigation) -> Estimate:
 def _plain(value: float) -> Estimate:
     """A number that comes without an interval."""
     return Estimate(value, None, 0, 0)
+
+
+def _values(part: str, plain: Mapping[str, dict[str, Any]]) -> Values:
+    return {name: _estimate(value) for name, value in plain.items()}
 
 
 def _estimate(plain: dict[str, Any]) -> Estimate:

@@ -13,13 +13,13 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import IO
 
-from goalmeter.runs.jobs import Job, JobResult
-from goalmeter.runs.worker import READY
+from goalmeter.runs.backends.worker import READY
+from goalmeter.runs.jobs import Answer, Batch
 
 # The same import path as here, so that the same goalmeter is found, however this process found it.
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); del sys.argv[1:]; "
-    "from goalmeter.runs.worker import main; main()"
+    "from goalmeter.runs.backends.worker import main; main()"
 )
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -31,7 +31,7 @@ _ENVIRONMENT = {
 
 
 class WorkerProcess:
-    """One process, the thread that hears it, and the job that it has.
+    """One process, the thread that hears it, and the batch that it has.
 
     Args:
         heard: gets (this, line) for every line that the process says, and (this, None) at its end.
@@ -39,9 +39,9 @@ class WorkerProcess:
 
     Attributes:
         attempt: the same.
-        job: the number of the job that it has, or None.
-        ready: whether it has said that it takes jobs.
-        deadline: when its job will have taken too long, by `time.monotonic`.
+        batch: the number of the batch that it has, or None.
+        ready: whether it has said that it takes batches.
+        deadline: when its batch will have taken too long, by `time.monotonic`.
         late: whether one did.
         gone: whether it was seen to have ended, and nothing of it was left to hear.
     """
@@ -50,7 +50,7 @@ class WorkerProcess:
         self, heard: SimpleQueue[tuple[WorkerProcess, str | None]], attempt: int = 1
     ) -> None:
         self.attempt = attempt
-        self.job: int | None = None
+        self.batch: int | None = None
         self.ready = False
         self.late = False
         self.gone = False
@@ -78,26 +78,30 @@ class WorkerProcess:
                     heard.put((self, line))
         heard.put((self, None))
 
-    def ask(self, index: int, job: Job, timeout: float | None) -> bool:
-        """Hand over a job; False if nobody is there to take it."""
-        line = json.dumps({"function": job.function, "arguments": job.arguments})
+    def ask(self, number: int, batch: Batch, timeout: float | None) -> bool:
+        """Hand over a batch; False if nobody is there to take it."""
+        line = json.dumps(batch.to_json())
         try:
             self._to.write(f"{line}\n")
             self._to.flush()
         except OSError:
             return False
-        self.job = index
+        self.batch = number
         self.deadline = float("inf") if timeout is None else time.monotonic() + timeout
         return True
 
-    def understand(self, line: str) -> JobResult | None:
-        """The result that a line holds; None for the greeting. The worker is then idle."""
-        self.deadline, self.job = float("inf"), None
-        said = json.loads(line)
-        if said == READY:
+    def understand(self, line: str) -> Answer | None:
+        """The answer that a line holds; None for the greeting. The worker is then idle.
+
+        Raises:
+            ValueError, TypeError, KeyError: it holds neither.
+        """
+        self.deadline, self.batch = float("inf"), None
+        spoken = json.loads(line)
+        if spoken == READY:
             self.ready = True
             return None
-        return JobResult(**said)
+        return Answer.from_json(spoken)
 
     def kill(self) -> None:
         """End the process and all that it started."""

@@ -1,7 +1,7 @@
-"""A worker process: reads jobs, a line of JSON each, and answers each with a line.
+"""A worker process: reads batches, a line of JSON each, and answers each with a line.
 
 The code that it runs may be anybody's. What that prints goes to standard error, and what it reads
-is empty: the pipes of the protocol are moved out of its way. A thread waits for jobs, so that a
+is empty: the pipes of the protocol are moved out of its way. A thread waits for batches, so that a
 worker whose parent has gone ends at once, whatever it is doing.
 """
 
@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import NoReturn
 
-from goalmeter.runs.jobs import FAILED, Job, JobResult, call, said
+from goalmeter.runs.jobs import Batch, call
 from goalmeter.runs.streams import prepare_worker
 
 READY = "ready"
@@ -29,28 +29,26 @@ def main() -> NoReturn:
     os.dup2(empty, 0)
     os.close(empty)
     os.dup2(2, 1)
-    jobs: SimpleQueue[str] = SimpleQueue()
+    batches: SimpleQueue[str] = SimpleQueue()
     _send(answers, json.dumps(READY))
-    Thread(target=_listen, args=(asked, jobs), daemon=True).start()
+    Thread(target=_listen, args=(asked, batches), daemon=True).start()
     while True:
-        _send(answers, json.dumps(_answer(jobs.get())))
+        _send(answers, json.dumps(_answer(batches.get())))
 
 
 def _answer(line: str) -> dict[str, object]:
-    try:
-        result = call(Job(**json.loads(line)))
-    except BaseException as error:  # the user's code may raise KeyboardInterrupt, too
-        result = JobResult(FAILED, detail=said(error), error=type(error).__name__)
+    # Nobody interrupts a worker, which is in a session of its own: it is the code that raises it.
+    answer = call(Batch(**json.loads(line)), keep_interrupts=True)
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # the user's code may have closed it
             stream.flush()
-    return result.to_json()
+    return answer.to_json()
 
 
-def _listen(asked: int, jobs: SimpleQueue[str]) -> None:
+def _listen(asked: int, batches: SimpleQueue[str]) -> None:
     with os.fdopen(asked, encoding="utf-8") as lines:
         for line in lines:
-            jobs.put(line)
+            batches.put(line)
     os._exit(0)
 
 
