@@ -110,7 +110,7 @@ def test_what_failed_is_made_again_and_stays_on_record(tmp_path: Path) -> None:
     assert {values[key]["outcome"] for key in failed} == {"server unreachable"}
     again = "mockllm/model: 3 walks are made again (ConnectionError: gone"
     assert any(line.startswith(again) for line in said)
-    assert said[-1] == "mockllm/model: 4 of 4 walks, 3 failed on the way"
+    assert said[-1] == "mockllm/model: 4 of 4 walks, 3 failed"
     assert load(tmp_path).trajectories == walked.trajectories
 
 

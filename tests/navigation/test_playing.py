@@ -16,7 +16,7 @@ import pytest
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.navigators import navigator
 from goalmeter.commands.continuing import command
-from goalmeter.navigation import SUITES, progress, walks
+from goalmeter.navigation import SUITES, walks
 from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.playing import load, play_all
 from goalmeter.runs.reading import read_run
@@ -191,14 +191,3 @@ def test_the_command_that_continues_a_run_is_the_whole_of_it() -> None:
     assert " --all-grids --out run" in command(anywhere.what, "run")
     frames = plan_of("greedy", "isometries", **SMALL, transforms=["swap"])
     assert "--transforms swap" in command(frames.what, "run")
-
-
-def test_progress_tells_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = iter(range(1000))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: 1.0 * next(now))
-    said: list[str] = []
-    play_all(plan_of("greedy", "maze", **(SMALL | {"grids": 10})), progress=said.append)
-    # A second a walk: of the first ones nothing is said of what is left.
-    assert said[0] == "greedy: 1 of 20 walks"
-    assert said[4] == "greedy: 5 of 20 walks, 15 s left" and said[-1] == "greedy: 20 of 20 walks"
-    assert [progress.in_words(s) for s in (12.4, 240, 9000)] == ["12 s", "4 min", "2.5 h"]

@@ -1,6 +1,7 @@
 """Ground floor: studies of trials that are never lost, and the places where trials run."""
 
 from goalmeter.runs.backends.processes import cores
+from goalmeter.runs.backends.protocol import Backend
 from goalmeter.runs.backends.registry import workers_as_place
 from goalmeter.runs.engine import carry_out, check
 from goalmeter.runs.jobs import Answer, Batch, JobResult
@@ -11,6 +12,7 @@ from goalmeter.runs.study import Study
 
 __all__ = [
     "Answer",
+    "Backend",
     "Batch",
     "JobResult",
     "Results",

@@ -22,11 +22,12 @@ from goalmeter.navigation.asking.settings import (
     paper_effort,
 )
 from goalmeter.navigation.inspect.round import Server
-from goalmeter.navigation.kept import ended_walks, failed_walks, failures, keep
+from goalmeter.navigation.kept import failures, study_of
 from goalmeter.navigation.plan import plan_from, plan_of
-from goalmeter.navigation.playing import load, store_of
+from goalmeter.navigation.playing import load
 from goalmeter.navigation.suites.registry import suite_named
 from goalmeter.navigation.suites.tasks import walk_key
+from goalmeter.runs import Results, read_run
 
 MAZE = suite_named("maze")
 SMALL: dict[str, Any] = {"sizes": [7], "complexities": [1.0], "grids": 2, "trajectories": 1}
@@ -148,22 +149,21 @@ def test_a_walk_that_failed_is_a_try_until_it_ends(tmp_path: Path) -> None:
     name, missing = walk_key(task, index), walk_key(other, 0)
     late, gone = (Episode(task).trajectory(0, why) for why in ("timeout", "server unreachable"))
     done = walk(navigator("optimal"), task)
-    with store_of(plan, tmp_path) as store:
-        keep(store, name, late)
-        keep(store, name, gone)
-        assert list(store.values) == [f"{name}, failed 1", f"{name}, failed 2"]
-        assert ended_walks(store.values, plan.keys(), tmp_path) == {}
-        assert failed_walks(store.values, plan.keys(), tmp_path) == {name: gone}
+    with Results(study_of(plan), tmp_path) as results:
+        results.keep(name, late)
+        results.keep(name, gone)
+        assert list(read_run(tmp_path).values) == [f"{name}, failed 1", f"{name}, failed 2"]
+        assert results.left == [name, missing] and results.by_key() == {name: gone}
         with pytest.raises(InvalidFileError, match="lacks 1 of 2 walks"):
             load(tmp_path)
-        keep(store, missing, Episode(other).trajectory(0, "token cap"))
+        results.keep(missing, Episode(other).trajectory(0, "token cap"))
         assert [t.outcome for t in load(tmp_path).trajectories] == [
             "server unreachable",
             "token cap",
         ]
-        keep(store, name, done)
-        assert len(store.values) == 4  # nothing of the past is overwritten
-        assert failed_walks(store.values, plan.keys(), tmp_path) == {}
+        results.keep(name, done)
+        assert len(read_run(tmp_path).values) == 4  # nothing of the past is overwritten
+        assert results.left == [] and results.by_key()[name] == done
     found = load(tmp_path).trajectories
     assert (
         found[0] == done

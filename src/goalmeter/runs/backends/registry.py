@@ -9,12 +9,12 @@ spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, l
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from typing import Protocol
 
 from goalmeter._arguments import MOST_WORKERS, whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import did_you_mean
+from goalmeter._plugins import loaded, plugins, refuse_taken
 from goalmeter._text import shown
 from goalmeter.runs.backends.here import here
 from goalmeter.runs.backends.processes import processes
@@ -45,16 +45,16 @@ def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
 
     Raises:
         InvalidParameterError: no backend has that name, or it cannot do what is asked of it.
+        PluginError: another package adds one wrongly.
     """
     name, _, argument = on.partition(":")
     if name in BACKENDS:
         return BACKENDS[name](argument, trials=trials, timeout=timeout)
-    # Read only when it is asked for: the metadata of all installed packages takes time.
-    others = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if name in others:
-        opener: Opener = others[name].load()
+    refuse_taken(GROUP, BACKENDS)
+    if name in plugins(GROUP):
+        opener: Opener = loaded(plugins(GROUP)[name])
         return opener(argument, trials=trials, timeout=timeout)
-    known = [*BACKENDS, *others]
+    known = [*BACKENDS, *plugins(GROUP)]
     raise InvalidParameterError(
         f"there is no place {shown(name)} where trials could run"
         f"{did_you_mean(name, known) or ';'} expected {', '.join(known)}, such as processes:2"

@@ -1,4 +1,4 @@
-"""Jobs in processes: results whatever becomes of the processes, and nothing left behind."""
+"""Batches in processes: answers whatever becomes of the processes, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
-from goalmeter.runs import Job, JobResult, Workers, cores, run_jobs
-from goalmeter.runs import process as process_module
-from goalmeter.runs import workers as workers_module
+from goalmeter.runs import Batch, JobResult, cores, workers_as_place
+from goalmeter.runs.backends import process as process_module
+from goalmeter.runs.backends import processes as processes_module
+from goalmeter.runs.backends.processes import Processes
+from goalmeter.runs.backends.registry import opened
 from goalmeter.runs.jobs import call
 
-SRC = Path(__file__).resolve().parents[2] / "src"
+SRC = Path(__file__).resolve().parents[3] / "src"
 PLAY = "goalmeter.reflection.named_trial:play"
 USER = """
 import ctypes, os, signal, subprocess, sys, time
@@ -74,15 +76,19 @@ def user(tmp_path: Path) -> Path:
     return path
 
 
-def trial(agent: object, seed: int = 0) -> Job:
+def trial(agent: object, seed: int = 0) -> Batch:
     arguments = {"environment": "IgnoreRewards", "opposite": False, "steps": 4, "seed": seed}
-    return Job(PLAY, arguments | {"agent": str(agent), "opposite_reading": "literal"})
+    return Batch(PLAY, [arguments], {"agent": str(agent), "opposite_reading": "literal"})
 
 
-def of(jobs: list[Job], workers: int = 1, timeout: float | None = None) -> list[JobResult]:
-    found = dict(run_jobs(jobs, workers=workers, timeout=timeout))
-    assert sorted(found) == list(range(len(jobs)))
-    return [found[index] for index in range(len(jobs))]
+def of(batches: list[Batch], workers: int = 1, timeout: float | None = None) -> list[JobResult]:
+    """What came of batches of one call each; 0 workers are this process."""
+    place = workers_as_place(workers, apart=True)
+    with opened(place, trials=len(batches), timeout=timeout) as backend:
+        answers = dict(backend.run(iter(batches)))
+    assert sorted(answers) == list(range(len(batches)))
+    every = [answers[number] for number in range(len(batches))]
+    return [answer.lost or answer.results[0] for answer in every]
 
 
 def alive(pid: int) -> bool:
@@ -109,19 +115,18 @@ def until(condition: Iterator[bool], seconds: float = 5.0) -> bool:
 def test_a_job_is_a_public_function_of_goalmeter() -> None:
     for function in ("os:system", "goalmeter:x", "goalmeter.runs.jobs:_x", "goalmeter.x.:y", "x"):
         with pytest.raises(ValueError, match="expected a public function of goalmeter"):
-            call(Job(function))
-    refused, failed = of([trial("nobody"), Job("goalmeter.runs.jobs:nothing")])
+            call(Batch(function, [{}]))
+    refused, failed = of([trial("nobody"), Batch("goalmeter.runs.jobs:nothing", [{}])])
     assert refused == of([trial("nobody")], workers=0)[0]
     assert refused.outcome == "ok" and "no agent 'nobody'" in refused.value["detail"]
     assert failed.outcome == "exception" and failed.detail.startswith("AttributeError: ")
 
 
 def test_errors_that_a_user_can_mend_are_told_apart() -> None:
-    job = Job(
-        "goalmeter.reflection.named_trial:check", {"agent": "n", "environments": [], "seed": 0}
-    )
+    arguments: dict[str, Any] = {"agent": "n", "environments": [], "seed": 0}
+    batch = Batch("goalmeter.reflection.named_trial:check", [arguments])
     for workers in (0, 1):
-        (result,) = of([job], workers)
+        (result,) = of([batch], workers)
         assert (result.outcome, result.error) == ("refused", "InvalidParameterError")
         assert result.detail.startswith("there is no agent 'n'")
 
@@ -166,7 +171,7 @@ def test_a_job_that_takes_too_long_is_ended_with_all_that_it_started(
 def test_a_process_that_leaves_a_child_with_its_pipes_has_ended(
     user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers_module, "_LOOK_EVERY", 0.1)
+    monkeypatch.setattr(processes_module, "_LOOK_EVERY", 0.1)
     exits, good = of([trial(f"{user}:forks_and_exits"), trial(f"{user}:good")])
     assert exits.detail == "the process ended with exit status 5" and good.outcome == "ok"
 
@@ -189,40 +194,42 @@ def test_workers_have_one_thread_and_a_seed_for_hashes(
 # --- What becomes of workers ----------------------------------------------------------------------
 
 
-def pids(pool: Workers) -> list[int]:
+def pids(pool: Processes) -> list[int]:
     return [worker.process.pid for worker in pool._workers]
 
 
 def test_leaving_early_ends_all_workers(user: Path) -> None:
     jobs = [trial(f"{user}:good"), trial(f"{user}:hangs")]
-    with Workers(2) as pool:
+    with Processes(2) as pool:
         started = pids(pool)
-        for index, _ in pool.run(jobs):
-            assert index == 0
+        for number, _ in pool.run(iter(jobs)):
+            assert number == 0
             break
     assert not any(alive(pid) for pid in started)
-    with closing(run_jobs(jobs, workers=2)) as done:
-        assert next(done)[0] == 0
 
 
 def test_an_idle_worker_that_dies_costs_no_job(user: Path) -> None:
-    with Workers(1) as pool:
-        assert [result.outcome for _, result in pool.run([trial(f"{user}:good")])] == ["ok"]
+    def outcomes(pool: Processes, batches: list[Batch]) -> list[str]:
+        return [answer.results[0].outcome for _, answer in pool.run(iter(batches))]
+
+    with Processes(1) as pool:
+        assert outcomes(pool, [trial(f"{user}:good")]) == ["ok"]
         for worker in pool._workers:
             worker.process.kill()
             worker.process.wait()
         jobs = [trial(f"{user}:good", seed) for seed in range(4)]
-        assert [result.outcome for _, result in pool.run(jobs)] == ["ok"] * 4
+        assert outcomes(pool, jobs) == ["ok"] * 4
 
 
 PARENT = """
 import sys
-from goalmeter.runs import Job, Workers
+from goalmeter.runs import Batch
+from goalmeter.runs.backends.processes import Processes
 arguments = {"agent": sys.argv[1], "environment": "IgnoreRewards", "opposite": False, "steps": 4,
              "seed": 0, "opposite_reading": "literal"}
-with Workers(2) as pool:
+with Processes(2) as pool:
     print(*[worker.process.pid for worker in pool._workers], flush=True)
-    for _ in pool.run([Job("goalmeter.reflection.named_trial:play", arguments)] * 3):
+    for _ in pool.run(iter([Batch("goalmeter.reflection.named_trial:play", [arguments])] * 3)):
         print("one", flush=True)
 """
 
@@ -247,7 +254,7 @@ def test_a_worker_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys, "path", ["/nowhere"])
     said = "cannot be started: 3 attempts ended before they took a job, the last with exit status 1"
     with pytest.raises(GoalmeterError, match=said):
-        of([Job("goalmeter.runs.jobs:said")])
+        of([Batch("goalmeter.runs.jobs:in_a_line", [{}])])
 
 
 def test_a_worker_that_is_killed_while_it_starts_is_started_again(
@@ -275,12 +282,33 @@ def test_a_worker_that_is_killed_while_it_starts_is_started_again(
         (-1, None, "workers is -1, expected at least 1"),
         (1, 0.0, "timeout is 0.0, expected a number of seconds above 0"),
         (1, float("nan"), "timeout is nan, expected"),
-        (0, 3.0, "timeout is 3.0 with workers=0, but a job in this process cannot be ended"),
+        (
+            0,
+            3.0,
+            r"timeout is 3\.0 for trials in this process, which cannot",
+        ),
     ],
 )
 def test_what_is_refused(workers: int, timeout: float | None, message: str) -> None:
     with pytest.raises(InvalidParameterError, match=message):
         of([trial("constant"), trial("constant")], workers, timeout)
+
+
+def test_a_batch_is_answered_call_by_call_and_lost_as_a_whole(user: Path) -> None:
+    common = {"environment": "IgnoreRewards", "opposite": False, "opposite_reading": "literal"}
+    good, exits = ({"agent": f"{user}:{name}", "steps": 4, "seed": 0} for name in ("good", "exits"))
+    with Processes(1) as pool:
+        batches = [Batch(PLAY, each, common) for each in ([good, good], [good, exits], [good])]
+        first, second, third = (answer for _, answer in pool.run(iter(batches)))
+    assert [result.value["total_reward"] for result in first.results] == [3, 3]
+    assert first.lost is None and first.seconds > 0
+    assert second.results == () and second.lost is not None and second.lost.outcome == "crash"
+    assert [result.outcome for result in third.results] == ["ok"]  # by the worker that came after
+
+
+def test_a_function_without_a_name_cannot_cross() -> None:
+    with Processes(1) as pool, pytest.raises(ValueError, match="has no name by which a worker"):
+        list(pool.run(iter([Batch(len, [{}])])))
 
 
 def test_no_jobs_and_cores() -> None:
