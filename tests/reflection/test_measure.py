@@ -278,7 +278,7 @@ def test_a_run_grows_by_seeds_and_is_read_only_when_whole(tmp_path: Path) -> Non
     with pytest.raises(InvalidFileError) as refused:
         load(run)
     assert str(refused.value) == (
-        f"{run} lacks 6 of 12 trials; make them with: goalmeter reflect naive --environment "
+        f"{run} lacks 6 of 12 trials; play them with: goalmeter reflect naive --environment "
         f"IgnoreRewards --environment 'opposite(DejaVu)' --steps 30 --seeds 4 --out {run}"
     )
     measure("naive", 30, [9], environments=names, out=run)
