@@ -37,7 +37,8 @@ def carry_out(
     Args:
         study: what is to be known.
         on: where its trials run, as `backends.registry` spells it; or a backend, for these trials.
-        timeout: seconds that a trial may take; None for as long as it takes.
+        timeout: seconds that a trial may take, which is then a batch of its own; None for as long
+            as it takes. A backend that is given itself has to know it too.
         out: run folder that keeps every result as soon as it is there; what it holds is not made
             again. None keeps nothing.
         progress: told now and then how many trials have ended, and what time is left.
@@ -75,12 +76,14 @@ def check(
 def _place(
     study: Study[Any], on: str | Backend, trials: int, timeout: float | None
 ) -> AbstractContextManager[Backend]:
+    if not isinstance(on, str):
+        return on
     if callable(study.function) and on != HERE:
         raise InvalidParameterError(
             f"{study.name} can be asked in this process only, since what makes its {study.noun}s "
             f"has no name by which another process could find it"
         )
-    return opened(on, trials=trials, timeout=timeout) if isinstance(on, str) else on
+    return opened(on, trials=trials, timeout=timeout)
 
 
 def _ask_first(study: Study[Any], backend: Backend) -> None:

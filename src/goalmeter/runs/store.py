@@ -3,8 +3,9 @@
     run.json        what the run is, as JSON; it decides whether a run may be continued
     trials.jsonl    a line of JSON for each finished trial: {"key": ..., "value": ...}
 
-A line is written in one piece as soon as its trial is finished, so a process that is killed loses
-the trials that it was playing and no other; its last line may be torn, and is then dropped. The
+A line is written in one piece as soon as its trial is known to be finished, so a process that is
+killed loses the batches that are being made and no other trial (see `backends`: a batch is a long
+trial, or a fraction of a second of short ones); its last line may be torn, and is then dropped. The
 disk is told to keep the lines about once a second, so a machine that fails loses that second.
 Keys say which trial a line is of; one that comes twice counts once, the first time.
 """

@@ -108,7 +108,7 @@ def play_every(
     models = [plan for plan in plans if plan.asking is not None and _unfinished(plan, out)]
     elsewhere = workers > 1 and len(models) > 1
     if elsewhere:
-        study = Study[str](
+        study = Study[None](
             "language models",
             _ASK,
             {
@@ -125,8 +125,8 @@ def play_every(
     return [play(plan, out, None if elsewhere else progress) for plan in plans]
 
 
-def ask(what: str, folder: str) -> str:
-    """What a worker process does: every walk of a language model, and how many arrived.
+def ask(what: str, folder: str) -> None:
+    """What a worker process does: every walk of a language model, kept in its folder.
 
     Args:
         what: what the run is, as JSON.
@@ -135,9 +135,7 @@ def ask(what: str, folder: str) -> str:
     # Each run loads a small model at once; a bar for each would say nothing.
     transformers = require("transformers", extra="lm", feature="Asking language models")
     transformers.utils.logging.disable_progress_bar()
-    walked = _ask(plan_from(json.loads(what), folder), Path(folder), None)
-    arrived = sum(walk.arrived for walk in walked.trajectories)
-    return f"{arrived} of {len(walked.trajectories)} walks arrived"
+    _ask(plan_from(json.loads(what), folder), Path(folder), None)
 
 
 def play(plan: WalkPlan, out: Path, progress: Tell | None = None) -> Walked:
