@@ -17,7 +17,7 @@ from goalmeter.meg.trajectories import TrajectoryMeg, from_trajectories
 from goalmeter.navigation import Trajectory
 from goalmeter.navigation.directed.directedness import Directedness, directedness
 from goalmeter.navigation.directed.evidence import RATIONALITIES, evidence
-from goalmeter.navigation.directed.fits import best_fit, signed_nats
+from goalmeter.navigation.directed.rationality import best_fit, signed_nats
 from goalmeter.navigation.measures import observed
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import Walked, play_all

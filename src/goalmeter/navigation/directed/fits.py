@@ -11,22 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from goalmeter._types import FloatArray, IntArray
+from goalmeter._types import FloatArray
 from goalmeter.gridworld.world import ACTIONS
-from goalmeter.navigation.directed.evidence import RATIONALITIES, SIZES
+from goalmeter.navigation.directed.evidence import RATIONALITIES
+from goalmeter.navigation.directed.rationality import RationalityFit, best_fit, signed_nats
 from goalmeter.navigation.measures.grids import Grids
 from goalmeter.statistics.clustered import Estimate, estimate_of_sums
 
 _POINTS = len(RATIONALITIES)
 _CHI_SQUARE = 3.841  # 95% of it, with one degree of freedom
-_ZERO = int(np.flatnonzero(RATIONALITIES == 0)[0])
-_STEP = float(SIZES[1] / SIZES[0])
-# Rationalities with a neighbour on either side at that step.
-_INNER = np.isin(np.abs(RATIONALITIES), SIZES[1:-1])
 
 
 @dataclass(frozen=True)
@@ -54,42 +51,6 @@ class GoalFit:
             "maximum": self.maximum,
             "rationality": self.rationality,
         }
-
-
-class RationalityFit(NamedTuple):
-    """The rationalities at which curves are highest: [...].
-
-    Between those that were tried a parabola through three of them is taken; where no rationality
-    explains anything it is 0.
-    """
-
-    top: IntArray  # the best of `RATIONALITIES`
-    offset: FloatArray  # how far from it the best of all is, in steps between them
-
-    @property
-    def rationality(self) -> FloatArray:
-        """As a number, [...]."""
-        best = RATIONALITIES[self.top]
-        factor = np.where(np.isfinite(best), _STEP**self.offset, 1.0)
-        return np.asarray(best * np.where(best < 0, 1.0 / factor, factor))
-
-
-def best_fit(curves: FloatArray) -> RationalityFit:
-    """The best fit to evidence at each rationality, [..., G]."""
-    top = np.where(curves.max(axis=-1) > 0, curves.argmax(axis=-1), _ZERO)
-    slope, bend = _shape(curves, top)
-    inner = _INNER[top] & (bend < 0)
-    return RationalityFit(top, np.where(inner, -slope / np.where(inner, bend, 1.0), 0.0))
-
-
-def signed_nats(curves: FloatArray, fit: RationalityFit | None = None) -> FloatArray:
-    """The evidence of the best fit, or of a given one; below 0 where the rationality is."""
-    top, offset = best_fit(curves) if fit is None else fit
-    top = np.broadcast_to(top, curves.shape[:-1])
-    slope, bend = _shape(curves, top)
-    height = np.take_along_axis(curves, top[..., None], axis=-1)[..., 0]
-    height = height + np.where(offset == 0, 0.0, slope * offset + 0.5 * bend * offset**2)
-    return np.asarray(np.sign(RATIONALITIES[top]) * height)
 
 
 def goal_fit(grids: Grids, curves: FloatArray, most: FloatArray) -> GoalFit:
@@ -158,15 +119,6 @@ def fitted(
         bounds=bounds,
         paired=paired,
     )
-
-
-def _shape(curves: FloatArray, top: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Slope and bend of curves [..., G] around places [...], per step and its square."""
-    below, height, above = (
-        np.take_along_axis(curves, at[..., None], axis=-1)[..., 0]
-        for at in (np.maximum(top - 1, 0), top, np.minimum(top + 1, _POINTS - 1))
-    )
-    return 0.5 * (above - below), below - 2 * height + above
 
 
 def _by_grid(grids: Grids, columns: FloatArray) -> FloatArray:
