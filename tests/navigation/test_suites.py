@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from goalmeter import _plugins
 from goalmeter._errors import InvalidParameterError
 from goalmeter.commands.navigate import navigate
 from goalmeter.commands.report import report_runs
@@ -341,19 +342,22 @@ def test_a_suite_of_ones_own_refuses_what_it_has_not(own_suite: Suite) -> None:
 
 
 def test_suites_of_other_packages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry._of_other_packages.cache_clear()
-    entry = EntryPoint("corridors", f"{__name__}:CORRIDORS", registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda *, group: [entry])
-    try:
-        assert suite_named("corridors") == CORRIDORS and "corridors" in suite_names()
-        assert plan_from(plan_of("greedy", "corridors").what, "run").agent == "greedy"
-        registry._of_other_packages.cache_clear()
-        wrong = EntryPoint("wrong", f"{__name__}:corridors", registry.GROUP)
-        monkeypatch.setattr(registry, "entry_points", lambda *, group: [wrong])
-        with pytest.raises(InvalidParameterError, match="the entry point 'wrong' of goalmeter"):
-            suite_names()
-    finally:
-        registry._of_other_packages.cache_clear()
+    def registered(name: str, value: str) -> None:
+        entry = EntryPoint(name, f"{__name__}:{value}", _plugins.SUITES)
+        monkeypatch.setattr(registry, "plugins", lambda group: {name: entry})
+
+    registered("corridors", "CORRIDORS")
+    assert suite_named("corridors") == CORRIDORS and suite_names() == (*SUITES, "corridors")
+    assert plan_from(plan_of("greedy", "corridors").what, "run").suite == CORRIDORS
+    for name, value in (("corridors", "corridors"), ("halls", "CORRIDORS")):
+        registered(name, value)
+        with pytest.raises(_plugins.PluginError, match=f"as the suite '{name}', expected a goalm"):
+            suite_named(name)
+    # A package that is broken is not imported for a list of names.
+    registered("lost", "NOTHING")
+    assert "lost" in suite_names()
+    with pytest.raises(_plugins.PluginError, match="cannot be loaded"):
+        suite_named("lost")
 
 
 # --- Options: one object --------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from goalmeter._types import BoolArray
+from goalmeter._types import BoolArray, IntArray
 from goalmeter.gridworld.tabular_world import GOAL, KEY, NEUTRAL
-from goalmeter.navigation.directed.evidence import Evidence, evidence
-from goalmeter.navigation.directed.fits import GoalFit, fitted, goal_fit
+from goalmeter.navigation.directed.evidence import Evidence, refined_evidence
+from goalmeter.navigation.directed.fits import GoalFit, fit_tops, fitted, goal_fit
 from goalmeter.navigation.measures.grids import Grids
 from goalmeter.navigation.measures.observed import INVALID, Observed
 from goalmeter.statistics.clustered import Estimate
@@ -113,12 +113,14 @@ def directedness(
     for result in results:
         walks = result.seen.trajectories
         seen.append(result.seen.where(np.array([walk.transform is None for walk in walks])))
-    goal, key, neutral = (evidence(seen, utility) for utility in (GOAL, KEY, NEUTRAL))
+
+    def tops(number: int, found: Evidence) -> IntArray:
+        return _tops(seen[number], found)
+
+    goal, key, neutral = (refined_evidence(seen, name, tops) for name in (GOAL, KEY, NEUTRAL))
     out = []
     for i, (result, own) in enumerate(zip(results, seen, strict=True)):
-        conditions = np.array([own.kinds[kind].condition for kind in own.kind])
-        for condition in dict.fromkeys(conditions.tolist()):
-            here = conditions == condition
+        for condition, here in _conditions(own):
             things = {KEY: key[i], NEUTRAL: neutral[i]}
             out.append(_directed(result, condition, own, here, goal[i], things))
     return out
@@ -139,7 +141,7 @@ def _directed(
     thing = next((name for name in things if getattr(world, name) is not None), None)
     without, to_thing, difference = None, None, None
     if thing is not None:
-        curves = goal.without[here], things[thing].without[here]
+        curves = goal.curves_without(here), things[thing].curves_without(here)
         without, to_thing = (goal_fit(grids, c, goal.most_without[here]) for c in curves)
         # What differs by rounding does not differ.
         most = max(without.maximum, to_thing.maximum)
@@ -156,8 +158,24 @@ def _directed(
         condition=condition,
         silent=int((own.action == INVALID).sum()),
         thing=thing,
-        goal=goal_fit(grids, goal.whole[here], goal.most[here]),
+        goal=goal_fit(grids, goal.curves(here), goal.most[here]),
         goal_without=without,
         towards_thing=to_thing,
         difference=difference,
     )
+
+
+def _conditions(seen: Observed) -> list[tuple[str, BoolArray]]:
+    """Each condition, as JSON, with which of the walks are under it, [N]."""
+    conditions = np.array([seen.kinds[kind].condition for kind in seen.kind])
+    return [(name, conditions == name) for name in dict.fromkeys(conditions.tolist())]
+
+
+def _tops(seen: Observed, found: Evidence) -> IntArray:
+    """Indices of the rationalities that any fit to an agent's walks depends on."""
+    tops: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+    for _, here in _conditions(seen):
+        grids = Grids(seen.where(here), 0.95)
+        curves = (found.curves(here), found.curves_without(here))
+        tops += [fit_tops(grids, each) for each in curves]
+    return np.unique(np.concatenate(tops))

@@ -11,18 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from goalmeter._types import FloatArray
+from goalmeter._types import FloatArray, IntArray
 from goalmeter.gridworld.world import ACTIONS
-from goalmeter.navigation.directed.evidence import RATIONALITIES
-from goalmeter.navigation.directed.rationality import RationalityFit, best_fit, signed_nats
+from goalmeter.navigation.directed.rationality import (
+    Curves,
+    RationalityFit,
+    best_fit,
+    rationality_of,
+    signed_nats,
+)
 from goalmeter.navigation.measures.grids import Grids
 from goalmeter.statistics.clustered import Estimate, estimate_of_sums
 
-_POINTS = len(RATIONALITIES)
 _CHI_SQUARE = 3.841  # 95% of it, with one degree of freedom
 
 
@@ -53,9 +58,10 @@ class GoalFit:
         }
 
 
-def goal_fit(grids: Grids, curves: FloatArray, most: FloatArray) -> GoalFit:
-    """The best fit to the evidence [N, G] of walks that could have given `most`, [N]."""
-    mean = _by_grid(grids, np.column_stack([curves, most])).sum(axis=0) / _kinds(grids)
+def goal_fit(grids: Grids, curves: Curves, most: FloatArray) -> GoalFit:
+    """The best fit to the evidence of walks that could have given `most`, nats, [N]."""
+    mean = _by_grid(grids, np.column_stack([curves.nats, most])).sum(axis=0) / _kinds(grids)
+    best = best_fit(mean[:-1], curves.rationalities)
     maximum = float(mean[-1])
     seen = fitted(grids, [curves], lambda nats: nats)
     # A grid that was not seen may tell nothing of the thing, or all. Where the fit is not told
@@ -77,13 +83,20 @@ def goal_fit(grids: Grids, curves: FloatArray, most: FloatArray) -> GoalFit:
             bounds=(low, high),
         ),
         maximum=maximum,
-        rationality=float(best_fit(mean[:-1]).rationality),
+        rationality=float(rationality_of(best, curves.rationalities)),
     )
+
+
+def fit_tops(grids: Grids, curves: Curves) -> IntArray:
+    """Indices of the rationalities that are best for all walks, and without each of the grids."""
+    sums = _by_grid(grids, curves.nats)
+    total = sums.sum(axis=0)
+    return np.unique(best_fit(np.vstack([total, total - sums]), curves.rationalities).top)
 
 
 def fitted(
     grids: Grids,
-    curves: Sequence[FloatArray],
+    curves: Sequence[Curves],
     combine: Callable[..., FloatArray],
     *others: FloatArray,
     bounds: tuple[float, float] | None = None,
@@ -93,22 +106,30 @@ def fitted(
 
     Args:
         grids: of N walks.
-        curves: the evidence for each fit, [N, G] each.
+        curves: the evidence of the walks, for each fit.
         combine: of the nats of each fit and the means of others; all [...].
         others: [N] each.
         bounds: as in `estimate_of_sums`.
         paired: as in `estimate_of_sums`.
     """
-    n = len(curves[0])
-    sums = _by_grid(grids, np.column_stack([*curves, *others, np.ones(n)]))
+    n = len(curves[0].nats)
+    nats = [each.nats for each in curves]
+    sums = _by_grid(grids, np.column_stack([*nats, *others, np.ones(n)]))
     total = sums.sum(axis=0)
-    parts = [slice(i * _POINTS, (i + 1) * _POINTS) for i in range(len(curves))]
-    fits = [best_fit(total[part] / total[-1]) for part in parts]
+    ends = np.cumsum([0, *(len(each.rationalities) for each in curves)]).tolist()
+    parts = [slice(start, stop) for start, stop in pairwise(ends)]
+    lists = [each.rationalities for each in curves]
+    fits = [
+        best_fit(total[part] / total[-1], tried) for part, tried in zip(parts, lists, strict=True)
+    ]
 
     def of(totals: FloatArray, fits: Sequence[RationalityFit | None]) -> FloatArray:
         means = totals[..., :-1] / totals[..., -1:]
-        nats = [signed_nats(means[..., part], fit) for part, fit in zip(parts, fits, strict=True)]
-        return combine(*nats, *np.moveaxis(means[..., parts[-1].stop :], -1, 0))
+        found = [
+            signed_nats(means[..., part], fit, tried)
+            for part, fit, tried in zip(parts, fits, lists, strict=True)
+        ]
+        return combine(*found, *np.moveaxis(means[..., parts[-1].stop :], -1, 0))
 
     return estimate_of_sums(
         sums,
