@@ -82,17 +82,22 @@ def evidence(
         for index, walk in enumerate(seen.trajectories):
             if utility == GOAL or getattr(walk.world, utility) is not None:
                 places.setdefault((walk.world, walk.cap), []).append((agent, index))
-    for (world, cap), here in places.items():
-        steps = [columns[agent].of(index) for agent, index in here]
-        every = np.unique(np.concatenate([tried[agent] for agent in {agent for agent, _ in here}]))
+    for (world, cap), visits in places.items():
+        steps = [columns[agent].of(index) for agent, index in visits]
+        every = np.unique(
+            np.concatenate([tried[agent] for agent in {agent for agent, _ in visits}])
+        )
         if not every.size:
             continue
         tabular = tabular_world(world, horizon=cap, utility=utility)
         # Each agent has its own columns, so who else walks there changes nothing for it.
         whole, without = _passes(tabular, steps, every)
-        for row, (agent, index) in enumerate(here):
-            own = np.searchsorted(every, tried[agent])
-            out[agent].whole[index], out[agent].without[index] = whole[row, own], without[row, own]
+        for row, (agent, index) in enumerate(visits):
+            chosen = np.searchsorted(every, tried[agent])
+            out[agent].whole[index], out[agent].without[index] = (
+                whole[row, chosen],
+                without[row, chosen],
+            )
     return out
 
 
@@ -139,9 +144,9 @@ class _Columns(NamedTuple):
     starts: IntArray  # first step of each walk, and the end
 
     def of(self, walk: int) -> _Columns:
-        here = slice(self.starts[walk], self.starts[walk + 1])
+        steps = slice(self.starts[walk], self.starts[walk + 1])
         number, state, action, without, _ = self
-        return _Columns(number[here], state[here], action[here], without[here], self.starts[:0])
+        return _Columns(number[steps], state[steps], action[steps], without[steps], self.starts[:0])
 
 
 def _columns(seen: Observed) -> _Columns:

@@ -125,11 +125,11 @@ def fitted(
 
     def of(totals: FloatArray, fits: Sequence[RationalityFit | None]) -> FloatArray:
         means = totals[..., :-1] / totals[..., -1:]
-        found = [
+        fitted_nats = [
             signed_nats(means[..., part], fit, tried)
             for part, fit, tried in zip(parts, fits, lists, strict=True)
         ]
-        return combine(*found, *np.moveaxis(means[..., parts[-1].stop :], -1, 0))
+        return combine(*fitted_nats, *np.moveaxis(means[..., parts[-1].stop :], -1, 0))
 
     return estimate_of_sums(
         sums,

@@ -65,8 +65,10 @@ def ask(
         InvalidFileError: the folder cannot be used.
     """
     plan = plan_of(model_name(str(model)), suite, asking=asking, **options)
-    given = None if isinstance(model, str) else model
-    walked = ask_all(plan, out=folder, server=server, rounds=rounds, progress=progress, model=given)
+    model_object = None if isinstance(model, str) else model
+    walked = ask_all(
+        plan, out=folder, server=server, rounds=rounds, progress=progress, model=model_object
+    )
     return list(walked.trajectories)
 
 
@@ -106,9 +108,9 @@ def ask_all(
     with ExitStack() as stack:
         folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="goalmeter-"))
         store = stack.enter_context(store_of(plan, folder))
-        for name, found in (imported or {}).items():
+        for name, walk in (imported or {}).items():
             if name not in store.values:
-                keep(store, name, found)
+                keep(store, name, walk)
         done = sum(name in store.values for name in wanted)
         keeper = Keeper(store, Reporter(plan.agent, len(wanted), done, progress))
         for number in range(rounds + 1):
