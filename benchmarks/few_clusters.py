@@ -221,7 +221,7 @@ def meg_of_walks(grids: int) -> list[Setting]:
         def measured(chosen: tuple[int, ...]) -> GoalFit:
             kept = np.isin(walks.grid, chosen)
             part = Grids(walks.where(kept), 0.95)
-            return goal_fit(part, said.whole[kept], said.most[kept])
+            return goal_fit(part, said.curves(kept), said.most[kept])
 
         def sampler(name: str) -> Callable[[int, np.random.Generator], tuple[Ends, Ends]]:
             def sample(n: int, rng: np.random.Generator) -> tuple[Ends, Ends]:

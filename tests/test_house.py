@@ -375,6 +375,47 @@ def test_the_checker_reports_circles_of_files_and_what_is_behind_a_front(
     assert message in "".join(problems)
 
 
+# --- Instruments ----------------------------------------------------------------------------------
+# How a command is spelled is known to `commands` and `cli`: those below say what is missing, and
+# work as well for somebody who has no command line.
+A_COMMAND = re.compile(r"\bgoalmeter (?:navigate|reflect|meg|probe|report|replicate|status|demo)\b")
+
+
+def spelled_commands(text: str) -> list[str]:
+    """Every string of a file that spells a command, with its line; docstrings are strings too."""
+    return [
+        f"{node.lineno}: {node.value.strip()[:80]!r}"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and A_COMMAND.search(node.value)
+    ]
+
+
+def test_no_instrument_spells_a_command_line() -> None:
+    problems = [
+        f"{path.relative_to(SRC)}:{line}"
+        for room in sorted(room for floor in FLOORS[4:] for room in floor)
+        for path in sorted((SRC / "goalmeter" / room).rglob("*.py"))
+        for line in spelled_commands(path.read_text(encoding="utf-8"))
+    ]
+    assert not problems, "\n" + "\n".join(problems)
+
+
+def test_commands_in_strings_are_seen() -> None:
+    assert spelled_commands("x = f'go on with goalmeter navigate {y}'") != []
+    assert spelled_commands("x = 'goalmeter navigates; goalmeter.navigation.measure'") == []
+
+
+def test_only_what_is_inspect_s_imports_it() -> None:
+    importers = {
+        path.relative_to(SRC / "goalmeter" / "navigation").parts[0]
+        for path in (SRC / "goalmeter" / "navigation").rglob("*.py")
+        if re.search(r"^\s*(?:import|from) inspect_ai\b", path.read_text("utf-8"), re.MULTILINE)
+    }
+    assert importers == {"inspect"}
+
+
 # --- Light imports --------------------------------------------------------------------------------
 HEAVY_FOR_CLI = ["torch", "matplotlib", "gymnasium"]
 HEAVY_FOR_ROOT = [*HEAVY_FOR_CLI, "jinja2", "typer", "scipy.optimize", "scipy.stats"]

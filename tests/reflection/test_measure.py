@@ -276,17 +276,16 @@ def test_a_run_grows_by_seeds_and_is_read_only_when_whole(tmp_path: Path) -> Non
         measure("naive", 30, [3, 1], environments=names),
     )
     (run / "trials.jsonl").write_text("".join(lines))
-    with pytest.raises(IncompleteRunError) as refused:
+    with pytest.raises(IncompleteRunError, match="lacks 6 of 12 trials; measure") as refused:
         load(run)
-    assert str(refused.value).startswith(f"{run} lacks 6 of 12 trials; measure the same again with")
     assert how_to_continue(refused.value) == (
         f"{run} lacks 6 of 12 trials; make them with: goalmeter reflect naive --environment "
         f"IgnoreRewards --environment 'opposite(DejaVu)' --steps 30 --seeds 4 --out {run}"
     )
     measure("naive", 30, [9], environments=names, out=run)
-    with pytest.raises(IncompleteRunError) as refused:
+    with pytest.raises(IncompleteRunError) as again:
         load(run)
-    assert "measure('naive', 30, [0, 1, 2, 3, 9], out=" in how_to_continue(refused.value)
+    assert "measure('naive', 30, [0, 1, 2, 3, 9], out=" in how_to_continue(again.value)
 
 
 def test_another_measurement_is_refused_and_says_what_differs(user: str, tmp_path: Path) -> None:

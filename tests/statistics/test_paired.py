@@ -73,6 +73,11 @@ def test_without_spread() -> None:
     assert shares.p_value == pytest.approx(0.9**5)
     assert shares.interval == pytest.approx((0.05**0.2 - 1, 1 - 0.05**0.2))
     assert equivalence([0.2] * 5, 0.1, bounds=(-1, 1)).p_value == 1
+    # All of them at a bound is what a mean outside of the margin gives most easily.
+    for end in (-1.0, 1.0):
+        assert equivalence([end] * 5, 0.1, bounds=(-1, 1)).p_value == 1
+        # A margin beyond the bounds holds whatever they are.
+        assert equivalence([end] * 5, 2.0, bounds=(-1, 1)).p_value == 0
     for n in (28, 29):  # 0.9 ** 29 is the first below 0.05
         many = equivalence([0.0] * n, 0.1, bounds=(-1, 1))
         assert many.interval is not None

@@ -109,7 +109,7 @@ class Navigation:
         return tuple(directedness([self, *self.references]))
 
     def to_json(self, *, directed: bool = False) -> dict[str, Any]:
-        """All measures as JSON values: what `goalmeter navigate --json` prints.
+        """All measures as JSON values: what the command prints with --json.
 
         Args:
             directed: whether to fit the goal-directedness of the walks too, under "meg".

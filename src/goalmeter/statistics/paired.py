@@ -178,6 +178,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _alike(place: float, mean: float, bound: float, n: int) -> float:
     """The greatest probability that n of n are at a place if the mean is another one."""
+    if place == bound:
+        # All of them at the bound: a mean that is no further out does not speak against it.
+        return float(abs(mean) <= abs(bound))
     return float(np.clip((bound - mean) / (bound - place), 0.0, 1.0)) ** n
 
 

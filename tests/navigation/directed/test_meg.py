@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from goalmeter._types import FloatArray
 from goalmeter.commands.navigate import navigate
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.planner import State
@@ -16,9 +17,17 @@ from goalmeter.gridworld.world import Cell
 from goalmeter.meg import TrajectoryMeg, from_trajectories
 from goalmeter.navigation import Trajectory
 from goalmeter.navigation.directed.directedness import Directedness, directedness
-from goalmeter.navigation.directed.evidence import RATIONALITIES, evidence
-from goalmeter.navigation.directed.fits import best_fit, signed_nats
+from goalmeter.navigation.directed.evidence import evidence, refined_evidence
+from goalmeter.navigation.directed.fits import fit_tops
+from goalmeter.navigation.directed.rationality import (
+    RATIONALITIES,
+    best_fit,
+    between,
+    rationality_of,
+    signed_nats,
+)
 from goalmeter.navigation.measures import observed
+from goalmeter.navigation.measures.grids import Grids
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import Walked, play_all
 from goalmeter.navigation.result import Navigation, navigation_of
@@ -80,6 +89,70 @@ def test_one_rationality_is_fitted_to_all_worlds(utility: str) -> None:
     assert same == (utility == "key")
 
 
+ONE_WALK: dict[str, Any] = {"grids": 1, "trajectories": 1}
+
+
+@pytest.mark.parametrize(
+    ("agent", "suite", "utility", "options"),
+    [
+        # Evidence is steepest where ways are long: a parabola through three rationalities of the
+        # list is off by 0.04 nats in the first of these.
+        ("epsilon-optimal(0.5)", "maze", "goal", ONE_WALK | {"sizes": [15], "complexities": [1]}),
+        ("boltzmann(1)", "maze", "goal", ONE_WALK | {"sizes": [9], "complexities": [0.0]}),
+        ("boltzmann(4)", "maze", "goal", ONE_WALK | {"sizes": [9], "complexities": [1]}),
+        ("random", "maze", "goal", {"sizes": [5], "complexities": [0.5], "grids": 2}),
+        ("wall-follower", "maze", "goal", ONE_WALK | {"sizes": [7], "complexities": [0.0]}),
+        ("greedy", "key-no-door", "goal", {"grids": 2}),
+        ("epsilon-optimal(0.3)", "key-door", "key", {"grids": 2}),
+        ("optimal", "key-no-door", "key", {"grids": 2}),
+    ],
+)
+def test_the_fit_is_that_of_meg_from_trajectories(
+    agent: str, suite: str, utility: str, options: dict[str, Any]
+) -> None:
+    seen = result_of(agent, suite, **options).seen
+    every = np.ones(len(seen.trajectories), dtype=bool)
+    (found,) = refined_evidence(
+        [seen], utility, lambda _, each: fit_tops(Grids(seen, 0.95), each.curves(every))
+    )
+    curve = found.whole.mean(axis=0)
+    fit = best_fit(curve, found.rationalities)
+    nats = float(signed_nats(curve, fit, found.rationalities))
+    rationality = float(rationality_of(fit, found.rationalities))
+    expected = by_library(seen.trajectories, utility)
+    assert abs(nats) == pytest.approx(expected.raw, abs=1e-3)
+    assert np.sign(rationality) == np.sign(expected.rationality)
+    if np.isfinite(expected.rationality) and expected.raw > 0.1:
+        assert rationality == pytest.approx(expected.rationality, rel=1e-3)
+
+
+@pytest.mark.parametrize("best", [0.0027, 0.05, 0.777, 8.0, 25.0])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_smooth_curve_is_met_where_it_is_highest(best: float, sign: int) -> None:
+    def curve(tried: FloatArray) -> FloatArray:
+        # x exp(1 - x) is highest at 1, where it is 1.
+        ratio = np.clip(sign * tried / best, -700, 700)
+        return np.where(np.isfinite(tried), ratio * np.exp(1 - ratio), -1.0)
+
+    coarse = best_fit(curve(RATIONALITIES))
+    assert float(signed_nats(curve(RATIONALITIES))) == pytest.approx(sign, abs=1e-4)
+    more = between(RATIONALITIES, np.array([int(coarse.top)]), 8)
+    tried = np.sort(np.concatenate([RATIONALITIES, more]))
+    assert len(more) == 14 and len(np.unique(tried)) == len(tried)
+    fine = best_fit(curve(tried), tried)
+    assert float(rationality_of(fine, tried)) == pytest.approx(sign * best, rel=1e-4)
+    assert float(signed_nats(curve(tried), None, tried)) == pytest.approx(sign, abs=1e-7)
+    # Read at the same place, another curve has its own value there.
+    assert float(signed_nats(2 * curve(tried), fine, tried)) == pytest.approx(2 * sign, abs=1e-6)
+
+
+def test_what_lies_between_has_no_ends_and_no_doubles() -> None:
+    ends = np.array([0, 1, 101, 102, 103, 203, 204])  # infinite, the first and last sizes, 0
+    assert between(RATIONALITIES, ends, 8).size == 0
+    assert between(RATIONALITIES, np.array([], dtype=int), 8).size == 0
+    assert len(between(RATIONALITIES, np.array([150, 151]), 8)) == 3 * 7
+
+
 def test_in_a_perfect_maze_an_agent_without_fault_has_all_there_is() -> None:
     result = result_of("optimal", grids=4, sizes=[7], complexities=[1.0], trajectories=2)
     (found,) = directedness([result])
@@ -122,7 +195,7 @@ def test_an_agent_that_keeps_away_has_nats_below_zero() -> None:
     away = observed([replace(walk, world=world, steps=steps, distance=4, cap=12)])
     to_goal, to_key = (evidence([away], utility)[0].whole[0] for utility in ("goal", "key"))
     assert float(signed_nats(to_goal)) == pytest.approx(4 * LOG_4)
-    assert float(signed_nats(to_key)) < -0.2 and best_fit(to_key).rationality < 0
+    assert float(signed_nats(to_key)) < -0.2 and float(rationality_of(best_fit(to_key))) < 0
 
 
 def test_agents_of_mazes_come_out_as_what_they_are() -> None:

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from goalmeter._types import BoolArray
+from goalmeter._types import BoolArray, IntArray
 from goalmeter.gridworld.tabular_world import GOAL, KEY, NEUTRAL
-from goalmeter.navigation.directed.evidence import Evidence, evidence
-from goalmeter.navigation.directed.fits import GoalFit, fitted, goal_fit
+from goalmeter.navigation.directed.evidence import Evidence, refined_evidence
+from goalmeter.navigation.directed.fits import GoalFit, fit_tops, fitted, goal_fit
 from goalmeter.navigation.measures.grids import Grids
 from goalmeter.navigation.measures.observed import INVALID, Observed
 from goalmeter.statistics.clustered import Estimate
@@ -76,11 +76,11 @@ class Directedness:
         interval = None if self.difference is None else self.difference.interval
         if interval is None or interval[0] <= 0 <= interval[1]:
             return None
-        name, one = (
+        name, larger = (
             (GOAL, self.goal_without) if interval[0] > 0 else (self.thing, self.towards_thing)
         )
-        own = None if one is None else one.nats.interval
-        return name if own is not None and own[0] > 0 else None
+        interval_of_larger = None if larger is None else larger.nats.interval
+        return name if interval_of_larger is not None and interval_of_larger[0] > 0 else None
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -113,14 +113,16 @@ def directedness(
     for result in results:
         walks = result.seen.trajectories
         seen.append(result.seen.where(np.array([walk.transform is None for walk in walks])))
-    goal, key, neutral = (evidence(seen, utility) for utility in (GOAL, KEY, NEUTRAL))
+
+    def tops(number: int, coarse: Evidence) -> IntArray:
+        return _tops(seen[number], coarse)
+
+    goal, key, neutral = (refined_evidence(seen, name, tops) for name in (GOAL, KEY, NEUTRAL))
     out = []
-    for i, (result, own) in enumerate(zip(results, seen, strict=True)):
-        conditions = np.array([own.kinds[kind].condition for kind in own.kind])
-        for condition in dict.fromkeys(conditions.tolist()):
-            here = conditions == condition
+    for i, (result, walks) in enumerate(zip(results, seen, strict=True)):
+        for condition, under in _conditions(walks):
             things = {KEY: key[i], NEUTRAL: neutral[i]}
-            out.append(_directed(result, condition, own, here, goal[i], things))
+            out.append(_directed(result, condition, walks, under, goal[i], things))
     return out
 
 
@@ -128,19 +130,19 @@ def _directed(
     result: MeasuredWalks,
     condition: str,
     seen: Observed,
-    here: BoolArray,
+    under: BoolArray,
     goal: Evidence,
     things: dict[str, Evidence],
 ) -> Directedness:
     """One agent under one condition."""
-    own = seen.where(here)
-    grids = Grids(own, 0.95)
-    world = own.trajectories[0].world
+    walks = seen.where(under)
+    grids = Grids(walks, 0.95)
+    world = walks.trajectories[0].world
     thing = next((name for name in things if getattr(world, name) is not None), None)
     without, to_thing, difference = None, None, None
     if thing is not None:
-        curves = goal.without[here], things[thing].without[here]
-        without, to_thing = (goal_fit(grids, c, goal.most_without[here]) for c in curves)
+        curves = goal.curves_without(under), things[thing].curves_without(under)
+        without, to_thing = (goal_fit(grids, c, goal.most_without[under]) for c in curves)
         # What differs by rounding does not differ.
         most = max(without.maximum, to_thing.maximum)
         difference = fitted(
@@ -154,10 +156,26 @@ def _directed(
         agent=result.agent,
         reference=result.reference,
         condition=condition,
-        silent=int((own.action == INVALID).sum()),
+        silent=int((walks.action == INVALID).sum()),
         thing=thing,
-        goal=goal_fit(grids, goal.whole[here], goal.most[here]),
+        goal=goal_fit(grids, goal.curves(under), goal.most[under]),
         goal_without=without,
         towards_thing=to_thing,
         difference=difference,
     )
+
+
+def _conditions(seen: Observed) -> list[tuple[str, BoolArray]]:
+    """Each condition, as JSON, with which of the walks are under it, [N]."""
+    conditions = np.array([seen.kinds[kind].condition for kind in seen.kind])
+    return [(name, conditions == name) for name in dict.fromkeys(conditions.tolist())]
+
+
+def _tops(seen: Observed, coarse: Evidence) -> IntArray:
+    """Indices of the rationalities that any fit to an agent's walks depends on."""
+    tops: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+    for _, under in _conditions(seen):
+        grids = Grids(seen.where(under), 0.95)
+        curves = (coarse.curves(under), coarse.curves_without(under))
+        tops += [fit_tops(grids, each) for each in curves]
+    return np.unique(np.concatenate(tops))

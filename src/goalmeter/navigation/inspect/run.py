@@ -65,8 +65,10 @@ def ask(
         InvalidFileError: the folder cannot be used.
     """
     plan = plan_of(model_name(str(model)), suite, asking=asking, **options)
-    given = None if isinstance(model, str) else model
-    walked = ask_all(plan, out=folder, server=server, rounds=rounds, progress=progress, model=given)
+    model_object = None if isinstance(model, str) else model
+    walked = ask_all(
+        plan, out=folder, server=server, rounds=rounds, progress=progress, model=model_object
+    )
     return list(walked.trajectories)
 
 

@@ -61,13 +61,13 @@ def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
         InvalidTrajectoryError: the sample is not one of `samples`.
     """
     try:
-        given, walks = dict(metadata[_KEY]), int(metadata[_ROUND])
+        labels, walks = dict(metadata[_KEY]), int(metadata[_ROUND])
     except (KeyError, TypeError, ValueError) as cause:
         raise InvalidTrajectoryError(
             "a sample has no walk in its metadata; it is not one of goalmeter's tasks"
         ) from cause
     try:
-        read = Trajectory.from_json(given | {"outcome": _NOT_BEGUN, "steps": []})
+        read = Trajectory.from_json(labels | {"outcome": _NOT_BEGUN, "steps": []})
     except GoalmeterError as cause:
         raise InvalidTrajectoryError(f"the walk in a sample's metadata: {cause}") from cause
     made = made_of(read)

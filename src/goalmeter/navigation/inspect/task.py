@@ -31,8 +31,7 @@ from goalmeter.navigation.inspect.samples import samples
 from goalmeter.navigation.inspect.scorer import walked
 from goalmeter.navigation.inspect.solver import walker
 from goalmeter.navigation.suites.options import SuiteOptions, several_as
-from goalmeter.navigation.suites.record import Suite
-from goalmeter.navigation.suites.registry import suite_named, suite_names
+from goalmeter.navigation.suites.registry import SUITES, suite_named, suite_names
 from goalmeter.navigation.suites.tasks import TaskSet, tasks_of
 
 # Errors of the server are retried so often; a question has so many seconds each time.
@@ -145,14 +144,15 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
-def _task_of(suite: Suite) -> Callable[..., Task]:
+def _task_of(name: str) -> Callable[..., Task]:
     """A task that Inspect knows by the suite's name."""
 
     def suite_task(**options: Any) -> Task:
-        return navigation(suite.name, **options)
+        return navigation(name, **options)
 
-    suite_task.__doc__ = f"{suite.about[0].upper()}{suite.about[1:]}."
-    return task(name=suite.name)(suite_task)
+    # The packages of others are imported only when their suite is asked for.
+    suite_task.__doc__ = suite_named(name).about if name in SUITES else f"The suite {name}."
+    return task(name=name)(suite_task)
 
 
-TASKS = {name: _task_of(suite_named(name)) for name in suite_names()}
+TASKS = {name: _task_of(name) for name in suite_names()}

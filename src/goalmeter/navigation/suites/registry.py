@@ -6,16 +6,14 @@ Another package names a `Suite` under the entry-point group `goalmeter.suites`; 
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.metadata import entry_points
-
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import did_you_mean
+from goalmeter._plugins import SUITES as PLUGINS
+from goalmeter._plugins import PluginError, loaded, origin, plugins, refuse_taken
 from goalmeter._text import shown
 from goalmeter.navigation.suites import isometries, key_door, key_no_door, maze, two_path
 from goalmeter.navigation.suites.record import Suite
 
-GROUP = "goalmeter.suites"
 _SUITES = {
     suite.name: suite
     for suite in (
@@ -30,8 +28,9 @@ SUITES = tuple(_SUITES)  # ours, which are the paper's
 
 
 def suite_names() -> tuple[str, ...]:
-    """Every suite that can be named: ours first."""
-    return (*_SUITES, *(name for name in _of_other_packages() if name not in _SUITES))
+    """Every suite that can be named: ours first. No other package is imported for that."""
+    refuse_taken(PLUGINS, SUITES)
+    return (*_SUITES, *(name for name in plugins(PLUGINS) if name not in _SUITES))
 
 
 def suite_named(name: str) -> Suite:
@@ -39,17 +38,15 @@ def suite_named(name: str) -> Suite:
 
     Raises:
         InvalidParameterError: there is none, with the nearest name.
+        PluginError: another package registers it, and its suite cannot be used.
     """
-    if isinstance(name, str):
-        if name in _SUITES:
-            return _SUITES[name]
-        if name in _of_other_packages():
-            return _of_other_packages()[name]
     known = suite_names()
-    hint = did_you_mean(str(name), known, quoted=True) or ";"
-    raise InvalidParameterError(
-        f"there is no suite {shown(name)}{hint} known are {', '.join(known)}"
-    )
+    if not isinstance(name, str) or name not in known:
+        hint = did_you_mean(str(name), known, quoted=True) or ";"
+        raise InvalidParameterError(
+            f"there is no suite {shown(name)}{hint} known are {', '.join(known)}"
+        )
+    return _SUITES[name] if name in _SUITES else _of_another_package(name)
 
 
 def register_suite(suite: Suite) -> None:
@@ -67,16 +64,12 @@ def register_suite(suite: Suite) -> None:
     _SUITES[suite.name] = suite
 
 
-@cache
-def _of_other_packages() -> dict[str, Suite]:
-    """The suites that other packages register, by their names."""
-    found = {}
-    for entry in entry_points(group=GROUP):
-        suite = entry.load()
-        if not isinstance(suite, Suite):
-            raise InvalidParameterError(
-                f"the entry point {entry.name!r} of {GROUP} is {shown(suite)}, expected a "
-                f"goalmeter.navigation.Suite"
-            )
-        found[suite.name] = suite
-    return found
+def _of_another_package(name: str) -> Suite:
+    entry = plugins(PLUGINS)[name]
+    suite = loaded(entry)
+    if not isinstance(suite, Suite) or suite.name != name:
+        raise PluginError(
+            f"{origin(entry)} registers {entry.value} as the suite {name!r}, expected a "
+            f"goalmeter.navigation.Suite of that name; that package has to mend it"
+        )
+    return suite

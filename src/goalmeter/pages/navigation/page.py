@@ -71,7 +71,7 @@ class Group:
 
 
 def groups(runs: Sequence[Walked], progress: Progress | None = None) -> list[Group]:
-    """Navigation agents by the worlds that they were put into."""
+    """Measured agents by the worlds that they were put into."""
     by_world: dict[str, list[Walked]] = {}
     for run in runs:
         what = run.plan.worlds
