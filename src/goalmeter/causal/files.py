@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +31,28 @@ _SHAPE = '{"variables": [names], "values": nested lists of numbers}'
 _SHOWN = 40
 
 
+# The ending of a file's name, without .gz, and what reads such files: a line for each format.
+MODEL_FORMATS: dict[str, Callable[[str | Path], CausalBayesianNetwork]] = {
+    ".bif": CausalBayesianNetwork.from_bif,
+    ".xmlbif": CausalBayesianNetwork.from_xmlbif,
+    ".xml": CausalBayesianNetwork.from_xmlbif,
+}
+
+
 def load_model(path: str | Path) -> CausalBayesianNetwork:
-    """Read a network, in the format that the file's name tells: .bif, .xmlbif or .xml, or .gz.
+    """Read a network, in the format that the file's name tells: one of `MODEL_FORMATS`, or .gz.
 
     Raises:
         InvalidFileError: another ending, or a file that is missing or not in its format.
     """
     name = Path(path).name.lower().removesuffix(".gz")
-    if name.endswith(".bif"):
-        return CausalBayesianNetwork.from_bif(path)
-    if name.endswith((".xmlbif", ".xml")):
-        return CausalBayesianNetwork.from_xmlbif(path)
+    for ending, read in MODEL_FORMATS.items():
+        if name.endswith(ending):
+            return read(path)
+    *endings, last = MODEL_FORMATS
     raise InvalidFileError(
-        f"{path}: the name of a model ends in .bif, .xmlbif or .xml (or one of them and .gz), "
-        f"which tells its format; rename the file, or convert it with pgmpy or bnlearn"
+        f"{path}: the name of a model ends in {', '.join(endings)} or {last} (or one of them and "
+        f".gz), which tells its format; rename the file, or convert it with pgmpy or bnlearn"
     )
 
 

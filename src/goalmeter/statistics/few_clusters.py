@@ -97,7 +97,7 @@ def student_ends(
     parts = weights / weights.sum()
     within = parts / np.bincount(stratum, parts)[stratum]  # each one's part in its stratum's mean
     centre = np.bincount(stratum, within * values)[stratum]
-    # CR2: a cluster is too near a mean that it is part of; dividing by 1 - its part makes up for it.
+    # CR2: a cluster is too near the mean that it is part of; dividing by 1 - its part mends that.
     pieces = np.bincount(stratum, parts**2 * (values - centre) ** 2 / (1.0 - within))
     # Unequal clusters are as good as fewer equal ones (Kish), each of them one freedom but one.
     freedoms = 1.0 / np.bincount(stratum, within**2) - 1.0
