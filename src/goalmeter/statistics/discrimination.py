@@ -119,7 +119,7 @@ def clustered_area(
         # Without one of the classes nothing is told.
         return np.where(count > 0, right / np.where(count > 0, count, 1.0), NOTHING)
 
-    # Each cluster has a 1 in a column of its own, so that sums over a subset say which are in it. Its
+    # Each cluster has a 1 in a column of its own, so sums over a subset say which are in it. Its
     # area follows from the table of pairs, without another look at the scores.
     return estimate_of_sums(np.eye(len(names)), area, n=n, bounds=(0.0, 1.0), confidence=confidence)
 
