@@ -19,10 +19,12 @@ from typing import Any
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._names import listed, unknown_name
 from goalmeter._text import json_text
+from goalmeter.causal.bif import read_bif
 from goalmeter.causal.mechanism import Value
-from goalmeter.causal.model_files import read_text
+from goalmeter.causal.model_files import NetworkParts, read_text
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.utility import Utility, utility_of
+from goalmeter.causal.xmlbif import read_xmlbif
 from goalmeter.tabular._validation import naming
 
 _KEYS = ("variables", "values")
@@ -31,11 +33,11 @@ _SHAPE = '{"variables": [names], "values": nested lists of numbers}'
 _SHOWN = 40
 
 
-# The ending of a file's name, without .gz, and what reads such files: a line for each format.
-MODEL_FORMATS: dict[str, Callable[[str | Path], CausalBayesianNetwork]] = {
-    ".bif": CausalBayesianNetwork.from_bif,
-    ".xmlbif": CausalBayesianNetwork.from_xmlbif,
-    ".xml": CausalBayesianNetwork.from_xmlbif,
+# What reads the files whose names have an ending; behind any of them .gz may stand.
+MODEL_FORMATS: dict[str, Callable[[str | Path], NetworkParts]] = {
+    ".bif": read_bif,
+    ".xmlbif": read_xmlbif,
+    ".xml": read_xmlbif,
 }
 
 
@@ -48,7 +50,7 @@ def load_model(path: str | Path) -> CausalBayesianNetwork:
     name = Path(path).name.lower().removesuffix(".gz")
     for ending, read in MODEL_FORMATS.items():
         if name.endswith(ending):
-            return read(path)
+            return CausalBayesianNetwork.of(read(path))
     *endings, last = MODEL_FORMATS
     raise InvalidFileError(
         f"{path}: the name of a model ends in {', '.join(endings)} or {last} (or one of them and "
