@@ -18,7 +18,7 @@ from pathlib import Path
 
 from equal_numbers.cases import Case, cases
 from equal_numbers.comparing import NUMBERS, differences, table
-from equal_numbers.running import run_cases
+from equal_numbers.running import results
 
 HERE = Path(__file__).resolve().parents[2]
 
@@ -69,11 +69,12 @@ def _chosen(only: list[str], without: list[str]) -> list[Case]:
 def _write(chosen: list[Case], out: Path, tree: Path) -> None:
     if not (tree / "src" / "goalmeter").is_dir():
         sys.exit(f"{tree} is no checkout of goalmeter: it has no src/goalmeter")
-    results = json.loads(out.read_text()) if out.exists() else {}
-    for case in (case for case in chosen if case.name not in results):
-        results |= run_cases([case], tree)
+    kept = json.loads(out.read_text()) if out.exists() else {}
+    left = [case for case in chosen if case.name not in kept]
+    for name, result in results(left, tree):
+        kept[name] = result
         # After each case: a run that is stopped has lost nothing.
-        out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        out.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
 main()

@@ -10,15 +10,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from equal_numbers import inputs
 from equal_numbers.cases import Case
 from equal_numbers.programs import PROGRAMS
 
-SECONDS = 3600  # for one command; the demo takes minutes on a busy machine
 # One thread each: the order of a sum decides its last digit.
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GOALMETER_THREADS"), "1"
@@ -29,44 +28,62 @@ _SECONDS = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|min)\b")
 _TAGS = re.compile(r"(?s)<(style|script|svg)\b.*?</\1>|<[^>]*>")
 
 
-def run_cases(cases: Iterable[Case], tree: Path) -> dict[str, Any]:
-    """Each case's name with what its commands gave in the checkout at `tree`."""
-    results = {}
-    for case in cases:
-        began = time.perf_counter()
-        with tempfile.TemporaryDirectory(prefix="equal-numbers-") as temporary:
-            folder = Path(temporary).resolve()
-            inputs.write(folder)
-            given = [_command(words, folder, tree) for words in case.commands]
-            files = {name: _kept(folder / name, folder) for name in case.keeps}
-        results[case.name] = {"group": case.group, "commands": given, "files": files}
-        status = " ".join(str(each["status"]) for each in given)
-        seconds = time.perf_counter() - began
-        print(f"{case.name}: status {status}, {seconds:.0f} s", file=sys.stderr, flush=True)
-    return results
+def results(cases: Iterable[Case], tree: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each case's name, and what its commands gave in the checkout at `tree`."""
+    with tempfile.TemporaryDirectory(prefix="equal-numbers-") as temporary:
+        home = Path(temporary).resolve()
+        with _server(tree, home) as server:
+            for number, case in enumerate(cases):
+                began = time.perf_counter()
+                folder = home / str(number)
+                inputs.write(folder)
+                commands = [_command(server, words, folder) for words in case.commands]
+                files = {name: _kept(folder / name, folder) for name in case.keeps}
+                status = " ".join(str(command["status"]) for command in commands)
+                seconds = time.perf_counter() - began
+                print(f"{case.name}: status {status}, {seconds:.0f} s", file=sys.stderr, flush=True)
+                yield case.name, {"group": case.group, "commands": commands, "files": files}
 
 
-def _command(words: tuple[str, ...], folder: Path, tree: Path) -> dict[str, Any]:
-    program = words[0] == "python"
-    command = ["-c", PROGRAMS[words[1]]] if program else ["-m", "goalmeter", *words]
+def _server(tree: Path, home: Path) -> subprocess.Popen[str]:
     # COLUMNS keeps usage errors and tables as wide everywhere.
-    environment = {"PATH": os.environ["PATH"], "COLUMNS": "100", "HOME": str(folder)} | _ONE_THREAD
+    environment = {"PATH": os.environ["PATH"], "COLUMNS": "100", "HOME": str(home)} | _ONE_THREAD
     environment["PYTHONPATH"] = os.pathsep.join((f"{tree}/src", f"{tree}/tests"))
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
+    return subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("serving.py"))],
+        cwd=home,
         env=environment,
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=SECONDS,
     )
+
+
+def _command(server: subprocess.Popen[str], words: tuple[str, ...], folder: Path) -> dict[str, Any]:
+    is_program = words[0] == "python"
+    task = {"program": PROGRAMS[words[1]]} if is_program else {"words": words}
+    for name in (".out", ".err"):
+        (folder / name).write_text("")
+    sent, answers = _pipe(server.stdin), _pipe(server.stdout)
+    sent.write(json.dumps(task | {"folder": str(folder)}) + "\n")
+    sent.flush()
+    answer = answers.readline()
+    if not answer:
+        raise RuntimeError("the process that runs the commands has ended; what it said is above")
+    printed = (folder / ".out").read_text(encoding="utf-8")
     try:
-        out: Any = _plain(json.loads(done.stdout), folder)
+        out: Any = _plain(json.loads(printed), folder)
     except ValueError:
-        out = _text(done.stdout, folder)
+        out = _text(printed, folder)
     # Progress is nobody's result; an error is one, and stands at the end.
-    error = "" if done.returncode in (0, 3) else _text(done.stderr, folder)
-    return {"status": done.returncode, "out": out, "error": error}
+    failed = int(answer) not in (0, 3)
+    error = _text((folder / ".err").read_text(encoding="utf-8"), folder) if failed else ""
+    return {"status": int(answer), "out": out, "error": error}
+
+
+def _pipe(stream: IO[str] | None) -> IO[str]:
+    assert stream is not None, "both pipes were asked for"
+    return stream
 
 
 def _kept(path: Path, folder: Path) -> Any:
@@ -87,8 +104,8 @@ def _kept(path: Path, folder: Path) -> Any:
 def _plain(value: Any, folder: Path) -> Any:
     """JSON without what a checkout says of itself."""
     if isinstance(value, dict):
-        kept = {key: _plain(each, folder) for key, each in value.items()}
-        return {key: each for key, each in kept.items() if key not in _PROVENANCE}
+        plain = {key: _plain(each, folder) for key, each in value.items()}
+        return {key: each for key, each in plain.items() if key not in _PROVENANCE}
     if isinstance(value, list):
         return [_plain(each, folder) for each in value]
     return _text(value, folder) if isinstance(value, str) else value

@@ -36,11 +36,11 @@ def without(*names: str) -> dict[str, Any]:
     return {name: value for name, value in GOOD.items() if name not in names}
 
 
-def assert_same(one: TabularMDP, other: TabularMDP) -> None:
-    assert (one.horizon, one.discount) == (other.horizon, other.discount)
-    np.testing.assert_array_equal(one.reward, other.reward)
-    np.testing.assert_array_equal(one.initial, other.initial)
-    np.testing.assert_array_equal(one.transition.to_dense(), other.transition.to_dense())
+def assert_same(first: TabularMDP, second: TabularMDP) -> None:
+    assert (first.horizon, first.discount) == (second.horizon, second.discount)
+    np.testing.assert_array_equal(first.reward, second.reward)
+    np.testing.assert_array_equal(first.initial, second.initial)
+    np.testing.assert_array_equal(first.transition.to_dense(), second.transition.to_dense())
 
 
 # --- Round trips ----------------------------------------------------------------------------------
