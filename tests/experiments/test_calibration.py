@@ -37,7 +37,6 @@ from goalmeter.experiments.calibration.judged import (
     mean_of,
     verdicts,
 )
-from goalmeter.experiments.calibration.markdown import filled, in_markdown
 from goalmeter.experiments.calibration.players import (
     Scale,
     plan_for,
@@ -70,6 +69,7 @@ from goalmeter.navigation.walks import walk
 from goalmeter.organisms.kinds import ORGANISMS, organism
 from goalmeter.pages.navigation.learnt_pictures import Explained, utility_map
 from goalmeter.report import Table
+from goalmeter.report.markdown import filled, in_markdown
 from goalmeter.runs.backends import registry
 from goalmeter.runs.backends.here import Here
 from goalmeter.runs.jobs import CRASH, REFUSED, Answer, Batch, JobResult

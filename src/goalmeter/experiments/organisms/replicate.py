@@ -18,6 +18,7 @@ from goalmeter.organisms import organism, organism_names
 from goalmeter.organisms.keeping import SETTINGS, read_settings
 from goalmeter.organisms.lessons import SIZES
 from goalmeter.organisms.shipped import weights_of
+from goalmeter.report.markdown import in_markdown
 from goalmeter.runs import Study, carry_out, workers_as_place
 
 # Mazes of each size and complexity that are walked through.
@@ -42,7 +43,7 @@ def replicate(
     """Ask the organisms on grids whose contents no recipe teaches, at the paper's temperature.
 
     Args:
-        out: folder for results.json, and for a model card of each, as Markdown.
+        out: folder for results.json, and, as Markdown, for tables.md and a model card of each.
         seeds: mazes of each size and complexity that are walked through; None for 10. Sixteen
             times as many are asked about, and there are twelve times as many worlds with a door and
             six times as many without.
@@ -82,9 +83,11 @@ def replicate(
         if (places[name] / SETTINGS).is_file():
             recipe = read_settings(places[name])
             write_text(Path(out) / "cards" / f"{name}.md", card(organism(name), one, recipe))
+    tables = (reached_table(found), shares_table(found), worlds_table(found))
+    write_text(Path(out) / "tables.md", in_markdown(tables))
     file = write_text(Path(out) / "results.json", json_text(result) + "\n")
     return Outcome(
-        tables=(reached_table(found), shares_table(found), worlds_table(found)),
+        tables=tables,
         json=result | {"results": str(file.resolve())},
     )
 

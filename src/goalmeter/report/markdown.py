@@ -1,11 +1,11 @@
-"""Tables of a calibration as Markdown, and a document whose marked tables are filled with them.
+"""Tables of a run as Markdown, and a document whose marked tables are filled with them.
 
 A document marks a table by its caption, in comments that readers do not see:
 
     <!-- table: What it costs to be sure -->
     <!-- end of table -->
 
-`python -m goalmeter.experiments.calibration.markdown RUN/tables.md docs/calibration.md` puts the
+`python -m goalmeter.report.markdown RUN/tables.md docs/calibration.md` puts the
 tables of a run between such marks, so that no number of the document is typed. A third word tells
 the tables of one run from those of another: those marked "CAPTION, WORD" are filled.
 """
