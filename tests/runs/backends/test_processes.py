@@ -279,7 +279,7 @@ def test_a_worker_that_is_killed_while_it_starts_is_started_again(
 @pytest.mark.parametrize(
     ("workers", "timeout", "message"),
     [
-        (-1, None, "workers is -1, expected at least 1"),
+        (-1, None, "workers is -1, expected at least 0"),
         (1, 0.0, "timeout is 0.0, expected a number of seconds above 0"),
         (1, float("nan"), "timeout is nan, expected"),
         (
