@@ -33,6 +33,7 @@ from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model
 
 from goalmeter.causal import utility_of
+from goalmeter.meg.causal.search import joint_outcomes, search
 
 PACKAGE = "goalmeter.meg.causal.search"
 SEEDS = {"forgetful": 12, "team": 12, "committee": 6}
@@ -87,7 +88,7 @@ UTILITY_PARTS: dict[str, list[tuple[str, Switch]]] = {
     "fresh starts at the end": [
         (
             "known._confirmed",
-            lambda _: lambda family, curve, restarts: (curve.best().found[0], 0),
+            lambda _: lambda family, curve, restarts: (curve.best().maximisers[0], 0),
         )
     ],
     "Newton's method": [("supported._exact", lambda _: lambda task, b, policies: None)],
@@ -120,7 +121,7 @@ TARGET_PARTS: dict[str, list[tuple[str, Switch]]] = {
 
 def _nothing_held(task: Any, utilities: Any, starts: Any) -> Any:
     module = importlib.import_module(f"{PACKAGE}.supported")
-    return [module.Found([], 0) for _ in utilities]
+    return [module.Maximisers([], 0) for _ in utilities]
 
 
 def _always_supported(utilities: Any, trial: Any, n: int, rng: Any) -> Any:
@@ -173,18 +174,13 @@ def counting(names: Sequence[str], used: set[str]) -> list[tuple[str, Switch]]:
 
 def solve(model: Model, question: str, restarts: int) -> tuple[float, float]:
     """The value, nats, and the processor's seconds."""
-    outcomes = importlib.import_module(f"{PACKAGE}.outcomes")
     network = network_of(model)
+    goal: Any = utility_of(network, list(model.factors)) if question == "utility" else ("T",)
     began = time.process_time()
+    table = joint_outcomes(network, model.decisions, goal)
+    measured = table.policies(network)
     rng = np.random.default_rng(0)
-    if question == "utility":
-        utility = utility_of(network, list(model.factors))
-        table = outcomes.utility_outcomes(network, model.decisions, utility)
-        search = importlib.import_module(f"{PACKAGE}.known").search_known
-    else:
-        table = outcomes.target_outcomes(network, model.decisions, ("T",))
-        search = importlib.import_module(f"{PACKAGE}.targets").search_targets
-    result = search(table, table.policies(network), restarts=restarts, rng=rng)
+    result = search(table, measured, restarts=restarts, rng=rng)
     return float(result.value), time.process_time() - began
 
 

@@ -25,14 +25,14 @@ from goalmeter.meg.causal.search import (
     outcomes,
     search,
 )
-from goalmeter.meg.causal.search.ascent import answer, ascend, respond, score
+from goalmeter.meg.causal.search.ascent import ascend, prospects_of, respond, score
 from goalmeter.meg.causal.search.branch import Branch, HeldBranch
 from goalmeter.meg.causal.search.candidates import Task, column, random_policies
 from goalmeter.meg.causal.search.frontier import Supported, gaps, supported_curve
 from goalmeter.meg.causal.search.held import greatest_entropies
 from goalmeter.meg.causal.search.stationary import implicit_gradient
 from goalmeter.meg.causal.search.supported import maximisers
-from goalmeter.meg.causal.search.utilities import class_of
+from goalmeter.meg.causal.search.utilities import utility_class_of
 
 LOG2 = float(np.log(2))
 few = settings(max_examples=3, deadline=None, derandomize=True)
@@ -323,7 +323,7 @@ def test_no_answer_lowers_the_objective(model: Model, seed: int, size: float) ->
     before = score(table, value, now).objective(b)
     for _ in range(3):
         for i in range(len(now)):
-            now[i] = respond(answer(table, value, now, i), b, now[i])
+            now[i] = respond(prospects_of(table, value, now, i), b, now[i])
             after = score(table, value, now).objective(b)
             assert (after >= before - 1e-10 * (1 + np.abs(before))).all()
             before = after
@@ -339,7 +339,7 @@ def test_at_infinity_utility_comes_first(model: Model, seed: int) -> None:
     for _ in range(3):
         for i in range(len(now)):
             b = np.full(4, np.inf)
-            now[i] = respond(answer(table, table.features, now, i), b, now[i])
+            now[i] = respond(prospects_of(table, table.features, now, i), b, now[i])
         after = score(table, table.features, now)
         assert (after.utility >= before.utility - 1e-8).all()
         before = after
@@ -360,7 +360,7 @@ def test_derivatives_of_stationary_policies(model: Model, seed: int) -> None:
     table = joint_outcomes(network, model.decisions, ["T"])
     measured = table.policies(network)
     rng = np.random.default_rng(seed)
-    utilities = class_of(table, measured, rng)
+    utilities = utility_class_of(table, measured, rng)
     assume(utilities is not None)
     assert utilities is not None
     y = rng.standard_normal(utilities.basis.shape[1])

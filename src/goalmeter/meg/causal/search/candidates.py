@@ -22,7 +22,7 @@ _BATCH = 2**21
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Policies that were found to maximise an objective.
+    """Policies that maximise an objective, as far as the search can tell.
 
     Attributes:
         policies: [C, A] each.
@@ -59,10 +59,10 @@ class Task:
         """Of the measured policy for models [C, A(, B)] each, nats, [] or [B]."""
         return evidence_of(self.table, self.visits, policies)
 
-    def distance(self, one: Candidate, other: Candidate) -> float:
+    def distance(self, first: Candidate, second: Candidate) -> float:
         """By how much two models differ where the measured policy goes, in decisions."""
         total = 0.0
-        for visits, p, q in zip(self.visits, one.policies, other.policies, strict=True):
+        for visits, p, q in zip(self.visits, first.policies, second.policies, strict=True):
             total += float(visits.sum(axis=1) @ np.abs(p - q).sum(axis=1)) / 2
         return total
 
@@ -134,10 +134,12 @@ def distinct(policies: Policies, order: Sequence[int]) -> list[int]:
     return kept
 
 
-def best_of(found: list[Candidate], objective: Sequence[float], slack: float) -> list[Candidate]:
+def best_of(
+    candidates: list[Candidate], objective: Sequence[float], slack: float
+) -> list[Candidate]:
     """Those that maximise an objective up to slack, the best predictor first, no two the same."""
     top = max(objective)
-    ties = [c for c, value in zip(found, objective, strict=True) if value >= top - slack]
+    ties = [c for c, value in zip(candidates, objective, strict=True) if value >= top - slack]
     ties.sort(key=lambda c: -c.evidence)
     pool = stacked([c.policies for c in ties])
     return [ties[i] for i in distinct(pool, range(len(ties)))][:_KEPT]
