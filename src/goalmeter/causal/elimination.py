@@ -87,10 +87,10 @@ class Elimination:
         """
         needed = bayes_ball(self._parents, self._children, xs, given).requisite
         order = (*given, *xs)
-        found = self._sum(needed, {}, order).values
+        joint = self._sum(needed, {}, order).values
         n_given = len(given)
-        total = found.sum(axis=tuple(range(n_given, found.ndim)), keepdims=True)
-        return np.asarray(np.divide(found, total, out=np.zeros_like(found), where=total > 0))
+        total = joint.sum(axis=tuple(range(n_given, joint.ndim)), keepdims=True)
+        return np.asarray(np.divide(joint, total, out=np.zeros_like(joint), where=total > 0))
 
     def weights(self, xs: Sequence[str], evidence: Mapping[str, int]) -> FloatArray:
         """P(xs, evidence), [*sizes of xs]; evidence maps variables to indices of their states."""
@@ -99,14 +99,14 @@ class Elimination:
         return self._sum(needed, fixed, tuple(xs)).values
 
     def _ancestral(self, xs: Iterable[str]) -> frozenset[str]:
-        found: set[str] = set()
+        above: set[str] = set()
         ahead = list(xs)
         while ahead:
             x = ahead.pop()
-            if x not in found:
-                found.add(x)
+            if x not in above:
+                above.add(x)
                 ahead += self._parents[x]
-        return frozenset(found)
+        return frozenset(above)
 
     def _sorted(self, xs: Iterable[str]) -> list[str]:
         """Causes first."""
@@ -136,8 +136,8 @@ class Elimination:
         rest = [keyed.factor for keyed in left.values()]
         absent = set(keep).difference(*(factor.variables for factor in rest))
         rest += [Factor((v,), np.ones(self._sizes[v])) for v in keep if v in absent]
-        found = sum_of_product(rest or [Factor((), np.ones(()))], keep)
-        return Factor(tuple(keep), found.arranged(keep))
+        product = sum_of_product(rest or [Factor((), np.ones(()))], keep)
+        return Factor(tuple(keep), product.arranged(keep))
 
     def _key(self, name: object) -> int:
         return self._keys.setdefault(name, len(self._keys))
@@ -145,17 +145,17 @@ class Elimination:
     def _without(self, x: str, bucket: list[_Keyed]) -> _Keyed:
         """The product of a bucket summed over x, from memory if it was made before."""
         key = self._key((x, frozenset(keyed.key for keyed in bucket)))
-        found = self._kept.get(key)
-        if found is None:
+        summed = self._kept.get(key)
+        if summed is None:
             factors = [keyed.factor for keyed in bucket]
             keep = dict.fromkeys(v for f in factors for v in f.variables if v != x)
-            found = sum_of_product(factors, tuple(keep))
-            self._kept_entries += found.values.size
+            summed = sum_of_product(factors, tuple(keep))
+            self._kept_entries += summed.values.size
             if self._kept_entries > _KEPT_ENTRIES:
                 self._kept.clear()
-                self._kept_entries = found.values.size
-            self._kept[key] = found
-        return _Keyed(key, found)
+                self._kept_entries = summed.values.size
+            self._kept[key] = summed
+        return _Keyed(key, summed)
 
     def _plan(self, scopes: Sequence[tuple[str, ...]], keep: Sequence[str]) -> Plan:
         """An order to sum variables out in, whose tables fit.
@@ -165,8 +165,8 @@ class Elimination:
         """
         plan = self._prepared(scopes, keep)
         if plan is None or plan.product > _SMALL_ENTRIES:
-            own = best_plan(scopes, self._sizes, keep, _SMALL_ENTRIES)
-            plan = own if plan is None or own.product < plan.product else plan
+            fresh = best_plan(scopes, self._sizes, keep, _SMALL_ENTRIES)
+            plan = fresh if plan is None or fresh.product < plan.product else plan
         if plan.stored > MAX_ENTRIES or plan.product > MAX_PRODUCT:
             raise InvalidModelError(
                 f"the model is too large to eliminate: the best order found needs a table over "

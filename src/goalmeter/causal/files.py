@@ -186,9 +186,9 @@ def _check_values(
     x = names[len(place)]
     states = network.domain(x)
     if not isinstance(node, list) or len(node) != len(states):
-        found = f"a list of {len(node)}" if isinstance(node, list) else _shown(node)
+        got = f"a list of {len(node)}" if isinstance(node, list) else _shown(node)
         raise InvalidFileError(
-            f"{_where('the values', names, place)} are {found}, expected a list of {len(states)}, "
+            f"{_where('the values', names, place)} are {got}, expected a list of {len(states)}, "
             f"one for each state of {x!r} in the model's order: {listed(states)}"
         )
     for state, below in zip(states, node, strict=True):

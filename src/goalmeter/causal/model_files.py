@@ -197,9 +197,9 @@ class Draft:
             )
         if len(set(states)) < len(states) or not states:
             twice = [f"the state {s!r} twice" for s, n in Counter(states).items() if n > 1]
-            found = twice[0] if twice else "no states"
+            problem = twice[0] if twice else "no states"
             raise self.error(
-                line, f"the variable {x!r} has {found}, expected one or more, all different"
+                line, f"the variable {x!r} has {problem}, expected one or more, all different"
             )
         self.domains[x] = tuple(states)
         self._lines[x] = line
