@@ -50,6 +50,7 @@ def prospects_of(table: OutcomeTable, utility: FloatArray, policies: Policies, i
     """
     chance = table.probability(policies, without=i)
     mass = table.total(i, chance)
+    # Sums over a context become expectations in it; a context without mass keeps its zeros.
     known = np.where(mass > 0, mass, 1.0)
     paid = table.total(i, chance * utility) / known
     spare = np.zeros_like(paid)
@@ -76,6 +77,7 @@ def respond(prospects: Prospects, rationality: FloatArray, old: FloatArray) -> F
 
 def normalised(logits: FloatArray, mass: FloatArray, old: FloatArray) -> FloatArray:
     """Softmax over actions [C, A, B]; the old policy where the context has no mass."""
+    # Less the largest one, so that exp cannot overflow.
     policy = np.exp(logits - logits.max(axis=1, keepdims=True))
     policy /= policy.sum(axis=1, keepdims=True)
     return np.where(mass.max(axis=1, keepdims=True) > 0, policy, old)
@@ -117,6 +119,9 @@ def ascend(
             moved = np.maximum(moved, np.abs(new - now[i]).max(axis=(0, 1)))
             now[i] = new
         settled = moved <= tolerance
+        # Taking columns out copies all of them, which pays once a tenth has settled; now and then
+        # it is done all the same, so that a few slow columns do not drag the others along to the
+        # end.
         if settled.any() and (settled.all() or settled.mean() > 0.1 or sweep % 16 == 0):
             for whole, part in zip(out, now, strict=True):
                 whole[..., running] = part

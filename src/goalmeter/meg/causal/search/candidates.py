@@ -84,6 +84,7 @@ def evidence_of(table: OutcomeTable, visits: Policies, policies: Policies) -> Fl
 
 def random_policies(table: OutcomeTable, n: int, rng: np.random.Generator) -> Policies:
     """N starts, [C, A, n] each: logits of all sizes, from nearly uniform to nearly certain."""
+    # Maximisers range from nearly uniform (small b) to nearly certain, and so do starts.
     size = np.exp(rng.uniform(np.log(0.1), np.log(10.0), size=n))
     out = []
     for c, a in zip(table.contexts, table.actions, strict=True):
@@ -140,6 +141,7 @@ def best_of(
     """Those that maximise an objective up to slack, the best predictor first, no two the same."""
     top = max(objective)
     ties = [c for c, value in zip(candidates, objective, strict=True) if value >= top - slack]
+    # Definition 3.2 takes the best predictor among equally good policies.
     ties.sort(key=lambda c: -c.evidence)
     pool = stacked([c.policies for c in ties])
     return [ties[i] for i in distinct(pool, range(len(ties)))][:_KEPT]

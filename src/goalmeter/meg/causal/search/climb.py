@@ -86,6 +86,8 @@ def check(utilities: UtilityClass, trial: Trial, n: int, rng: np.random.Generato
     starts = stacked(
         [fresh, near_measured(task.table, task.measured), *(c.policies for c in others)]
     )
+    # Half of the fresh starts begin with the utility's own multiplier, half with none: the first
+    # find maxima of the Lagrangian, the others plain maxima of the entropy.
     multipliers = np.zeros(starts[0].shape[2])
     multipliers[: n // 2] = min(b, _LARGEST)
     multipliers[-len(others) :] = np.clip(sizes, -_LARGEST, _LARGEST)

@@ -98,6 +98,7 @@ class Curve:
 
     def add(self, at: Sequence[float], fresh: int) -> None:
         """Solve at new values, from random starts and from the maximisers of their neighbours."""
+        # A value that is there already has had its starts.
         values = sorted(set(at).difference(node.at for node in self.nodes))
         if not values:
             return
@@ -123,6 +124,7 @@ class Curve:
             asked, warm = [], []
             for i, node in enumerate(self.nodes):
                 news = [n for n in self.nodes[max(i - 1, 0) : i + 2] if n.at in changed]
+                # Only what has changed is news to its neighbours.
                 offered = [c for n in news if n.at != node.at for c in n.maximisers]
                 if offered:
                     asked.append(i)
@@ -153,6 +155,7 @@ class Curve:
                     wanted.append(x)
             if not wanted or len(self.nodes) > _NODES:
                 return
+            # All gaps of a round at once: their ascents share a pass.
             self.add(wanted, fresh)
 
     def sharpen(self, enough: float) -> None:

@@ -84,6 +84,7 @@ class Supported(Family):
             return None
         below = max(left.maximisers, key=lambda c: c.utility)
         above = min(right.maximisers, key=lambda c: c.utility)
+        # The lines b -> b u + H(u) of both neighbours cross where one overtakes the other.
         rise = above.utility - below.utility
         if rise > _JUMP:
             return float((below.entropy - above.entropy) / rise)
@@ -217,6 +218,7 @@ def gap_curve(task: Task, gap: Gap, rng: np.random.Generator, restarts: int) -> 
     low, high = gap.low.utility, gap.high.utility
     rationality = (gap.low.entropy - gap.high.entropy) / (high - low)
     curve = Curve(Held(task, rng, rationality), [Node(low, gap.left), Node(high, gap.right)])
+    # Denser towards the ends, where the entropy bends most.
     shares = 0.5 - 0.5 * np.cos(np.pi * np.arange(1, _GAP_NODES + 1) / (_GAP_NODES + 1))
     curve.add(list(low + (high - low) * shares), restarts)
     curve.refine(2)

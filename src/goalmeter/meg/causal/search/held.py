@@ -88,6 +88,7 @@ def held(
             new = respond(prospects, b, now[i])
             moved = np.maximum(moved, np.abs(new - now[i]).max(axis=(0, 1)))
             now[i] = new
+        # b = m - r (E[U] - u), so this is how far the answers still are from u.
         off = np.abs(b - m) / stiffness
         m = np.clip(b, -_LARGEST, _LARGEST)
         # A stiff r keeps u from the first sweep on, and slows what moves along it: it is relaxed,
@@ -124,6 +125,7 @@ def _root(
     mass = prospects.mass.max(axis=1)
     low = multiplier - stiffness * ((mass * prospects.paid.max(axis=1)).sum(axis=0) - utility)
     high = multiplier - stiffness * ((mass * prospects.paid.min(axis=1)).sum(axis=0) - utility)
+    # The left side rises with b and E[U] lies between its extremes, so the root is in the bracket.
     b = np.clip(guess, low, high)
     for _ in range(_ROOT_STEPS):
         policy = respond(prospects, b, old)

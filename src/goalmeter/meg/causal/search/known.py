@@ -79,6 +79,8 @@ def search_known(
     best, agreed = _confirmed(family, curve, restarts)
     in_gap: Gap | None = None
     note = "a rationality supports it"
+    # No model predicts better than the measured policy itself, so at the ceiling gaps are not
+    # searched.
     if best.evidence < ceiling - PREFERENCE:
         for gap in gaps(curve):
             inside = gap_curve(task, gap, rng, restarts)

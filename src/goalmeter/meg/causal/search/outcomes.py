@@ -210,7 +210,10 @@ class _Outcomes:
         entries = _product(self.sizes)
         if entries > MAX_ENTRIES:
             raise self._too_large(entries, MAX_ENTRIES, "")
+        # The policies are uniform in this network, so that P(x) times the number of choices is
+        # w(x).
         joint = self.network.elimination.conditional(self.family, ())
+        # Outcomes that the world rules out, whatever is chosen, would only cost time.
         self.where = np.nonzero(joint)
         choices = _product([network.size(d) for d in decisions])
         self.weight = joint[self.where] * choices

@@ -151,6 +151,8 @@ def evolved(utilities: UtilityClass, first: Population, rng: np.random.Generator
         y = parents.y[:, family] + _changes(parents.y, sizes, children, rng)
         inherited = [p[..., family] for p in parents.policies]
         now = evaluated(utilities, y, stacked([near, fresh, kinds]), inherited)
+        # Each parent competes with its own children only: so the parents stay apart, and one that
+        # is ambiguous now may still lead further than today's best.
         chosen = []
         for parent in range(len(sizes)):
             mine = np.flatnonzero(family == parent)

@@ -60,6 +60,7 @@ def objectives(rationality: float, utility: FloatArray, entropy: FloatArray) -> 
 
 def slack(rationality: float) -> float:
     """Nats within which objectives are equal: what rounding leaves of b E[U] is not compared."""
+    # b E[U] of a large b has few digits left behind the point.
     return TIE_NATS + (0.0 if np.isinf(rationality) else 1e-15 * abs(rationality))
 
 
@@ -73,6 +74,7 @@ def maximisers(
         rationalities: b, either sign or infinite, in the task's unit.
         starts: for each of them [C, A, n] each; n may differ.
     """
+    # All starts of all rationalities climb side by side: one pass over the rows serves many.
     ends = np.cumsum([s[0].shape[2] for s in starts])
     whole = stacked(list(starts))
     owner = np.repeat(np.asarray(rationalities, dtype=np.float64), np.diff(ends, prepend=0))
@@ -187,6 +189,7 @@ def _exact(task: Task, b: float, policies: Policies) -> Candidate | None:
         return None
     start, end = candidate(task, b, policies), candidate(task, b, point.policies)
     utility = np.array([start.utility, end.utility])
+    # Newton's method finds saddles as readily as maxima; a point below its start is one.
     before, after = objectives(b, utility, np.array([start.entropy, end.entropy]))
     return end if after >= before - slack(b) else None
 

@@ -79,6 +79,7 @@ def utility_class_of(
     keep = sizes > max(_NULL_SHARE * sizes[0], 1e-14)
     if not keep.any():
         return None
+    # Scaled so that a unit step in any coordinate moves expected utility by about as much.
     basis = vectors[:, keep] / sizes[keep]
     visits = [v / v.sum() for v in (table.visits(measured) if visits is None else visits)]
     features = table.features @ basis
