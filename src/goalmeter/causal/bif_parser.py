@@ -200,6 +200,7 @@ class Parser:
                     row.start,
                 )
             values, end = flat[end : end + size], end + size
+            # The default fills what no row lists, wherever it stands in the block.
             if row.head == "default":
                 if default is not None:
                     raise self._tokens.error(

@@ -224,6 +224,7 @@ def decision_process(
     by_name = {d.name: d for d in nodes}
     rows: list[FloatArray] = []
     for d in nodes:
+        # A first decision of a branch meets its contexts with certainty; the others are led to.
         if before[d.name] is None:
             start = neutral.elimination.conditional(d.observed, ())
             initial[d.states] = start.reshape(-1)

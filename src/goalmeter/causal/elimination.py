@@ -85,6 +85,7 @@ class Elimination:
         Raises:
             InvalidModelError: the tables on the way would be too large.
         """
+        # CPDs that cannot matter are left out: most of a large network, for most queries.
         needed = bayes_ball(self._parents, self._children, xs, given).requisite
         order = (*given, *xs)
         joint = self._sum(needed, {}, order).values
@@ -124,6 +125,8 @@ class Elimination:
         for i, keyed in left.items():
             for v in keyed.factor.variables:
                 holding.setdefault(v, []).append(i)
+        # Bucket elimination: what holds x is multiplied, x is summed out, and the product goes
+        # back.
         for x in self._plan(scopes, keep).order:
             bucket = [left.pop(i) for i in holding.pop(x) if i in left]
             made = self._without(x, bucket)
@@ -151,6 +154,7 @@ class Elimination:
             keep = dict.fromkeys(v for f in factors for v in f.variables if v != x)
             summed = sum_of_product(factors, tuple(keep))
             self._kept_entries += summed.values.size
+            # Forgetting everything is crude, but keeps no clock and happens rarely.
             if self._kept_entries > _KEPT_ENTRIES:
                 self._kept.clear()
                 self._kept_entries = summed.values.size
@@ -164,6 +168,7 @@ class Elimination:
             InvalidModelError: no order is found that does.
         """
         plan = self._prepared(scopes, keep)
+        # The common order is free; a search of its own pays only for large tables.
         if plan is None or plan.product > _SMALL_ENTRIES:
             fresh = best_plan(scopes, self._sizes, keep, _SMALL_ENTRIES)
             plan = fresh if plan is None or fresh.product < plan.product else plan

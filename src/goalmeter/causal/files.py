@@ -120,6 +120,7 @@ def _cut(text: str, variables: Sequence[str]) -> tuple[str, str]:
 def _parsed(path: str | Path, text: str) -> Any:
     """The value of a JSON text; no name twice in an object, no NaN."""
 
+    # Python's reader keeps the last of two equal names without a word.
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         if len(set(names)) < len(names):

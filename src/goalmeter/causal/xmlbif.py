@@ -151,6 +151,7 @@ class _Element:
 def _parse(text: str, draft: Draft) -> _Element:
     """The outermost element of a document."""
     parser = expat.ParserCreate("utf-8")
+    # Text comes in one piece; without it a long table arrives in thousands of parts.
     parser.buffer_text = True
     document = _Element("", {}, 1)
     open_elements = [document]

@@ -164,7 +164,9 @@ def _result(
         model_shares(m, g.behaviour(w)) for g, m, w in zip(groups, fit.models, weights, strict=True)
     ]
     maximum = sum(float(m.maximum[0]) for m in measures)
+    # The ceiling of a sample is a model that knows every sampled frequency.
     ceiling = min(sum(float(m.ceiling[0]) for m in measures), maximum)
+    # A utility over states means nothing across worlds whose states differ.
     single = len(groups) == 1
     if known:
         rationality = float(fit.theta[0]) / groups[0].utilities.unit

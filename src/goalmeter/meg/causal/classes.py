@@ -222,6 +222,7 @@ def _of_network(
     values = np.array([result.value for result in results])
     best = int(values.argmax())
     goal, scale = goal_of(process, bound.span, climbed[best] - climbed[best].mean())
+    # Restarts that end apart are all that is known of how far the optimum may be.
     spread = 2 * float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return replace(
         results[best],

@@ -201,6 +201,7 @@ def sensitivity(
             rows[names] = _copied(names, rows[whole], above)
             continue
         recall = question.recall([names])
+        # Every row gets a generator of its own, so that its number does not depend on the others.
         if recall.kind == "insufficient":
             from goalmeter.meg.causal.searched import searched
 
