@@ -13,6 +13,7 @@ came to use on a diagram is not run without it there: nothing would change.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import sys
@@ -39,6 +40,8 @@ PACKAGE = "goalmeter.meg.causal.search"
 SEEDS = {"forgetful": 12, "team": 12, "committee": 6}
 POLICIES = ("random", "mixed", "deterministic")
 RESTARTS = 24
+# No diagram is taken up after so long; run again, the script goes on where it was.
+MINUTES = 40
 # Nats that count as lost or false.
 APART = 1e-6
 QUESTIONS = ("utility", "targets")
@@ -196,7 +199,7 @@ def models(quick: bool) -> Iterator[tuple[str, Model]]:
 
 def measure(quick: bool) -> dict[str, Any]:
     """Values and times of the whole search and of it less each part."""
-    cache = Path(tempfile.gettempdir()) / f"causal-search-parts-{harness.commit()[:12]}.jsonl"
+    cache = Path(tempfile.gettempdir()) / f"causal-search-parts-{digest()}.jsonl"
     runs: dict[tuple[str, str, str], tuple[float, float, list[str]]] = {}
     # A run that was broken off goes on where it was, unless it is a smoke run.
     if cache.exists() and not quick:
@@ -205,7 +208,10 @@ def measure(quick: bool) -> dict[str, Any]:
             runs[model, question, part] = (run[0], run[1], run[2])
     if not runs:
         solve(next(models(True))[1], "targets", 2)  # pays for what is loaded once
+    began = time.monotonic()
     for name, model in models(quick):
+        if time.monotonic() - began > 60 * MINUTES:
+            break
         for question in QUESTIONS:
             parts = UTILITY_PARTS if question == "utility" else TARGET_PARTS
             chosen = dict(list(parts.items())[:2]) if quick else parts
@@ -234,6 +240,13 @@ def measure(quick: bool) -> dict[str, Any]:
                         run = [name, question, part, *runs[name, question, part]]
                         file.write(json.dumps(run) + "\n")
     return {"diagrams": len({m for m, _, _ in runs}), "parts": summary(runs)}
+
+
+def digest() -> str:
+    """A short name for the search as it is, so that runs of another one are not mixed in."""
+    package = importlib.import_module(PACKAGE)
+    files = sorted(Path(str(package.__file__)).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 def summary(

@@ -23,6 +23,7 @@ from goalmeter.meg.causal.search import (
     SearchResult,
     joint_outcomes,
     outcomes,
+    planned_evidence,
     search,
 )
 from goalmeter.meg.causal.search.ascent import ascend, prospects_of, respond, score
@@ -172,6 +173,24 @@ def test_parity_is_in_a_gap_altogether() -> None:
     assert found.value == pytest.approx(3 * (LOG2 - entropy(0.6)), abs=1e-9)
     assert np.isnan(found.rationality)
     assert found.utility == pytest.approx(0.008, abs=1e-5)
+
+
+def test_a_goal_that_is_planned_anew_scores_what_it_was_fitted_with() -> None:
+    """The evidence of a fitted utility at its fitted rationality is the value; at b = 0 the plan is
+    uniform and says nothing; at -b it is the plan of who wants the opposite."""
+    network = team([0.9, 0.1], [0.9, 0.1])
+    table = joint_outcomes(network, ["D0", "D1"], utility_of(network, (("X",), [0.0, 1.0])))
+    measured = table.policies(network)
+    rng = np.random.default_rng(0)
+    found = search(table, measured, restarts=8, rng=rng)
+    assert np.isfinite(found.rationality)
+
+    def planned(b: float) -> float:
+        return planned_evidence(table, measured, b, restarts=8, rng=rng)
+
+    assert planned(found.rationality) == pytest.approx(found.value, abs=1e-9)
+    assert planned(0.0) == 0.0
+    assert planned(-found.rationality) < 0.0 < planned(0.9 * found.rationality) < found.value
 
 
 def test_a_local_maximum_does_not_count() -> None:
