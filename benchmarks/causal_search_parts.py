@@ -1,14 +1,15 @@
 """Every part of the search without sufficient recall earns its place.
 
 The search for maximum entropy policies (`goalmeter/meg/causal/search`) has parts that look for
-better utilities and parts that see to it that policies are maximum entropy policies at all. Each
-is switched off in turn, on random diagrams: decisions that forget, teams of two with binary
-choices, and committees of three with three choices each, whose policies are random, mixed or
-deterministic. A value that falls by more than 1e-6 nats is *lost*; one that is more than 1e-6 nats
-above that of a search with twice as many restarts is *false*, because what it belongs to is no
-maximum entropy policy. Time is the processor's, as a multiple of the whole search's. A part stays
-if without it a value is lost, false or found much more slowly. A part that the whole search never
-came to use on a diagram is not run without it there: nothing would change.
+better utilities and parts that see to it that policies are maximum entropy policies at all. Each is
+switched off in turn, on random diagrams: decisions that forget, teams of two with binary choices,
+members who are to match (as many policies are equally good as there are choices), and committees of
+three with three choices each; their policies are random, mixed or deterministic. A value that falls
+by more than 1e-6 nats is *lost*; one that is more than 1e-6 nats above that of a search with twice
+as many restarts is *false*, because what it belongs to is no maximum entropy policy. Time is the
+processor's, as a multiple of the whole search's. A part stays if without it a value is lost, false
+or found much more slowly. A part that the whole search never came to use on a diagram is not run
+without it there: nothing would change.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from goalmeter.causal import utility_of
 from goalmeter.meg.causal.search import joint_outcomes, search
 
 PACKAGE = "goalmeter.meg.causal.search"
-SEEDS = {"forgetful": 12, "team": 12, "committee": 6}
+SEEDS = {"forgetful": 9, "team": 9, "matching": 9, "committee": 3}
 POLICIES = ("random", "mixed", "deterministic")
 RESTARTS = 24
 # No diagram is taken up after so long; run again, the script goes on where it was.
@@ -61,6 +62,19 @@ def committee(rng: np.random.Generator, policy: str) -> Model:
     parents |= {f"O{i}": ("S",) for i in (1, 2, 3)} | {f"D{i}": (f"O{i}",) for i in (1, 2, 3)}
     parents["T"] = ("D1", "D2", "D3", "S")
     return diagrams.filled(rng, sizes, parents, names, [("T",)], policy)
+
+
+def matching(rng: np.random.Generator, policy: str) -> Model:
+    """Members who do not see each other; the outcome is how many choices there were among them.
+
+    What all agree on is of no account, so as many policies are equally good as there are choices.
+    """
+    names = [f"D{i + 1}" for i in range(int(rng.integers(2, 4)))]
+    sizes = {**dict.fromkeys(names, 3), "T": len(names)}
+    parents: dict[str, tuple[str, ...]] = {**dict.fromkeys(names, ()), "T": tuple(names)}
+    model = diagrams.filled(rng, sizes, parents, names, [("T",)], policy)
+    outcome = diagrams.table(sizes, names, len(names), lambda *each: len(set(each)) - 1)
+    return model._replace(cpds={**model.cpds, "T": outcome})
 
 
 def _uniform_starts(_: Any) -> Any:
@@ -189,7 +203,7 @@ def solve(model: Model, question: str, restarts: int) -> tuple[float, float]:
 
 def models(quick: bool) -> Iterator[tuple[str, Model]]:
     """The random diagrams by name."""
-    makers = {m.__name__: m for m in (*diagrams.INSUFFICIENT, committee)}
+    makers = {m.__name__: m for m in (*diagrams.INSUFFICIENT, matching, committee)}
     for i in range(max(SEEDS.values())):
         for name, count in SEEDS.items():
             if i < (0 if quick and name == "committee" else 1 if quick else count):
