@@ -41,7 +41,7 @@ PACKAGE = "goalmeter.meg.causal.search"
 SEEDS = {"forgetful": 9, "team": 9, "matching": 9, "committee": 3}
 POLICIES = ("random", "mixed", "deterministic")
 RESTARTS = 24
-# No diagram is taken up after so long; run again, the script goes on where it was.
+# No search is begun after so long; run again, the script goes on where it was.
 MINUTES = 40
 # Nats that count as lost or false.
 APART = 1e-6
@@ -223,37 +223,42 @@ def measure(quick: bool) -> dict[str, Any]:
     if not runs:
         solve(next(models(True))[1], "targets", 2)  # pays for what is loaded once
     began = time.monotonic()
-    for name, model in models(quick):
+    for name, model, question, part in tasks(quick):
+        if (name, question, part) in runs:
+            continue
         if time.monotonic() - began > 60 * MINUTES:
             break
-        for question in QUESTIONS:
+        restarts = 4 if quick else 2 * RESTARTS if part == REFERENCE else RESTARTS
+        used: set[str] = set()
+        switches = switches_of(question, part)
+        if part == WHOLE:
             parts = UTILITY_PARTS if question == "utility" else TARGET_PARTS
-            chosen = dict(list(parts.items())[:2]) if quick else parts
-            for part, switches in {WHOLE: [], REFERENCE: [], **chosen}.items():
-                if (name, question, part) in runs:
-                    continue
-                used: set[str] = set()
-                if part == WHOLE:
-                    names = [n for each in chosen.values() for n, _ in each]
-                    switches = counting(names, used)
-                else:
-                    value, seconds, before = runs[name, question, WHOLE]
-                    if switches and not used.union(before) & {n for n, _ in switches}:
-                        runs[name, question, part] = value, seconds, []
-                        continue
-                restarts = 4 if quick else 2 * RESTARTS if part == REFERENCE else RESTARTS
-                with replaced(switches):
-                    try:
-                        value, seconds = solve(model, question, restarts)
-                    except Exception as error:  # what the others cannot do without this part
-                        print(name, question, part, repr(error), file=sys.stderr)
-                        value, seconds = float("nan"), float("nan")
-                runs[name, question, part] = value, seconds, sorted(used)
-                if not quick:
-                    with cache.open("a") as file:
-                        run = [name, question, part, *runs[name, question, part]]
-                        file.write(json.dumps(run) + "\n")
-    return {"diagrams": len({m for m, _, _ in runs}), "parts": summary(runs)}
+            switches = counting([n for each in parts.values() for n, _ in each], used)
+        elif switches:
+            value, seconds, called = runs[name, question, WHOLE]
+            if not set(called) & {n for n, _ in switches}:
+                runs[name, question, part] = value, seconds, []
+                continue
+        with replaced(switches):
+            try:
+                value, seconds = solve(model, question, restarts)
+            except Exception as error:  # what the others cannot do without this part
+                print(name, question, part, repr(error), file=sys.stderr)
+                value, seconds = float("nan"), float("nan")
+        runs[name, question, part] = value, seconds, sorted(used)
+        if not quick:
+            with cache.open("a") as file:
+                file.write(json.dumps([name, question, part, value, seconds, sorted(used)]) + "\n")
+    return {"diagrams": len({m for m, _, _ in runs}), "parts": summary(runs, quick)}
+
+
+def tasks(quick: bool) -> Iterator[tuple[str, Model, str, str]]:
+    """Every diagram, question and part, the whole search first; a diagram's are together."""
+    for name, model in models(quick):
+        for question in QUESTIONS:
+            parts = list(UTILITY_PARTS if question == "utility" else TARGET_PARTS)
+            for part in (WHOLE, REFERENCE, *(parts[:2] if quick else parts)):
+                yield name, model, question, part
 
 
 def digest() -> str:
@@ -264,37 +269,35 @@ def digest() -> str:
 
 
 def summary(
-    runs: dict[tuple[str, str, str], tuple[float, float, list[str]]],
+    runs: dict[tuple[str, str, str], tuple[float, float, list[str]]], quick: bool
 ) -> list[dict[str, Any]]:
-    """One row for each part of each question."""
+    """One row for each part of each question, over the diagrams on which every part was run."""
+    by_question: dict[str, dict[str, list[str]]] = {}
+    for name, _, question, part in tasks(quick):
+        by_question.setdefault(question, {}).setdefault(part, []).append(name)
     rows = []
-    for question in QUESTIONS:
-        by_part: dict[str, dict[str, tuple[float, float, list[str]]]] = {}
-        for (model, asked, part), run in runs.items():
-            if asked == question:
-                by_part.setdefault(part, {})[model] = run
-        whole, reference = by_part[WHOLE], by_part[REFERENCE]
-        for part, results in by_part.items():
-            both = [m for m in results if m in reference]
-            value = np.array([results[m][0] for m in both])
-            lost = np.array([whole[m][0] for m in both]) - value
-            false = value - np.array([max(whole[m][0], reference[m][0]) for m in both])
+    for question, parts in by_question.items():
+        done = [m for m in parts[WHOLE] if all((m, question, p) in runs for p in parts)]
+        whole = np.array([runs[m, question, WHOLE][0] for m in done])
+        best = np.maximum(whole, [runs[m, question, REFERENCE][0] for m in done])
+        for part in parts:
+            value = np.array([runs[m, question, part][0] for m in done])
+            names = {n for n, _ in switches_of(question, part)}
+            calls = [not names or names & set(runs[m, question, WHOLE][2]) for m in done]
+            # Written so that a search that broke down, whose value is NaN, counts as lost.
             rows.append(
                 {
                     "question": question,
                     "without": part,
-                    "n": len(both),
-                    "used": sum(
-                        part in (WHOLE, REFERENCE)
-                        or bool(set(whole[m][2]) & {n for n, _ in switches_of(question, part)})
-                        for m in both
-                    ),
-                    "lost": int((~(lost <= APART)).sum()),
-                    "most_lost": float(np.nanmax(lost, initial=0.0)),
-                    "false": int((false > APART).sum()),
-                    "most_false": float(np.nanmax(false, initial=0.0)),
+                    "n": len(done),
+                    "used": sum(map(bool, calls)),
+                    "lost": int((~(whole - value <= APART)).sum()),
+                    "most_lost": float(np.nanmax(whole - value, initial=0.0)),
+                    "false": int((value > best + APART).sum()),
+                    "most_false": float(np.nanmax(value - best, initial=0.0)),
                     "time": float(
-                        np.nansum([results[m][1] for m in both]) / sum(whole[m][1] for m in both)
+                        np.nansum([runs[m, question, part][1] for m in done])
+                        / max(sum(runs[m, question, WHOLE][1] for m in done), 1e-9)
                     ),
                 }
             )
@@ -302,8 +305,8 @@ def summary(
 
 
 def switches_of(question: str, part: str) -> list[tuple[str, Switch]]:
-    """What belongs to a part."""
-    return (UTILITY_PARTS if question == "utility" else TARGET_PARTS)[part]
+    """What belongs to a part; nothing to the whole search."""
+    return (UTILITY_PARTS if question == "utility" else TARGET_PARTS).get(part, [])
 
 
 def markdown(result: dict[str, Any]) -> str:
