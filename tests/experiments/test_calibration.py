@@ -18,7 +18,7 @@ from goalmeter import GoalmeterError, MissingExtraError
 from goalmeter._errors import InvalidFileError
 from goalmeter.agents.navigators import navigator, navigator_names
 from goalmeter.experiments import replication
-from goalmeter.experiments.calibration import ideal, players
+from goalmeter.experiments.calibration import players
 from goalmeter.experiments.calibration.findings import findings
 from goalmeter.experiments.calibration.ideal import IdealOrganism
 from goalmeter.experiments.calibration.judged import (
@@ -220,7 +220,8 @@ def test_walks_are_kept_and_another_run_is_refused(
     more = play(plan_for("ideal-mouse", "two-path", two, seed=0), tmp_path)
     assert more.trajectories[: len(worlds[0])] == first[0].trajectories
     assert len(more.trajectories) == 2 * len(worlds[0])
-    monkeypatch.setattr(ideal, "walk", None)  # so that none can be taken again
+    # So that none can be taken again.
+    monkeypatch.setattr("goalmeter.navigation.playing.walk", None)
     again = play(more.plan, tmp_path)
     assert again.trajectories == more.trajectories
     with pytest.raises(GoalmeterError, match="seed is 0 there, and 1 here"):
