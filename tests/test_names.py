@@ -8,7 +8,7 @@ from goalmeter import cli
 from goalmeter._names import did_you_mean, nearest
 from goalmeter.agents.language_models.names import prompted_agent
 from goalmeter.agents.navigators import navigator
-from goalmeter.navigation.asking.settings import model_name
+from goalmeter.agents.language_models.names import model_agent
 from goalmeter.organisms import organism, organism_names
 from goalmeter.organisms.recipes import recipe
 

@@ -7,6 +7,7 @@
 40.203
 """
 
+from goalmeter import agents as agents
 from goalmeter import causal as causal
 from goalmeter import gridworld as gridworld
 from goalmeter import meg as meg

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.agents.histories import ConstantAgent, agent
+from goalmeter.agents.histories import ConstantAgent
+from goalmeter.agents.registry import history_agent as agent
 from goalmeter.agents.histories.adapters import FunctionAgent
 from goalmeter.agents.histories.protocol import History
 from goalmeter.reflection.environments.record import Environment

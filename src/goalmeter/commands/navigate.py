@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 from goalmeter._arguments import whole_in_text
 from goalmeter._errors import InvalidParameterError
 from goalmeter._text import shown
-from goalmeter.agents.navigators import navigator, navigator_names
+from goalmeter.agents.abilities import Ability
+from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.model_options import ROUNDS, ModelOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.navigation import SUITES
-from goalmeter.navigation.asking.settings import is_model, model_name
 from goalmeter.navigation.caps import MOST_STEPS
 from goalmeter.navigation.directed.meg import measure_all
 from goalmeter.navigation.directed.results import measured, references
@@ -54,7 +54,7 @@ def navigate(
     """The behaviour of an agent in a suite of grid worlds, beside reference agents.
 
     Args:
-        agent: its name; one with a slash is a language model's, as Inspect spells it.
+        agent: its name, in the grammar of `agents.registry`.
         suite: "maze", "isometries", "key-door", "key-no-door" or "two-path".
         sizes: of the grids.
         complexities: of mazes.
@@ -80,8 +80,9 @@ def navigate(
         GoalmeterError: options that cannot be used; the message says how to mend it.
         MissingExtraError: a language model is named, and inspect_ai is not installed.
     """
-    name, given = _agent(agent), model or ModelOptions()
-    if not is_model(name):
+    name, is_model = _agent(agent)
+    given = model or ModelOptions()
+    if not is_model:
         given.refuse(name)
     plan = plan_of(
         name,
@@ -101,7 +102,7 @@ def navigate(
         seed=seed,
         prompts=given.prompts,
         history=given.history or 0,
-        asking=given.asking(name, suite, paper=paper) if is_model(name) else None,
+        asking=given.asking(name, suite, paper=paper) if is_model else None,
     )
     if plan.asking is None:
         walked = play_all(plan, out=out, workers=workers, progress=progress)
@@ -170,14 +171,16 @@ def bounds(option: str, texts: Sequence[str] | None) -> list[Bounds] | None:
     return out
 
 
-def _agent(name: str | None) -> str:
-    """The name of an agent in its own spelling."""
+def _agent(name: str | None) -> tuple[str, bool]:
+    """The name of an agent in its own spelling, and whether it is asked with prompts."""
     if name is None:
         raise InvalidParameterError(
-            f"AGENT is missing: name one of {', '.join(navigator_names())}, or a language model "
-            f"as PROVIDER/NAME; suites are {', '.join(SUITES)}"
+            f"AGENT is missing: name one, such as greedy, sb3:POLICY.zip or a language model as "
+            f"PROVIDER/NAME (`goalmeter agents` lists all); suites are {', '.join(SUITES)}"
         )
-    return model_name(name) if is_model(name) else navigator(name).name
+    named = named_agent(name)
+    named.require(Ability.GRID, Ability.TEXT, asker="navigation")
+    return named.name, Ability.GRID not in named.abilities
 
 
 def _asked(

@@ -10,6 +10,7 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.language_models.names import is_organism
+from goalmeter.agents.registry import agent as named_agent
 from goalmeter.gridworld.transforms import TRANSFORMS
 from goalmeter.navigation.asking.settings import (
     HISTORY,
@@ -47,7 +48,18 @@ class Plan:
 
     @property
     def what(self) -> dict[str, Any]:
-        """What tells this run from others, as JSON values; numbers are lists, which may grow."""
+        """What tells this run from others, as JSON values; numbers are lists, which may grow.
+
+        Files that the agent consists of are told by their hashes, so that no run goes on with
+        another policy under the same name.
+
+        Raises:
+            GoalmeterError: a file of the agent cannot be read.
+        """
+        return self._asked_for | named_agent(self.agent).identity()
+
+    @property
+    def _asked_for(self) -> dict[str, Any]:
         tasks = self.suite.tasks
         return {
             "kind": KIND,
@@ -79,7 +91,8 @@ class Plan:
     def worlds(self) -> dict[str, Any]:
         """What tells the worlds of this run from others, whoever walks and is asked how."""
         asked = self.asking.to_json() if self.asking is not None else {}
-        return {name: v for name, v in self.what.items() if name != "agent" and name not in asked}
+        here = self._asked_for
+        return {name: v for name, v in here.items() if name != "agent" and name not in asked}
 
     def keys(self) -> dict[str, tuple[Task, int]]:
         """What each walk is kept under, in the order of the suite."""

@@ -12,7 +12,9 @@ from typing import Any
 
 from goalmeter._arguments import MOST_WORKERS, whole
 from goalmeter._errors import GoalmeterError, InvalidFileError
-from goalmeter.agents.navigators import navigator
+from goalmeter.agents.navigators import Navigator
+from goalmeter.agents.registry import agent as named_agent
+from goalmeter.agents.trained.in_grids import check_worlds
 from goalmeter.navigation.kept import ended_walks, failed_walks
 from goalmeter.navigation.plan import GROWS, Plan, command, plan_from
 from goalmeter.navigation.progress import Progress, Reporter
@@ -46,7 +48,7 @@ def play_all(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Walked:
-    """Every walk of a plan for a reference agent.
+    """Every walk of a plan for an agent that walks by itself.
 
     Args:
         plan: the agent and its walks.
@@ -55,12 +57,12 @@ def play_all(
         progress: told now and then how many walks are finished, and what is left.
 
     Raises:
-        InvalidParameterError: no reference agent has that name, fewer than 1 worker, or `out`
-            holds another run.
+        InvalidParameterError: no agent that walks has that name, it cannot walk in these worlds,
+            fewer than 1 worker, or `out` holds another run.
         InvalidFileError: the folder cannot be used.
     """
     whole(workers, "workers", least=1, most=MOST_WORKERS)
-    navigator(plan.agent)  # for the error, before a folder is made
+    navigator = _navigator(plan)  # before a folder is made, for the error
     wanted = plan.keys()
     done: dict[str, Trajectory] = {}
     with store_of(plan, out) if out is not None else nullcontext() as store:
@@ -68,7 +70,7 @@ def play_all(
             done = ended_walks(store.values, wanted, store.folder, store.lines)
         left = [key for key in wanted if key not in done]
         report = Reporter(plan.agent, len(wanted), len(done), progress)
-        played = _elsewhere(plan, left, workers) if workers > 1 else _here(plan, left)
+        played = _elsewhere(plan, left, workers) if workers > 1 else _here(plan, navigator, left)
         with closing(played):
             for key, trajectory in played:
                 if store is not None:
@@ -105,25 +107,32 @@ def play(what: str, keys: Sequence[str]) -> list[dict[str, Any]]:
         what: what the run is, as JSON.
         keys: which walks.
     """
-    plan, wanted = _planned(what)
-    return [_walk(plan, wanted, key).to_json() for key in keys]
+    plan, navigator, wanted = _planned(what)
+    return [_walk(plan, navigator, wanted, key).to_json() for key in keys]
 
 
 @lru_cache(maxsize=4)
-def _planned(what: str) -> tuple[Plan, dict[str, Any]]:
+def _planned(what: str) -> tuple[Plan, Navigator, dict[str, Any]]:
     plan = plan_from(json.loads(what), "this process")
-    return plan, plan.keys()
+    return plan, _navigator(plan), plan.keys()
 
 
-def _here(plan: Plan, keys: list[str]) -> Generator[tuple[str, Trajectory]]:
+def _navigator(plan: Plan) -> Navigator:
+    """Who walks, if it can walk in every world of the plan."""
+    navigator = named_agent(plan.agent).in_grids(asker="navigation")
+    check_worlds(navigator, tuple(task.world for task in plan.suite.tasks))
+    return navigator
+
+
+def _here(plan: Plan, navigator: Navigator, keys: list[str]) -> Generator[tuple[str, Trajectory]]:
     wanted = plan.keys()
     for key in keys:
-        yield key, _walk(plan, wanted, key)
+        yield key, _walk(plan, navigator, wanted, key)
 
 
-def _walk(plan: Plan, wanted: dict[str, Any], key: str) -> Trajectory:
+def _walk(plan: Plan, navigator: Navigator, wanted: dict[str, Any], key: str) -> Trajectory:
     task, index = wanted[key]
-    return walk(navigator(plan.agent), task, index, seed=plan.options["seed"])
+    return walk(navigator, task, index, seed=plan.options["seed"])
 
 
 def _elsewhere(plan: Plan, keys: list[str], workers: int) -> Generator[tuple[str, Trajectory]]:

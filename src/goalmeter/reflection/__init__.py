@@ -2,7 +2,6 @@
 
 from goalmeter.agents.histories import FunctionAgent as FunctionAgent
 from goalmeter.agents.histories import RealityCheck as RealityCheck
-from goalmeter.agents.histories import agent as agent
 from goalmeter.agents.histories.protocol import History as History
 from goalmeter.agents.histories.protocol import Percept as Percept
 from goalmeter.reflection.measure import Comparison as Comparison

@@ -8,7 +8,7 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.agents.histories.given import check_installed, check_mind
+from goalmeter.agents.histories.user_objects import check_counts, check_installed, check_mind
 from goalmeter.reflection.plan import Case, Plan, spelled, trial_arguments
 from goalmeter.reflection.stored import trial_of
 from goalmeter.reflection.trial import FAILED, OK, Trial, run_trial
@@ -90,6 +90,8 @@ def _check_here(plan: Plan, cases: list[Case]) -> None:
     check_installed(player)
     if not isinstance(plan.agent, str):
         check_mind(player, plan.agent_name)
+    for environment, _ in plan.runs:
+        check_counts(player, environment.n_actions, environment.n_observations)
 
 
 def _here(plan: Plan, cases: list[Case]) -> Generator[tuple[Case, Trial]]:

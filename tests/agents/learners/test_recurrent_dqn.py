@@ -23,7 +23,7 @@ from goalmeter.agents.histories.adapters import FunctionAgent
 from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start
 from goalmeter.agents.histories.protocol import History, Percept
 from goalmeter.agents.histories.reality_check import RealityCheck
-from goalmeter.agents.learners._prefix import Prefix
+from goalmeter.agents.learners.turns import Prefix
 from goalmeter.agents.learners.recurrent_dqn import RecurrentDQN
 from goalmeter.agents.learners.recurrent_network import Pass, QNetwork
 from goalmeter.agents.learners.recurrent_training import windows_of

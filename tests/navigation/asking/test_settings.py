@@ -115,8 +115,8 @@ def test_other_things_that_are_refused() -> None:
 
 
 def test_names_and_the_efforts_of_the_paper() -> None:
-    assert model_name("vllm/openai/gpt-oss-20b") == "vllm/openai/gpt-oss-20b"
-    assert model_name("goalmeter/epsilon-optimal( 0.20 )") == "goalmeter/epsilon-optimal(0.2)"
+    assert model_agent("vllm/openai/gpt-oss-20b") == "vllm/openai/gpt-oss-20b"
+    assert model_agent("goalmeter/epsilon-optimal( 0.20 )") == "goalmeter/epsilon-optimal(0.2)"
     assert paper_effort("vllm/openai/gpt-oss-20b", "maze") == "low"
     assert paper_effort("goalmeter-local/models/GPT-OSS-20B", "two-path") == "medium"
     assert paper_effort("openai/gpt-4o-mini", "maze") is None

@@ -10,12 +10,12 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.agents.histories._options import refuse_unknown
 from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start
 from goalmeter.agents.histories.protocol import Mind
-from goalmeter.agents.learners._prefix import Turn, prefix
+from goalmeter.agents.histories.settings import refuse_unknown
 from goalmeter.agents.learners.recurrent_network import Pass, QNetwork
 from goalmeter.agents.learners.recurrent_training import Draws, Learning, train
+from goalmeter.agents.learners.turns import Turn, prefix
 
 SEED, HISTORY = "seed", "history"
 _STREAMS = 3  # weights, replay, dropout

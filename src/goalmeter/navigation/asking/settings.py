@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.language_models.names import OURS, is_organism, prompted_agent
+from goalmeter.agents.language_models.names import is_organism
 from goalmeter.navigation.asking.prompts import template
 
 # The prompt template of a task, and how many steps back it shows, are among its conditions.
@@ -107,24 +107,6 @@ class Asking:
             else:
                 out += [f"--{each.name.replace('_', '-')}", str(value)]
         return out
-
-
-def is_model(agent: str) -> bool:
-    """Whether a name is that of a language model, and not of a reference agent."""
-    return "/" in agent
-
-
-def model_name(name: str) -> str:
-    """The name of a model in its own spelling.
-
-    Raises:
-        InvalidParameterError: it begins with "goalmeter/", and what follows is neither an organism
-            nor a reference agent, or one that cannot read prompts since they do not show what it
-            remembers.
-    """
-    if not name.startswith(OURS) or is_organism(name):
-        return name
-    return OURS + prompted_agent(name.removeprefix(OURS)).name
 
 
 def paper_effort(model: str, suite: str) -> str | None:

@@ -3,7 +3,8 @@
 A name is that of the class of runs; options follow in brackets, and `opposite(...)` stands around
 it all: IgnoreRewards, opposite(IgnoreRewards), TemptingButton(coding=paper),
 opposite(CryingBaby(nutrition=paper, recursion=paper)). A class of runs in a user's own file is
-FILE.py:NAME, and can stand wherever a name can.
+FILE.py:NAME, and can stand wherever a name can. Other packages add names by the entry-point group
+`goalmeter.environments`, whose entries are such classes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import re
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import did_you_mean
+from goalmeter._plugins import ENVIRONMENTS as GROUP
+from goalmeter._plugins import PluginError, loaded, origin, plugins, refuse_taken
 from goalmeter.agents.user_code import canonical, misspelled, split_name
 from goalmeter.reflection.environments.adversarial_sequence_evader import AdversarialSequenceEvader
 from goalmeter.reflection.environments.adversarial_sequence_predictor import (
@@ -105,6 +108,21 @@ def opposite(name: str) -> str:
     return f"opposite({name})"
 
 
+def all_environments() -> list[Environment]:
+    """Every environment; the packages that register some are imported.
+
+    Raises:
+        PluginError: one of them cannot be used.
+    """
+    others = (plugin(name) for name in plugins(GROUP))
+    return [*ENVIRONMENTS.values(), *(environment for environment in others if environment)]
+
+
+def environment_names() -> list[str]:
+    """The names of all environments, those of other packages too, which are not imported."""
+    return [*ENVIRONMENTS, *plugins(GROUP)]
+
+
 def find(spelled: str) -> tuple[Environment, bool]:
     """The environment of a name, and whether its opposite is meant.
 
@@ -123,13 +141,37 @@ def find(spelled: str) -> tuple[Environment, bool]:
         options = _options(inner[2], spelled) if inner[2] else ()
         run = from_file(*of_file)
         return Environment(run, options=options, spelled=canonical(inner[1])), around is not None
-    if inner is None or inner[1] not in ENVIRONMENTS:
+    environment = None if inner is None else ENVIRONMENTS.get(inner[1]) or plugin(inner[1])
+    if inner is None or environment is None:
         raise InvalidParameterError(_unknown(spelled, inner[1] if inner else spelled))
-    environment = ENVIRONMENTS[inner[1]]
     options = _options(inner[2], spelled) if inner[2] else ()
     if options:  # another reading is not the one of the battery
-        environment = Environment(environment.run, options=options)
+        environment = Environment(environment.run, options=options, package=environment.package)
     return environment, around is not None
+
+
+def plugin(name: str) -> Environment | None:
+    """The environment that another package registers under a name; None if none does.
+
+    Raises:
+        PluginError: the package cannot be imported, or what it registers is no environment.
+    """
+    entry = plugins(GROUP).get(name)
+    if entry is None:
+        return None
+    refuse_taken(GROUP, ENVIRONMENTS)
+    run = loaded(entry)
+    try:
+        environment = Environment(run, package=origin(entry))
+    except InvalidParameterError as cause:
+        raise PluginError(f"{origin(entry)} registers no environment: {cause}") from cause
+    # Tables, runs on disk and other processes name an environment by its class.
+    if environment.base != name:
+        raise PluginError(
+            f"{origin(entry)} registers the environment {name!r}, whose class is called "
+            f"{environment.base!r}; expected the name of the class"
+        )
+    return environment
 
 
 def _unknown(spelled: str, name: str) -> str:
@@ -142,7 +184,7 @@ def _unknown(spelled: str, name: str) -> str:
             f"there is no environment {spelled!r}: the opposite of an opposite is "
             f"{twice[1].strip()} itself; name that"
         )
-    hint = did_you_mean(name, ENVIRONMENTS, quoted=True) or ";"
+    hint = did_you_mean(name, environment_names(), quoted=True) or ";"
     return f"there is no environment {spelled!r}{hint} `goalmeter reflect --list` names all"
 
 
