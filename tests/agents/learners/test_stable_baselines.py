@@ -15,10 +15,10 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.histories.adapters import FunctionAgent, as_function
 from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start, uniform
 from goalmeter.agents.histories.protocol import History, Mind, Percept
-from goalmeter.agents.histories.registry import agent
 from goalmeter.agents.learners import sb3_training, stable_baselines
-from goalmeter.agents.learners.turns import Prefix, Turn, prefix
 from goalmeter.agents.learners.stable_baselines import StableBaselinesAgent
+from goalmeter.agents.learners.turns import Prefix, Turn, prefix
+from goalmeter.agents.registry import history_agent as agent
 from goalmeter.reflection.environments.registry import ENVIRONMENTS, find
 from goalmeter.reflection.trial import run_trial
 
