@@ -108,8 +108,8 @@ def test_an_agent_walks_also_in_other_processes(site: Path, tmp_path: Path, work
     assert json.loads(done.stdout)["agent"] == "rightwards"
     what = json.loads((tmp_path / "run" / "run.json").read_text())["what"]
     assert what["package of the agent"] == "outside-the-tree 1.2"
-    walks = [json.loads(line) for line in (tmp_path / "run" / "trials.jsonl").open()]
-    assert len(walks) == 4 and '"action": 0' not in json.dumps(walks)
+    walks = (tmp_path / "run" / "trials.jsonl").read_text().splitlines()
+    assert len(walks) == 4 and not any('"action": 0' in walk for walk in walks)
 
 
 def test_an_agent_reflects_in_an_environment_of_the_same_package(site: Path) -> None:

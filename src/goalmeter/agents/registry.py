@@ -178,8 +178,8 @@ def _plugin_has(name: str, ability: Ability) -> bool:
 def _unchecked(name: str) -> NamedAgent:
     if is_trained(name):
         return trained_agent(name)
-    if own := file_agent(name):
-        return own
+    if of_file := file_agent(name):
+        return of_file
     if is_model(name):
         return model_agent(name)
     call = call_of(name)

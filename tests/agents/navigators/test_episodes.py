@@ -23,7 +23,7 @@ def test_an_optimal_agent_takes_the_shortest_way() -> None:
 
 def test_an_agent_that_remembers_plays_through_wrappers_and_is_the_same_again() -> None:
     make = "goalmeter/KeyDoor-v0"
-    env = gymnasium.wrappers.FlattenObservation(gymnasium.make(make, size=7, max_steps=30))
+    env = gymnasium.wrappers.FlattenObservation(gymnasium.make(make, max_steps=30))
     first = play(agent("wall-follower").in_grids(), env, episodes=2, seed=1)
     assert first == play(agent("wall-follower").in_grids(), env, episodes=2, seed=1)
     assert all(episode.terminated or len(episode.actions) == 30 for episode in first)

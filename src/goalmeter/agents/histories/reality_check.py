@@ -75,12 +75,12 @@ class _CheckedMind:
         inner = self._inner
         if inner is None:
             return
-        own = self._known
-        if own is None:
-            own = inner.act()
+        choice = self._known
+        if choice is None:
+            choice = inner.act()
         if self._first is None:
-            self._first = own
-        if own == action:
+            self._first = choice
+        if choice == action:
             inner.take(action)
         else:
             self._inner = None

@@ -190,9 +190,9 @@ def _kind(described: Any, path: str | Path) -> str:
 
 def _settings(described: Any, path: str | Path) -> dict[str, Any]:
     """Settings that the policy was made with, as far as they decide what it computes."""
-    given = described if isinstance(described, dict) else {}
+    options = described if isinstance(described, dict) else {}
     settings: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in options.items():
         if name.startswith(":") or name in _NO_MATTER:
             continue
         if name == "activation_fn" and (activation := _activation(value)):
