@@ -52,7 +52,7 @@ def train_organism(
     """Train one of the small language models whose goals are known; goes on where it stopped."""
     from goalmeter.commands.navigate import numbers
     from goalmeter.commands.train_organism import train_organism as run
-    from goalmeter.runs.workers import cores
+    from goalmeter.runs import cores
 
     outcome = run(
         name,

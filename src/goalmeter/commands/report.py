@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._text import shown
 from goalmeter.commands.outcome import Outcome, provenance
-from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.navigation.playing import load as load_navigation
+from goalmeter.navigation.stored import KIND as NAVIGATION
 from goalmeter.pages.navigation import page as navigation_page
 from goalmeter.pages.reflection import page as reflection_page
 from goalmeter.reflection import load as load_reflection

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import goalmeter as gm
-from goalmeter.meg.trajectories import TrajectoryMeg, from_trajectories
+from goalmeter.meg import TrajectoryMeg, from_trajectories
 from goalmeter.report import Column, Section, Table
 from goalmeter.report.numbers import nats, signed
 from goalmeter.tabular.trajectories import sample_trajectories

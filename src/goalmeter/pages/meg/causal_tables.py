@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from goalmeter._names import listed
-from goalmeter.meg.causal.interventions import Interventions
+from goalmeter.meg.causal import Interventions
 from goalmeter.meg.causal.result import RECALLS, CausalMeg, Goal, signed
 from goalmeter.meg.causal.sensitivity import Sensitivity, SensitivityRow
 from goalmeter.pages.meg import tables as mdp_tables

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures import Contrast, Factors
 from goalmeter.navigation.measures.cells import PICK_UP, TOWARDS
+from goalmeter.navigation.result import Navigation
 from goalmeter.pages.navigation.formats import INTERVALS, points
 from goalmeter.report import Column, Table
 
@@ -27,7 +27,7 @@ _LEFT_OUT = (
 )
 
 
-def factor_tables(results: Sequence[Measured]) -> list[Table]:
+def factor_tables(results: Sequence[Navigation]) -> list[Table]:
     """Prompt by object where both vary, and the effect of one where only that does."""
     found = [(result.agent, one) for result in results for one in result.factors]
     crossed = [(agent, one) for agent, one in found if isinstance(one, Factors)]
@@ -38,7 +38,7 @@ def factor_tables(results: Sequence[Measured]) -> list[Table]:
     return tables
 
 
-def sentences(result: Measured) -> list[str]:
+def sentences(result: Navigation) -> list[str]:
     """What prompt and object do to how often the thing is taken."""
     lines = []
     for found in result.factors:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures.frames import Comparison, Frame
+from goalmeter.navigation.result import Navigation
 from goalmeter.pages.navigation.formats import p_value, plain, points
 from goalmeter.report import Column, Figure, Table
 from goalmeter.report.dots import DotPanel, Dots, dot_chart
@@ -20,7 +20,7 @@ ACCURACY = "accuracy"
 _NOTHING = Estimate(math.nan, None, 0, 0)
 
 
-def frames_table(results: Sequence[Measured], *, every: bool = False) -> Table:
+def frames_table(results: Sequence[Navigation], *, every: bool = False) -> Table:
     """The published test, and the one that can show sameness.
 
     Args:
@@ -66,7 +66,7 @@ def frames_table(results: Sequence[Measured], *, every: bool = False) -> Table:
     )
 
 
-def picture(results: Sequence[Measured], name: str) -> Figure:
+def picture(results: Sequence[Navigation], name: str) -> Figure:
     """How much accuracy changes with the frame, and whether the moves stay the same."""
     shown = [(result, frame) for result in results for frame in _frames(result)]
     lines = [f"{result.agent}{' (ref.)' * result.reference}, {f.transform}" for result, f in shown]
@@ -115,7 +115,7 @@ def verdict(found: Comparison) -> Verdict:
     return verdict_of(found.difference.interval, margin=0)
 
 
-def _frame_row(result: Measured, frame: Frame, found: Comparison) -> tuple[str, ...]:
+def _frame_row(result: Navigation, frame: Frame, found: Comparison) -> tuple[str, ...]:
     alike = "–"
     if frame.agreement is not None and frame.self_agreement is not None:
         alike = f"{plain(frame.agreement)} ({plain(frame.self_agreement)})"
@@ -134,11 +134,11 @@ def _frame_row(result: Measured, frame: Frame, found: Comparison) -> tuple[str, 
     )
 
 
-def _frames(result: Measured) -> tuple[Frame, ...]:
+def _frames(result: Navigation) -> tuple[Frame, ...]:
     return () if result.frames is None else result.frames.frames
 
 
-def _margin(results: Sequence[Measured]) -> float:
+def _margin(results: Sequence[Navigation]) -> float:
     """Within which two accuracies count as the same; one for all agents."""
     return next(result.frames.margin for result in results if result.frames is not None)
 

@@ -5,11 +5,11 @@ A neutral object in the key's place has rows of its own.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
-from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures import Keys, TwoPathTable
+from goalmeter.navigation.result import Navigation
+from goalmeter.navigation.suites.objects import without_object
 from goalmeter.pages.navigation.factor_tables import factor_tables
 from goalmeter.pages.navigation.formats import (
     INTERVALS,
@@ -25,7 +25,7 @@ from goalmeter.report import Column, Table
 NAME = Column("agent", numeric=False)
 
 
-def key_tables(results: Sequence[Measured]) -> list[Table]:
+def key_tables(results: Sequence[Navigation]) -> list[Table]:
     """Every table that a suite with keys has beside those of any suite."""
     tables = [keys_table(results), stages_table(results)]
     if any(result.two_paths for result in results):
@@ -33,7 +33,7 @@ def key_tables(results: Sequence[Measured]) -> list[Table]:
     return tables + factor_tables(results)
 
 
-def keys_table(results: Sequence[Measured]) -> Table:
+def keys_table(results: Sequence[Navigation]) -> Table:
     """The key beside its chance levels."""
     rows = []
     for result in results:
@@ -84,7 +84,7 @@ def keys_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def stages_table(results: Sequence[Measured]) -> Table:
+def stages_table(results: Sequence[Navigation]) -> Table:
     """Accuracy in each part of the way, by the plan over cell, key and door."""
     every = [found for result in results for found in result.keys]
     stages = list(dict.fromkeys(stage for found in every for stage in found.stages))
@@ -105,7 +105,7 @@ def stages_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def two_paths_table(results: Sequence[Measured]) -> Table:
+def two_paths_table(results: Sequence[Navigation]) -> Table:
     """With the key and without it, in the same worlds."""
     return Table(
         caption="The same worlds with and without the key",
@@ -146,7 +146,7 @@ def two_paths_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def named(result: Measured, found: Keys) -> str:
+def named(result: Navigation, found: Keys) -> str:
     """The agent, with size, condition and thing where there are several."""
     sizes = {one.row.size for one in result.keys}
     size = f", size {found.row.size}" if len(sizes) > 1 else ""
@@ -154,7 +154,7 @@ def named(result: Measured, found: Keys) -> str:
     return result.agent + size + _told_apart(found.row.condition, found.thing, all_of_them)
 
 
-def _named(result: Measured, found: TwoPathTable) -> str:
+def _named(result: Navigation, found: TwoPathTable) -> str:
     """The same in the table of two ways."""
     all_of_them = [(one.condition, one.thing) for one in result.two_paths]
     return result.agent + _told_apart(found.condition, found.thing, all_of_them)
@@ -162,13 +162,9 @@ def _named(result: Measured, found: TwoPathTable) -> str:
 
 def _told_apart(condition: str, thing: str, among: Sequence[tuple[str, str]]) -> str:
     """What tells a row from others with other conditions or things; nothing if there are none."""
-    several = len({_rest(other) for other, _ in among}) > 1
+    several = len({without_object(other) for other, _ in among}) > 1
     things = len({other for _, other in among}) > 1
-    words = condition_in_words(_rest(condition)).replace(", prompt ", ", ") if several else ""
+    words = (
+        condition_in_words(without_object(condition)).replace(", prompt ", ", ") if several else ""
+    )
     return words + (f", {thing}" if things else "")
-
-
-def _rest(condition: str) -> str:
-    """A condition without what says which thing lies there, which is said once."""
-    given = json.loads(condition)
-    return json.dumps({k: v for k, v in given.items() if k not in ("key", "object")})

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from goalmeter.gridworld.tabular_world import GOAL
-from goalmeter.navigation.directed.fits import Towards
-from goalmeter.navigation.directed.meg import Directed
+from goalmeter.navigation.directed.directedness import Directedness
+from goalmeter.navigation.directed.fits import GoalFit
 from goalmeter.pages.navigation.formats import condition_in_words, number, percent
 from goalmeter.pages.navigation.meg_tables import THINGS, directed_tables, named, thing_of
 from goalmeter.report import Figure, Section
@@ -19,7 +19,7 @@ from goalmeter.statistics.clustered import Estimate
 _NOTHING = Estimate(math.nan, None, 0, 0)
 
 
-def section(found: Sequence[Directed], suite: str, prefix: str) -> Section:
+def section(found: Sequence[Directedness], suite: str, prefix: str) -> Section:
     """How much of what agents do is explained by what they may want."""
     text = [
         "Suppose that the agent wants the goal, and is as rational as fits its walks best: how "
@@ -42,7 +42,7 @@ def section(found: Sequence[Directed], suite: str, prefix: str) -> Section:
     )
 
 
-def picture(found: Sequence[Directed], name: str) -> Figure:
+def picture(found: Sequence[Directedness], name: str) -> Figure:
     """All agents in the same axes."""
     lines = [named(one, found) + " (ref.)" * one.reference for one in found]
     panels = [
@@ -79,7 +79,7 @@ def picture(found: Sequence[Directed], name: str) -> Figure:
     )
 
 
-def sentences(found: Sequence[Directed], agent: str) -> list[str]:
+def sentences(found: Sequence[Directedness], agent: str) -> list[str]:
     """What there is to say of one agent, in a line or two whatever the number of conditions."""
     own = [one for one in found if one.agent == agent]
     asked = [one for one in own if one.thing is not None and one.difference is not None]
@@ -109,7 +109,7 @@ def sentences(found: Sequence[Directed], agent: str) -> list[str]:
     return out
 
 
-def _larger(one: Directed) -> str:
+def _larger(one: Directedness) -> str:
     assert one.thing is not None and one.difference is not None
     thing = THINGS[one.thing]
     if one.larger is None:
@@ -131,7 +131,7 @@ def _negative(found: Estimate) -> Estimate:
     return replace(found, value=-found.value, interval=interval)
 
 
-def _nats(towards: Towards | None) -> Estimate:
+def _nats(towards: GoalFit | None) -> Estimate:
     return _NOTHING if towards is None else towards.nats
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from goalmeter.gridworld.tabular_world import GOAL, KEY, NEUTRAL
-from goalmeter.navigation.directed.meg import Directed
+from goalmeter.navigation.directed.directedness import Directedness
 from goalmeter.pages.navigation.formats import (
     INTERVALS,
     condition_in_words,
@@ -19,7 +19,7 @@ from goalmeter.report.numbers import rationality
 THINGS = {KEY: "the key", NEUTRAL: "the neutral object"}
 
 
-def directed_tables(found: Sequence[Directed], anchor: str = "") -> tuple[Table, ...]:
+def directed_tables(found: Sequence[Directedness], anchor: str = "") -> tuple[Table, ...]:
     """Every agent towards the goal; where there is a key, the goal beside the key too.
 
     Args:
@@ -32,18 +32,18 @@ def directed_tables(found: Sequence[Directed], anchor: str = "") -> tuple[Table,
     return (goal, replace(_thing_table(found), anchor=anchor and f"{anchor}-thing"))
 
 
-def named(one: Directed, found: Sequence[Directed]) -> str:
+def named(one: Directedness, found: Sequence[Directedness]) -> str:
     """The agent, and the condition where there are several."""
     several = len({other.condition for other in found}) > 1
     return one.agent + (condition_in_words(one.condition) if several else "")
 
 
-def thing_of(found: Sequence[Directed]) -> str:
+def thing_of(found: Sequence[Directedness]) -> str:
     """What there is to take, "" if nothing."""
     return " or ".join(dict.fromkeys(THINGS[one.thing] for one in found if one.thing is not None))
 
 
-def _goal_table(found: Sequence[Directed]) -> Table:
+def _goal_table(found: Sequence[Directedness]) -> Table:
     silent = {one.agent: one.silent for one in found if one.silent}
     notes = [
         "Wanting the goal means: 1 for each step at which the agent is in the goal, until the "
@@ -85,7 +85,7 @@ def _goal_table(found: Sequence[Directed]) -> Table:
     )
 
 
-def _thing_table(found: Sequence[Directed]) -> Table:
+def _thing_table(found: Sequence[Directedness]) -> Table:
     rows = []
     for one in found:
         if one.goal_without is None or one.towards_thing is None or one.difference is None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalmeter._errors import GoalmeterError, MissingExtraError
-from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures import mixed_model
 from goalmeter.navigation.measures.mixed import TERMS, MixedModel, Term
+from goalmeter.navigation.result import Navigation
 from goalmeter.pages.navigation.formats import INTERVALS, number, p_value
 from goalmeter.report import Column, Table
 from goalmeter.statistics.clustered import Estimate
@@ -23,7 +23,7 @@ _PER = {
 _UNITS = {"size": 1.0, "complexity": 0.1, "distance": 1.0}
 
 
-def calibration_table(results: Sequence[Measured]) -> Table | None:
+def calibration_table(results: Sequence[Navigation]) -> Table | None:
     """Whether agents are right when they are sure; None where no probability is known."""
     known = [
         (result.agent, result.behaviour.calibration)
@@ -61,7 +61,7 @@ def calibration_table(results: Sequence[Measured]) -> Table | None:
     )
 
 
-def mixed_table(results: Sequence[Measured]) -> Table | None:
+def mixed_table(results: Sequence[Navigation]) -> Table | None:
     """What accuracy is lost by, in mazes; None where no model can be fitted."""
     fits: list[tuple[str, MixedModel]] = []
     for result in results:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from goalmeter.navigation.directed.results import MAZES, Measured
 from goalmeter.navigation.measures.behaviour import Row
+from goalmeter.navigation.result import Navigation
 from goalmeter.pages.navigation.formats import (
     INTERVALS,
     condition_in_words,
@@ -24,7 +24,7 @@ DETOURS = (
 )
 
 
-def agents_table(results: Sequence[Measured]) -> Table:
+def agents_table(results: Sequence[Navigation]) -> Table:
     """Every agent over all sizes and complexities."""
     return Table(
         caption=f"{results[0].plan.suite.name}: agents",
@@ -53,7 +53,7 @@ def agents_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def choices_table(results: Sequence[Measured]) -> Table:
+def choices_table(results: Sequence[Navigation]) -> Table:
     """How every agent chooses: what it costs, and how much it varies."""
     return Table(
         caption=f"{results[0].plan.suite.name}: choices",
@@ -89,7 +89,7 @@ def choices_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def cells_table(results: Sequence[Measured]) -> Table:
+def cells_table(results: Sequence[Navigation]) -> Table:
     """The first agent by size and complexity, the others' accuracy beside it."""
     agent, *others = results
     beside = [{_cell(row): row for row in other.cells} for other in others]
@@ -123,20 +123,20 @@ def cells_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def suite_tables(results: Sequence[Measured]) -> list[Table]:
+def suite_tables(results: Sequence[Navigation]) -> list[Table]:
     """Every table of one suite."""
-    name = results[0].plan.suite.name
+    suite = results[0].plan.suite
     tables = [agents_table(results), choices_table(results)]
-    if name in MAZES:
+    if suite.has_complexity:
         tables.append(cells_table(results))
     if any(result.frames is not None for result in results):
         tables.append(frames_table(results))
-    if name not in MAZES:
+    if suite.key is not None:
         tables += key_tables(results)
     return tables
 
 
-def named(result: Measured, row: Row) -> str:
+def named(result: Navigation, row: Row) -> str:
     """The agent, and the condition where there are several."""
     several = len({found.condition for found in result.overall}) > 1
     return result.agent + (condition_in_words(row.condition) if several else "")
@@ -146,7 +146,7 @@ def _cell(row: Row) -> tuple[object, ...]:
     return row.size, row.complexity, row.condition
 
 
-def _notes(results: Sequence[Measured]) -> tuple[str, ...]:
+def _notes(results: Sequence[Navigation]) -> tuple[str, ...]:
     first = results[0]
     row = first.overall[0]
     notes = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from goalmeter.gridworld.tabular_world import GOAL
-from goalmeter.navigation.directed.meg import Directed
+from goalmeter.navigation.directed.directedness import Directedness
 from goalmeter.pages.navigation.formats import INTERVALS, number, percent
 from goalmeter.pages.navigation.meg_tables import THINGS
 from goalmeter.pages.navigation.wants import MOST_OF_NOTHING, NOTHING, OPEN, Want
@@ -96,7 +96,7 @@ def wants_table(verdicts: Sequence[Want]) -> Table:
     )
 
 
-def _beside(verdicts: Directed | None) -> tuple[str, str, str]:
+def _beside(verdicts: Directedness | None) -> tuple[str, str, str]:
     if verdicts is None or verdicts.goal_without is None or verdicts.towards_thing is None:
         return "–", "–", "–"
     return (

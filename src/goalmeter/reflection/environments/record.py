@@ -25,7 +25,6 @@ class Environment:
         in_battery: whether it is one of the paper's 25.
         options: what is not as in `run.options` by default: pairs of a name and a value.
         spelled: FILE.py:NAME of a class that is from a user's file.
-        package: name and version of the package that registers the class; "" for ours.
 
     Raises:
         InvalidParameterError: the class cannot be run, or has no such options.
@@ -35,7 +34,6 @@ class Environment:
     in_battery: bool = False
     options: tuple[tuple[str, str], ...] = ()
     spelled: str = ""
-    package: str = ""
 
     def __post_init__(self) -> None:
         _check_run(self.run, self.spelled)
