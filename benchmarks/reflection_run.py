@@ -22,7 +22,8 @@ from typing import Any
 
 def ours(name: str, steps: int) -> dict[tuple[str, bool], Callable[[], float]]:
     """(environment, opposite) -> a run that gives the total reward."""
-    from goalmeter.reflection import agent, run_trial
+    from goalmeter.agents.registry import history_agent as agent
+    from goalmeter.reflection import run_trial
     from goalmeter.reflection.environments import BATTERY
 
     def run(environment: Any, opposite: bool) -> float:

@@ -36,9 +36,9 @@ from documented import (
     says,
     shown,
 )
+from goalmeter.experiments.calibration.markdown import filled
 
 import goalmeter as gm
-from goalmeter.experiments.calibration.markdown import filled
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.text import compact
 from goalmeter.navigation.asking.answers import understood

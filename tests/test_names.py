@@ -6,9 +6,8 @@ import pytest
 
 from goalmeter import cli
 from goalmeter._names import did_you_mean, nearest
+from goalmeter.agents import agent
 from goalmeter.agents.language_models.names import prompted_agent
-from goalmeter.agents.navigators import navigator
-from goalmeter.navigation.asking.settings import model_name
 from goalmeter.organisms import organism, organism_names
 from goalmeter.organisms.recipes import recipe
 
@@ -50,25 +49,25 @@ def test_a_proposal_is_part_of_a_sentence_or_nothing() -> None:
     ("ask", "name", "message"),
     [
         (
-            model_name,
+            agent,
             "goalmeter/mouze",
             "there is no organism 'mouze'; did you mean goalmeter/mouse? goalmeter/ is followed by "
             "an organism (mouse, magpie, mole, moth) or by a reference agent (optimal, greedy, "
             "random, epsilon-optimal, key-seeker, boltzmann(BETA))",
         ),
-        (model_name, "goalmeter/gredy", "no reference agent 'gredy'; did you mean goalmeter/greed"),
+        (agent, "goalmeter/gredy", "no reference agent 'gredy'; did you mean goalmeter/greed"),
         (
-            model_name,
+            agent,
             "goalmeter/rat",
             "neither an organism nor a reference agent 'rat'; goalmeter/",
         ),
-        (model_name, "goalmeter/boltzmann(x)", "expected boltzmann(BETA) with a number"),
+        (agent, "goalmeter/boltzmann(x)", "expected boltzmann(BETA) with a number"),
         (prompted_agent, "mouze", "did you mean goalmeter/mouse?"),
         (prompted_agent, "wall-follower", "remembers where it went"),
         (
-            navigator,
+            agent,
             "mouze",
-            "there is no reference agent 'mouze'; did you mean 'goalmeter/mouse'?",
+            "there is no agent 'mouze'; did you mean 'goalmeter/mouse'? `goalmeter agents` lists",
         ),
         (organism, "mouze", "there is no organism 'mouze'; did you mean mouse? Known are mouse,"),
         (recipe, "Mole", "there is no organism 'Mole'; did you mean mole?"),

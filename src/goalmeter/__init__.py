@@ -7,7 +7,7 @@
 40.203
 """
 
-from goalmeter import causal, gridworld, meg, navigation, reflection, tabular
+from goalmeter import agents, causal, gridworld, meg, navigation, reflection, tabular
 from goalmeter._errors import GoalmeterError, MissingExtraError
 from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
 from goalmeter.meg.result import MegResult
@@ -26,6 +26,7 @@ __all__ = [
     "MegResult",
     "MissingExtraError",
     "TabularMDP",
+    "agents",
     "causal",
     "cliff_world",
     "epsilon_greedy",

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from goalmeter import GoalmeterError
-from goalmeter.agents.histories.registry import agent as named_agent
 from goalmeter.agents.learners.recurrent_dqn import RecurrentDQN
+from goalmeter.agents.registry import history_agent as named_agent
 from goalmeter.commands.outcome import Outcome
 from goalmeter.experiments.tempting_button import compute, page, tables
 from goalmeter.experiments.tempting_button.compute import BASELINES, PLAYERS, Player, play, trial

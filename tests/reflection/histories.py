@@ -13,9 +13,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from oracles.history_agents import Draw
 from oracles.history_agents import History as AnyHistory
 
-from goalmeter.agents.histories import agent
 from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start, uniform
 from goalmeter.agents.histories.protocol import History, Mind, Percept
+from goalmeter.agents.registry import history_agent as agent
 
 SCRIPTED = ("random", "constant", "constant(1)", "naive", "naive-true-average", "q-learner")
 CHECKED = tuple(f"rc({name})" for name in SCRIPTED)

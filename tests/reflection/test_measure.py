@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
-from goalmeter.agents.histories import ConstantAgent, agent
+from goalmeter.agents.histories import ConstantAgent
 from goalmeter.agents.histories.adapters import FunctionAgent
 from goalmeter.agents.histories.protocol import History
+from goalmeter.agents.registry import history_agent as agent
 from goalmeter.commands.continuing import how_to_continue
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import BATTERY, find
@@ -341,12 +342,13 @@ def test_an_agent_without_a_name_is_played_here_only(tmp_path: Path) -> None:
 def test_agents_that_bring_torch_are_known() -> None:
     # They are played in processes of one thread; a scripted one is quicker played here.
     program = (
-        "import sys; from goalmeter.reflection import agent; from goalmeter.agents.histories "
-        "import agent_names; from goalmeter.reflection.plan import HEAVY\n"
-        "for name in agent_names():\n"
+        "import sys; from goalmeter.agents.registry import history_agent as agent; from "
+        "goalmeter.agents.histories.registry import HISTORY_AGENTS; "
+        "from goalmeter.reflection.plan import HEAVY\n"
+        "for name in HISTORY_AGENTS:\n"
         "    if name not in HEAVY:\n"
         "        mind = agent(name).begin(2, 2); mind.perceive(0, 0); mind.act()\n"
-        "print('torch' in sys.modules, HEAVY <= set(agent_names()))"
+        "print('torch' in sys.modules, HEAVY <= set(HISTORY_AGENTS))"
     )
     environment = os.environ | {"PYTHONPATH": str(SRC)}
     done = subprocess.run(

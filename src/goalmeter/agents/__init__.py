@@ -1,3 +1,19 @@
-"""Who is measured: agents that several instruments share."""
+"""Who is measured: agents of every kind by one grammar of names, and what can be asked of them."""
 
-__all__: list[str] = []
+from goalmeter.agents.abilities import Ability, AgentFactory, MissingAbilityError, NamedAgent
+from goalmeter.agents.navigators.episodes import Episode, play
+from goalmeter.agents.navigators.protocol import Decision
+from goalmeter.agents.registry import agent, listed_names, register
+
+__all__ = [
+    "Ability",
+    "AgentFactory",
+    "Decision",
+    "Episode",
+    "MissingAbilityError",
+    "NamedAgent",
+    "agent",
+    "listed_names",
+    "play",
+    "register",
+]

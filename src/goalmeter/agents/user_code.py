@@ -24,23 +24,25 @@ def split_name(spelled: str) -> tuple[str, str] | None:
     >>> split_name("agents/mine.py:agent")
     ('agents/mine.py', 'agent')
     """
-    found = _SPELLED.fullmatch(spelled.strip())
-    return (found[1], found[2]) if found else None
+    parts = _SPELLED.fullmatch(spelled.strip())
+    return (parts[1], parts[2]) if parts else None
 
 
 def canonical(spelled: str) -> str:
-    """One spelling for each file: relative where it lies in the working folder, else absolute.
+    """A name of a file with the file in its one spelling; any other name as it is.
 
     >>> canonical("./agents/../mine.py:agent"), canonical("naive")
     ('mine.py:agent', 'naive')
     """
-    found = split_name(spelled)
-    if found is None:
-        return spelled
-    given, here = Path(found[0]), Path.cwd().resolve()
-    path = given.parent.resolve() / given.name  # a link to a file keeps its own name
-    within = path.relative_to(here) if path.is_relative_to(here) else path
-    return f"{within}:{found[1]}"
+    parts = split_name(spelled)
+    return spelled if parts is None else f"{from_here(parts[0])}:{parts[1]}"
+
+
+def from_here(path: str | Path) -> str:
+    """One spelling for each file: relative where it lies in the working folder, else absolute."""
+    path, folder = Path(path), Path.cwd().resolve()
+    whole = path.parent.resolve() / path.name  # a link to a file keeps its own name
+    return str(whole.relative_to(folder) if whole.is_relative_to(folder) else whole)
 
 
 def misspelled(name: str, example: str) -> str:
@@ -70,15 +72,15 @@ def load(path: str | Path, name: str, *, kind: str) -> Any:
     """
     path = Path(path)
     module = _run(path, kind)
-    found = getattr(module, name, None)
-    if found is None:
-        own = [key for key, value in vars(module).items() if key[0] != "_" and callable(value)]
-        nearest = get_close_matches(name, own, n=1)
+    thing = getattr(module, name, None)
+    if thing is None:
+        defined = [key for key, value in vars(module).items() if key[0] != "_" and callable(value)]
+        nearest = get_close_matches(name, defined, n=1)
         raise InvalidFileError(
             f"{path} has no {kind} {name!r}"
             + (f"; did you mean {path}:{nearest[0]}?" if nearest else "; define it there")
         )
-    return found
+    return thing
 
 
 def _run(path: Path, kind: str) -> ModuleType:

@@ -23,16 +23,16 @@ def files_of(path: str) -> list[str]:
         Paths, the file's own first; the others lie below the same folder.
     """
     folder = Path(path).parent
-    found: dict[str, None] = {path: None}
+    files: dict[str, None] = {path: None}
     left = [Path(path)]
     while left:
         file = left.pop()
         for names in _imports(file, folder):
             for other in _files(folder, names):
-                if str(other) not in found:
-                    found[str(other)] = None
+                if str(other) not in files:
+                    files[str(other)] = None
                     left.append(other)
-    return list(found)
+    return list(files)
 
 
 def _imports(file: Path, folder: Path) -> Iterator[tuple[str, ...]]:

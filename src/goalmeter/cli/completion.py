@@ -17,28 +17,27 @@ def suites(incomplete: str) -> list[str]:
 
 
 def navigators(incomplete: str) -> list[str]:
-    """Reference agents in grid worlds, and the organisms."""
-    from goalmeter.agents.navigators import navigator_names
-    from goalmeter.organisms import organism_names
+    """Agents that `goalmeter navigate` can measure."""
+    from goalmeter.agents import Ability, listed_names
 
-    return _beginning(
-        incomplete, [*navigator_names(), *(f"goalmeter/{name}" for name in organism_names())]
-    )
+    names = [name for able in (Ability.GRID, Ability.TEXT) for name in listed_names(able)]
+    return _beginning(incomplete, dict.fromkeys(names))
 
 
 def agents(incomplete: str) -> list[str]:
-    """Agents of `goalmeter reflect` that have a name."""
-    from goalmeter.agents.histories.registry import agent_names
+    """Agents that `goalmeter reflect` can measure, and their reality checks."""
+    from goalmeter.agents import Ability, listed_names
 
-    names = agent_names()
+    names = listed_names(Ability.HISTORY)
     return _beginning(incomplete, [*names, *(f"rc({name})" for name in names)])
 
 
 def environments(incomplete: str) -> list[str]:
     """Environments that simulate their agent, and their opposites."""
-    from goalmeter.reflection.environments.registry import ENVIRONMENTS, opposite
+    from goalmeter.reflection.environments.registry import environment_names, opposite
 
-    return _beginning(incomplete, [*ENVIRONMENTS, *map(opposite, ENVIRONMENTS)])
+    names = environment_names()
+    return _beginning(incomplete, [*names, *map(opposite, names)])
 
 
 def replications(incomplete: str) -> list[str]:

@@ -11,6 +11,8 @@ import numpy as np
 import goalmeter as gm
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
+from goalmeter.agents.registry import agent as named_agent
+from goalmeter.agents.trained.names import is_trained
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.watch import slowly
@@ -48,7 +50,7 @@ def measure_mdp(
 
     Args:
         mdp: the world.
-        policy: the policy to measure, or
+        policy: the policy to measure, a file or a trained policy's name (sb3:PATH.zip), or
         trajectories: the log to measure; exactly one of the two.
         unknown: None for the MDP's reward; "state", "state-action", "time-state", "network", or
             the path of a features file.
@@ -97,7 +99,11 @@ def measure_mdp(
         )
         return Outcome(tables=(result_table(result),), json=result.to_json())
     assert policy is not None, "checked above"
-    measured = load_policy(policy)
+    measured = (
+        named_agent(str(policy)).in_table(world, asker="MEG in a tabular world")
+        if is_trained(str(policy))
+        else load_policy(policy)
+    )
     hear = _listener(tell)
     over: Any = unknown if unknown in CLASSES else "state"
     try:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.navigators import navigator, navigator_names
+from goalmeter.agents.abilities import Ability
+from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.model_options import ModelOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.navigation import measure, suite_named, suite_names
-from goalmeter.navigation.asking.settings import is_model, model_name
 from goalmeter.pages.navigation.meg_tables import directed_tables
 from goalmeter.pages.navigation.tables import suite_tables
 
@@ -31,7 +31,7 @@ def navigate(
     """The behaviour of an agent in a suite of grid worlds, beside reference agents.
 
     Args:
-        agent: its name; one with a slash is a language model's, as Inspect spells it.
+        agent: its name, in the grammar of `agents.registry`.
         suite: its name.
         meg: whether to measure goal-directedness towards goal and key too.
         out: run folder, to keep the walks in or to continue from.
@@ -46,8 +46,8 @@ def navigate(
         MissingExtraError: a language model is named, and inspect_ai is not installed.
     """
     typed = model or ModelOptions()
-    name = _agent(agent)
-    if is_model(name):
+    name, is_model = _agent(agent)
+    if is_model:
         record = suite_named(suite)
         options |= {"asking": typed.asking(name, record, paper=options.get("paper", False))}
         options |= {"prompts": typed.prompts, "history": typed.history or 0}
@@ -66,14 +66,16 @@ def navigate(
     return Outcome(tables=tuple(tables), json=result.to_json(directed=meg))
 
 
-def _agent(name: str | None) -> str:
-    """The name of an agent in its own spelling."""
+def _agent(name: str | None) -> tuple[str, bool]:
+    """The name of an agent in its own spelling, and whether it is asked with prompts."""
     if name is None:
         raise InvalidParameterError(
-            f"AGENT is missing: name one of {', '.join(navigator_names())}, or a language model "
-            f"as PROVIDER/NAME; suites are {', '.join(suite_names())}"
+            f"AGENT is missing: name one, such as greedy, sb3:POLICY.zip or a language model as "
+            f"PROVIDER/NAME (`goalmeter agents` lists all); suites are {', '.join(suite_names())}"
         )
-    return model_name(name) if is_model(name) else navigator(name).name
+    named = named_agent(name)
+    named.require(Ability.GRID, Ability.TEXT, asker="navigation")
+    return named.name, Ability.GRID not in named.abilities
 
 
 def _of_failures(failed: dict[str, int], walks: int, out: str | Path | None) -> str:

@@ -5,24 +5,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from goalmeter.agents.histories import agent_names
+from goalmeter.agents.abilities import Ability
+from goalmeter.commands.agents import listings
 from goalmeter.commands.outcome import Outcome
-from goalmeter.reflection.environments import ENVIRONMENTS, Environment
+from goalmeter.reflection.environments import Environment, all_environments
 from goalmeter.report import Column, Table
 
 _RETURNS = re.compile(r"^Known returns:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
-_FORMS = {
-    "constant(K)": "always action K",
-    "rc(NAME)": "the reality check of any agent: it freezes where it did not act as it would",
-    "FILE.py:NAME": "your own: a function (history, n_actions, n_observations) -> int, or an "
-    "object with begin",
-}
 
 
 def catalogue() -> Outcome:
     """All environments and agents, as tables and as JSON."""
-    environments = [_about(environment) for environment in ENVIRONMENTS.values()]
-    agents = agent_names() | _FORMS
+    environments = [_about(environment) for environment in all_environments()]
+    agents = {line.name: line.about for line in listings(Ability.HISTORY)}
     columns = ("actions", "observations", "battery")
     return Outcome(
         tables=(

@@ -126,7 +126,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         self._running = True
         if self.render_mode == "human":
             self.render()
-        return self._observe(), self._info()
+        return self.observation(self.state), self._info()
 
     def step(self, action: SupportsIndex) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one of the four actions.
@@ -149,7 +149,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         if self.render_mode == "human":
             self.render()
         reward = self._rewarded(terminated)
-        return self._observe(), reward, terminated, truncated, self._info()
+        return self.observation(self.state), reward, terminated, truncated, self._info()
 
     def render(self) -> NDArray[np.uint8] | None:
         """The picture [height, width, 3] for "rgb_array"; shown in a window for "human"."""
@@ -225,16 +225,17 @@ class WorldEnv(gymnasium.Env[Any, Any]):
             }
         )
 
-    def _observe(self) -> Any:
+    def observation(self, state: State) -> Any:
+        """What an agent sees in a state of the present world, as `step` returns it."""
         if self._observation == STATE:
-            return self._index[self.state]
-        if self.state not in self._images:
-            self._images[self.state] = encoded(self.world, self.state)
+            return self._index[state]
+        if state not in self._images:
+            self._images[state] = encoded(self.world, state)
         return {
-            "image": self._images[self.state].copy(),
-            "position": np.array(self.state.cell),
-            "has_key": int(self.world.key is not None and self.state.has_key),
-            "door_open": int(self.state.door_open),
+            "image": self._images[state].copy(),
+            "position": np.array(state.cell),
+            "has_key": int(self.world.key is not None and state.has_key),
+            "door_open": int(state.door_open),
         }
 
     def _info(self) -> dict[str, Any]:

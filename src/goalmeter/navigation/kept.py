@@ -23,6 +23,7 @@ def study_of(
     function: str | Callable[..., Trajectory] = "",
     trials: Mapping[str, Mapping[str, Any]] | None = None,
     common: Mapping[str, Any] | None = None,
+    identity: Mapping[str, str] | None = None,
 ) -> Study[Trajectory]:
     """The study that the walks of a plan are.
 
@@ -31,6 +32,8 @@ def study_of(
         function: takes a walk; see `Study`. Whoever only keeps and reads walks needs none.
         trials: its arguments for each walk, by the walk's key.
         common: those that all walks share.
+        identity: what tells two agents of the plan's name apart, `NamedAgent.identity`: no run goes
+            on with another policy in a file of the same name.
     """
     wanted = plan.keys()
 
@@ -47,7 +50,7 @@ def study_of(
         {key: {} for key in wanted} if trials is None else trials,
         common=common or {},
         noun="walk",
-        what=plan.what,
+        what=plan.what | dict(identity or {}),
         grows=GROWS,
         from_json=from_json,
         to_json=Trajectory.to_json,

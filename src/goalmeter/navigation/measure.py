@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.navigators import navigator
+from goalmeter.agents.abilities import Ability
 from goalmeter.agents.navigators.protocol import Navigator
-from goalmeter.navigation.asking.settings import Asking, is_model, model_name, paper_effort
+from goalmeter.agents.registry import agent as named_agent
+from goalmeter.navigation.asking.settings import Asking, paper_effort
 from goalmeter.navigation.plan import WalkPlan, plan_of
 from goalmeter.navigation.playing import Walked, play_all
 from goalmeter.navigation.playing import load as load_walks
@@ -101,9 +102,9 @@ def measure(
         greedy in the suite maze: 12 walks in 3 grids
     """
     walker = None if isinstance(agent, str) else agent
-    name = _name(agent) if isinstance(agent, str) else agent.name
+    name, is_model = _name(agent) if isinstance(agent, str) else (agent.name, False)
     record = suite_named(suite)
-    if walker is None and is_model(name):
+    if is_model:
         asking = asking or Asking(reasoning_effort=paper_effort(name, record) if paper else None)
     elif asking is not None or prompts or history or logs:
         raise InvalidParameterError(
@@ -177,7 +178,7 @@ def references(
     """
     results = []
     for name in plan.suite.references if names is None else names:
-        spelled = navigator(name).name
+        spelled = named_agent(name).name
         if spelled in without:
             continue
         if progress is not None:
@@ -200,9 +201,11 @@ def _beside(
     return navigation_of(walked, references=others, folder=folder)
 
 
-def _name(agent: str) -> str:
-    """The name of an agent in its own spelling."""
-    return model_name(agent) if is_model(agent) else navigator(agent).name
+def _name(agent: str) -> tuple[str, bool]:
+    """The name of an agent in its one spelling, and whether it is asked with prompts."""
+    named = named_agent(agent)
+    named.require(Ability.GRID, Ability.TEXT, asker="navigation")
+    return named.name, Ability.GRID not in named.abilities
 
 
 def _asked(

@@ -10,7 +10,9 @@ from typing import Any
 
 from goalmeter._arguments import MOST_WORKERS, whole
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.navigators import Navigator, navigator
+from goalmeter.agents.navigators import Navigator
+from goalmeter.agents.registry import agent as named_agent
+from goalmeter.agents.trained.in_grids import check_worlds
 from goalmeter.navigation.kept import study_of
 from goalmeter.navigation.plan import WalkPlan, plan_from
 from goalmeter.navigation.record import Trajectory
@@ -53,8 +55,8 @@ def play_all(
         progress: told now and then how many walks are finished, and what is left.
 
     Raises:
-        InvalidParameterError: no reference agent has that name, fewer than 1 worker, or `out`
-            holds another run.
+        InvalidParameterError: no agent that walks has that name, it cannot walk in these worlds,
+            there are fewer than 1 worker, or `out` holds another run.
         InvalidFileError: the folder cannot be used.
     """
     whole(workers, "workers", least=1, most=MOST_WORKERS)
@@ -62,7 +64,9 @@ def play_all(
         raise InvalidParameterError(
             f"workers is {workers}, expected 1: other processes only know agents by name"
         )
-    who = walker or navigator(plan.agent)  # for the error, before a folder is made
+    # All of this before a folder is made, for the error.
+    who = _able(walker or _navigator(plan), plan)
+    identity = named_agent(plan.agent).identity() if walker is None else {}
 
     def walk_here(task: Task, index: int) -> Trajectory:
         return walk(who, task, index, seed=plan.options.seed)
@@ -70,11 +74,13 @@ def play_all(
     walks = plan.keys()
     if workers > 1:
         keys = {key: {"key": key} for key in walks}
-        study = study_of(plan, _PLAY, keys, common={"what": json.dumps(plan.what)})
+        study = study_of(
+            plan, _PLAY, keys, common={"what": json.dumps(plan.what)}, identity=identity
+        )
     else:
         # Here the plan and its worlds are at hand, and are not made once more from their names.
         tasks = {key: {"task": task, "index": index} for key, (task, index) in walks.items()}
-        study = study_of(plan, walk_here, tasks)
+        study = study_of(plan, walk_here, tasks, identity=identity)
     done = carry_out(study, on=workers_as_place(workers), out=out, progress=progress)
     return Walked(plan, tuple(done.values()))
 
@@ -98,13 +104,23 @@ def play(what: str, key: str) -> dict[str, Any]:
         what: what the run is, as JSON.
         key: which walk.
     """
-    plan, walks = _planned(what)
+    plan, who, walks = _planned(what)
     task, index = walks[key]
-    return walk(navigator(plan.agent), task, index, seed=plan.options.seed).to_json()
+    return walk(who, task, index, seed=plan.options.seed).to_json()
 
 
 # Making the worlds of a suite takes longer than walking through them.
 @lru_cache(maxsize=4)
-def _planned(what: str) -> tuple[WalkPlan, dict[str, tuple[Task, int]]]:
+def _planned(what: str) -> tuple[WalkPlan, Navigator, dict[str, tuple[Task, int]]]:
     plan = plan_from(json.loads(what), "this process")
-    return plan, plan.keys()
+    return plan, _navigator(plan), plan.keys()
+
+
+def _navigator(plan: WalkPlan) -> Navigator:
+    return named_agent(plan.agent).in_grids(asker="navigation")
+
+
+def _able(navigator: Navigator, plan: WalkPlan) -> Navigator:
+    """The navigator, if it can walk in every world of the plan."""
+    check_worlds(navigator, tuple(task.world for task in plan.tasks.tasks))
+    return navigator

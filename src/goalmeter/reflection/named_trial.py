@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from goalmeter.agents.histories.given import check_installed, check_mind
 from goalmeter.agents.histories.protocol import Agent
-from goalmeter.agents.histories.registry import agent as named_agent
+from goalmeter.agents.histories.user_objects import check_counts, check_installed, check_mind
+from goalmeter.agents.registry import history_agent
 from goalmeter.agents.user_code import split_name
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import find
@@ -41,7 +41,7 @@ def play(
     """
 
     def start() -> tuple[Agent, Environment]:
-        return named_agent(agent, seed), find(environment)[0]
+        return history_agent(agent, seed), find(environment)[0]
 
     user = is_user_code(agent) or is_user_code(environment)
     try:
@@ -68,12 +68,13 @@ def check(agent: str, environments: Sequence[str], seed: int) -> None:
         GoalmeterError: a name stands for nothing, or a user's file does not give it.
         MissingExtraError: the agent needs a package that is not installed.
     """
-    player = named_agent(agent, seed)
+    player = history_agent(agent, seed)
     check_installed(player)
     if is_user_code(agent):
         check_mind(player, agent)
     for environment in environments:
-        find(environment)
+        place, _ = find(environment)
+        check_counts(player, place.n_actions, place.n_observations)
 
 
 def is_user_code(name: str) -> bool:

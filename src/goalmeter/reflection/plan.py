@@ -5,20 +5,20 @@ A plan by names can be played in any process and kept on disk; one with objects 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from goalmeter._arguments import whole
-from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.abilities import Ability, digest
 from goalmeter.agents.histories.adapters import HistoryFunction, as_agent
-from goalmeter.agents.histories.given import made
 from goalmeter.agents.histories.protocol import Agent
-from goalmeter.agents.histories.registry import agent as named_agent
-from goalmeter.agents.histories.registry import without_checks
-from goalmeter.agents.user_code import canonical, split_name
+from goalmeter.agents.histories.user_objects import agent_of
+from goalmeter.agents.registry import agent as named_agent
+from goalmeter.agents.registry import history_agent
+from goalmeter.agents.spelling import without_checks
+from goalmeter.agents.user_code import split_name
 from goalmeter.agents.user_imports import files_of
 from goalmeter.reflection.arguments import MOST_STEPS, MOST_TRIALS, runs_of, seeds_of
 from goalmeter.reflection.environments.opposite import READINGS
@@ -112,7 +112,9 @@ class TrialPlan:
             GoalmeterError: it cannot be made.
         """
         agent = self.agent
-        return named_agent(agent, seed) if isinstance(agent, str) else made(agent, seed, self._what)
+        if isinstance(agent, str):
+            return history_agent(agent, seed)
+        return agent_of(agent, seed, self._what)
 
     @property
     def _what(self) -> str:
@@ -177,14 +179,14 @@ class TrialPlan:
                 "opposite_reading": self.opposite_reading,
             }
             | self.readings
-            | {f"content of {path} (sha256)": _digest(path) for path in self._files()}
+            | named_agent(self.agent_name).identity()
+            | {f"content of {path} (sha256)": digest(path) for path in self._environment_files()}
         )
 
-    def _files(self) -> list[str]:
-        """Users' files, and those beside them that they import."""
-        names = [bare(self.agent_name), *(environment.spelled for environment, _ in self.runs)]
-        places = [split_name(name) for name in names]
-        return sorted({file for place in places if place for file in files_of(place[0])})
+    def _environment_files(self) -> list[str]:
+        """Users' files of environments, and those beside them that they import."""
+        parts = [split_name(environment.spelled) for environment, _ in self.runs]
+        return sorted({file for part in parts if part for file in files_of(part[0])})
 
 
 def plan_of(
@@ -212,8 +214,9 @@ def plan_of(
 
 def _agent(agent: AgentLike) -> Agent | type[Agent] | str:
     if isinstance(agent, str):
-        name, checks = without_checks(agent)
-        return "rc(" * checks + canonical(name) + ")" * checks
+        named = named_agent(agent)
+        named.require(Ability.HISTORY, asker="self-reflection")
+        return named.name
     if isinstance(agent, type) and hasattr(agent, "begin"):
         return agent
     return as_agent(agent)
@@ -241,10 +244,3 @@ def bare(name: str) -> str:
     'naive'
     """
     return without_checks(name)[0]
-
-
-def _digest(path: str) -> str:
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError as cause:
-        raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause

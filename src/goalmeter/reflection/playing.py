@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.histories.given import check_installed, check_mind
+from goalmeter.agents.histories.user_objects import check_counts, check_installed, check_mind
 from goalmeter.reflection.plan import Case, TrialPlan
 from goalmeter.reflection.stored import trial_of
 from goalmeter.reflection.trial import FAILED, OK, Trial, run_trial
@@ -85,6 +85,8 @@ def _check(plan: TrialPlan) -> None:
     check_installed(player)
     if not isinstance(plan.agent, str):
         check_mind(player, plan.agent_name)
+    for environment, _ in plan.runs:
+        check_counts(player, environment.n_actions, environment.n_observations)
 
 
 def _played(plan: TrialPlan, case: Case) -> Trial:

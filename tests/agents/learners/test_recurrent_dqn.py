@@ -23,10 +23,10 @@ from goalmeter.agents.histories.adapters import FunctionAgent
 from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start
 from goalmeter.agents.histories.protocol import History, Percept
 from goalmeter.agents.histories.reality_check import RealityCheck
-from goalmeter.agents.learners._prefix import Prefix
 from goalmeter.agents.learners.recurrent_dqn import RecurrentDQN
 from goalmeter.agents.learners.recurrent_network import Pass, QNetwork
 from goalmeter.agents.learners.recurrent_training import windows_of
+from goalmeter.agents.learners.turns import Prefix
 from goalmeter.reflection.environments.registry import BATTERY, ENVIRONMENTS, find
 from goalmeter.reflection.trial import OK, run_trial
 

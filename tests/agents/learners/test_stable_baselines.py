@@ -15,10 +15,10 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.histories.adapters import FunctionAgent, as_function
 from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start, uniform
 from goalmeter.agents.histories.protocol import History, Mind, Percept
-from goalmeter.agents.histories.registry import agent
-from goalmeter.agents.learners import _stable_baselines, stable_baselines
-from goalmeter.agents.learners._prefix import Prefix, Turn, prefix
+from goalmeter.agents.learners import sb3_training, stable_baselines
 from goalmeter.agents.learners.stable_baselines import StableBaselinesAgent
+from goalmeter.agents.learners.turns import Prefix, Turn, prefix
+from goalmeter.agents.registry import history_agent as agent
 from goalmeter.reflection.environments.registry import ENVIRONMENTS, find
 from goalmeter.reflection.trial import run_trial
 
@@ -38,7 +38,7 @@ def table(
     algorithm: str, told: Prefix, counts: tuple[int, int], seed: int, **settings: Any
 ) -> np.ndarray[Any, Any]:
     """The learner's probabilities, from the cumulative ones."""
-    learner = _stable_baselines.ALGORITHMS[algorithm](*counts, seed, settings, False)
+    learner = sb3_training.ALGORITHMS[algorithm](*counts, seed, settings, False)
     return np.diff(np.array(learner.train(told)), axis=1, prepend=0)
 
 
@@ -77,7 +77,7 @@ def test_training_is_what_the_library_does_in_a_world_that_replays(
     if algorithm != "dqn":
         assert table(algorithm, told, counts, 5, **settings) == pytest.approx(expected, abs=2e-5)
         return
-    learner = _stable_baselines.ALGORITHMS["dqn"](*counts, 5, settings, False)
+    learner = sb3_training.ALGORITHMS["dqn"](*counts, 5, settings, False)
     rows = learner.train(told)
     assert values(learner) == pytest.approx(expected, abs=2e-5)
     # Greedy, but for the last of the exploration rates: 5% uniform.
@@ -89,7 +89,7 @@ def test_training_is_what_the_library_does_in_a_world_that_replays(
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_learner_is_as_new_at_each_training(algorithm: str) -> None:
     first, second = experience(16, 2, 2, 0), experience(32, 2, 2, 1)
-    learner = _stable_baselines.ALGORITHMS[algorithm](2, 2, 3, {}, False)
+    learner = sb3_training.ALGORITHMS[algorithm](2, 2, 3, {}, False)
     weights = [
         [p.tolist() for p in learner.model.policy.parameters()]
         for told in (first, second, first)
@@ -102,7 +102,7 @@ def test_a_learner_is_as_new_at_each_training(algorithm: str) -> None:
 def test_forced_actions_are_forced_properly(as_published: bool) -> None:
     """PPO compares with the chance of the action that was taken, the better one of the two at each
     observation here; as published, with that of an action that the untrained network drew."""
-    learner: Any = _stable_baselines.ALGORITHMS["ppo"](2, 8, 3, {}, as_published)
+    learner: Any = sb3_training.ALGORITHMS["ppo"](2, 8, 3, {}, as_published)
     untrained = np.asarray(learner._probabilities())
     better = untrained.argmax(axis=1)
     seen = tuple(i % 8 for i in range(64))
@@ -124,7 +124,7 @@ def test_trained_on_the_largest_power_of_two_and_nothing_else(
     algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    learner = _stable_baselines.ALGORITHMS[algorithm]
+    learner = sb3_training.ALGORITHMS[algorithm]
     train = learner.train
 
     def noted(self: Any, told: Prefix) -> Any:
@@ -314,7 +314,7 @@ def test_threads_change_nothing() -> None:
     tables = []
     for n in (1, 2):
         torch.set_num_threads(n)
-        learner = _stable_baselines.ALGORITHMS["ppo"](2, 8, 0, {}, False)
+        learner = sb3_training.ALGORITHMS["ppo"](2, 8, 0, {}, False)
         tables.append(learner.train(told))
         assert torch.get_num_threads() == n
     torch.set_num_threads(threads)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter.agents.language_models.names import model_agent
 from goalmeter.agents.navigators import navigator
 from goalmeter.commands.continuing import command
 from goalmeter.commands.model_options import ModelOptions, provider_options
@@ -18,7 +19,6 @@ from goalmeter.navigation.asking.settings import (
     Asking,
     conditions,
     default_prompts,
-    model_name,
     paper_effort,
 )
 from goalmeter.navigation.inspect.round import Server
@@ -122,8 +122,9 @@ def test_other_things_that_are_refused() -> None:
 
 
 def test_names_and_the_efforts_of_the_paper() -> None:
-    assert model_name("vllm/openai/gpt-oss-20b") == "vllm/openai/gpt-oss-20b"
-    assert model_name("goalmeter/epsilon-optimal( 0.20 )") == "goalmeter/epsilon-optimal(0.2)"
+    assert model_agent("vllm/openai/gpt-oss-20b").name == "vllm/openai/gpt-oss-20b"
+    spelled = model_agent("goalmeter/epsilon-optimal( 0.20 )").name
+    assert spelled == "goalmeter/epsilon-optimal(0.2)"
     assert paper_effort("vllm/openai/gpt-oss-20b", suite_named("maze")) == "low"
     assert paper_effort("goalmeter-local/models/GPT-OSS-20B", suite_named("two-path")) == "medium"
     assert paper_effort("openai/gpt-4o-mini", suite_named("maze")) is None

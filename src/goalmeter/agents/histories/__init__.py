@@ -1,4 +1,4 @@
-"""Agents of the reflection battery: the scripted ones, the reality check, and agents by name."""
+"""Agents as functions of their history: the scripted ones, and the reality check of any."""
 
 from goalmeter.agents.histories.adapters import FunctionAgent as FunctionAgent
 from goalmeter.agents.histories.constant import ConstantAgent as ConstantAgent
@@ -6,6 +6,3 @@ from goalmeter.agents.histories.naive import NaiveLearner as NaiveLearner
 from goalmeter.agents.histories.q_learner import QLearner as QLearner
 from goalmeter.agents.histories.random_agent import RandomAgent as RandomAgent
 from goalmeter.agents.histories.reality_check import RealityCheck as RealityCheck
-from goalmeter.agents.histories.registry import agent as agent
-from goalmeter.agents.histories.registry import agent_names as agent_names
-from goalmeter.agents.histories.registry import register as register

@@ -10,8 +10,8 @@ from typing import Any, SupportsIndex, cast
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._text import shown
-from goalmeter.agents.histories._options import refuse_unknown
 from goalmeter.agents.histories.protocol import Agent, History, Mind, NoActionError, Percept
+from goalmeter.agents.histories.settings import refuse_unknown
 
 # A user's agent: (history, n_actions, n_observations) -> action.
 HistoryFunction = Callable[[History, int, int], int]
@@ -144,30 +144,30 @@ def check_call(function: Callable[..., Any], arguments: int, name: str, expected
         ) from cause
 
 
-def as_agent(given: object, name: str = "the agent") -> Agent:
+def as_agent(thing: object, name: str = "the agent") -> Agent:
     """An agent as it is; of a function of the history, the agent that it makes.
 
     Args:
-        given: an object with the method `begin`, or a function.
+        thing: an object with the method `begin`, or a function.
         name: what it is called in an error.
 
     Raises:
         InvalidParameterError: it is neither, or cannot be called as it will be.
     """
-    begin = getattr(given, "begin", None)
-    if isinstance(given, type) or not (callable(begin) or callable(given)):
-        kind = "a class without the method 'begin'" if isinstance(given, type) else shown(given)
+    begin = getattr(thing, "begin", None)
+    if isinstance(thing, type) or not (callable(begin) or callable(thing)):
+        kind = "a class without the method 'begin'" if isinstance(thing, type) else shown(thing)
         raise InvalidParameterError(
             f"{name} is {kind}, expected {FUNCTION}, an object with the method 'begin', or a class "
             f"of such objects"
         )
     if callable(begin):
         expected = f"begin(n_actions, n_observations), as {name} is an object"
-        check_call(begin, 2, f"{type(given).__name__}.begin", expected)
-        return cast(Agent, given)
-    assert callable(given)
+        check_call(begin, 2, f"{type(thing).__name__}.begin", expected)
+        return cast(Agent, thing)
+    assert callable(thing)
     try:
-        return FunctionAgent(given)
+        return FunctionAgent(thing)
     except InvalidParameterError as cause:
         raise InvalidParameterError(f"{name}: {cause}") from cause
 

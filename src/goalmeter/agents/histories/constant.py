@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.histories._options import refuse_unknown
 from goalmeter.agents.histories.protocol import Mind
+from goalmeter.agents.histories.settings import refuse_unknown
 
 
 @dataclass(frozen=True)

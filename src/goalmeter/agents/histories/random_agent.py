@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from goalmeter.agents.histories._options import refuse_unknown
 from goalmeter.agents.histories.draws import below, hash_action, hash_percept, hash_start
 from goalmeter.agents.histories.protocol import Mind
+from goalmeter.agents.histories.settings import refuse_unknown
 
 
 @dataclass(frozen=True)

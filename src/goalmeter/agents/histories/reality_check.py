@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from goalmeter.agents.histories._options import refuse_unknown
 from goalmeter.agents.histories.adapters import HistoryFunction, as_agent
 from goalmeter.agents.histories.protocol import Agent, Mind, options_of
+from goalmeter.agents.histories.settings import refuse_unknown
 
 
 class RealityCheck:
@@ -75,12 +75,12 @@ class _CheckedMind:
         inner = self._inner
         if inner is None:
             return
-        own = self._known
-        if own is None:
-            own = inner.act()
+        choice = self._known
+        if choice is None:
+            choice = inner.act()
         if self._first is None:
-            self._first = own
-        if own == action:
+            self._first = choice
+        if choice == action:
             inner.take(action)
         else:
             self._inner = None

@@ -80,8 +80,12 @@ class LocalModel:
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         self.model.to(device).eval()
-        given = self.model.generation_config
-        eos = given.eos_token_id if given.eos_token_id is not None else self.tokenizer.eos_token_id
+        defaults = self.model.generation_config
+        eos = (
+            defaults.eos_token_id
+            if defaults.eos_token_id is not None
+            else self.tokenizer.eos_token_id
+        )
         self._ends = frozenset(eos if isinstance(eos, list | tuple) else [eos]) - {None}
         if not self._ends:
             raise InvalidFileError(f"the model in {path} has no token that ends an answer")
@@ -89,7 +93,9 @@ class LocalModel:
         self._pad = min(self._ends) if pad is None else pad
         # What else the checkpoint recommends is left out: each request says how it samples.
         self.model.generation_config = transformers.GenerationConfig(
-            eos_token_id=sorted(self._ends), pad_token_id=self._pad, bos_token_id=given.bos_token_id
+            eos_token_id=sorted(self._ends),
+            pad_token_id=self._pad,
+            bos_token_id=defaults.bos_token_id,
         )
         self._in_channels = CHANNEL in self.tokenizer.get_vocab()
 

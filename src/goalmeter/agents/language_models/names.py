@@ -1,18 +1,66 @@
-"""What may follow `goalmeter/` in a model's name: an organism or a reference agent."""
+"""Names of language models, as Inspect spells them: PROVIDER/NAME, ours after `goalmeter/`."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import nearest
-from goalmeter.agents.navigators import Memoryless, WallFollower, navigator, navigator_names
-from goalmeter.organisms import organism_names
+from goalmeter.agents.abilities import Ability, Makers, NamedAgent
+from goalmeter.agents.navigators.memoryless import Memoryless
+from goalmeter.agents.navigators.registry import navigator, navigator_names
+from goalmeter.agents.navigators.wall_follower import WallFollower
+from goalmeter.agents.spelling import call_of
+from goalmeter.organisms import organism, organism_names
 
-OURS = "goalmeter/"
+if TYPE_CHECKING:
+    from goalmeter.agents.language_models.local_model import LocalModel
+
+OURS, LOCAL, HUGGING_FACE = "goalmeter/", "goalmeter-local/", "hf/"
+
+
+def is_model(name: str) -> bool:
+    """Whether a name is that of a language model: one with a slash, and of no file of agents.
+
+    >>> is_model("vllm/openai/gpt-oss-20b"), is_model("agents/mine.py:agent")
+    (True, False)
+    """
+    before_file = name.partition(".py:")[0] if ".py:" in name else ""
+    return "/" in name and not before_file and name.partition(":")[0] not in ("sb3", "policy")
 
 
 def is_organism(agent: str) -> bool:
     """Whether a name is that of a small model that comes with the package: "goalmeter/mouse"."""
     return agent.startswith(OURS) and agent.removeprefix(OURS) in organism_names()
+
+
+def model_agent(name: str) -> NamedAgent:
+    """The language model of a name.
+
+    Whether a provider of that name exists, and serves such a model, is said by Inspect when the
+    model is first asked.
+
+    Raises:
+        InvalidParameterError: it begins with "goalmeter/", and what follows is neither an organism
+            nor a reference agent, or one that cannot read prompts since they do not show what it
+            remembers.
+    """
+    about = "a language model, as Inspect spells it"
+    if name.startswith(OURS) and not is_organism(name):
+        agent = prompted_agent(name.removeprefix(OURS))
+        name, about = OURS + agent.name, f"{agent.name}, which reads the grid in a prompt"
+    makers: Makers = {Ability.TEXT: lambda: name}
+    if is_organism(name):
+        about = f"a small language model that {organism(name.removeprefix(OURS)).purpose}"
+    if is_organism(name) or name.startswith((LOCAL, HUGGING_FACE)):
+        makers = {**makers, Ability.HIDDEN: lambda: _local_model(name)}
+    return NamedAgent(name, about, makers)
+
+
+def organism_agents() -> dict[str, str]:
+    """The names of all organisms, with a line about each."""
+    return {f"{OURS}{name}": model_agent(f"{OURS}{name}").about for name in organism_names()}
 
 
 def prompted_agent(name: str) -> Memoryless:
@@ -25,8 +73,8 @@ def prompted_agent(name: str) -> Memoryless:
         InvalidParameterError: there is none of that name, with the nearest name; or it remembers
             where it went, which no prompt shows.
     """
-    kind = name.partition("(")[0].strip()
-    kinds = [known.partition("(")[0] for known in navigator_names()]
+    kind = call_of(name).kind
+    kinds = [call_of(known).kind for known in navigator_names()]
     if kind not in kinds:
         raise InvalidParameterError(_unknown(name, kind, kinds))
     agent = navigator(name)
@@ -36,6 +84,22 @@ def prompted_agent(name: str) -> Memoryless:
             f"its own name, {agent.name}, without {OURS}"
         )
     return agent
+
+
+def _local_model(name: str) -> LocalModel:
+    """The network of a model that runs in this process."""
+    from goalmeter.agents.language_models.local_model import LocalModel
+    from goalmeter.organisms.shipped import weights_of
+
+    if is_organism(name):
+        return LocalModel(weights_of(name.removeprefix(OURS)))
+    folder = name.partition("/")[2]
+    if not Path(folder).is_dir():
+        raise InvalidParameterError(
+            f"there is no folder {folder}; hidden states are read from a model on this machine, "
+            f"named {LOCAL}FOLDER or {HUGGING_FACE}FOLDER"
+        )
+    return LocalModel(folder)
 
 
 def _unknown(name: str, kind: str, kinds: list[str]) -> str:

@@ -101,8 +101,8 @@ class ReferenceAgentAPI(ModelAPI):
             pairs = zip(texts, decision.probabilities, strict=True)
             likely = sorted(((p, t) for t, p in pairs if p > 0), reverse=True)
             tops = [TopLogprob(token=t, logprob=math.log(p)) for p, t in likely]
-            own = math.log(decision.probabilities[decision.action])
-            only = Logprob(token=texts[decision.action], logprob=own, top_logprobs=tops)
+            logprob = math.log(decision.probabilities[decision.action])
+            only = Logprob(token=texts[decision.action], logprob=logprob, top_logprobs=tops)
             logprobs = Logprobs(content=[only])
         return _output(
             self.model_name, texts[decision.action], "stop", logprobs, len(prompt.split()), 1
@@ -181,11 +181,13 @@ class LocalModelAPI(ModelAPI):
         text_of = self._model.text_of
         listed = [
             Logprob(
-                token=text_of(one.token),
-                logprob=one.logprob,
-                top_logprobs=[TopLogprob(token=text_of(t), logprob=p) for t, p in one.alternatives],
+                token=text_of(token.token),
+                logprob=token.logprob,
+                top_logprobs=[
+                    TopLogprob(token=text_of(t), logprob=p) for t, p in token.alternatives
+                ],
             )
-            for one in reply.chosen
+            for token in reply.chosen
         ]
         return _output(
             self.model_name,

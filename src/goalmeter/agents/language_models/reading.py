@@ -57,17 +57,17 @@ def read_back(prompt: str) -> tuple[GridWorld, State]:
 
 def _listed(lines: list[str]) -> list[list[str]] | None:
     """The symbols of a grid whose open cells are listed; None if the text lists none."""
-    said = dict(line.split(": ", 1) for line in lines if ": " in line)
-    if "Open" not in said:
+    entries = dict(line.split(": ", 1) for line in lines if ": " in line)
+    if "Open" not in entries:
         return None
     try:
-        cells = [[WALL] * int(said["Columns"]) for _ in range(int(said["Rows"]))]
-        for place in said["Open"].split()[::2]:
+        cells = [[WALL] * int(entries["Columns"]) for _ in range(int(entries["Rows"]))]
+        for place in entries["Open"].split()[::2]:
             row, column = map(int, place.split(","))
             cells[row][column] = EMPTY
         for name, symbol in _THINGS.items():
-            if name in said:
-                row, column = map(int, said[name].split(","))
+            if name in entries:
+                row, column = map(int, entries[name].split(","))
                 cells[row][column] = symbol
     except (KeyError, ValueError, IndexError) as cause:
         raise InvalidParameterError(

@@ -123,11 +123,11 @@ class SeededSampling:
         if most < 0:
             return
         logprobs = logits.log_softmax(dim=1)
-        own = logprobs.gather(1, picked[:, None])[:, 0].tolist()
+        chosen_logprobs = logprobs.gather(1, picked[:, None])[:, 0].tolist()
         top = logprobs.topk(min(most, logits.shape[1]), dim=1)
         values, tokens, taken = top.values.tolist(), top.indices.tolist(), picked.tolist()
         for row, sampling in enumerate(self._samplings):
             if sampling.alternatives is not None:
                 n = sampling.alternatives
                 pairs = tuple(zip(tokens[row][:n], values[row][:n], strict=True))
-                self.chosen[row].append(Chosen(taken[row], own[row], pairs))
+                self.chosen[row].append(Chosen(taken[row], chosen_logprobs[row], pairs))

@@ -10,12 +10,12 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.agents.histories._options import refuse_unknown
 from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start
 from goalmeter.agents.histories.protocol import Mind
-from goalmeter.agents.learners._prefix import Turn, prefix
+from goalmeter.agents.histories.settings import refuse_unknown
 from goalmeter.agents.learners.recurrent_network import Pass, QNetwork
 from goalmeter.agents.learners.recurrent_training import Draws, Learning, train
+from goalmeter.agents.learners.turns import Turn, prefix
 
 SEED, HISTORY = "seed", "history"
 _STREAMS = 3  # weights, replay, dropout
@@ -119,17 +119,17 @@ class RecurrentDQN:
         if self.draws_from == SEED and mind._n <= self.learning.batch:
             state = mind._start  # too little to learn from: the same for all such histories
         key = (state, mind._rate)
-        found = self._trained.get(key)
-        if found is None:
+        trained = self._trained.get(key)
+        if trained is None:
             network = train(
                 prefix(turn), mind._n_actions, self.learning, mind._rate, self.draws(state)
             )
-            found = self._trained[key] = _Trained(network, self.learning.length)
+            trained = self._trained[key] = _Trained(network, self.learning.length)
             if len(self._trained) > _NETWORKS:
                 self._trained.popitem(last=False)
         else:
             self._trained.move_to_end(key)
-        return found
+        return trained
 
 
 @dataclass

@@ -8,8 +8,8 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.agents.learners._prefix import Prefix
 from goalmeter.agents.learners.recurrent_network import Pass, QNetwork
+from goalmeter.agents.learners.turns import Prefix
 
 
 @dataclass(frozen=True, kw_only=True)

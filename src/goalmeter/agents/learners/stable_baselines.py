@@ -20,11 +20,11 @@ from copy import deepcopy
 from typing import Any, ClassVar
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.histories._options import refuse_unknown
 from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start, uniform
 from goalmeter.agents.histories.protocol import Mind
-from goalmeter.agents.learners._prefix import Turn, prefix
-from goalmeter.agents.learners._stable_baselines import ALGORITHMS, SETTLED, Learner, installed
+from goalmeter.agents.histories.settings import refuse_unknown
+from goalmeter.agents.learners.sb3_training import ALGORITHMS, SETTLED, Learner, installed
+from goalmeter.agents.learners.turns import Turn, prefix
 
 # Tables that an agent remembers, and cells of all of them. DejaVu and BackwardConsciousness ask for
 # a new one at every step, all others for two at each power of two.

@@ -1,73 +1,92 @@
-"""Reference agents by name, as they are spelled on the command line."""
+"""The table of reference agents of grid worlds, by name."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._names import nearest
+from goalmeter._names import did_you_mean
+from goalmeter.agents.abilities import Ability, AgentFactory, NamedAgent
 from goalmeter.agents.navigators import memoryless
 from goalmeter.agents.navigators.memoryless import Memoryless
 from goalmeter.agents.navigators.protocol import Navigator
 from goalmeter.agents.navigators.wall_follower import WallFollower
-from goalmeter.organisms import organism_names
+from goalmeter.agents.spelling import call_of
 
 DEFAULT_EPSILON = 0.1
 
 
-class Entry(NamedTuple):
-    """A kind of agent: how it is made of the number in its name, if any, and what it does."""
-
-    make: Callable[[float | None], Navigator]
-    about: str
-    number: str = ""
-
-
 @lru_cache(maxsize=64)
 def navigator(name: str) -> Navigator:
-    """The reference agent that a name stands for.
+    """A reference agent of grid worlds; `agents.agent` knows all other agents too.
 
     Args:
         name: one of `navigator_names`; `epsilon-optimal(0.2)` takes a random move that often,
             `boltzmann(1.5)` has that inverse temperature.
 
     Raises:
-        InvalidParameterError: no agent has that name, or its number is missing or out of range.
+        InvalidParameterError: no reference agent has that name, or its number is missing or out of
+            range.
 
     Example: what it is called.
         >>> navigator("epsilon-optimal( 0.20 )").name
         'epsilon-optimal(0.2)'
     """
-    parts = re.fullmatch(r"([^()]*)(?:\(([^()]*)\)\s*)?", name)
-    kind = parts[1].strip() if parts else name
-    if parts is None or kind not in _ENTRIES:
-        raise InvalidParameterError(_unknown(kind, name))
-    entry, given = _ENTRIES[kind], parts[2]
-    if given is None:
-        return entry.make(None)
-    if not entry.number:
-        raise InvalidParameterError(f"{kind} takes no number, but the agent is {name!r}")
-    try:
-        number = float(given)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
+    call = call_of(name)
+    if not call.closed or call.kind not in NAVIGATORS:
+        meant = did_you_mean(call.kind, NAVIGATORS, quoted=True)
         raise InvalidParameterError(
-            f"the agent is {name!r}, expected {kind}({entry.number}) with a number"
+            f"there is no reference agent {name!r}{meant + ' Known' if meant else '; known'} are "
+            f"{', '.join(navigator_names())}"
         )
-    return entry.make(number)
+    return NAVIGATORS[call.kind].make(call.kind, call.argument).in_grids()
 
 
 def navigator_names() -> dict[str, str]:
     """Every name that `navigator` knows, with a line about the agent."""
-    return {
-        f"{name}({entry.number})" if name == "boltzmann" else name: entry.about
-        for name, entry in _ENTRIES.items()
-    }
+    return {factory.spelled(name): factory.about for name, factory in NAVIGATORS.items()}
+
+
+def walker(
+    make: Callable[[float | None], Navigator],
+    about: str,
+    argument: str = "",
+    *,
+    needs: bool = False,
+) -> AgentFactory:
+    """The entry of a reference agent, which may take a number in brackets.
+
+    Args:
+        make: makes it of the number, or of None.
+        about: what it is, in a line.
+        argument: what the number is called; "" if there is none.
+        needs: whether the number cannot be left out.
+    """
+
+    def named(name: str, text: str | None) -> NamedAgent:
+        if text is not None and not argument:
+            raise InvalidParameterError(
+                f"{name} takes no number, but the agent is '{name}({text})'"
+            )
+        number = None if text is None else _number(text)
+        if number is not None and not math.isfinite(number):
+            raise InvalidParameterError(
+                f"the agent is '{name}({text})', expected {name}({argument}) with a number"
+            )
+        # Made at once, for the error if the number is out of range; it costs nothing.
+        agent = make(number)
+        return NamedAgent(agent.name, about, {Ability.GRID: lambda: agent})
+
+    return AgentFactory(about, frozenset({Ability.GRID}), named, argument, needs)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _epsilon_optimal(epsilon: float | None) -> Navigator:
@@ -91,37 +110,33 @@ def _spelled(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-def _plain(name: str, policy_of: memoryless.PolicyOf, about: str) -> tuple[str, Entry]:
-    return name, Entry(lambda number: Memoryless(name, policy_of), about)
+def _plain(name: str, policy_of: memoryless.PolicyOf, about: str) -> tuple[str, AgentFactory]:
+    return name, walker(lambda number: Memoryless(name, policy_of), about)
 
 
-_ENTRIES: dict[str, Entry] = dict(
+NAVIGATORS: dict[str, AgentFactory] = dict(
     [
         _plain("optimal", memoryless.optimal, "any shortest way, ties broken at random"),
         _plain("greedy", memoryless.greedy, "by the compass: nearer to the goal if it can"),
         _plain("random", memoryless.random, "any move into an open cell"),
         (
             "epsilon-optimal",
-            Entry(
+            walker(
                 _epsilon_optimal,
                 f"optimal, but a random move with probability EPSILON ({DEFAULT_EPSILON:g})",
                 "EPSILON",
             ),
         ),
-        ("wall-follower", Entry(lambda number: WallFollower(), "the right-hand rule")),
+        ("wall-follower", walker(lambda number: WallFollower(), "the right-hand rule")),
         _plain("key-seeker", memoryless.key_seeker, "to the key first, then to the goal"),
         (
             "boltzmann",
-            Entry(_boltzmann, "softmax of -BETA times the steps that an action costs", "BETA"),
+            walker(
+                _boltzmann,
+                "softmax of -BETA times the steps that an action costs",
+                "BETA",
+                needs=True,
+            ),
         ),
     ]
 )
-
-
-def _unknown(kind: str, name: str) -> str:
-    # Somebody who leaves out "goalmeter/" means an organism as often as a reference agent.
-    meant = nearest(kind, [*_ENTRIES, *organism_names()])
-    meant = f"goalmeter/{meant}" if meant in organism_names() else meant
-    hint = f"did you mean {meant!r}? Known" if meant is not None else "known"
-    names = ", ".join(navigator_names())
-    return f"there is no reference agent {name!r}; {hint} are {names}"

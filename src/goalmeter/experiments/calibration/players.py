@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError, how_to_install, require
+from goalmeter.agents.language_models.names import is_model
 from goalmeter.commands.model_options import ModelOptions
 from goalmeter.experiments.calibration.ideal import play_ideal
 from goalmeter.experiments.calibration.truth import IDEAL
-from goalmeter.navigation.asking.settings import is_model
 from goalmeter.navigation.measure import ROUNDS
 from goalmeter.navigation.plan import WalkPlan, plan_from, plan_of
 from goalmeter.navigation.playing import Walked, play_all

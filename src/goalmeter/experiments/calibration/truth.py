@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.language_models.names import is_model
 from goalmeter.agents.navigators import navigator
 from goalmeter.gridworld.tabular_world import GOAL, KEY
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.asking.settings import is_model
 from goalmeter.organisms.kinds import ORGANISMS, Organism, organism
 
 IDEAL, TRAINED = "ideal-", "goalmeter/"

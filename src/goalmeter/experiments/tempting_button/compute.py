@@ -8,8 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from goalmeter.agents.histories.registry import agent as named_agent
 from goalmeter.agents.learners.recurrent_dqn import HISTORY, SEED, RecurrentDQN
+from goalmeter.agents.registry import history_agent
 from goalmeter.experiments.tempting_button.trace import Trace
 from goalmeter.reflection.environments.registry import find
 from goalmeter.runs import Study, carry_out, workers_as_place
@@ -100,7 +100,7 @@ def trial(agent: str, settings: dict[str, Any], coding: str, steps: int, seed: i
         steps: percepts, the first included.
         seed: of the agent's draws and of the rooms.
     """
-    player = RecurrentDQN(seed, **settings) if agent == _DQN else named_agent(agent, seed)
+    player = RecurrentDQN(seed, **settings) if agent == _DQN else history_agent(agent, seed)
     environment, _ = find(f"TemptingButton(coding={coding})")
     run = environment.start(player, Random(f"{environment.base}:{seed}"))
     mind = player.begin(environment.n_actions, environment.n_observations)

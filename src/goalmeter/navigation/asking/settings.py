@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.language_models.names import OURS, is_organism, prompted_agent
+from goalmeter.agents.language_models.names import is_organism
 from goalmeter.navigation.asking.prompts import template
 from goalmeter.navigation.suites.record import Suite
 
@@ -88,24 +88,6 @@ class Asking:
     def from_json(cls, value: Mapping[str, Any]) -> Asking:
         """The settings that `to_json` was of, among other entries; KeyError if one is missing."""
         return cls(**{each.name: value[each.name] for each in fields(cls)})
-
-
-def is_model(agent: str) -> bool:
-    """Whether a name is that of a language model, and not of a reference agent."""
-    return "/" in agent
-
-
-def model_name(name: str) -> str:
-    """The name of a model in its own spelling.
-
-    Raises:
-        InvalidParameterError: it begins with "goalmeter/", and what follows is neither an organism
-            nor a reference agent, or one that cannot read prompts since they do not show what it
-            remembers.
-    """
-    if not name.startswith(OURS) or is_organism(name):
-        return name
-    return OURS + prompted_agent(name.removeprefix(OURS)).name
 
 
 def paper_effort(model: str, suite: Suite) -> str | None:

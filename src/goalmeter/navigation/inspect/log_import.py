@@ -9,7 +9,8 @@ from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._lines import shortened
-from goalmeter.navigation.asking.settings import Asking, model_name
+from goalmeter.agents.language_models.names import model_agent
+from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect.eval_log import INTERRUPTED, read_logs, walks_of
 from goalmeter.navigation.inspect.failures import FAILURES
 from goalmeter.navigation.inspect.samples import made_of
@@ -64,7 +65,7 @@ def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> Imported:
 def _check(agent: str, asking: Asking, log: Any) -> None:
     """See that a log is of a model that was asked as the run asks it."""
     try:
-        name = model_name(log.eval.model)
+        name = model_agent(log.eval.model).name
         asked = Asking(options=log.eval.model_args).to_json()
     except InvalidParameterError as cause:
         raise InvalidParameterError(f"{log.location}: {cause}") from cause

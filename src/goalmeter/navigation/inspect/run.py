@@ -13,7 +13,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from goalmeter.navigation.asking.settings import Asking, model_name
+from goalmeter.agents.language_models.names import model_agent
+from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect.failures import CONTEXT, ERROR
 from goalmeter.navigation.inspect.keeper import Keeper
 from goalmeter.navigation.inspect.round import Server, make_walks, opened
@@ -64,7 +65,7 @@ def ask(
             holds another run.
         InvalidFileError: the folder cannot be used.
     """
-    plan = plan_of(model_name(str(model)), suite, asking=asking, **options)
+    plan = plan_of(model_agent(str(model)).name, suite, asking=asking, **options)
     model_object = None if isinstance(model, str) else model
     walked = ask_all(
         plan, out=folder, server=server, rounds=rounds, progress=progress, model=model_object

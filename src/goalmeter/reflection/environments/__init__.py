@@ -3,7 +3,13 @@
 from goalmeter.reflection.environments.base import Agreement, Run, replay
 from goalmeter.reflection.environments.opposite import READINGS
 from goalmeter.reflection.environments.record import Environment
-from goalmeter.reflection.environments.registry import BATTERY, ENVIRONMENTS, find, opposite
+from goalmeter.reflection.environments.registry import (
+    BATTERY,
+    ENVIRONMENTS,
+    all_environments,
+    find,
+    opposite,
+)
 
 __all__ = [
     "BATTERY",
@@ -12,6 +18,7 @@ __all__ = [
     "Agreement",
     "Environment",
     "Run",
+    "all_environments",
     "find",
     "opposite",
     "replay",

@@ -86,6 +86,20 @@ def opposite(name: str) -> str:
     return f"opposite({name})"
 
 
+def all_environments() -> list[Environment]:
+    """Every environment; the packages that register some are imported.
+
+    Raises:
+        GoalmeterError: one of them cannot be imported, or registers no environment.
+    """
+    return [environment for name in environment_names() if (environment := _named(name))]
+
+
+def environment_names() -> list[str]:
+    """The names of all environments, those of other packages too, which are not imported."""
+    return [*ENVIRONMENTS, *plugins(PLUGINS)]
+
+
 def find(spelled: str) -> tuple[Environment, bool]:
     """The environment of a name, and whether its opposite is meant.
 
@@ -133,7 +147,7 @@ def _unknown(spelled: str, name: str) -> str:
             f"there is no environment {spelled!r}: the opposite of an opposite is "
             f"{twice[1].strip()} itself; name that"
         )
-    known = [*ENVIRONMENTS, *plugins(PLUGINS)]
+    known = environment_names()
     hint = did_you_mean(name, known, quoted=True) or ";"
     return f"there is no environment {spelled!r}{hint} known are {listed(known)}"
 

@@ -7,31 +7,30 @@ from goalmeter._text import shown
 from goalmeter.agents.histories.adapters import as_agent
 from goalmeter.agents.histories.protocol import Agent
 from goalmeter.agents.histories.reality_check import RealityCheck
-from goalmeter.agents.learners.stable_baselines import StableBaselinesAgent
 
 _MIND = ("perceive", "act", "take", "fork")
 
 
-def made(given: object, seed: int, name: str) -> Agent:
-    """The agent that something stands for: a class of agents is called with the seed.
+def agent_of(thing: object, seed: int, name: str) -> Agent:
+    """The agent that a user's object stands for: a class of agents is called with the seed.
 
     Args:
-        given: a function of the history, an object with the method `begin`, or a class of such.
+        thing: a function of the history, an object with the method `begin`, or a class of such.
         seed: of the trial.
         name: what it is called in an error.
 
     Raises:
         InvalidParameterError: it is none of these, or the class cannot be called.
     """
-    if isinstance(given, type) and hasattr(given, "begin"):
+    if isinstance(thing, type) and hasattr(thing, "begin"):
         try:
-            given = given(seed)
+            thing = thing(seed)
         except (Exception, SystemExit) as cause:
             raise InvalidParameterError(
                 f"{name}({seed}) fails: {type(cause).__name__}: {cause}; a class of agents is "
                 f"called with the seed alone"
             ) from cause
-    return as_agent(given, name)
+    return as_agent(thing, name)
 
 
 def check_installed(agent: Agent) -> None:
@@ -40,10 +39,20 @@ def check_installed(agent: Agent) -> None:
     Raises:
         MissingExtraError: the agent needs a package that is not installed.
     """
-    while isinstance(agent, RealityCheck):
-        agent = agent.inner
-    if isinstance(agent, StableBaselinesAgent):
-        agent.check_installed()
+    check = getattr(_inside(agent), "check_installed", None)
+    if callable(check):
+        check()
+
+
+def check_counts(agent: Agent, n_actions: int, n_observations: int) -> None:
+    """See that an agent which knows only so many observations fits an environment.
+
+    Raises:
+        InvalidParameterError: it was trained with other numbers of actions or observations.
+    """
+    check = getattr(_inside(agent), "check_counts", None)
+    if callable(check):
+        check(n_actions, n_observations)
 
 
 def check_mind(agent: Agent, name: str) -> None:
@@ -52,10 +61,8 @@ def check_mind(agent: Agent, name: str) -> None:
     Raises:
         InvalidParameterError: a method is lacking.
     """
-    while isinstance(agent, RealityCheck):
-        agent = agent.inner
     try:
-        mind = agent.begin(2, 1)
+        mind = _inside(agent).begin(2, 1)
     except (Exception, SystemExit):
         return
     if lacks := [method for method in _MIND if not callable(getattr(mind, method, None))]:
@@ -63,3 +70,10 @@ def check_mind(agent: Agent, name: str) -> None:
             f"the method 'begin' of {name} gives {shown(mind)}, which lacks {', '.join(lacks)}; "
             f"expected a mind, an object with the methods {', '.join(_MIND)}"
         )
+
+
+def _inside(agent: Agent) -> Agent:
+    """The agent without the reality checks around it."""
+    while isinstance(agent, RealityCheck):
+        agent = agent.inner
+    return agent

@@ -10,10 +10,7 @@ library seeds and uses, are put back as they were.
 
 from __future__ import annotations
 
-import random
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import deepcopy
 from itertools import accumulate
 from types import ModuleType
@@ -23,7 +20,12 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, require
 from goalmeter._types import FloatArray
-from goalmeter.agents.learners._prefix import Prefix
+from goalmeter.agents.learners.global_generators import (
+    borrowed_generators,
+    generators,
+    set_generators,
+)
+from goalmeter.agents.learners.turns import Prefix
 
 _FEATURE = "An agent of Stable-Baselines3"
 # Hyperparameters that the conversion sets itself, or that would mean nothing in it.
@@ -73,9 +75,9 @@ class Learner:
         self.n_actions = n_actions
         self.n_observations = n_observations
         self.as_published = as_published
-        with _borrowed_generators():
+        with borrowed_generators():
             self.model = self._built(seed, settings)
-            self._generators = _generators()
+            self._generators = generators()
         self._weights = deepcopy(self.model.policy.state_dict())
         self._optimizer = deepcopy(self.model.policy.optimizer.state_dict())
 
@@ -89,7 +91,7 @@ class Learner:
         self._check(experience)
         if len(experience.actions) < self.least_steps:
             return (tuple([1.0] * self.n_actions),) * self.n_observations
-        with _borrowed_generators():
+        with borrowed_generators():
             self._set_back()
             if experience.actions:
                 try:
@@ -135,7 +137,7 @@ class Learner:
         model.policy.optimizer.state = defaultdict(dict)
         model.policy.optimizer.load_state_dict(deepcopy(self._optimizer))
         model.num_timesteps = model._n_updates = 0
-        _set_generators(self._generators)
+        set_generators(self._generators)
 
     def _check(self, experience: Prefix) -> None:
         for what, values, count in (
@@ -322,34 +324,3 @@ def _world(n_actions: int, n_observations: int) -> Any:
         observation_space = gymnasium.spaces.Discrete(n_observations)
 
     return Spaces()
-
-
-def _generators() -> tuple[Any, Any, Any]:
-    """The states of the global random generators: Python's, NumPy's and torch's."""
-    import torch
-
-    return random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
-
-
-def _set_generators(states: tuple[Any, Any, Any]) -> None:
-    import torch
-
-    random.setstate(states[0])
-    np.random.set_state(states[1])  # noqa: NPY002
-    torch.set_rng_state(states[2])
-
-
-@contextmanager
-def _borrowed_generators() -> Iterator[None]:
-    """Leave the global random generators as they were found; and compute in one thread meanwhile.
-
-    With more threads sums are taken in another order, and their last bits may differ.
-    """
-    torch = require("torch", extra="sb3", feature=_FEATURE)
-    before, threads = _generators(), torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        _set_generators(before)

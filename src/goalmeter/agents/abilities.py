@@ -1,0 +1,214 @@
+"""What can be asked of an agent, and an agent of a name as the abilities that it has.
+
+Instruments need abilities, not kinds of agents: `goalmeter reflect` asks for an action at a
+history, whoever gives it. What is asked for is made only then, so that to name a trained policy or
+a language model imports neither torch nor Inspect.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._names import nearest
+from goalmeter._types import FloatArray
+from goalmeter.agents.user_imports import files_of
+
+if TYPE_CHECKING:
+    from goalmeter.agents.histories.protocol import Agent
+    from goalmeter.agents.language_models.local_model import LocalModel
+    from goalmeter.agents.navigators.protocol import Navigator
+    from goalmeter.tabular.mdp import TabularMDP
+
+
+class Ability(Enum):
+    """What can be asked of an agent; the value says it in words.
+
+    Attributes:
+        HISTORY: `agents.histories.protocol.Agent`, from a seed.
+        GRID: `agents.navigators.protocol.Navigator`.
+        TABLE: an array [S, A] or [H, S, A], from a `TabularMDP` with S states and A actions.
+        TEXT: the name of a language model as Inspect spells it.
+        HIDDEN: `agents.language_models.local_model.LocalModel`.
+    """
+
+    HISTORY = "an action at a history"
+    GRID = "a distribution over actions in a state of a grid world"
+    TABLE = "a distribution over actions in every state of a tabular world"
+    TEXT = "text for a prompt"
+    HIDDEN = "hidden states of its network"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+Makers = Mapping[Ability, Callable[..., Any]]
+
+
+class MissingAbilityError(InvalidParameterError):
+    """An agent is asked for what it cannot give; the message names an agent that can."""
+
+
+@dataclass(frozen=True)
+class NamedAgent:
+    """An agent that has a name, and what can be asked of it.
+
+    Attributes:
+        name: in its one spelling, from which `agents.agent` makes the same agent again.
+        about: what it is, in a line.
+        makers: for each ability, what makes the object that is asked; `Ability` says which object.
+        files: paths of files that it is read from, such as a trained policy's or a user's own.
+        package: name and version of the other package that registers it; "" for ours.
+        others: names of the agents that have an ability, for the message where this one lacks it.
+    """
+
+    name: str
+    about: str
+    makers: Makers
+    files: tuple[str, ...] = ()
+    package: str = ""
+    # Told by the registry, which knows every kind: an import of it here would be a circle.
+    others: Callable[[Ability], Sequence[str]] = field(
+        default=lambda ability: (), compare=False, repr=False
+    )
+
+    @property
+    def abilities(self) -> tuple[Ability, ...]:
+        """What can be asked of it, in the order of `Ability`."""
+        return tuple(ability for ability in Ability if ability in self.makers)
+
+    def at_histories(self, seed: int = 0, *, asker: str = "") -> Agent:
+        """The agent as a function of its history, whose draws come from the seed.
+
+        Raises:
+            MissingAbilityError: it is no function of a history.
+        """
+        agent: Agent = self._made(Ability.HISTORY, asker, seed)
+        return agent
+
+    def in_grids(self, *, asker: str = "") -> Navigator:
+        """The agent as one that walks in grid worlds.
+
+        Raises:
+            MissingAbilityError: it does not walk.
+        """
+        navigator: Navigator = self._made(Ability.GRID, asker)
+        return navigator
+
+    def in_table(self, world: TabularMDP, *, asker: str = "") -> FloatArray:
+        """The agent's policy in a tabular world, [S, A] or [H, S, A].
+
+        Raises:
+            MissingAbilityError: it has no such policy.
+            InvalidPolicyError: its policy is of a world with other numbers of states or actions.
+        """
+        table: FloatArray = self._made(Ability.TABLE, asker, world)
+        return table
+
+    def as_model(self, *, asker: str = "") -> str:
+        """The agent as a language model: its name as Inspect spells it.
+
+        Raises:
+            MissingAbilityError: it answers no prompts.
+        """
+        model: str = self._made(Ability.TEXT, asker)
+        return model
+
+    def local_model(self, *, asker: str = "") -> LocalModel:
+        """The agent's network in this process, whose hidden states can be read.
+
+        Raises:
+            MissingAbilityError: it has no network of which that can be asked.
+            MissingExtraError: torch or transformers is not installed.
+        """
+        model: LocalModel = self._made(Ability.HIDDEN, asker)
+        return model
+
+    def require(self, *needed: Ability, asker: str = "") -> None:
+        """See that the agent has one of some abilities.
+
+        Args:
+            needed: the abilities, of which one will do.
+            asker: who needs it, for the message: "goalmeter reflect".
+
+        Raises:
+            MissingAbilityError: it has none of them.
+        """
+        if any(ability in self.makers for ability in needed):
+            return
+        able = [name for ability in needed for name in self.others(ability)]
+        other = nearest(self.name, able) or (able[0] if able else "")
+        advice = f"; {other!r} gives that" if other else ""
+        raise MissingAbilityError(
+            f"{asker or 'what is asked'} needs {' or '.join(map(str, needed))}, and "
+            f"{self.name!r} gives only {' and '.join(map(str, self.abilities)) or 'nothing'}"
+            f"{advice}; `goalmeter agents` lists all"
+        )
+
+    def all_files(self) -> list[str]:
+        """The files that it consists of: its own, and those beside a user's that this imports."""
+        parts = [files_of(path) if path.endswith(".py") else [path] for path in self.files]
+        return sorted({file for files in parts for file in files})
+
+    def identity(self) -> dict[str, str]:
+        """What tells two agents of this name apart, as a run keeps it: files' hashes, a version.
+
+        Raises:
+            InvalidFileError: a file of it cannot be read.
+        """
+        told = {f"content of {path} (sha256)": digest(path) for path in self.all_files()}
+        return told | ({"package of the agent": self.package} if self.package else {})
+
+    def joined(self, other: NamedAgent) -> NamedAgent:
+        """This agent with the abilities that another kind gives to the same name."""
+        return replace(
+            self,
+            about=f"{self.about}; {other.about}",
+            makers={**other.makers, **self.makers},
+            files=tuple(dict.fromkeys((*self.files, *other.files))),
+        )
+
+    def _made(self, ability: Ability, asker: str, *arguments: Any) -> Any:
+        self.require(ability, asker=asker)
+        return self.makers[ability](*arguments)
+
+
+@dataclass(frozen=True)
+class AgentFactory:
+    """What a table of names holds, and what another package may register: it makes named agents.
+
+    Attributes:
+        about: what its agents are, in a line.
+        abilities: what can be asked of them.
+        make: makes an agent from the name and from what stands in brackets behind it, which is
+            None where there are none.
+        argument: what may stand in the brackets, such as "BETA"; "" where nothing may.
+        needs_argument: whether the brackets cannot be left out.
+    """
+
+    about: str
+    abilities: frozenset[Ability]
+    make: Callable[[str, str | None], NamedAgent] = field(compare=False)
+    argument: str = ""
+    needs_argument: bool = False
+
+    def spelled(self, name: str) -> str:
+        """The name as a list shows it: with its brackets where it cannot do without them."""
+        return f"{name}({self.argument})" if self.needs_argument else name
+
+
+def digest(path: str | Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits.
+
+    Raises:
+        InvalidFileError: it cannot be read.
+    """
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as cause:
+        raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause

@@ -1,0 +1,231 @@
+"""The one grammar of names: every agent that goalmeter can measure, by its name.
+
+    greedy, boltzmann(2)        reference agents of grid worlds
+    naive, constant(3)          scripted agents, functions of their history
+    rc(NAME)                    the reality check of any agent of a history
+    FILE.py:NAME                your own, `agents.user_agents` says in which forms
+    sb3:PATH.zip                a policy that Stable-Baselines3 saved
+    policy:PATH.npz             a policy [S, A] or [H, S, A] over the states of a world
+    goalmeter/mouse             a small language model that comes with the package
+    PROVIDER/NAME               any other language model, as Inspect spells it
+
+Other packages add names by entry points (`_plugins`), a program by `register`. A name that two
+kinds have, such as `random`, is one agent with the abilities of both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._names import nearest
+from goalmeter._plugins import AGENTS, PluginError, loaded, origin, plugins, refuse_taken
+from goalmeter.agents.abilities import Ability, AgentFactory, NamedAgent
+from goalmeter.agents.histories.protocol import Agent
+from goalmeter.agents.histories.reality_check import RealityCheck
+from goalmeter.agents.histories.registry import HISTORY_AGENTS
+from goalmeter.agents.language_models.names import (
+    OURS,
+    is_model,
+    model_agent,
+    organism_agents,
+)
+from goalmeter.agents.navigators.registry import NAVIGATORS
+from goalmeter.agents.spelling import call_of, with_checks, without_checks
+from goalmeter.agents.trained.names import TRAINED, is_trained, trained_agent
+from goalmeter.agents.user_agents import file_agent, object_agent
+from goalmeter.agents.user_code import misspelled
+from goalmeter.organisms import organism_names
+
+# Kinds of agents whose names are listed; a later one adds its abilities to an earlier one's names.
+TABLES: list[dict[str, AgentFactory]] = [NAVIGATORS, HISTORY_AGENTS]
+_REGISTERED: dict[str, AgentFactory] = {}
+_PLAIN_NAME = re.compile(r"[a-z][a-z0-9-]*")
+
+
+def agent(name: str) -> NamedAgent:
+    """The agent that a name stands for, with what can be asked of it.
+
+    Nothing heavy is imported, and no file of agents is run, before one of its abilities is used.
+
+    Args:
+        name: in the grammar above; `goalmeter agents` lists what there is.
+
+    Raises:
+        InvalidParameterError: no agent has that name, or what stands in its brackets is wrong.
+        InvalidFileError: the file of a trained policy is missing or damaged.
+        PluginError: the package that registers the name cannot be loaded.
+
+    Example: an agent of two kinds, and the canonical spelling of a name.
+        >>> [str(ability) for ability in agent("random").abilities]
+        ['an action at a history', 'a distribution over actions in a state of a grid world']
+        >>> agent("epsilon-optimal( 0.20 )").name
+        'epsilon-optimal(0.2)'
+    """
+    inner, checks = without_checks(name)
+    named = replace(_unchecked(inner), others=listed_names)
+    return _checked(named, checks) if checks else named
+
+
+def history_agent(name: str, seed: int = 0) -> Agent:
+    """The agent of a name as a function of its history, whose draws come from the seed.
+
+    Raises:
+        GoalmeterError: no agent has that name, or it is no function of a history.
+
+    Example: the reality check of the naive learner.
+        >>> history_agent("rc(naive)", seed=3)
+        RealityCheck(NaiveLearner(seed=3, exploration=0.15, true_average=False))
+    """
+    return agent(name).at_histories(seed, asker="self-reflection")
+
+
+def register(name: str, thing: AgentFactory | object, about: str = "") -> None:
+    """Give an agent a name in this process; a package does it by an entry point instead.
+
+    Args:
+        name: small letters, digits and hyphens.
+        thing: an `AgentFactory`; or a function, an object or a class as in a file of agents.
+        about: what it is, in a line.
+
+    Raises:
+        InvalidParameterError: the name is taken, cannot be told from others, or stands for no
+            agent.
+    """
+    if not _PLAIN_NAME.fullmatch(name):
+        raise InvalidParameterError(
+            f"{name!r} cannot name an agent; expected small letters, digits and hyphens"
+        )
+    if name in {**factories(), **plugins(AGENTS)}:
+        raise InvalidParameterError(f"the name {name!r} is taken; choose another")
+    _REGISTERED[name] = factory_of(thing, name, about)
+
+
+def factories() -> dict[str, tuple[AgentFactory, ...]]:
+    """What makes the agents of each name that goalmeter itself knows, or that was registered."""
+    by_name: dict[str, tuple[AgentFactory, ...]] = {}
+    for table in (*TABLES, _REGISTERED):
+        for name, factory in table.items():
+            by_name[name] = (*by_name.get(name, ()), factory)
+    return by_name
+
+
+def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> AgentFactory:
+    """The factory that is registered, or that makes the agent which is.
+
+    Raises:
+        InvalidParameterError: it is no agent in any form.
+    """
+    if isinstance(thing, AgentFactory):
+        return thing
+    document = (getattr(thing, "__doc__", None) or "").strip().partition("\n")[0]
+    about = about or document or "an agent without a description"
+    named = object_agent(thing, name, about)
+
+    def make(name: str, argument: str | None) -> NamedAgent:
+        if argument is not None:
+            raise InvalidParameterError(
+                f"{name} takes nothing in brackets, but the agent is '{name}({argument})'"
+            )
+        return named
+
+    return AgentFactory(about, frozenset(named.abilities), make)
+
+
+def plugin_factory(name: str) -> AgentFactory:
+    """What makes the agents of a name that another package registers; the package is imported.
+
+    Raises:
+        PluginError: it cannot be loaded, or is no agent.
+    """
+    entry = plugins(AGENTS)[name]
+    refuse_taken(AGENTS, factories())
+    thing = loaded(entry)
+    try:
+        return factory_of(thing, name)
+    except InvalidParameterError as cause:
+        raise PluginError(f"{origin(entry)} registers no agent: {cause}") from cause
+
+
+def listed_names(ability: Ability | None = None) -> Sequence[str]:
+    """Names in the spelling in which they can be used, of all agents or of those with an ability.
+
+    Args:
+        ability: what can be asked of them; None for all, without importing another package.
+    """
+    names = [
+        made[0].spelled(name)
+        for name, made in factories().items()
+        if ability is None or any(ability in factory.abilities for factory in made)
+    ]
+    if ability in (None, Ability.TEXT, Ability.HIDDEN):
+        names += organism_agents()
+    for name in plugins(AGENTS):
+        if ability is None or _plugin_has(name, ability):
+            names.append(name)
+    return names
+
+
+def _plugin_has(name: str, ability: Ability) -> bool:
+    try:
+        return ability in plugin_factory(name).abilities
+    except PluginError:  # said where that agent is asked for, and where all are listed
+        return False
+
+
+def _unchecked(name: str) -> NamedAgent:
+    if is_trained(name):
+        return trained_agent(name)
+    if of_file := file_agent(name):
+        return of_file
+    if is_model(name):
+        return model_agent(name)
+    call = call_of(name)
+    ours = factories()
+    makers: list[Callable[[str, str | None], NamedAgent]] = []
+    package = ""
+    if call.closed and call.kind in ours:
+        makers = [factory.make for factory in ours[call.kind]]
+    elif call.closed and call.kind in plugins(AGENTS):
+        makers, package = [plugin_factory(call.kind).make], origin(plugins(AGENTS)[call.kind])
+    if not makers:
+        raise InvalidParameterError(_unknown(name, call.kind))
+    named, *more = (make(call.kind, call.argument) for make in makers)
+    for other in more:
+        named = named.joined(other)
+    return replace(named, package=package)
+
+
+def _checked(named: NamedAgent, checks: int) -> NamedAgent:
+    """The reality check of an agent, so many times over."""
+    name = with_checks(named.name, checks)
+    named.require(Ability.HISTORY, asker=f"the reality check {name}")
+
+    def at_histories(seed: int = 0) -> Agent:
+        inner = named.at_histories(seed)
+        for _ in range(checks):
+            inner = RealityCheck(inner)
+        return inner
+
+    about = f"the reality check of {with_checks(named.name, checks - 1)}"
+    return replace(named, name=name, about=about, makers={Ability.HISTORY: at_histories})
+
+
+def _unknown(name: str, kind: str) -> str:
+    """What to say of a name that no agent has."""
+    if name.endswith(".py"):
+        return f"{name} is a file; say which of its agents: {name}:NAME"
+    if name.endswith(tuple(ending for ending, _ in TRAINED.values())):
+        prefix = next(prefix for prefix, (end, _) in TRAINED.items() if name.endswith(end))
+        return f"{name} is a file; if it holds a trained policy, name it {prefix}:{name}"
+    if call_of(name) in (("rc", None, True), ("rc", "", True)):
+        return f"{name} names nobody; rc(NAME) is the reality check of an agent, such as rc(naive)"
+    if hint := misspelled(name, "my_agent.py:agent"):
+        return f"there is no agent {name!r}: {hint}"
+    # Somebody who leaves out "goalmeter/" means an organism as often as a reference agent.
+    meant = nearest(kind, [*factories(), *plugins(AGENTS), *organism_names()])
+    meant = f"{OURS}{meant}" if meant in organism_names() else meant
+    hint = f"; did you mean {meant!r}?" if meant is not None else ";"
+    return f"there is no agent {name!r}{hint} `goalmeter agents` lists all"

@@ -1,0 +1,95 @@
+"""Names of trained policies: `sb3:PATH.zip` and `policy:PATH.npz`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError
+from goalmeter._types import FloatArray
+from goalmeter.agents.abilities import Ability, Makers, NamedAgent
+from goalmeter.agents.trained.at_histories import TableAgent
+from goalmeter.agents.trained.in_grids import saved_walker, table_walker
+from goalmeter.agents.trained.sb3_file import SavedPolicy, read_policy
+from goalmeter.agents.user_code import from_here
+from goalmeter.gridworld.world import ACTIONS
+from goalmeter.tabular.files import load_policy
+from goalmeter.tabular.mdp import TabularMDP
+
+# Prefix -> (ending of the file, what its agents are).
+TRAINED = {
+    "sb3": (".zip", "a policy that Stable-Baselines3 saved: PPO, A2C or DQN"),
+    "policy": (".npz", "a policy file, [S, A] or [H, S, A], over the states of a world"),
+}
+
+
+def is_trained(name: str) -> bool:
+    """Whether a name is that of a trained policy in a file.
+
+    >>> is_trained("sb3:models/ppo.zip"), is_trained("mine.py:agent")
+    (True, False)
+    """
+    return name.partition(":")[0].strip() in TRAINED and ":" in name
+
+
+def trained_agent(name: str) -> NamedAgent:
+    """The agent of a trained policy; the file is read, but neither torch nor its weights are.
+
+    Raises:
+        InvalidParameterError: the file's name does not end as it must.
+        InvalidFileError: there is no such file, or it holds no such policy.
+    """
+    prefix, _, path = name.partition(":")
+    prefix, path = prefix.strip(), path.strip()
+    ending, about = TRAINED[prefix]
+    if not path.endswith(ending):
+        raise InvalidParameterError(
+            f"{name!r} names no {ending} file; a trained policy is named {prefix}:PATH{ending}"
+        )
+    path = from_here(path)
+    name = f"{prefix}:{path}"
+    makers = _sb3(name, read_policy(path)) if prefix == "sb3" else _table(name, path)
+    return NamedAgent(name, about, makers, files=(path,))
+
+
+def _sb3(name: str, policy: SavedPolicy) -> Makers:
+    makers: Makers = {}
+    if policy.n_actions == len(ACTIONS):
+        makers = {Ability.GRID: lambda: saved_walker(name, policy)}
+    count = policy.observations.count
+    if count is None:
+        return makers
+
+    @cache  # one pass through the network, which is asked again for every seed
+    def table() -> FloatArray:
+        return policy.probabilities(np.arange(count))
+
+    return {
+        **makers,
+        Ability.HISTORY: lambda seed=0: TableAgent(name, table(), seed),
+        Ability.TABLE: lambda world: _fitted(name, world, table),
+    }
+
+
+def _table(name: str, path: str) -> Makers:
+    policy = load_policy(path)
+    makers: Makers = {Ability.TABLE: lambda world: _fitted(name, world, lambda: policy)}
+    if policy.shape[-1] == len(ACTIONS):
+        makers = {**makers, Ability.GRID: lambda: table_walker(name, policy)}
+    if policy.ndim == 2:
+        makers = {**makers, Ability.HISTORY: lambda seed=0: TableAgent(name, policy, seed)}
+    return makers
+
+
+def _fitted(name: str, world: TabularMDP, table: Callable[[], FloatArray]) -> FloatArray:
+    """A table, if it is one of a world's states and actions."""
+    policy = table()
+    if policy.shape[-2:] != (world.n_states, world.n_actions):
+        states, actions = policy.shape[-2:]
+        raise InvalidPolicyError(
+            f"{name} is a policy over {states} states and {actions} actions, and the world has "
+            f"{world.n_states} and {world.n_actions}; measure it in the world it was trained in"
+        )
+    return policy

@@ -1,0 +1,105 @@
+"""Agents of a user's own: a name in a file, or an object that another package registers.
+
+What can be asked of one is seen from how it is called:
+
+    a function (history, n_actions, n_observations) -> int      an action at a history
+    an object with begin(n_actions, n_observations), or a class  the same, as a mind
+    a function (world, state) -> four probabilities              a state of a grid world
+    an object with begin(world, draws), or a class of such       the same, which may remember
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import Any
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter.agents.abilities import Ability, NamedAgent
+from goalmeter.agents.histories.protocol import Agent
+from goalmeter.agents.histories.user_objects import agent_of
+from goalmeter.agents.navigators.protocol import Navigator
+from goalmeter.agents.navigators.user_policy import FORMS, navigator_of
+from goalmeter.agents.user_code import canonical, load, split_name
+
+
+def file_agent(spelled: str) -> NamedAgent | None:
+    """The agent that FILE.py:NAME stands for; None for a name of no file.
+
+    The file is run when it is first asked for an ability, not here, and anew for each agent of
+    it: what a file does may depend on the seed that its trial has set.
+    """
+    name = canonical(spelled)
+    parts = split_name(name)
+    if parts is None:
+        return None
+    path, attribute = parts
+
+    def at_histories(seed: int = 0) -> Agent:
+        thing = load(path, attribute, kind="agent")
+        try:
+            return agent_of(thing, seed, name)
+        except InvalidParameterError as cause:
+            raise InvalidFileError(str(cause)) from cause
+
+    def in_grids() -> Navigator:
+        thing = load(path, attribute, kind="agent")
+        if not walks(thing):
+            raise InvalidFileError(f"{name} does not walk in grid worlds; expected {FORMS}")
+        return navigator_of(thing, name)
+
+    return NamedAgent(
+        name,
+        "your own",
+        {Ability.HISTORY: at_histories, Ability.GRID: in_grids},
+        files=(path,),
+    )
+
+
+def object_agent(thing: object, name: str, about: str) -> NamedAgent:
+    """The agent of a name for which an object stands, with the one ability that it has.
+
+    Raises:
+        InvalidParameterError: it is no agent in any of the forms.
+    """
+    if walks(thing):
+        navigator = navigator_of(thing, name)
+        return NamedAgent(name, about, {Ability.GRID: lambda: navigator})
+    agent_of(thing, 0, name)  # for the error
+    return NamedAgent(name, about, {Ability.HISTORY: lambda seed=0: agent_of(thing, seed, name)})
+
+
+def walks(thing: object) -> bool:
+    """Whether a user's object is an agent of grid worlds, rather than one of a history.
+
+    Both kinds of objects have a method `begin` of two arguments; that of a navigator calls its
+    first one `world`.
+    """
+    begin = getattr(thing, "begin", None)
+    if callable(begin):
+        places = [name for name in _parameters(begin) if name != "self"]
+        return places[:1] == ["world"]
+    if isinstance(thing, type) or not callable(thing):
+        return False
+    return _takes(thing, 2) and not _takes(thing, 3)
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    try:
+        return list(signature(function).parameters)
+    except (TypeError, ValueError):  # some builtins have no signature
+        return []
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    try:
+        parameters = signature(function)
+    except (TypeError, ValueError):
+        return False
+    # Settings that an environment may ask for are keyword-only, and say nothing about the form.
+    named = [p for p in parameters.parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
+    try:
+        parameters.bind(*[None] * count, **{p.name: None for p in named})
+    except TypeError:
+        return False
+    return True

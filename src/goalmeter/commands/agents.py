@@ -1,0 +1,152 @@
+"""`goalmeter agents`: every agent that can be named, and which instruments can measure it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from goalmeter._plugins import AGENTS, PluginError, origin, plugins
+from goalmeter.agents.abilities import Ability
+from goalmeter.agents.language_models.names import organism_agents
+from goalmeter.agents.registry import factories, plugin_factory
+from goalmeter.commands.outcome import Outcome
+from goalmeter.report import Column, Table
+
+# What each instrument can measure: an agent with one of these abilities.
+INSTRUMENTS: dict[str, tuple[Ability, ...]] = {
+    "reflect": (Ability.HISTORY,),
+    "navigate": (Ability.GRID, Ability.TEXT),
+    "meg mdp": (Ability.TABLE,),
+}
+_MODEL = (Ability.TEXT,)
+_LOCAL_MODEL = (Ability.TEXT, Ability.HIDDEN)
+_OWN = (Ability.HISTORY, Ability.GRID)
+_TRAINED = (Ability.HISTORY, Ability.GRID, Ability.TABLE)
+# Names that stand for many agents: about, and what can be asked of them, as far as each allows it.
+FORMS: dict[str, tuple[str, tuple[Ability, ...]]] = {
+    "rc(NAME)": (
+        "the reality check of any agent: it freezes where it did not act as it would",
+        (Ability.HISTORY,),
+    ),
+    "FILE.py:NAME": ("your own: a function, or an object with begin", _OWN),
+    "sb3:PATH.zip": ("a policy that Stable-Baselines3 saved: PPO, A2C or DQN", _TRAINED),
+    "policy:PATH.npz": ("a policy file, [S, A] or [H, S, A], over a world's states", _TRAINED),
+    "goalmeter/AGENT": ("a reference agent without memory that reads prompts", _MODEL),
+    "goalmeter-local/FOLDER": ("a language model in a folder of this machine", _LOCAL_MODEL),
+    "hf/NAME": ("a language model that transformers runs here", _LOCAL_MODEL),
+    "PROVIDER/NAME": (
+        "any other model, as Inspect spells it: vllm/, openai/, ...",
+        _MODEL,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A line of the list.
+
+    Attributes:
+        name: in the spelling in which it can be used.
+        about: what it is, in a line.
+        abilities: what can be asked of it.
+        package: the other package that registers it; "" for ours.
+        problem: why that package cannot be used; "" if it can.
+    """
+
+    name: str
+    about: str
+    abilities: tuple[Ability, ...]
+    package: str = ""
+    problem: str = ""
+
+    @property
+    def instruments(self) -> list[str]:
+        """Those that can measure it."""
+        able = set(self.abilities)
+        return [name for name, needed in INSTRUMENTS.items() if able & set(needed)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "name": self.name,
+            "about": self.about,
+            "abilities": [ability.name.lower() for ability in self.abilities],
+            "instruments": self.instruments,
+            "package": self.package or None,
+            "problem": self.problem or None,
+        }
+
+
+def agents() -> Outcome:
+    """All agents that have names, as a table and as JSON; packages that register some are imported.
+
+    A package that cannot be loaded is a line that says so.
+    """
+    lines = listings()
+    return Outcome(
+        tables=(
+            Table(
+                caption="Agents",
+                columns=tuple(
+                    Column(title, numeric=False) for title in ("name", "what it is", "measured by")
+                ),
+                rows=tuple(
+                    (
+                        line.name,
+                        line.problem or _with_package(line),
+                        ", ".join(line.instruments) or "–",
+                    )
+                    for line in lines
+                ),
+                meaning="What AGENT can be, and the commands that can measure it; in a shell, "
+                "names with brackets stand in quotes.",
+                notes=tuple(
+                    f"goalmeter {name} needs {' or '.join(map(str, needed))}."
+                    for name, needed in INSTRUMENTS.items()
+                ),
+            ),
+        ),
+        json={
+            "agents": [line.to_json() for line in lines],
+            "abilities": {ability.name.lower(): str(ability) for ability in Ability},
+        },
+    )
+
+
+def listings(needed: Ability | None = None) -> list[Listing]:
+    """Every agent that can be named, or that has an ability; packages that add some are imported.
+
+    Where a name is that of agents of two kinds, those that have the ability are described.
+    """
+    forms = [Listing(name, about, abilities) for name, (about, abilities) in FORMS.items()]
+    lines = [*_ours(needed), *_of_packages(), *forms]
+    return [line for line in lines if needed is None or needed in line.abilities]
+
+
+def _ours(needed: Ability | None) -> Iterable[Listing]:
+    for name, kinds in factories().items():
+        made = [kind for kind in kinds if needed is None or needed in kind.abilities] or kinds
+        abilities = {ability for factory in made for ability in factory.abilities}
+        yield Listing(
+            made[0].spelled(name),
+            "; ".join(factory.about for factory in made),
+            tuple(ability for ability in Ability if ability in abilities),
+        )
+    for name, about in organism_agents().items():
+        yield Listing(name, about, _LOCAL_MODEL)
+
+
+def _of_packages() -> Iterable[Listing]:
+    for name, entry in plugins(AGENTS).items():
+        try:
+            factory = plugin_factory(name)
+        except PluginError as error:
+            yield Listing(name, "", (), origin(entry), str(error))
+        else:
+            abilities = tuple(ability for ability in Ability if ability in factory.abilities)
+            yield Listing(factory.spelled(name), factory.about, abilities, origin(entry))
+
+
+def _with_package(line: Listing) -> str:
+    return f"{line.about} (of {line.package})" if line.package else line.about
