@@ -18,9 +18,9 @@ from goalmeter.meg.causal.question import ask
 from goalmeter.pages.meg.causal_tables import (
     goal_table,
     intervention_table,
-    result_table,
     sensitivity_table,
 )
+from goalmeter.pages.meg.tables import result_table
 from goalmeter.report import Table, write_text
 from goalmeter.report.diagram.drawing import svg_text
 from goalmeter.report.diagram.routes import Kind

@@ -14,9 +14,10 @@ from goalmeter.meg.behaviour import Yardstick, yardstick
 from goalmeter.meg.inference import Inference, held_out, infer
 from goalmeter.meg.likelihood import Fit, fit_class, fit_known
 from goalmeter.meg.linear_utility import ACTION_WARNING, model_shares, normalised_utility
-from goalmeter.meg.result import PESSIMISES, MegResult, percent
+from goalmeter.meg.result import PESSIMISES, MegResult
 from goalmeter.meg.samples import Group
 from goalmeter.meg.utility_class import LinearClass, Over, linear_class
+from goalmeter.report.numbers import general, nats, number, percent
 from goalmeter.statistics.bootstrap import FEWEST
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_policy
@@ -61,6 +62,9 @@ class TrajectoryMeg(MegResult):
             `raw`, or below 0, where a rich class only overfits; NaN for a single trajectory.
     """
 
+    # What one observation is called in a table; a subclass may count something else.
+    _COUNTED = "trajectories"
+
     n: int
     corrected: float
     unfloored: float
@@ -81,6 +85,23 @@ class TrajectoryMeg(MegResult):
     def raw(self) -> float:
         """The maximised sample average, nats a trajectory; biased upwards."""
         return self.value
+
+    def headline(self) -> list[tuple[str, str]]:
+        """The estimate with its interval, its test, and what was observed."""
+        low, high = self.interval
+        return [
+            ("MEG, estimate", f"{nats(self.corrected)} nats"),
+            *(
+                [("the same without a floor at 0", f"{number(self.unfloored, 4)} nats")]
+                if self.unfloored < 0
+                else []
+            ),
+            (f"{percent(self.confidence, 0)} interval", f"{nats(low)} to {nats(high)} nats"),
+            (self._COUNTED, str(self.n)),
+            ("held out", f"{number(self.held_out, 4)} nats"),
+            ("p, against the reference", general(self.p_value, 3)),
+            ("sample average, biased upwards", f"{nats(self.value)} nats"),
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""

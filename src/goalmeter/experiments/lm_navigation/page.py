@@ -19,8 +19,8 @@ from goalmeter.experiments.lm_navigation.findings import FRAMES
 from goalmeter.experiments.lm_navigation.pilot import pilot_table
 from goalmeter.navigation.measures.frames import MARGIN
 from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES
-from goalmeter.pages.navigation.formats import p_value, percent, plain, points
 from goalmeter.report import Column, Section, Table
+from goalmeter.report.numbers import p_value, percent, points
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.verdicts import verdict, words
 
@@ -125,7 +125,8 @@ def _headlines(worlds: Sequence[str], references: Agents, runs: Agents) -> Table
             "Published walks with one unreadable answer are left out, so n is 95 for KeyDoor, and "
             "94 and 98 pairs for the others as far as rounding tells. Ours: walks of 30 steps, as "
             "theirs, in which an agent without fault comes to the goal in "
-            f"{plain(references['optimal'].get('key-door/success', _NONE))} of KeyDoor worlds.",
+            f"{percent(references['optimal'].get('key-door/success', _NONE).value)} of KeyDoor "
+            "worlds.",
         ),
     )
 
@@ -179,7 +180,7 @@ def walks_table(references: Agents, runs: Agents) -> Table:
             percent(found["maze/accuracy"]),
             percent(found["maze/success"]),
             percent(found["maze/spl"]),
-            plain(found["maze/invalid"]),
+            percent(found["maze/invalid"].value),
         )
         for name, found in {**references, **runs}.items()
         if "maze/accuracy" in found

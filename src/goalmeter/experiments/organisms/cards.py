@@ -9,7 +9,7 @@ from typing import Any
 from goalmeter.experiments.organisms.grading import Grades
 from goalmeter.organisms import Organism
 from goalmeter.organisms.lessons import COMPLEXITIES
-from goalmeter.pages.navigation.formats import percent
+from goalmeter.report.numbers import percent
 
 _TEXT = """\
 ---

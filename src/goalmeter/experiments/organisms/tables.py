@@ -8,8 +8,9 @@ from statistics import fmean
 from goalmeter.experiments.organisms.grading import Grades
 from goalmeter.experiments.organisms.targets import TARGETS
 from goalmeter.organisms.lessons import COMPLEXITIES
-from goalmeter.pages.navigation.formats import INTERVALS, percent
+from goalmeter.pages.navigation.conditions import INTERVALS
 from goalmeter.report import Column, Table
+from goalmeter.report.numbers import percent
 
 _NAME = Column("organism", numeric=False)
 

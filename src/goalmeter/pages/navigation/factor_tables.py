@@ -8,8 +8,9 @@ from typing import Any
 from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures import Contrast, Factors
 from goalmeter.navigation.measures.cells import PICK_UP, TOWARDS
-from goalmeter.pages.navigation.formats import INTERVALS, points
+from goalmeter.pages.navigation.conditions import INTERVALS
 from goalmeter.report import Column, Table
+from goalmeter.report.numbers import points
 
 NAME, MEASURE = Column("agent", numeric=False), Column("measure", numeric=False)
 MEASURES = {

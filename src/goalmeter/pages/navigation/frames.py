@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures.frames import Comparison, Frame
-from goalmeter.pages.navigation.formats import p_value, plain, points
 from goalmeter.report import Column, Figure, Table
 from goalmeter.report.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.figures import BLUE, VERMILION
+from goalmeter.report.numbers import p_value, percent, points
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.verdicts import Verdict, words
 from goalmeter.statistics.verdicts import verdict as verdict_of
@@ -118,7 +118,7 @@ def verdict(found: Comparison) -> Verdict:
 def _frame_row(result: Measured, frame: Frame, found: Comparison) -> tuple[str, ...]:
     alike = "–"
     if frame.agreement is not None and frame.self_agreement is not None:
-        alike = f"{plain(frame.agreement)} ({plain(frame.self_agreement)})"
+        alike = f"{percent(frame.agreement.value)} ({percent(frame.self_agreement.value)})"
     return (
         result.agent,
         frame.transform,

@@ -10,17 +10,10 @@ from collections.abc import Sequence
 
 from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures import Keys, TwoPathTable
+from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
 from goalmeter.pages.navigation.factor_tables import factor_tables
-from goalmeter.pages.navigation.formats import (
-    INTERVALS,
-    condition_in_words,
-    number,
-    p_value,
-    percent,
-    plain,
-    points,
-)
 from goalmeter.report import Column, Table
+from goalmeter.report.numbers import number, p_value, percent, points
 
 NAME = Column("agent", numeric=False)
 
@@ -51,7 +44,7 @@ def keys_table(results: Sequence[Measured]) -> Table:
                         if towards is None
                         else (
                             percent(towards.share),
-                            plain(towards.chance_of_kind),
+                            percent(towards.chance_of_kind.value),
                             points(towards.excess_of_kind),
                             str(towards.share.n),
                         )
@@ -123,11 +116,11 @@ def two_paths_table(results: Sequence[Measured]) -> Table:
         rows=tuple(
             (
                 _named(result, found),
-                plain(found.with_key.success),
-                plain(found.without_key.success),
+                percent(found.with_key.success.value),
+                percent(found.without_key.success.value),
                 points(found.success_difference),
-                plain(found.with_key.accuracy),
-                plain(found.without_key.accuracy),
+                percent(found.with_key.accuracy.value),
+                percent(found.without_key.accuracy.value),
                 points(found.accuracy_difference),
                 number(found.jaccard, 2),
                 "–" if found.jaccard_control is None else number(found.jaccard_control, 2),

@@ -23,7 +23,7 @@ from goalmeter.navigation.directed.learnt import SHARE, Drawn, Learnt, answers, 
 from goalmeter.navigation.record import Trajectory
 from goalmeter.report import Column, Figure, Section, Table
 from goalmeter.report.grids import Marks, grid_map
-from goalmeter.report.numbers import signed
+from goalmeter.report.numbers import number
 
 # Of the way from random moves to shortest ways. The maximum itself is no yardstick: from a few
 # answers a policy is known so badly that even of an agent without fault less than half of it is
@@ -230,4 +230,4 @@ def _highest(drawn: Drawn) -> str:
 
 def _key(drawn: Drawn) -> str:
     """What having the key adds; "" where there is none."""
-    return "" if math.isnan(drawn.learnt.key) else signed(drawn.learnt.key, 2)
+    return "" if math.isnan(drawn.learnt.key) else number(drawn.learnt.key, 2)

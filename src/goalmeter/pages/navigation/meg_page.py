@@ -9,11 +9,12 @@ from dataclasses import replace
 from goalmeter.gridworld.tabular_world import GOAL
 from goalmeter.navigation.directed.fits import Towards
 from goalmeter.navigation.directed.meg import Directed
-from goalmeter.pages.navigation.formats import condition_in_words, number, percent
+from goalmeter.pages.navigation.conditions import condition_in_words
 from goalmeter.pages.navigation.meg_tables import THINGS, directed_tables, named, thing_of
 from goalmeter.report import Figure, Section
 from goalmeter.report.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.figures import BLUE, VERMILION
+from goalmeter.report.numbers import number, percent
 from goalmeter.statistics.clustered import Estimate
 
 _NOTHING = Estimate(math.nan, None, 0, 0)

@@ -7,14 +7,9 @@ from dataclasses import replace
 
 from goalmeter.gridworld.tabular_world import GOAL, KEY, NEUTRAL
 from goalmeter.navigation.directed.meg import Directed
-from goalmeter.pages.navigation.formats import (
-    INTERVALS,
-    condition_in_words,
-    number,
-    percent,
-)
+from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
 from goalmeter.report import Cell, Column, Table
-from goalmeter.report.numbers import rationality
+from goalmeter.report.numbers import number, percent, rationality
 
 THINGS = {KEY: "the key", NEUTRAL: "the neutral object"}
 

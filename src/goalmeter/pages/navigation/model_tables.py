@@ -10,8 +10,9 @@ from goalmeter._errors import GoalmeterError, MissingExtraError
 from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures import mixed_model
 from goalmeter.navigation.measures.mixed import TERMS, MixedModel, Term
-from goalmeter.pages.navigation.formats import INTERVALS, number, p_value
+from goalmeter.pages.navigation.conditions import INTERVALS
 from goalmeter.report import Column, Table
+from goalmeter.report.numbers import number, p_value
 from goalmeter.statistics.clustered import Estimate
 
 _NAME = Column("agent", numeric=False)

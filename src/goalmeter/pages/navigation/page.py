@@ -14,7 +14,6 @@ from goalmeter.navigation.playing import Walked
 from goalmeter.navigation.suite_worlds import KEY
 from goalmeter.pages.navigation import (
     factor_tables,
-    formats,
     frames,
     key_tables,
     meg_page,
@@ -27,6 +26,7 @@ from goalmeter.pages.navigation.meg_tables import directed_tables, named
 from goalmeter.pages.navigation.wants import wanted
 from goalmeter.pages.navigation.wants_page import in_words
 from goalmeter.report import Finding, Link, Section, Table
+from goalmeter.report.numbers import percent
 from goalmeter.statistics.verdicts import Verdict
 
 GLOSSARY = {
@@ -152,13 +152,13 @@ def _sentences(group: Group, result: Measured, prefix: str) -> list[Finding]:
     if not math.isnan(row.accuracy_detour.value):
         astray = (
             f" Where the compass may lead astray, it does in "
-            f"{formats.percent(row.accuracy_detour)}, {other.agent} in "
-            f"{formats.plain(its.accuracy_detour)}."
+            f"{percent(row.accuracy_detour)}, {other.agent} in "
+            f"{percent(its.accuracy_detour.value)}."
         )
     lines = [
         Finding(
-            text=f"{start} it takes an optimal action in {formats.percent(row.accuracy)} of its "
-            f"decisions, {other.agent} in {formats.plain(its.accuracy)}.{astray}",
+            text=f"{start} it takes an optimal action in {percent(row.accuracy)} of its "
+            f"decisions, {other.agent} in {percent(its.accuracy.value)}.{astray}",
             links=numbers,
         )
     ]
@@ -168,7 +168,7 @@ def _sentences(group: Group, result: Measured, prefix: str) -> list[Finding]:
         lines.append(
             Finding(
                 text=f"{suite}: {key_tables.named(result, taken)} takes {thing} in "
-                f"{formats.percent(taken.pick_up.rate)} of its walks. An agent that takes shortest "
+                f"{percent(taken.pick_up.rate)} of its walks. An agent that takes shortest "
                 f"ways to the goal passes it by chance in {taken.pick_up.chance:.1%}.",
                 links=keys,
             )
@@ -194,7 +194,7 @@ def _sentences(group: Group, result: Measured, prefix: str) -> list[Finding]:
     if row.invalid.value > 0:
         lines.append(
             Finding(
-                text=f"{start} {formats.plain(row.invalid)} of its answers were no action.",
+                text=f"{start} {percent(row.invalid.value)} of its answers were no action.",
                 links=numbers,
             )
         )

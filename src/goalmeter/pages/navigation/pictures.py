@@ -11,7 +11,7 @@ from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures.behaviour import DistanceRow
 from goalmeter.navigation.record import Trajectory
-from goalmeter.pages.navigation.formats import condition_in_words
+from goalmeter.pages.navigation.conditions import condition_in_words
 from goalmeter.report import Figure
 from goalmeter.report.curves import STROKES, Curve, curve_chart
 from goalmeter.report.figures import MUTED

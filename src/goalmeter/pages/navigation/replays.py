@@ -11,7 +11,7 @@ from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.record import Step, Trajectory, condition_name
 from goalmeter.pages.navigation import pictures
-from goalmeter.pages.navigation.formats import condition_in_words
+from goalmeter.pages.navigation.conditions import condition_in_words
 from goalmeter.report import Column, Section, Table
 
 _LONGEST = 160  # characters of an output that are shown

@@ -6,16 +6,11 @@ from collections.abc import Sequence
 
 from goalmeter.navigation.directed.results import MAZES, Measured
 from goalmeter.navigation.measures.behaviour import Row
-from goalmeter.pages.navigation.formats import (
-    INTERVALS,
-    condition_in_words,
-    number,
-    percent,
-    plain,
-)
+from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
 from goalmeter.pages.navigation.frames import frames_table
 from goalmeter.pages.navigation.key_tables import key_tables
 from goalmeter.report import Column, Table
+from goalmeter.report.numbers import number, percent
 
 NAME = Column("agent", numeric=False)
 DETOURS = (
@@ -43,7 +38,7 @@ def agents_table(results: Sequence[Measured]) -> Table:
                 percent(row.accuracy),
                 percent(row.success),
                 percent(row.spl),
-                percent(row.invalid) if row.invalid.value else plain(row.invalid),
+                percent(row.invalid) if row.invalid.value else percent(row.invalid.value),
             )
             for result in results
             for row in result.overall
@@ -103,8 +98,8 @@ def cells_table(results: Sequence[Measured]) -> Table:
                 percent(row.success),
                 percent(row.accuracy_detour),
                 percent(row.accuracy),
-                *(plain(other.accuracy) for other in own),
-                plain(row.invalid),
+                *(percent(other.accuracy.value) for other in own),
+                percent(row.invalid.value),
             )
         )
     return Table(

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from goalmeter.gridworld.tabular_world import GOAL
 from goalmeter.navigation.directed.meg import Directed
-from goalmeter.pages.navigation.formats import INTERVALS, number, percent
+from goalmeter.pages.navigation.conditions import INTERVALS
 from goalmeter.pages.navigation.meg_tables import THINGS
 from goalmeter.pages.navigation.wants import MOST_OF_NOTHING, NOTHING, OPEN, Want
 from goalmeter.report import Column, Finding, Link, Table
-from goalmeter.report.numbers import LEAST_SHARE
+from goalmeter.report.numbers import LEAST_SHARE, number, percent
 
 ANCHOR = "wants"
 _NAMES = {GOAL: "the goal", **THINGS}

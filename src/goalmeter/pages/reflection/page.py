@@ -11,6 +11,7 @@ from goalmeter.pages.reflection.pairs import LOWERS, RAISES, SAME, UNTOLD, Pair,
 from goalmeter.reflection import Reflection
 from goalmeter.reflection.result import failures_in_words, seeds_in_words
 from goalmeter.report import Finding, Link, Section, Table
+from goalmeter.report.numbers import between, percent, plus
 from goalmeter.statistics.welch import FEWEST, TOO_FEW
 
 GLOSSARY = {
@@ -130,9 +131,7 @@ def thesis(found: Sequence[Pair]) -> str:
     parts = []
     for said, text in words.items():
         members = [
-            pair.label
-            if said == SAME
-            else f"{pair.label} ({tables.signed_plus(pair.comparison.difference, 3)})"
+            pair.label if said == SAME else f"{pair.label} ({plus(pair.comparison.difference, 3)})"
             for pair in found
             if pair.verdict == said
         ]
@@ -144,10 +143,10 @@ def thesis(found: Sequence[Pair]) -> str:
 def _measured(label: str, result: Reflection) -> str:
     error = f"{seeds_in_words(result)}, too few for an interval"
     if len(result.by_seed) >= FEWEST:
-        error = f"{result.confidence:.0%} interval {tables.interval(result.interval)}"
+        error = f"{percent(result.confidence, 0)} interval {between(*result.interval, 3)}"
     if result.failures:
         error += f"; {len(result.failures)} of {len(result.trials)} trials ended early"
-    return f"{label} with {tables.signed_plus(result.measure, 3)} ({error})"
+    return f"{label} with {plus(result.measure, 3)} ({error})"
 
 
 def _headed(section: Section, group: Group) -> Section:

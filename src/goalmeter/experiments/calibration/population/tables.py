@@ -29,9 +29,8 @@ from goalmeter.experiments.calibration.population.scoring import (
 )
 from goalmeter.experiments.calibration.population.swap_test import LEVEL
 from goalmeter.experiments.calibration.population.validity import CONTRASTS
-from goalmeter.pages.navigation.formats import number, p_value, percent
 from goalmeter.report import Column, Table
-from goalmeter.report.numbers import signed
+from goalmeter.report.numbers import number, p_value, percent
 
 INTERVALS = (
     "In brackets: 95% intervals that resample agents and mazes; of shares never narrower than the "
@@ -187,7 +186,7 @@ def added_table(found: PopulationCalibration) -> Table:
                 TITLES[one.added.more],
                 f"{one.test.statistic:.1f}",
                 p_value(one.test.p_value),
-                signed(one.without, 3),
+                number(one.without, 3),
                 number(one.gain, 3),
             )
             for one in found.added
@@ -281,7 +280,7 @@ def beside_table(found: PopulationCalibration) -> Table:
         rows.append(
             (
                 agent,
-                *(_plain(value) for value in scores[FOLLOWED]),
+                *(number(value, 2) for value in scores[FOLLOWED]),
                 p_value(1.0 - test[best]),
                 TARGETS[best] if test[best] > limit else NONE,
             )
@@ -304,7 +303,3 @@ def beside_table(found: PopulationCalibration) -> Table:
 def limit_in_words(name: str, limit: float) -> str:
     """A threshold as a table shows it."""
     return f"p ≤ {LEVEL:g}" if name in TESTS else f"> {limit:.3f}"
-
-
-def _plain(value: float) -> str:
-    return signed(value, 2).removeprefix("−") if abs(value) < 0.005 else signed(value, 2)

@@ -1,0 +1,96 @@
+"""Results in a notebook: a small HTML table, and rows as a pandas data frame.
+
+The table brings its own style and no colours of its own: lines and shades are drawn from the colour
+of the notebook's text, so it is legible in a light scheme and in a dark one, whether the scheme is
+the browser's or the notebook's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError, MissingExtraError
+from goalmeter._text import visible
+
+_LINE = "border-bottom:1px solid color-mix(in srgb,currentColor 25%,transparent)"
+_CELL = f"padding:.2em .8em;{_LINE};vertical-align:top"
+# What a number of ours may look like: a sign, a bound, a bracketed interval, infinity, a dash.
+_NUMBER = re.compile(r"^[+−<>≤≥±[(]*\s?(\d|∞|\.\d|–$)")
+
+
+def html_table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    notes: Sequence[str] = (),
+) -> str:
+    """A table as self-contained HTML, for `_repr_html_`.
+
+    Args:
+        caption: what the table holds; plain text, as all the rest: it is escaped.
+        columns: the heads; empty texts for a table of names and values.
+        rows: one text for each column; the first is the row's name. Columns that hold nothing but
+            numbers are set to the right.
+        notes: sentences below the table.
+
+    Raises:
+        InvalidParameterError: a row has more or fewer cells than there are columns.
+    """
+    for number, row in enumerate(rows):
+        if len(row) != len(columns):
+            raise InvalidParameterError(
+                f"row {number} of table {caption!r} has {len(row)} cells, expected {len(columns)}, "
+                "one for each column"
+            )
+    sides = ["left", *(_side([row[i] for row in rows]) for i in range(1, len(columns)))]
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        texts = zip(sides, cells, strict=True)
+        return "".join(
+            f'<{tag} style="{_CELL};text-align:{side}">{_safe(text)}</{tag}>'
+            for side, text in texts
+        )
+
+    # A table of names and values needs no heads.
+    head = f"<thead><tr>{line('th', columns)}</tr></thead>" if any(columns) else ""
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
+    below = "".join(
+        f'<div style="opacity:.75;max-width:60em">{_safe(note)}</div>' for note in notes
+    )
+    return (
+        '<div class="goalmeter" style="color:inherit;background:transparent">'
+        '<table style="border-collapse:collapse;color:inherit;background:transparent">'
+        f'<caption style="caption-side:top;text-align:left;font-weight:bold;color:inherit">'
+        f"{_safe(caption)}</caption>{head}<tbody>{body}</tbody></table>{below}</div>"
+    )
+
+
+def data_frame(records: Sequence[Mapping[str, Any]]) -> Any:
+    """Records as a pandas data frame, one row for each, in the order given.
+
+    Raises:
+        MissingExtraError: pandas is not installed, which goalmeter itself does not need.
+    """
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        if error.name != "pandas":
+            raise
+        raise MissingExtraError(
+            "to_pandas needs the package 'pandas', which is not installed; install it with: pip "
+            "install pandas, or read the same numbers from to_json()"
+        ) from error
+    return pandas.DataFrame.from_records([dict(record) for record in records])
+
+
+def _side(texts: Sequence[str]) -> str:
+    """Numbers are set to the right, words to the left."""
+    return "right" if texts and all(_NUMBER.match(text) for text in texts) else "left"
+
+
+def _safe(text: str) -> str:
+    """A text that can neither end the element it stands in nor turn the direction of its line."""
+    return escape(visible(text, lines=True))
