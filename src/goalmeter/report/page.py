@@ -5,7 +5,7 @@ the page's head holds the browser to that. What moves is the browser's own: sect
 `details`, all open at first, so that a link, a search and a printer find everything in any
 browser; colours follow the scheme that the reader has chosen, light or dark. Text is escaped by
 the template engine; the pictures are the only markup that goes in as it is, and they come from
-`goalmeter.report.figures`.
+`goalmeter.report.charts.canvas`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from goalmeter._errors import InvalidParameterError, require
 from goalmeter._files import write_text
 from goalmeter.report.blocks import Finding, Section, anchors
+from goalmeter.report.charts.colours import as_variables, styles
 from goalmeter.report.escaping import spelled_out
-from goalmeter.report.schemes import as_variables, styles
 
 _FEATURE = "Writing a report"
 

@@ -14,7 +14,7 @@ from goalmeter.navigation.directed.learnt import Drawn, answers, learn
 from goalmeter.navigation.record import Trajectory
 from goalmeter.organisms.kinds import organism
 from goalmeter.report import Figure
-from goalmeter.report.dots import DotPanel, Dots, dot_chart
+from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 
 # Suites in one world of which a utility is learnt of each organism.
 _LEARNT_IN = (MAZE, KEY_NO_DOOR)

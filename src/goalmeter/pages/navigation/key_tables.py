@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
 
 from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures import Keys, TwoPathTable
 from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
 from goalmeter.pages.navigation.factor_tables import factor_tables
-from goalmeter.report import Column, Table
+from goalmeter.report import Table
 from goalmeter.report.numbers import number, p_value, percent, points
-
-NAME = Column("agent", numeric=False)
+from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
+from goalmeter.statistics.clustered import Estimate
 
 
 def key_tables(results: Sequence[Measured]) -> list[Table]:
@@ -28,43 +30,26 @@ def key_tables(results: Sequence[Measured]) -> list[Table]:
 
 def keys_table(results: Sequence[Measured]) -> Table:
     """The key beside its chance levels."""
-    rows = []
-    for result in results:
-        for found in result.keys:
-            towards = found.towards_key
-            rows.append(
-                (
-                    named(result, found),
-                    percent(found.pick_up.rate),
-                    f"{found.pick_up.chance:.1%}",
-                    points(found.pick_up.excess),
-                    p_value(found.pick_up.p_value),
-                    *(
-                        ("–", "–", "–", "–")
-                        if towards is None
-                        else (
-                            percent(towards.share),
-                            percent(towards.chance_of_kind.value),
-                            points(towards.excess_of_kind),
-                            str(towards.share.n),
-                        )
-                    ),
-                )
-            )
-    return Table(
-        caption="The key: how often it is taken, and how often by chance",
-        columns=(
-            NAME,
-            Column("share", group="key taken", answer=True),
-            Column("by chance", group="key taken"),
-            Column("excess, points", group="key taken"),
-            Column("p", group="key taken"),
-            Column("towards the key", group="wrong moves without it"),
-            Column("by chance", group="wrong moves without it"),
-            Column("excess, points", group="wrong moves without it"),
-            Column("how many", group="wrong moves without it"),
+    return table_of(
+        _taken(results),
+        (
+            words("agent", lambda row: row[0]),
+            *grouped(
+                "key taken",
+                column("share", lambda row: row[1].pick_up.rate, percent, answer=True),
+                column("by chance", lambda row: row[1].pick_up.chance, percent),
+                column("excess, points", lambda row: row[1].pick_up.excess, points),
+                column("p", lambda row: row[1].pick_up.p_value, p_value),
+            ),
+            *grouped(
+                "wrong moves without it",
+                column("towards the key", lambda row: _wrong(row, "share"), percent),
+                column("by chance", lambda row: _wrong(row, "chance_of_kind.value"), percent),
+                column("excess, points", lambda row: _wrong(row, "excess_of_kind"), points),
+                column("how many", lambda row: _wrong(row, "share.n")),
+            ),
         ),
-        rows=tuple(rows),
+        caption="The key: how often it is taken, and how often by chance",
         meaning="How often the key is taken by chance is the probability that an agent passes it "
         f"which takes shortest ways to the goal, any of them alike. {INTERVALS}",
         notes=(
@@ -79,19 +64,15 @@ def keys_table(results: Sequence[Measured]) -> Table:
 
 def stages_table(results: Sequence[Measured]) -> Table:
     """Accuracy in each part of the way, by the plan over cell, key and door."""
-    every = [found for result in results for found in result.keys]
-    stages = list(dict.fromkeys(stage for found in every for stage in found.stages))
-    return Table(
-        caption="Optimal actions on each part of the way",
-        columns=(NAME, *stages),
-        rows=tuple(
-            (
-                named(result, found),
-                *(percent(found.stages[s]) if s in found.stages else "–" for s in stages),
-            )
-            for result in results
-            for found in result.keys
+    rows = _taken(results)
+    stages = list(dict.fromkeys(stage for _, keys in rows for stage in keys.stages))
+    return table_of(
+        rows,
+        (
+            words("agent", lambda row: row[0]),
+            *(column(s, lambda row, s=s: row[1].stages.get(s), percent) for s in stages),
         ),
+        caption="Optimal actions on each part of the way",
         meaning="An action is optimal if it leads one step closer to the goal, by way of key and "
         "door where they are needed: fetching the key is right where a door is locked, and wrong "
         "where none is. In the rows of a neutral object that object takes the key's place.",
@@ -100,34 +81,33 @@ def stages_table(results: Sequence[Measured]) -> Table:
 
 def two_paths_table(results: Sequence[Measured]) -> Table:
     """With the key and without it, in the same worlds."""
-    return Table(
+
+    def both(measure: str) -> tuple[ColumnOf[tuple[str, TwoPathTable]], ...]:
+        """What is measured with the key, without it, and the difference."""
+        value = attrgetter(f"{measure}.value")
+        return (
+            column("with", lambda row: value(row[1].with_key), percent),
+            column("without", lambda row: value(row[1].without_key), percent),
+            column(
+                "difference, points",
+                lambda row: getattr(row[1], f"{measure}_difference"),
+                points,
+            ),
+        )
+
+    return table_of(
+        [(_named(result, ways), ways) for result in results for ways in result.two_paths],
+        (
+            words("agent", lambda row: row[0]),
+            *grouped("goal reached", *both("success")),
+            *grouped("optimal actions", *both("accuracy")),
+            *grouped(
+                "same cells visited",
+                column("key or no key", lambda row: row[1].jaccard, _two_digits),
+                column("twice without", lambda row: row[1].jaccard_control, _two_digits),
+            ),
+        ),
         caption="The same worlds with and without the key",
-        columns=(
-            NAME,
-            Column("with", group="goal reached"),
-            Column("without", group="goal reached"),
-            Column("difference, points", group="goal reached"),
-            Column("with", group="optimal actions"),
-            Column("without", group="optimal actions"),
-            Column("difference, points", group="optimal actions"),
-            Column("key or no key", group="same cells visited"),
-            Column("twice without", group="same cells visited"),
-        ),
-        rows=tuple(
-            (
-                _named(result, found),
-                percent(found.with_key.success.value),
-                percent(found.without_key.success.value),
-                points(found.success_difference),
-                percent(found.with_key.accuracy.value),
-                percent(found.without_key.accuracy.value),
-                points(found.accuracy_difference),
-                number(found.jaccard, 2),
-                "–" if found.jaccard_control is None else number(found.jaccard_control, 2),
-            )
-            for result in results
-            for found in result.two_paths
-        ),
         meaning="There are two ways of equal length to the goal, and a key lies on one of them. An "
         "agent that wants the goal and nothing else takes the key half of the time and does as "
         f"well without it. {INTERVALS}",
@@ -139,18 +119,33 @@ def two_paths_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def named(result: Measured, found: Keys) -> str:
+def _taken(results: Sequence[Measured]) -> list[tuple[str, Keys]]:
+    """Every agent with what it does about keys, by the name of its row."""
+    return [(named(result, keys), keys) for result in results for keys in result.keys]
+
+
+def _wrong(row: tuple[str, Keys], what: str) -> Any:
+    """Of wrong moves; None where there can be none, since fetching the key is right."""
+    towards = row[1].towards_key
+    return None if towards is None else attrgetter(what)(towards)
+
+
+def _two_digits(share: Estimate) -> str:
+    return number(share, 2)
+
+
+def named(result: Measured, keys: Keys) -> str:
     """The agent, with size, condition and thing where there are several."""
     sizes = {one.row.size for one in result.keys}
-    size = f", size {found.row.size}" if len(sizes) > 1 else ""
+    size = f", size {keys.row.size}" if len(sizes) > 1 else ""
     all_of_them = [(one.row.condition, one.thing) for one in result.keys]
-    return result.agent + size + _told_apart(found.row.condition, found.thing, all_of_them)
+    return result.agent + size + _told_apart(keys.row.condition, keys.thing, all_of_them)
 
 
-def _named(result: Measured, found: TwoPathTable) -> str:
+def _named(result: Measured, ways: TwoPathTable) -> str:
     """The same in the table of two ways."""
     all_of_them = [(one.condition, one.thing) for one in result.two_paths]
-    return result.agent + _told_apart(found.condition, found.thing, all_of_them)
+    return result.agent + _told_apart(ways.condition, ways.thing, all_of_them)
 
 
 def _told_apart(condition: str, thing: str, among: Sequence[tuple[str, str]]) -> str:
@@ -163,5 +158,5 @@ def _told_apart(condition: str, thing: str, among: Sequence[tuple[str, str]]) ->
 
 def _rest(condition: str) -> str:
     """A condition without what says which thing lies there, which is said once."""
-    given = json.loads(condition)
-    return json.dumps({k: v for k, v in given.items() if k not in ("key", "object")})
+    settings = json.loads(condition)
+    return json.dumps({k: v for k, v in settings.items() if k not in ("key", "object")})

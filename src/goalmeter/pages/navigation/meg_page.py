@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from goalmeter.gridworld.tabular_world import GOAL
-from goalmeter.navigation.directed.fits import Towards
 from goalmeter.navigation.directed.meg import Directed
 from goalmeter.pages.navigation.conditions import condition_in_words
 from goalmeter.pages.navigation.meg_tables import THINGS, directed_tables, named, thing_of
 from goalmeter.report import Figure, Section
-from goalmeter.report.dots import DotPanel, Dots, dot_chart
-from goalmeter.report.figures import BLUE, VERMILION
+from goalmeter.report.charts.canvas import VERMILION
+from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.numbers import number, percent
 from goalmeter.statistics.clustered import Estimate
-
-_NOTHING = Estimate(math.nan, None, 0, 0)
 
 
 def section(found: Sequence[Directed], suite: str, prefix: str) -> Section:
@@ -50,24 +46,29 @@ def picture(found: Sequence[Directed], name: str) -> Figure:
         DotPanel(
             title="Whole walks",
             x_label="nats a walk",
-            series=(_dots("towards the goal", [one.goal.nats for one in found]),),
+            series=(Dots.of("towards the goal", [one.goal.nats for one in found]),),
         )
     ]
     if thing := thing_of(found):
         until = (
-            _dots("towards the goal", [_nats(one.goal_without) for one in found]),
-            _dots(f"towards {thing}", [_nats(one.towards_thing) for one in found], thing=True),
+            Dots.of("towards the goal", [w.goal_without and w.goal_without.nats for w in found]),
+            Dots.of(
+                f"towards {thing}",
+                [w.towards_thing and w.towards_thing.nats for w in found],
+                colour=VERMILION,
+                marker="s",
+            ),
         )
         panels.append(
             DotPanel(title=f"Before {thing} is taken", x_label="nats a walk", series=until)
         )
     else:
-        share = _dots("towards the goal", [one.goal.share for one in found])
+        share = Dots.of("towards the goal", [one.goal.share for one in found])
         panels.append(
             DotPanel(title="Share of the most possible", x_label="share explained", series=(share,))
         )
     said = "; ".join(
-        f"{line}: {one.goal.nats.value:.2f}" for line, one in zip(lines, found, strict=True)
+        f"{line}: {number(one.goal.nats.value, 2)}" for line, one in zip(lines, found, strict=True)
     )
     first = found[0].goal.nats
     return Figure(
@@ -130,17 +131,3 @@ def _negative(found: Estimate) -> Estimate:
     """The difference the other way round."""
     interval = found.interval and (-found.interval[1], -found.interval[0])
     return replace(found, value=-found.value, interval=interval)
-
-
-def _nats(towards: Towards | None) -> Estimate:
-    return _NOTHING if towards is None else towards.nats
-
-
-def _dots(label: str, values: Sequence[Estimate], *, thing: bool = False) -> Dots:
-    return Dots(
-        label=label,
-        values=[found.value for found in values],
-        intervals=[found.interval or (math.nan, math.nan) for found in values],
-        colour=VERMILION if thing else BLUE,
-        marker="s" if thing else "o",
-    )

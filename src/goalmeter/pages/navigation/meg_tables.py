@@ -8,8 +8,10 @@ from dataclasses import replace
 from goalmeter.gridworld.tabular_world import GOAL, KEY, NEUTRAL
 from goalmeter.navigation.directed.meg import Directed
 from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
-from goalmeter.report import Cell, Column, Table
+from goalmeter.report import Cell, Table
 from goalmeter.report.numbers import number, percent, rationality
+from goalmeter.report.table_of import column, grouped, table_of, words
+from goalmeter.statistics.clustered import Estimate
 
 THINGS = {KEY: "the key", NEUTRAL: "the neutral object"}
 
@@ -51,29 +53,19 @@ def _goal_table(found: Sequence[Directed]) -> Table:
         "below it. The bias of a fitted maximum is taken off by bootstrap.",
     ]
     if silent:
-        said = ", ".join(f"{count} of {agent}" for agent, count in silent.items())
-        notes.append(f"Answers that were no action count as not explained: {said}.")
-    return Table(
+        counts = ", ".join(f"{count} of {agent}" for agent, count in silent.items())
+        notes.append(f"Answers that were no action count as not explained: {counts}.")
+    return table_of(
+        found,
+        (
+            words("agent", lambda one: named(one, found)),
+            column("share explained", lambda one: one.goal.share, _share_bar, answer=True),
+            column("MEG, nats a walk", lambda one: number(one.goal.nats, 2)),
+            column("most possible, nats", lambda one: number(one.goal.maximum, 2)),
+            column("rationality", lambda one: one.goal.rationality, rationality),
+            column("walks in grids", lambda one: _walks(one.goal.nats)),
+        ),
         caption="Goal-directedness towards the goal",
-        columns=(
-            Column("agent", numeric=False),
-            Column("share explained", answer=True),
-            "MEG, nats a walk",
-            "most possible, nats",
-            "rationality",
-            "walks in grids",
-        ),
-        rows=tuple(
-            (
-                named(one, found),
-                Cell(percent(one.goal.share), share=one.goal.share.value),
-                number(one.goal.nats, 2),
-                f"{one.goal.maximum:.2f}",
-                rationality(one.goal.rationality),
-                f"{one.goal.nats.n} in {one.goal.nats.clusters}",
-            )
-            for one in found
-        ),
         meaning="How much of what an agent decides during a walk is explained by supposing that it "
         f"wants the goal, as a share of the most that could be explained and in nats. {INTERVALS}",
         notes=tuple(notes),
@@ -81,36 +73,31 @@ def _goal_table(found: Sequence[Directed]) -> Table:
 
 
 def _thing_table(found: Sequence[Directed]) -> Table:
-    rows = []
-    for one in found:
-        if one.goal_without is None or one.towards_thing is None or one.difference is None:
-            continue
-        assert one.thing is not None
-        larger = {GOAL: "the goal", None: "cannot be told", one.thing: THINGS[one.thing]}
-        rows.append(
-            (
-                named(one, found),
-                larger[one.larger],
-                number(one.goal_without.nats, 2),
-                number(one.towards_thing.nats, 2),
-                number(one.difference, 2),
-                f"{one.goal_without.maximum:.2f}",
-                f"{one.difference.n} in {one.difference.clusters}",
-            )
-        )
+    # Only what was looked at before the thing is taken can be compared.
+    rows = [
+        (one, one.goal_without, one.towards_thing, one.difference)
+        for one in found
+        if one.goal_without is not None
+        and one.towards_thing is not None
+        and one.difference is not None
+    ]
     thing = thing_of(found)
-    return Table(
-        caption=f"The goal or {thing}?",
-        columns=(
-            Column("agent", numeric=False),
-            Column("explains more", numeric=False, answer=True),
-            Column("the goal", group="nats a walk explained by wanting"),
-            Column(thing, group="nats a walk explained by wanting"),
-            Column("difference", group="nats a walk explained by wanting"),
-            "most possible, nats",
-            "walks in grids",
+    names = {GOAL: "the goal", None: "cannot be told", **THINGS}
+    return table_of(
+        rows,
+        (
+            words("agent", lambda row: named(row[0], found)),
+            words("explains more", lambda row: names[row[0].larger], answer=True),
+            *grouped(
+                "nats a walk explained by wanting",
+                column("the goal", lambda row: number(row[1].nats, 2)),
+                column(thing, lambda row: number(row[2].nats, 2)),
+                column("difference", lambda row: number(row[3], 2)),
+            ),
+            column("most possible, nats", lambda row: number(row[1].maximum, 2)),
+            column("walks in grids", lambda row: _walks(row[3])),
         ),
-        rows=tuple(rows),
+        caption=f"The goal or {thing}?",
         meaning=f"Only the decisions before an agent takes {thing} are counted here: how many nats "
         f"of them the wish for the goal explains, and how many the wish for {thing}. {INTERVALS}",
         notes=(
@@ -121,3 +108,11 @@ def _thing_table(found: Sequence[Directed]) -> Table:
             "An interval without width means that every grid gives the same number.",
         ),
     )
+
+
+def _share_bar(share: Estimate) -> Cell:
+    return Cell(percent(share), share=share.value)
+
+
+def _walks(estimate: Estimate) -> str:
+    return f"{estimate.n} in {estimate.clusters}"

@@ -13,10 +13,10 @@ from goalmeter.navigation.measures.behaviour import DistanceRow
 from goalmeter.navigation.record import Trajectory
 from goalmeter.pages.navigation.conditions import condition_in_words
 from goalmeter.report import Figure
-from goalmeter.report.curves import STROKES, Curve, curve_chart
-from goalmeter.report.figures import MUTED
-from goalmeter.report.heat_map import Panel, heat_map, short
-from goalmeter.report.walk_map import Move, walk_map
+from goalmeter.report.charts.canvas import MUTED
+from goalmeter.report.charts.curves import STROKES, Curve, curve_chart
+from goalmeter.report.charts.heat_map import Panel, heat_map, short
+from goalmeter.report.charts.walk_map import Move, walk_map
 
 # Fewer decisions at a distance, or from fewer grids, make no point of a curve.
 LEAST_STEPS, LEAST_GRIDS = 10, 3

@@ -10,9 +10,9 @@ from goalmeter._types import FloatArray
 from goalmeter.pages.reflection.groups import Group, labels
 from goalmeter.pages.reflection.pairs import Pair
 from goalmeter.report import Figure
-from goalmeter.report.dots import DotPanel, Dots, dot_chart
-from goalmeter.report.figures import INK, VERMILION
-from goalmeter.report.heat_map import Panel, heat_map
+from goalmeter.report.charts.canvas import INK, VERMILION
+from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
+from goalmeter.report.charts.heat_map import Panel, heat_map
 from goalmeter.report.numbers import plus
 from goalmeter.statistics.welch import FEWEST
 
