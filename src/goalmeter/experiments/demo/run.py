@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError
-from goalmeter.commands.outcome import Outcome, json_text, provenance
+from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments import ledger
 from goalmeter.experiments.demo import frozen_lake, logged, mouse, mouse_page
 from goalmeter.experiments.demo import organisms as demo_organisms
@@ -24,7 +24,7 @@ from goalmeter.pages.navigation import page as navigation_page
 from goalmeter.pages.reflection import page as reflection_page
 from goalmeter.reflection import Reflection
 from goalmeter.reflection import measure as self_reflection
-from goalmeter.report import Section, require_report_extra, write_report, write_text
+from goalmeter.report import Section, require_report_extra
 
 TITLE = "How goal-directed are these agents?"
 LEDE = (
@@ -120,23 +120,24 @@ def demo(
         "mouse": mice.to_json(),
         "reflection": [_reflection(measured) for measured in reflections],
     }
-    report = write_report(
-        Path(out) / "report.html",
+    # A terminal is for what it comes to; every table is in the report.
+    summary = [TITLE, *(f"- {finding.plain}" for finding in findings), "All of it, with tables:"]
+    return write_outcome(
+        out,
         TITLE,
         [*sections, *reflecting],
+        result,
+        command=f"goalmeter demo --seed {seed}",
         lede=LEDE,
         findings=findings,
         glossary=navigation_page.GLOSSARY
         | page.GLOSSARY
         | mouse_page.GLOSSARY
         | reflection_page.GLOSSARY,
-        provenance=provenance(f"goalmeter demo --seed {seed}"),
-    ).resolve()
-    results = write_text(Path(out) / "results.json", json_text(result) + "\n").resolve()
-    result |= {"report": str(report), "results": str(results)}
-    # A terminal is for what it comes to; every table is in the report.
-    summary = [TITLE, *(f"- {finding.plain}" for finding in findings), "All of it, with tables:"]
-    return Outcome(tables=(), json=result, report=report, text="\n".join(map(_wrapped, summary)))
+        tables=(),
+        text="\n".join(map(_wrapped, summary)),
+        figures=False,
+    )
 
 
 def _lake() -> tuple[frozen_lake.FrozenLake | None, Section]:
