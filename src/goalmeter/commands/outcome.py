@@ -21,12 +21,15 @@ class Outcome:
     """Tables and JSON say the same.
 
     `text` is shown before the tables; `report` is the path of the page, if one was written.
+    `incomplete` says, in a line to be told as an error, what failed so that the numbers say nothing
+    or not all; "" if nothing did.
     """
 
     tables: tuple[Table, ...]
     json: dict[str, Any]
     report: Path | None = None
     text: str = ""
+    incomplete: str = ""
 
 
 def json_text(value: dict[str, Any]) -> str:

@@ -109,6 +109,7 @@ def reflect(
         baselines = {name: measure(name, **options(name, None, over)) for name in names}
     return Outcome(
         text=early_text(result, other),
+        incomplete=_none_finished(result, other),
         tables=(
             environments_table(result, other),
             summary_table(result, other, comparison, baselines),
@@ -123,6 +124,17 @@ def _beside(folder: Path) -> Path:
     """Where the agent that it is compared with is kept."""
     named = folder if folder.name not in ("", "..") else folder.resolve()
     return named.with_name(f"{named.name}.against")
+
+
+def _none_finished(*results: Reflection | None) -> str:
+    """Of the first agent that finished no trial, that its measure says nothing; "" if all did."""
+    for result in results:
+        if result is not None and len(result.failures) == len(result.trials):
+            return (
+                f"none of the {len(result.failures)} trials of {result.agent} was finished, so its "
+                "measure says nothing; the table says why"
+            )
+    return ""
 
 
 def _json(

@@ -9,6 +9,7 @@ from goalmeter.experiments.demo.mouse import POLICIES, TARGETS, WORLDS, Mouse
 from goalmeter.meg.causal.result import CausalMeg, do_text
 from goalmeter.meg.causal.sensitivity import set_text
 from goalmeter.pages.meg.causal_tables import THEOREM_NOTE, sensitivity_table
+from goalmeter.pages.part import Part
 from goalmeter.report import Cell, Column, Figure, Finding, Link, Section, Table
 from goalmeter.report.numbers import gap, nats, nats_of_search, percent, rationality
 from goalmeter.report.table_of import column, grouped, share_bar, table_of, words
@@ -24,9 +25,13 @@ GLOSSARY = {
 }
 
 
-def sections(measured: Mouse) -> list[Section]:
-    """The page's sections."""
-    return [_first(measured), _targets(measured), _shifts(measured)]
+def part(measured: Mouse) -> Part:
+    """Causal models as a part of the demo's page, with its last finding."""
+    return Part(
+        sections=(_first(measured), _targets(measured), _shifts(measured)),
+        findings=findings(measured)[-1:],
+        glossary=GLOSSARY,
+    )
 
 
 def findings(measured: Mouse) -> list[Finding]:

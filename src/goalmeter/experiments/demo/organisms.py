@@ -31,7 +31,7 @@ BESIDE = (page.SHORTEST, "key-seeker", page.AIMLESS)
 
 
 @dataclass(frozen=True)
-class Met:
+class OrganismResults:
     """The organisms, and what was measured of them.
 
     Attributes:
@@ -66,14 +66,14 @@ class Met:
             "missing": self.missing or None,
             "calibration": page.to_json(self.calibration),
             "behaviour": navigation_page.in_order(self.groups, runs),
-            "wants": [one.to_json() for one in self.wants],
-            "learnt": [one.to_json() for one in self.learnt],
+            "wants": [want.to_json() for want in self.wants],
+            "learnt": [utility.to_json() for utility in self.learnt],
         }
 
 
-def meet(
+def measure(
     out: Path, *, seed: int, workers: int, progress: Callable[[str], None] | None = None
-) -> Met:
+) -> OrganismResults:
     """Let the organisms walk, and measure them; walks that are there are not made again.
 
     Without what language models need, ideal organisms walk in their place.
@@ -93,7 +93,7 @@ def meet(
     except MissingExtraError as error:
         prefix, missing = IDEAL, str(error)
     names = tuple(f"{prefix}{name}" for name in organism_names())
-    found = calibrate(
+    calibration = calibrate(
         subjects_of((*names, *BESIDE)),
         out,
         scale=SCALE,
@@ -101,15 +101,15 @@ def meet(
         workers=workers,
         progress=progress,
     )
-    runs = [by_name[name] for by_name in found.walked.values() for name in names]
+    runs = [by_name[name] for by_name in calibration.walked.values() for name in names]
     groups = tuple(navigation_page.groups(runs, progress))
-    return Met(
+    return OrganismResults(
         missing,
         prefix,
-        found,
+        calibration,
         groups,
         tuple(_wants(*groups)),
-        tuple(page.learnt(found)),
+        tuple(page.learnt(calibration)),
     )
 
 
@@ -127,15 +127,15 @@ def _wants(in_mazes: Group, with_keys: Group) -> list[Want]:
     )
 
 
-def findings(met: Met, *, walks: str, instruments: str) -> list[Finding]:
+def findings(results: OrganismResults, *, walks: str, instruments: str) -> list[Finding]:
     """What the organisms want, a line for each, and how the instruments did.
 
     Args:
-        met: the organisms, measured.
+        results: the organisms, measured.
         walks: id of the section in which they can be seen to walk.
         instruments: id of the section about the instruments.
     """
-    judged = [one for one in met.calibration.verdicts if one.judged]
+    judged = [one for one in results.calibration.verdicts if one.judged]
     unsure = sum(one.words in (IN_PART, UNKNOWN) for one in judged)
     failed = [
         f"{INSTRUMENTS[one.instrument].title} ({QUESTIONS[one.question].title})"
@@ -143,7 +143,7 @@ def findings(met: Met, *, walks: str, instruments: str) -> list[Finding]:
         if one.failed
     ]
     return [
-        *wants_page.findings(met.wants, walks=walks),
+        *wants_page.findings(results.wants, walks=walks),
         Finding(
             text=f"The instruments were asked {len(judged)} questions about agents whose goals are "
             f"known. {len(judged) - unsure - len(failed)} answers are right, {unsure} are right in "

@@ -12,6 +12,7 @@ from goalmeter.experiments import ledger
 from goalmeter.experiments.meg_cliffworld import compute, page, tables
 from goalmeter.experiments.meg_cliffworld.compute import Measured
 from goalmeter.meg.result import MegResult
+from goalmeter.pages.meg.glossary import GLOSSARY
 from goalmeter.report import Section, require_report_extra
 from goalmeter.report.numbers import percent
 
@@ -100,7 +101,7 @@ def replicate(
         "Goal-Directedness (NeurIPS 2024), recomputed: both tables of Appendix D.1 and Figures "
         "3 and 5.",
         findings=_findings(published, [*by_length, *by_noise]),
-        glossary=page.GLOSSARY,
+        glossary=GLOSSARY,
         tables=(*compared, *remarks),
     )
 
