@@ -38,9 +38,9 @@ _HEADS = {
 def truth_table(subjects: Sequence[Subject]) -> Table:
     """Who is directed, to what, and on which map."""
     notes = []
-    if any(one.directed is None for one in subjects):
+    if any(subject.directed is None for subject in subjects):
         notes.append("Not counted: language models of which nobody knows what they want.")
-    if any(one.aside for one in subjects):
+    if any(subject.aside for subject in subjects):
         notes.append(
             "Shown beside the trained one: an ideal organism draws each move from what the trained "
             "one was made to do. It is not counted, so that no organism counts twice. Behind the "
@@ -49,17 +49,17 @@ def truth_table(subjects: Sequence[Subject]) -> Table:
     return table_of(
         subjects,
         (
-            words("agent", lambda one: one.name),
+            words("agent", lambda subject: subject.name),
             words(
                 "goal-directed",
-                lambda one: (
-                    {True: "yes", False: "no", None: "not counted"}[one.directed]
-                    + ", shown beside the trained one" * one.aside
+                lambda subject: (
+                    {True: "yes", False: "no", None: "not counted"}[subject.directed]
+                    + ", shown beside the trained one" * subject.aside
                 ),
             ),
-            words("first target", lambda one: one.target or "none"),
-            words("map", lambda one: f"the {one.own_map.name}'s" if one.own_map else "true"),
-            words("what it does", lambda one: one.why),
+            words("first target", lambda subject: subject.target or "none"),
+            words("map", lambda s: f"the {s.own_map.name}'s" if s.own_map else "true"),
+            words("what it does", lambda subject: subject.why),
         ),
         caption="What is known",
         meaning="First target: what it goes for where a key lies about without use. Where the key "
@@ -70,9 +70,9 @@ def truth_table(subjects: Sequence[Subject]) -> Table:
 
 def area_table(verdicts: Sequence[Verdict]) -> Table:
     """How well every instrument tells classes of agents apart."""
-    by_place = {(one.instrument, one.question): one for one in verdicts}
-    questions = [name for name in QUESTIONS if any(one.question == name for one in verdicts)]
-    instruments = [name for name in INSTRUMENTS if any(one.instrument == name for one in verdicts)]
+    by_place = {(verdict.instrument, verdict.question): verdict for verdict in verdicts}
+    questions = [name for name in QUESTIONS if any(v.question == name for v in verdicts)]
+    instruments = [name for name in INSTRUMENTS if any(v.instrument == name for v in verdicts)]
     return table_of(
         instruments,
         (
@@ -113,7 +113,7 @@ def agent_table(
             say right or wrong of agents of which the question says nothing.
     """
     asked = (question, *(QUESTIONS[name] for name in others))
-    instruments = list(dict.fromkeys(name for one in asked for name in one.made_for))
+    instruments = list(dict.fromkeys(name for each in asked for name in each.made_for))
 
     def cell(subject: Subject, instrument: str) -> str:
         value = mean_of(scores, question, instrument, subject.name)

@@ -136,15 +136,15 @@ def _two_digits(share: Estimate) -> str:
 
 def named(result: Measured, keys: Keys) -> str:
     """The agent, with size, condition and thing where there are several."""
-    sizes = {one.row.size for one in result.keys}
+    sizes = {other.row.size for other in result.keys}
     size = f", size {keys.row.size}" if len(sizes) > 1 else ""
-    all_of_them = [(one.row.condition, one.thing) for one in result.keys]
+    all_of_them = [(other.row.condition, other.thing) for other in result.keys]
     return result.agent + size + _told_apart(keys.row.condition, keys.thing, all_of_them)
 
 
 def _named(result: Measured, ways: TwoPathTable) -> str:
     """The same in the table of two ways."""
-    all_of_them = [(one.condition, one.thing) for one in result.two_paths]
+    all_of_them = [(other.condition, other.thing) for other in result.two_paths]
     return result.agent + _told_apart(ways.condition, ways.thing, all_of_them)
 
 

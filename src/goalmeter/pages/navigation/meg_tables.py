@@ -16,32 +16,33 @@ from goalmeter.statistics.clustered import Estimate
 THINGS = {KEY: "the key", NEUTRAL: "the neutral object"}
 
 
-def directed_tables(found: Sequence[Directed], anchor: str = "") -> tuple[Table, ...]:
+def directed_tables(agents: Sequence[Directed], anchor: str = "") -> tuple[Table, ...]:
     """Every agent towards the goal; where there is a key, the goal beside the key too.
 
     Args:
-        found: the agents.
+        agents: the agents.
         anchor: of the first table on a page; that of the second ends with "-thing".
     """
-    goal = replace(_goal_table(found), anchor=anchor)
-    if not thing_of(found):
+    goal = replace(_goal_table(agents), anchor=anchor)
+    if not thing_of(agents):
         return (goal,)
-    return (goal, replace(_thing_table(found), anchor=anchor and f"{anchor}-thing"))
+    return (goal, replace(_thing_table(agents), anchor=anchor and f"{anchor}-thing"))
 
 
-def named(one: Directed, found: Sequence[Directed]) -> str:
+def named(agent: Directed, agents: Sequence[Directed]) -> str:
     """The agent, and the condition where there are several."""
-    several = len({other.condition for other in found}) > 1
-    return one.agent + (condition_in_words(one.condition) if several else "")
+    several = len({other.condition for other in agents}) > 1
+    return agent.agent + (condition_in_words(agent.condition) if several else "")
 
 
-def thing_of(found: Sequence[Directed]) -> str:
+def thing_of(agents: Sequence[Directed]) -> str:
     """What there is to take, "" if nothing."""
-    return " or ".join(dict.fromkeys(THINGS[one.thing] for one in found if one.thing is not None))
+    things = dict.fromkeys(agent.thing for agent in agents if agent.thing is not None)
+    return " or ".join(THINGS[thing] for thing in things)
 
 
-def _goal_table(found: Sequence[Directed]) -> Table:
-    silent = {one.agent: one.silent for one in found if one.silent}
+def _goal_table(agents: Sequence[Directed]) -> Table:
+    silent = {agent.agent: agent.silent for agent in agents if agent.silent}
     notes = [
         "Wanting the goal means: 1 for each step at which the agent is in the goal, until the "
         "walk’s limit of steps, so that arriving earlier is better. Rationality says how many nats "
@@ -56,14 +57,14 @@ def _goal_table(found: Sequence[Directed]) -> Table:
         counts = ", ".join(f"{count} of {agent}" for agent, count in silent.items())
         notes.append(f"Answers that were no action count as not explained: {counts}.")
     return table_of(
-        found,
+        agents,
         (
-            words("agent", lambda one: named(one, found)),
-            column("share explained", lambda one: one.goal.share, _share_bar, answer=True),
-            column("MEG, nats a walk", lambda one: number(one.goal.nats, 2)),
-            column("most possible, nats", lambda one: number(one.goal.maximum, 2)),
-            column("rationality", lambda one: one.goal.rationality, rationality),
-            column("walks in grids", lambda one: _walks(one.goal.nats)),
+            words("agent", lambda agent: named(agent, agents)),
+            column("share explained", lambda agent: agent.goal.share, _share_bar, answer=True),
+            column("MEG, nats a walk", lambda agent: number(agent.goal.nats, 2)),
+            column("most possible, nats", lambda agent: number(agent.goal.maximum, 2)),
+            column("rationality", lambda agent: agent.goal.rationality, rationality),
+            column("walks in grids", lambda agent: _walks(agent.goal.nats)),
         ),
         caption="Goal-directedness towards the goal",
         meaning="How much of what an agent decides during a walk is explained by supposing that it "
@@ -72,21 +73,21 @@ def _goal_table(found: Sequence[Directed]) -> Table:
     )
 
 
-def _thing_table(found: Sequence[Directed]) -> Table:
+def _thing_table(agents: Sequence[Directed]) -> Table:
     # Only what was looked at before the thing is taken can be compared.
     rows = [
-        (one, one.goal_without, one.towards_thing, one.difference)
-        for one in found
-        if one.goal_without is not None
-        and one.towards_thing is not None
-        and one.difference is not None
+        (agent, agent.goal_without, agent.towards_thing, agent.difference)
+        for agent in agents
+        if agent.goal_without is not None
+        and agent.towards_thing is not None
+        and agent.difference is not None
     ]
-    thing = thing_of(found)
+    thing = thing_of(agents)
     names = {GOAL: "the goal", None: "cannot be told", **THINGS}
     return table_of(
         rows,
         (
-            words("agent", lambda row: named(row[0], found)),
+            words("agent", lambda row: named(row[0], agents)),
             words("explains more", lambda row: names[row[0].larger], answer=True),
             *grouped(
                 "nats a walk explained by wanting",

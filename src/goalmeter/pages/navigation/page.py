@@ -77,17 +77,17 @@ def groups(runs: Sequence[Walked], progress: Progress | None = None) -> list[Gro
         by_world.setdefault(json.dumps(what, sort_keys=True), []).append(run)
     out = []
     for together in by_world.values():
-        own = [measured(run) for run in together]
-        beside = references(together[0].plan, [r.agent for r in own], progress=progress)
-        results = (*own, *beside)
+        asked_about = [measured(run) for run in together]
+        beside = references(together[0].plan, [r.agent for r in asked_about], progress=progress)
+        results = (*asked_about, *beside)
         out.append(Group(results, tuple(measure_all(results, progress=progress))))
     return out
 
 
-def sections(found: Sequence[Group]) -> list[Section]:
+def sections(shown: Sequence[Group]) -> list[Section]:
     """What to show of each group of agents in the same worlds."""
     out = []
-    for number, group in enumerate(found, start=1):
+    for number, group in enumerate(shown, start=1):
         prefix = f"navigation-{number}"
         out += _suite(group, prefix)
         out += [
@@ -98,28 +98,28 @@ def sections(found: Sequence[Group]) -> list[Section]:
     return out
 
 
-def short_tables(found: Sequence[Group]) -> tuple[Table, ...]:
+def short_tables(shown: Sequence[Group]) -> tuple[Table, ...]:
     """The tables for a terminal."""
-    return tuple(tables.agents_table(group.results) for group in found)
+    return tuple(tables.agents_table(group.results) for group in shown)
 
 
-def in_order(found: Sequence[Group], runs: Sequence[Walked]) -> list[dict[str, Any]]:
+def in_order(shown: Sequence[Group], runs: Sequence[Walked]) -> list[dict[str, Any]]:
     """What was measured of each run as JSON values, without its cells."""
-    by_plan = {id(r.plan): (r, g) for g in found for r in g.results if not r.reference}
+    by_plan = {id(r.plan): (r, g) for g in shown for r in g.results if not r.reference}
     left_out = ("cells", "by_size", "by_complexity", "by_distance")
     out = []
     for run in runs:
         result, group = by_plan[id(run.plan)]
         plain = {k: v for k, v in result.to_json().items() if k not in left_out}
-        own = [one.to_json() for one in group.directed if one.agent == result.agent]
-        out.append(plain | {"meg": own})
+        rows = [row.to_json() for row in group.directed if row.agent == result.agent]
+        out.append(plain | {"meg": rows})
     return out
 
 
-def findings(found: Sequence[Group]) -> list[Finding]:
+def findings(shown: Sequence[Group]) -> list[Finding]:
     """The page in a few sentences, from the numbers: first what each agent wants."""
     leads, lines = [], []
-    for number, group in enumerate(found, start=1):
+    for number, group in enumerate(shown, start=1):
         prefix = f"navigation-{number}"
         for result in group.results:
             if not result.reference:
@@ -130,12 +130,12 @@ def findings(found: Sequence[Group]) -> list[Finding]:
 
 def _lead(group: Group, result: Measured, prefix: str) -> Finding:
     """What one agent wants in the worlds of a suite, in a few words and then in numbers."""
-    own = [one for one in group.directed if one.agent == result.agent]
+    rows = [row for row in group.directed if row.agent == result.agent]
     first, *_ = directed_tables(group.directed, f"{prefix}-explained")
     return Finding(
-        lead=f"{result.agent}, {result.plan.suite.name}: {in_words(*wanted(own))}.",
+        lead=f"{result.agent}, {result.plan.suite.name}: {in_words(*wanted(rows))}.",
         text=" ".join(meg_page.sentences(group.directed, result.agent)),
-        links=(Link("numbers", first.row_anchor(named(own[0], group.directed))),),
+        links=(Link("numbers", first.row_anchor(named(rows[0], group.directed))),),
     )
 
 

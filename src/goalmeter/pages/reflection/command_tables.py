@@ -73,10 +73,10 @@ def summary_table(
         notes.append(f"Not as published: {readings_in_words(result)}.")
     if baselines and len(first := next(iter(baselines.values())).seeds) < len(result.seeds):
         notes.append(f"The baselines were played with {len(first)} of the seeds.")
-    for one in (result, other):
-        if one is not None and (words := failures_in_words(one)):
-            notes.append(f"{one.agent}: {words}.")
-    if any(TIMEOUT in one.outcomes for one in (result, other) if one is not None):
+    for agent in (result, other):
+        if agent is not None and (words := failures_in_words(agent)):
+            notes.append(f"{agent.agent}: {words}.")
+    if any(TIMEOUT in agent.outcomes for agent in (result, other) if agent is not None):
         notes.append("A trial is given more time with --timeout, in a new run (0: no limit).")
     return Table(
         caption=f"Self-reflection of {result.agent}",
@@ -90,9 +90,11 @@ def summary_table(
 
 def early_text(result: Reflection, other: Reflection | None) -> str:
     """A line for each agent with trials that ended early, to be read before any number."""
-    both = [one for one in (result, other) if one is not None]
+    both = [agent for agent in (result, other) if agent is not None]
     return "\n".join(
-        f"{one.agent}: {words}{doubt(one)}" for one in both if (words := early_in_words(one))
+        f"{agent.agent}: {words}{doubt(agent)}"
+        for agent in both
+        if (words := early_in_words(agent))
     )
 
 

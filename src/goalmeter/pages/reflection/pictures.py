@@ -89,8 +89,8 @@ def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
             series=(
                 Dots(
                     label="difference",
-                    values=[found.difference for found in differences],
-                    intervals=[found.interval for found in differences],
+                    values=[difference.difference for difference in differences],
+                    intervals=[difference.interval for difference in differences],
                     colour=INK,
                     marker="D",
                 ),
@@ -157,7 +157,7 @@ def _extremes(label: str, average: dict[tuple[str, bool], float]) -> str:
     """Where an agent does best and worst, environments and opposites taken together."""
     names = dict.fromkeys(name for name, _ in average)
     both = {
-        name: float(np.mean([value for (own, _), value in average.items() if own == name]))
+        name: float(np.mean([value for key, value in average.items() if key[0] == name]))
         for name in names
     }
     best, worst = max(both, key=both.__getitem__), min(both, key=both.__getitem__)
