@@ -144,12 +144,12 @@ def _json(
     baselines: dict[str, Reflection],
 ) -> dict[str, Any]:
     short = ("seeds", "measure", "stderr", "interval", "failures", "outcomes")
-    found = result.to_json()
-    found["baselines"] = {
+    values = result.to_json()
+    values["baselines"] = {
         name: {key: value for key, value in baseline.to_json().items() if key in short}
         for name, baseline in baselines.items()
     }
     if other is not None and comparison is not None:
-        found["against"] = other.to_json()
-        found["comparison"] = comparison.to_json()
-    return found
+        values["against"] = other.to_json()
+        values["comparison"] = comparison.to_json()
+    return values

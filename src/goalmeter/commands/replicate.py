@@ -52,12 +52,12 @@ def replicate(
         InvalidFileError: the folder cannot be written to; raised before the hours of work that end
             there.
     """
-    given = {option: value for option, value in options.items() if value is not None}
-    run = replication(name, given)
+    own_options = {option: value for option, value in options.items() if value is not None}
+    run = replication(name, own_options)
     folder = Path("runs") / name if out is None else Path(out)
     check_writable(folder / "report.html")
     outcome: Outcome = run(
-        folder, seeds=seeds, seed=seed, workers=workers, progress=progress, **given
+        folder, seeds=seeds, seed=seed, workers=workers, progress=progress, **own_options
     )
     return outcome
 

@@ -81,7 +81,7 @@ def render(
 ) -> str:
     """The page as text; see `write_report`."""
     jinja2 = require("jinja2", extra="report", feature=_FEATURE)
-    here = files("goalmeter.report")
+    room = files("goalmeter.report")
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -90,9 +90,11 @@ def render(
         finalize=spelled_out,
     )
     environment.filters |= {"themed": as_variables, "spelled_out": spelled_out}
-    template = environment.from_string(here.joinpath("template.html").read_text(encoding="utf-8"))
+    template = environment.from_string(room.joinpath("template.html").read_text(encoding="utf-8"))
     placed = list(zip(anchors([s.anchor or s.title for s in sections]), sections, strict=True))
-    sentences = [Finding(text=one) if isinstance(one, str) else one for one in findings]
+    sentences = [
+        Finding(text=finding) if isinstance(finding, str) else finding for finding in findings
+    ]
     _check(placed, sentences)
     light, dark = styles(figure.svg for section in sections for figure in section.figures)
     text: str = template.render(
@@ -102,7 +104,7 @@ def render(
         findings=sentences,
         glossary=glossary or {},
         provenance=provenance,
-        style=here.joinpath("style.css").read_text(encoding="utf-8"),
+        style=room.joinpath("style.css").read_text(encoding="utf-8"),
         light=light,
         dark=dark,
     )

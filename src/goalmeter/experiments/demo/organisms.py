@@ -115,9 +115,11 @@ def measure(
 
 def _wants(in_mazes: Group, with_keys: Group) -> list[Want]:
     """Of the agents that walked in both kinds of worlds; the mole's map is the one to try."""
-    by_name = {one.agent: n for n, one in enumerate(with_keys.results)}
+    by_name = {result.agent: n for n, result in enumerate(with_keys.results)}
     both = [
-        (n, by_name[one.agent]) for n, one in enumerate(in_mazes.results) if one.agent in by_name
+        (n, by_name[result.agent])
+        for n, result in enumerate(in_mazes.results)
+        if result.agent in by_name
     ]
     return wants(
         [in_mazes.results[n] for n, _ in both],
@@ -135,12 +137,12 @@ def findings(results: OrganismResults, *, walks: str, instruments: str) -> list[
         walks: id of the section in which they can be seen to walk.
         instruments: id of the section about the instruments.
     """
-    judged = [one for one in results.calibration.verdicts if one.judged]
-    unsure = sum(one.words in (IN_PART, UNKNOWN) for one in judged)
+    judged = [verdict for verdict in results.calibration.verdicts if verdict.judged]
+    unsure = sum(verdict.words in (IN_PART, UNKNOWN) for verdict in judged)
     failed = [
-        f"{INSTRUMENTS[one.instrument].title} ({QUESTIONS[one.question].title})"
-        for one in judged
-        if one.failed
+        f"{INSTRUMENTS[verdict.instrument].title} ({QUESTIONS[verdict.question].title})"
+        for verdict in judged
+        if verdict.failed
     ]
     return [
         *wants_page.findings(results.wants, walks=walks),

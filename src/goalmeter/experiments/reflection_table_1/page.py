@@ -26,7 +26,7 @@ from goalmeter.statistics.welch import FEWEST, LEVEL, TOO_FEW
 
 def sections(rows: Sequence[Row]) -> list[Section]:
     """Both halves of the table and the thesis."""
-    found = effects(rows)
+    every_effect = effects(rows)
     return [
         Section(
             title="Table 1, ours beside theirs",
@@ -54,8 +54,8 @@ def sections(rows: Sequence[Row]) -> list[Section]:
                 "can be asked: raises or lowers is said where the 95% interval leaves out 0; of "
                 f"fewer than {FEWEST} seeds there is none.",
             ),
-            tables=(effects_table(found),),
-            figures=(pictures.effects_chart(found),) if found else (),
+            tables=(effects_table(every_effect),),
+            figures=(pictures.effects_chart(every_effect),) if every_effect else (),
         ),
     ]
 
@@ -67,9 +67,9 @@ def findings(rows: Sequence[Row]) -> list[str]:
         numbers = [row.number for row in rows if known(row) and _neural(row) == neural]
         if numbers:
             lines.append(_agreement(what, numbers))
-    found = effects(rows)
-    if found:
-        lines.append(thesis(found))
+    every_effect = effects(rows)
+    if every_effect:
+        lines.append(thesis(every_effect))
     return lines
 
 
