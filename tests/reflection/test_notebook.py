@@ -21,7 +21,7 @@ def both() -> tuple[Reflection, Reflection]:
 
 def test_a_measure_stands_beside_its_interval(both: tuple[Reflection, Reflection]) -> None:
     result = both[0]
-    ends = between(*result.interval, 6, sign=True)
+    ends = between(result.interval, 6, sign=True)
     page = result._repr_html_()
     assert plus(result.measure, 6) in page and ends in page and "95% interval" in page
     assert "5 seeds of 12 steps" in page

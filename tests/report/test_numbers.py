@@ -102,7 +102,7 @@ def test_nats() -> None:
 
 
 def test_intervals_and_p_values() -> None:
-    assert between(-0.1, 0.2, 2) == "−0.10 to 0.20"
-    assert between(-0.1, 0.2, 2, sign=True) == "−0.10 to +0.20"
-    assert between(NAN, NAN, 2) == "–"
+    assert between((-0.1, 0.2), 2) == "−0.10 to 0.20"
+    assert between((-0.1, 0.2), 2, sign=True) == "−0.10 to +0.20"
+    assert between((NAN, NAN), 2) == "–"
     assert [numbers.p_value(p) for p in (0.0001, 0.0312, NAN)] == ["<0.001", "0.031", "–"]

@@ -69,13 +69,12 @@ class Comparison:
 
     def summary(self) -> list[tuple[str, str]]:
         """The difference and what defends it, as names and texts: for tables and notebooks."""
-        low, high = self.interval
         return [
             (
                 f"less {self.agents[0]}, paired",
                 f"{plus(self.difference, 6)} ± {number(self.stderr, 6)}",
             ),
-            (f"its {percent(self.confidence, 0)} interval", between(low, high, 6, sign=True)),
+            (f"its {percent(self.confidence, 0)} interval", between(self.interval, 6, sign=True)),
         ]
 
     def _repr_html_(self) -> str:

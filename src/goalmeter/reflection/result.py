@@ -149,13 +149,12 @@ class Reflection:
 
     def summary(self) -> list[tuple[str, str]]:
         """The measure and what defends it, as names and texts: for tables and notebooks."""
-        low, high = self.interval
         return [
             ("trials", str(len(self.trials))),
             ("ended early", early_in_words(self) or "0"),
             ("measure", plus(self.measure, 6) + doubt(self)),
             ("standard error", number(self.stderr, 6)),
-            (f"{percent(self.confidence, 0)} interval", between(low, high, 6, sign=True)),
+            (f"{percent(self.confidence, 0)} interval", between(self.interval, 6, sign=True)),
             ("the paper's “StdErr”", number(self.published_stderr, 6)),
         ]
 

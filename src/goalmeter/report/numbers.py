@@ -88,12 +88,12 @@ def general(value: float, digits: int = 6) -> str:
     return f"−{text}" if value < 0 and text != "0" else text
 
 
-def between(low: float, high: float, digits: int, *, sign: bool = False) -> str:
-    """Both ends of an interval in words, "0.1 to 0.3"; a dash where there is none."""
-    if math.isnan(low):
+def between(ends: tuple[float, float], digits: int, *, sign: bool = False) -> str:
+    """Both ends of an interval in words, "0.1 to 0.3"; a dash where they are NaN."""
+    if math.isnan(ends[0]):
         return DASH
     shown = plus if sign else number
-    return f"{shown(low, digits)} to {shown(high, digits)}"
+    return " to ".join(shown(end, digits) for end in ends)
 
 
 def nats(value: float) -> str:

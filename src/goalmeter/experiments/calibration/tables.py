@@ -22,7 +22,7 @@ from goalmeter.experiments.calibration.scores import Score
 from goalmeter.experiments.calibration.truth import Subject
 from goalmeter.report import Cell, Table
 from goalmeter.report.numbers import DASH, number
-from goalmeter.report.table_of import column, table_of, words
+from goalmeter.report.table_of import ColumnOf, column, table_of, words
 
 _MARKS = {RIGHT: "✓", WRONG: "✗", OPEN: "?"}
 _SIGNS = {TELLS: "✓", SAME: "✓", IN_PART: "~", UNKNOWN: "?"}
@@ -73,14 +73,15 @@ def area_table(verdicts: Sequence[Verdict]) -> Table:
     by_place = {(verdict.instrument, verdict.question): verdict for verdict in verdicts}
     questions = [name for name in QUESTIONS if any(v.question == name for v in verdicts)]
     instruments = [name for name in INSTRUMENTS if any(v.instrument == name for v in verdicts)]
+
+    def area(question: str) -> ColumnOf[str]:
+        return column(_HEADS[question], lambda name: _area(by_place.get((name, question))))
+
     return table_of(
         instruments,
         (
             words("instrument", lambda name: INSTRUMENTS[name].title),
-            *(
-                column(_HEADS[question], lambda name, q=question: _area(by_place.get((name, q))))
-                for question in questions
-            ),
+            *map(area, questions),
         ),
         caption="Areas under the curve",
         meaning="The probability that walks of the first class in a grid score above walks of the "
@@ -115,24 +116,22 @@ def agent_table(
     asked = (question, *(QUESTIONS[name] for name in others))
     instruments = list(dict.fromkeys(name for each in asked for name in each.made_for))
 
-    def cell(subject: Subject, instrument: str) -> str:
-        value = mean_of(scores, question, instrument, subject.name)
+    def cell(subject: Subject, name: str) -> str:
+        value = mean_of(scores, question, name, subject.name)
         marks = (
-            mark(scores, each, instrument, subject, subjects)
-            for each in asked
-            if instrument in each.made_for
+            mark(scores, each, name, subject, subjects) for each in asked if name in each.made_for
         )
         sign = next((_MARKS[each] for each in marks if each is not None), "")
         return DASH if math.isnan(value) else f"{number(value, 2)} {sign}".strip()
+
+    def instrument(name: str) -> ColumnOf[Subject]:
+        return column(INSTRUMENTS[name].title, lambda subject: cell(subject, name))
 
     return table_of(
         subjects,
         (
             words("agent", lambda subject: subject.name),
-            *(
-                column(INSTRUMENTS[name].title, lambda subject, i=name: cell(subject, i))
-                for name in instruments
-            ),
+            *map(instrument, instruments),
         ),
         caption=f"To tell {question.title}",
         meaning="Means over grids. ✓: the interval of the agent's area against the other class "

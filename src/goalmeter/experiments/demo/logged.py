@@ -72,7 +72,7 @@ def section(rows: list[Logged]) -> Section:
                     ),
                     column(
                         f"{percent(rows[0].estimate.confidence, 0)} interval",
-                        lambda row: between(*row.estimate.interval, 3),
+                        lambda row: between(row.estimate.interval, 3),
                     ),
                     column("held out", lambda row: number(row.estimate.held_out, 3)),
                     column("p", lambda row: row.estimate.p_value, p_value),

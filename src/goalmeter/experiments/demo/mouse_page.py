@@ -12,7 +12,7 @@ from goalmeter.pages.meg.causal_tables import THEOREM_NOTE, sensitivity_table
 from goalmeter.pages.part import Part
 from goalmeter.report import Cell, Column, Figure, Finding, Link, Section, Table
 from goalmeter.report.numbers import gap, nats, nats_of_search, percent, rationality
-from goalmeter.report.table_of import column, grouped, share_bar, table_of, words
+from goalmeter.report.table_of import ColumnOf, column, grouped, share_bar, table_of, words
 
 # Ids of the tables that findings lead to.
 _FIRST, _SHIFTS = "mouse-policies", "mouse-shifts"
@@ -81,7 +81,15 @@ def _first(measured: Mouse) -> Section:
     )
 
 
+# A policy's name, and its MEG towards each set of targets.
+MouseRow = tuple[str, dict[tuple[str, ...], CausalMeg]]
+
+
 def _policy_table(measured: Mouse) -> Table:
+    def towards(names: tuple[str, ...]) -> tuple[ColumnOf[MouseRow], ...]:
+        value = column("MEG, nats", lambda row: row[1][names].value, nats_of_search)
+        return grouped(f"towards {set_text(names)}", value)
+
     return table_of(
         measured.policies.items(),
         (
@@ -94,14 +102,7 @@ def _policy_table(measured: Mouse) -> Table:
                     "rationality β", lambda row: rationality(round(row[1]["T",].rationality, 9))
                 ),
             ),
-            *(
-                cells
-                for names in TARGETS[1:]
-                for cells in grouped(
-                    f"towards {set_text(names)}",
-                    column("MEG, nats", lambda row, n=names: row[1][n].value, nats_of_search),
-                )
-            ),
+            *(head for names in TARGETS[1:] for head in towards(names)),
             column("largest proven gap", lambda row: max(r.gap for r in row[1].values()), gap),
             words("best goal over T", lambda row: _goal(row[1]["T",])),
         ),

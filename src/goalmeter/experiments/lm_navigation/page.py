@@ -23,7 +23,7 @@ from goalmeter.navigation.measures.frames import MARGIN
 from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES
 from goalmeter.report import Column, Section, Table
 from goalmeter.report.numbers import DASH, number, p_value, percent, points
-from goalmeter.report.table_of import column, grouped, table_of, words
+from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.verdicts import verdict
 from goalmeter.statistics.verdicts import words as words_of
@@ -146,6 +146,10 @@ def every_cell_table(references: Agents) -> Table:
     kinds = [(size, complexity) for size in PAPER_SIZES for complexity in PAPER_COMPLEXITIES]
     keys = {kind: f"{EVERY_CELL}/{kind[0]}/{kind[1]:g}" for kind in kinds}
     beside = dict(zip(kinds, beside_the_compass(references, keys.values()), strict=True))
+
+    def agent(name: str) -> ColumnOf[tuple[int, float]]:
+        return column(name, lambda kind: references[name][keys[kind]], percent)
+
     return table_of(
         kinds,
         (
@@ -155,7 +159,7 @@ def every_cell_table(references: Agents) -> Table:
             ),
             *grouped(
                 "ours, exactly",
-                *(column(n, lambda kind, n=n: references[n][keys[kind]], percent) for n in shown),
+                *map(agent, shown),
             ),
             *grouped(
                 "model less greedy",

@@ -11,7 +11,7 @@ from goalmeter.organisms.lessons import COMPLEXITIES
 from goalmeter.pages.navigation.conditions import INTERVALS
 from goalmeter.report import Table
 from goalmeter.report.numbers import percent
-from goalmeter.report.table_of import column, table_of, words
+from goalmeter.report.table_of import ColumnOf, column, table_of, words
 
 
 def reached_table(grades: Mapping[str, Grades]) -> Table:
@@ -41,14 +41,16 @@ def reached_table(grades: Mapping[str, Grades]) -> Table:
 
 def shares_table(grades: Mapping[str, Grades]) -> Table:
     """Actions by size and complexity: a row for each organism and size."""
+
+    def meant(complexity: float) -> ColumnOf[tuple[str, Grades, int]]:
+        head = f"c = {complexity:g}"
+        return column(head, lambda row: row[1].meant[row[2], complexity], percent)
+
     return table_of(
-        [(name, own, size) for name, own in grades.items() for size in own.success],
+        [(name, graded, size) for name, graded in grades.items() for size in graded.success],
         (
             words("organism", lambda row: f"{row[0]}, size {row[2]}"),
-            *(
-                column(f"c = {c:g}", lambda row, c=c: row[1].meant[row[2], c], percent)
-                for c in COMPLEXITIES
-            ),
+            *map(meant, COMPLEXITIES),
             column("detour states", lambda row: row[1].detour[row[2]], percent),
             column("optimal in truth", lambda row: _optimal(row[1], row[2]), percent),
             column("success", lambda row: row[1].success[row[2]], percent),

@@ -130,7 +130,7 @@ def effects_table(effects: Sequence[Effect]) -> Table:
         of = attrgetter(name)
         return (
             column("difference", lambda effect: plus(of(effect).value, 4)),
-            column("95% interval", lambda effect: between(*of(effect).interval, 3)),
+            column("95% interval", lambda effect: between(of(effect).interval, 3)),
             column("the reality check", lambda effect: verdict(of(effect).interval)),
         )
 

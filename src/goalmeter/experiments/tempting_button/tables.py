@@ -15,7 +15,7 @@ from goalmeter.experiments.tempting_button.compute import Player
 from goalmeter.experiments.tempting_button.trace import ALWAYS, MIXED, NEVER, Trace, mean_interval
 from goalmeter.report import Table
 from goalmeter.report.numbers import percent, plus
-from goalmeter.report.table_of import column, grouped, table_of, words
+from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 from goalmeter.statistics.welch import FEWEST, TOO_FEW
 
 Traces = Mapping[str, Sequence[Trace]]  # key of a player -> its runs, a seed each
@@ -109,22 +109,19 @@ def tried_table(players: Sequence[Player], traces: Traces) -> Table:
     def ends(player: Player, *, tried: bool) -> list[str]:
         return [t.ends for t in traces[player.key] if (t.tried > 0) == tried]
 
+    def outcomes(*, tried: bool) -> tuple[ColumnOf[Player], ...]:
+        return (
+            column("runs", lambda player: len(ends(player, tried=tried))),
+            column("end never", lambda player: ends(player, tried=tried).count(NEVER)),
+            column("end always", lambda player: ends(player, tried=tried).count(ALWAYS)),
+        )
+
     return table_of(
         players,
         (
             words("agent", lambda player: player.label),
-            *(
-                head
-                for group, tried in (("pushed no button early", False), ("pushed some", True))
-                for head in grouped(
-                    group,
-                    column("runs", lambda player, t=tried: len(ends(player, tried=t))),
-                    column("end never", lambda player, t=tried: ends(player, tried=t).count(NEVER)),
-                    column(
-                        "end always", lambda player, t=tried: ends(player, tried=t).count(ALWAYS)
-                    ),
-                )
-            ),
+            *grouped("pushed no button early", *outcomes(tried=False)),
+            *grouped("pushed some", *outcomes(tried=True)),
         ),
         caption="What was tried, and how it ends",
         meaning="Runs by whether the agent pushed any button in turns 1 to 255, before anything "

@@ -63,6 +63,10 @@ def sentences(result: Measured) -> list[str]:
 
 def _crossed(rows: Sequence[tuple[str, Factors]]) -> Table:
     (first, second), (below, across) = rows[0][1].factors, rows[0][1].levels
+
+    def cell(i: int, j: int, title: str) -> ColumnOf[tuple[str, Factors]]:
+        return column(title, lambda row: _cell(row[1], row[1].cells[i][j]))
+
     return table_of(
         rows,
         (
@@ -71,11 +75,7 @@ def _crossed(rows: Sequence[tuple[str, Factors]]) -> Table:
                 head
                 for i, level in enumerate(below)
                 for head in grouped(
-                    f"{first} {level}",
-                    *(
-                        column(str(other), lambda row, i=i, j=j: _cell(row[1], row[1].cells[i][j]))
-                        for j, other in enumerate(across)
-                    ),
+                    f"{first} {level}", *(cell(i, j, str(other)) for j, other in enumerate(across))
                 )
             ),
             *grouped(
@@ -96,14 +96,15 @@ def _crossed(rows: Sequence[tuple[str, Factors]]) -> Table:
 
 def _single(rows: Sequence[tuple[str, Contrast]]) -> Table:
     factor, levels = rows[0][1].factor, rows[0][1].levels
+
+    def cell(i: int, title: str) -> ColumnOf[tuple[str, Contrast]]:
+        return column(title, lambda row: _cell(row[1], row[1].cells[i]))
+
     return table_of(
         rows,
         (
             *_named(),
-            *(
-                column(str(level), lambda row, i=i: _cell(row[1], row[1].cells[i]))
-                for i, level in enumerate(levels)
-            ),
+            *(cell(i, str(level)) for i, level in enumerate(levels)),
             column("effect, points", lambda row: row[1].effect, points),
         ),
         caption=f"What the {factor} does",

@@ -65,12 +65,16 @@ def keys_table(results: Sequence[Measured]) -> Table:
 def stages_table(results: Sequence[Measured]) -> Table:
     """Accuracy in each part of the way, by the plan over cell, key and door."""
     rows = _taken(results)
-    stages = list(dict.fromkeys(stage for _, keys in rows for stage in keys.stages))
+    stages = list(dict.fromkeys(name for _, keys in rows for name in keys.stages))
+
+    def stage(name: str) -> ColumnOf[tuple[str, Keys]]:
+        return column(name, lambda row: row[1].stages.get(name), percent)
+
     return table_of(
         rows,
         (
             words("agent", lambda row: row[0]),
-            *(column(s, lambda row, s=s: row[1].stages.get(s), percent) for s in stages),
+            *map(stage, stages),
         ),
         caption="Optimal actions on each part of the way",
         meaning="An action is optimal if it leads one step closer to the goal, by way of key and "

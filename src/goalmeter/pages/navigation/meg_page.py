@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from goalmeter.gridworld.tabular_world import GOAL
+from goalmeter.navigation.directed.fits import Towards
 from goalmeter.navigation.directed.meg import Directed
 from goalmeter.pages.navigation.conditions import condition_in_words
 from goalmeter.pages.navigation.meg_tables import THINGS, directed_tables, named, thing_of
@@ -51,10 +52,10 @@ def picture(agents: Sequence[Directed], name: str) -> Figure:
     ]
     if thing := thing_of(agents):
         until = (
-            Dots.of("towards the goal", [w.goal_without and w.goal_without.nats for w in agents]),
+            Dots.of("towards the goal", [_nats(agent.goal_without) for agent in agents]),
             Dots.of(
                 f"towards {thing}",
-                [w.towards_thing and w.towards_thing.nats for w in agents],
+                [_nats(agent.towards_thing) for agent in agents],
                 colour=VERMILION,
                 marker="s",
             ),
@@ -132,3 +133,7 @@ def _negative(difference: Estimate) -> Estimate:
     """The difference the other way round."""
     interval = difference.interval and (-difference.interval[1], -difference.interval[0])
     return replace(difference, value=-difference.value, interval=interval)
+
+
+def _nats(towards: Towards | None) -> Estimate | None:
+    return None if towards is None else towards.nats

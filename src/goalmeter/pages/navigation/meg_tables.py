@@ -83,7 +83,7 @@ def _thing_table(agents: Sequence[Directed]) -> Table:
         and agent.difference is not None
     ]
     thing = thing_of(agents)
-    names = {GOAL: "the goal", None: "cannot be told", **THINGS}
+    names: dict[str | None, str] = {GOAL: "the goal", None: "cannot be told", **THINGS}
     return table_of(
         rows,
         (

@@ -13,7 +13,7 @@ from goalmeter.navigation.measures.mixed import TERMS, MixedModel, Term
 from goalmeter.pages.navigation.conditions import INTERVALS
 from goalmeter.report import Table
 from goalmeter.report.numbers import number, p_value
-from goalmeter.report.table_of import column, grouped, table_of, words
+from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 from goalmeter.statistics.clustered import Estimate
 
 _PER = {
@@ -74,15 +74,7 @@ def mixed_table(results: Sequence[Measured]) -> Table | None:
         (
             words("agent", lambda row: row[0]),
             column("walks in grids", lambda row: f"{row[1].walks} in {row[1].grids}"),
-            *(
-                head
-                for name in shown
-                for head in grouped(
-                    _PER[name],
-                    column("points", lambda row, n=name: _points(_term(row[1], n))),
-                    column("p", lambda row, n=name: _p_value(_term(row[1], n))),
-                )
-            ),
+            *(head for name in shown for head in _term_columns(name)),
             *grouped(
                 "spread, points",
                 column("grids", lambda row: number(100 * row[1].between_grids, 1)),
@@ -103,6 +95,15 @@ def mixed_table(results: Sequence[Measured]) -> Table | None:
 
 def _term(fit: MixedModel, name: str) -> Term | None:
     return next((term for term in fit.terms if term.name == name), None)
+
+
+def _term_columns(name: str) -> tuple[ColumnOf[tuple[str, MixedModel]], ...]:
+    """What a unit of a term changes, and how likely that is by chance."""
+    return grouped(
+        _PER[name],
+        column("points", lambda row: _points(_term(row[1], name))),
+        column("p", lambda row: _p_value(_term(row[1], name))),
+    )
 
 
 def _points(term: Term | None) -> str | None:

@@ -13,7 +13,7 @@ from goalmeter.navigation.record import Step, Trajectory, condition_name
 from goalmeter.pages.navigation import pictures
 from goalmeter.pages.navigation.conditions import condition_in_words
 from goalmeter.report import Section, Table
-from goalmeter.report.table_of import column, table_of, words
+from goalmeter.report.table_of import ColumnOf, column, table_of, words
 
 _LONGEST = 160  # characters of an output that are shown
 _STEPS = 60  # steps of a walk that are listed
@@ -68,7 +68,7 @@ def selected(result: Measured) -> list[tuple[str, Trajectory]]:
 def _steps_table(walk: Trajectory, title: str) -> Table:
     layer = LAYER if walk.world.neutral is None else NEUTRAL_LAYER
     has_output = any(step.raw or step.reasoning for step in walk.steps)
-    output = (
+    output: tuple[ColumnOf[tuple[int, Step]], ...] = (
         words("output", lambda row: row[1].raw or "", cut),
         words("reasoning", lambda row: row[1].reasoning or "", cut),
     )

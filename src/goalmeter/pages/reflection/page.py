@@ -145,7 +145,7 @@ def thesis(compared: Sequence[Pair]) -> str:
 def _measured(label: str, result: Reflection) -> str:
     error = f"{seeds_in_words(result)}, too few for an interval"
     if len(result.by_seed) >= FEWEST:
-        error = f"{percent(result.confidence, 0)} interval {between(*result.interval, 3)}"
+        error = f"{percent(result.confidence, 0)} interval {between(result.interval, 3)}"
     if result.failures:
         error += f"; {len(result.failures)} of {len(result.trials)} trials ended early"
     return f"{label} with {plus(result.measure, 3)} ({error})"

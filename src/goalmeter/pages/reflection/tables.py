@@ -31,7 +31,7 @@ def agents_table(group: Group) -> Table:
             column("standard error", lambda row: number(row[1].stderr, 4)),
             column(
                 _interval_head(result.confidence for result in results),
-                lambda row: between(*row[1].interval, 3),
+                lambda row: between(row[1].interval, 3),
             ),
             column("the paper's “StdErr”", lambda row: number(row[1].published_stderr, 4)),
             column("steps", lambda row: row[1].steps),
@@ -71,7 +71,7 @@ def pairs_table(pairs: Sequence[Pair], group: Group) -> Table:
                 "in pairs",
                 column("difference", lambda pair: plus(pair.comparison.difference, 4)),
                 column("standard error", lambda pair: number(pair.comparison.stderr, 4)),
-                column(level, lambda pair: between(*pair.comparison.interval, 3)),
+                column(level, lambda pair: between(pair.comparison.interval, 3)),
             ),
         ),
         caption=_of("Does the reality check raise the measure?", group),

@@ -61,21 +61,20 @@ def class_table(calibration: PopulationCalibration) -> Table:
             percent,
         )
 
+    def population(title: str, rates: PopulationRates) -> tuple[ColumnOf[AgentClass | None], ...]:
+        return grouped(
+            title,
+            column("agents", lambda kind: _members(rates, kind)),
+            said_to_want(rates, MEG),
+            said_to_want(rates, RECOMMENDED),
+        )
+
     return table_of(
         [*CLASSES, None],
         (
             words("class", lambda kind: kind.title if kind else "all aimless"),
             words("what", lambda kind: kind.why if kind else "false alarms"),
-            *(
-                head
-                for title, rates in populations
-                for head in grouped(
-                    title,
-                    column("agents", lambda kind, r=rates: _members(r, kind)),
-                    said_to_want(rates, MEG),
-                    said_to_want(rates, RECOMMENDED),
-                )
-            ),
+            *(head for title, rates in populations for head in population(title, rates)),
         ),
         caption="Who is said to want something",
         meaning="The share of each class whose score is above the threshold. Of the aimless these "
@@ -126,16 +125,17 @@ def rate_table(calibration: PopulationCalibration, rates: PopulationRates, title
 
 def validity_table(rates: PopulationRates, title: str) -> Table:
     """Areas under the curve, also within bands of success, and the recovery of strength."""
+
+    def area(title: str) -> ColumnOf[str]:
+        return column(title, lambda name: number(rates.areas[name, title], 2))
+
     return table_of(
         (*PLAIN, *MOVED),
         (
             words("instrument", lambda name: TITLES[name]),
             *grouped(
                 "area under the curve",
-                *(
-                    column(c.title, lambda name, t=c.title: number(rates.areas[name, t], 2))
-                    for c in CONTRASTS
-                ),
+                *(area(contrast.title) for contrast in CONTRASTS),
                 column("within bands of success", lambda name: number(rates.bands[name], 2)),
             ),
             column("rank correlation with strength", lambda name: number(rates.recovery[name], 2)),
@@ -208,13 +208,15 @@ def added_table(calibration: PopulationCalibration) -> Table:
 def confusion_table(rates: PopulationRates) -> Table:
     """Who wants what, and what is named."""
     names = (*TARGETS, NONE)
+
+    def count(place: int, name: str) -> ColumnOf[tuple[str, list[int]]]:
+        return column(name, lambda row: row[1][place])
+
     return table_of(
         list(zip(names, rates.confusion.tolist(), strict=True)),
         (
             words("wanted", lambda row: row[0]),
-            *grouped(
-                "named", *(column(name, lambda row, i=i: row[1][i]) for i, name in enumerate(names))
-            ),
+            *grouped("named", *(count(i, name) for i, name in enumerate(names))),
         ),
         caption="What is wanted and what is named, second population",
         meaning=f"Numbers of agents of any strength, by {TITLES[RECOMMENDED]} at its threshold.",
@@ -268,16 +270,16 @@ def beside_table(calibration: PopulationCalibration) -> Table:
         """The largest score, and the target that has it."""
         return max(zip(scores[RECOMMENDED], TARGETS, strict=True), key=lambda pair: pair[0])
 
+    def followed(place: int, target: str) -> ColumnOf[tuple[str, dict[str, tuple[float, ...]]]]:
+        return column(target, lambda row: number(row[1][FOLLOWED][place], 2))
+
     return table_of(
         calibration.second.beside.items(),
         (
             words("agent", lambda row: row[0]),
             *grouped(
                 TITLES[FOLLOWED],
-                *(
-                    column(target, lambda row, i=i: number(row[1][FOLLOWED][i], 2))
-                    for i, target in enumerate(TARGETS)
-                ),
+                *(followed(i, target) for i, target in enumerate(TARGETS)),
             ),
             *grouped(
                 TITLES[RECOMMENDED],
