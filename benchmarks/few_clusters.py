@@ -27,7 +27,7 @@ from goalmeter.agents.navigators import navigator
 from goalmeter.meg.trajectories import from_trajectories
 from goalmeter.navigation import suite, walk
 from goalmeter.navigation.directed.evidence import Evidence, evidence
-from goalmeter.navigation.directed.fits import Towards, towards
+from goalmeter.navigation.directed.fits import GoalFit, goal_fit
 from goalmeter.navigation.measures.behaviour import row as behaviour_row
 from goalmeter.navigation.measures.grids import DIFFERENCE, UNIT, Grids
 from goalmeter.navigation.measures.observed import Observed, observed
@@ -218,10 +218,10 @@ def meg_of_walks(grids: int) -> list[Setting]:
 
     def settings(agent: str, walks: Observed, said: Evidence) -> list[Setting]:
         @cache  # both rows of an agent are of the same samples
-        def measured(chosen: tuple[int, ...]) -> Towards:
+        def measured(chosen: tuple[int, ...]) -> GoalFit:
             kept = np.isin(walks.grid, chosen)
             part = Grids(walks.where(kept), 0.95)
-            return towards(part, said.whole[kept], said.most[kept])
+            return goal_fit(part, said.curves(kept), said.most[kept])
 
         def sampler(name: str) -> Callable[[int, np.random.Generator], tuple[Ends, Ends]]:
             def sample(n: int, rng: np.random.Generator) -> tuple[Ends, Ends]:

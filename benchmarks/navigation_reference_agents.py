@@ -30,13 +30,13 @@ import networkx as nx
 from goalmeter.agents.navigators import planned
 from goalmeter.experiments.lm_navigation.compute import AGENTS, values
 from goalmeter.gridworld.world import MOVES
-from goalmeter.navigation.directed.results import measured
 from goalmeter.navigation.measures import observed
 from goalmeter.navigation.measures.observed import _compass as compass
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import play_all
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suites import SUITES
+from goalmeter.navigation.result import navigation_of
+from goalmeter.navigation.suites.registry import SUITES
 
 WORKERS = 2
 
@@ -72,7 +72,7 @@ def _row(name: str, agents: tuple[str, ...], grids: int, walks: int | None) -> d
         times.append(time.process_time())
         walked = play_all(plan)
         times.append(time.process_time())
-        measured(walked)
+        navigation_of(walked)
         times.append(time.process_time())
         for part, begin, end in zip(parts, times[:-1], times[1:], strict=True):
             parts[part] += end - begin

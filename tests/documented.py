@@ -5,7 +5,7 @@ A block or table that is not run by the tests says so in a comment directly befo
     <!-- not run: WHY -->              nothing here is checked
     <!-- checked by: FILE::TEST -->    a test elsewhere compares it
     <!-- kept: FILE.json; COMMAND -->  its numbers are those of this file, which the command made
-    <!-- table: CAPTION -->            it was filled from the kept tables of `replicate calibration`
+    <!-- table: CAPTION -->            it was filled from kept tables of a replication
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def shown(page: Path, text: str | None = None) -> list[Block | Rows]:
             out.append(Rows(name, start, tuple(_cells(lines[at:end])), marker))
             at, marker, behind = end, None, False
         else:
-            if found := MARKER.fullmatch(line):
-                marker = (found["kind"], found["text"])
+            if result := MARKER.fullmatch(line):
+                marker = (result["kind"], result["text"])
             elif line.strip():
                 marker, behind = None, False
             at += 1
@@ -129,16 +129,16 @@ def plain(output: str) -> str:
     return " ".join(re.sub(r"[│┃━─┏┓┗┛┡┩└┘┌┐├┤┬┴┼╇╈┳┻╋|]", " ", output).split())
 
 
-def numbers_of(found: Any) -> Iterator[float]:
+def numbers_of(result: Any) -> Iterator[float]:
     """Every number in a JSON value."""
-    if isinstance(found, dict):
-        for value in found.values():
+    if isinstance(result, dict):
+        for value in result.values():
             yield from numbers_of(value)
-    elif isinstance(found, list):
-        for value in found:
+    elif isinstance(result, list):
+        for value in result:
             yield from numbers_of(value)
-    elif isinstance(found, int | float) and not isinstance(found, bool):
-        yield float(found)
+    elif isinstance(result, int | float) and not isinstance(result, bool):
+        yield float(result)
 
 
 def foreign_numbers(rows: Rows, kept: Path) -> list[str]:

@@ -77,7 +77,7 @@ def test_the_limit_holds_for_all_files_of_an_archive_together(
 
 
 @pytest.mark.parametrize(
-    ("shape", "kind", "said"),
+    ("shape", "kind", "message"),
     [
         ("(1000000000000,)", "<f8", r"shape \[1000000000000\] takes 8,000,000,000,000 bytes"),
         ("(99999, 99999, 99999)", "<f8", r"takes 7,99\d,\d{3},\d{3},\d{3},\d{3} bytes"),
@@ -89,10 +89,10 @@ def test_the_limit_holds_for_all_files_of_an_archive_together(
     ],
 )
 def test_a_head_that_asks_for_more_than_there_is_is_refused(
-    shape: str, kind: str, said: str, tmp_path: Path, modest: None
+    shape: str, kind: str, message: str, tmp_path: Path, modest: None
 ) -> None:
     made = archive(tmp_path / "head.npz", head(shape, kind) + bytes(16))
-    with pytest.raises(InvalidFileError, match=said):
+    with pytest.raises(InvalidFileError, match=message):
         load_arrays(made, required=("policy",))
 
 
@@ -136,6 +136,6 @@ def test_the_command_line_says_how_to_lift_the_limit(
     monkeypatch.setattr("sys.argv", ["goalmeter", "meg", "mdp", world, "--policy", world])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
-    said = capsys.readouterr().err
-    assert stopped.value.code == 2 and said.count("goalmeter: ") == 1
-    assert "policy.npz: the file unpacks to 1,728 bytes, more than the limit of 1,000" in said
+    message = capsys.readouterr().err
+    assert stopped.value.code == 2 and message.count("goalmeter: ") == 1
+    assert "policy.npz: the file unpacks to 1,728 bytes, more than the limit of 1,000" in message

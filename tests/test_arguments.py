@@ -20,7 +20,7 @@ def test_numbers_of_any_kind_become_pythons() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         (0, "n is 0, expected at least 1"),
         (11, "n is 11, expected at most 10"),
@@ -29,8 +29,8 @@ def test_numbers_of_any_kind_become_pythons() -> None:
         ("3", "n is '3', expected an integer"),
     ],
 )
-def test_whole_numbers_out_of_range(value: Any, said: str) -> None:
-    with pytest.raises(InvalidParameterError, match=said):
+def test_whole_numbers_out_of_range(value: Any, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
         whole(value, "n", least=1, most=10)
 
 
@@ -43,7 +43,7 @@ def test_numbers_that_are_none_or_out_of_range(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("9" * 5000, "K is '9999.*9999', expected at most 100"),
         ("101", "K is 101, expected at most 100"),
@@ -51,6 +51,6 @@ def test_numbers_that_are_none_or_out_of_range(value: Any) -> None:
         ("-1", "K is -1, expected at least 0"),
     ],
 )
-def test_whole_numbers_in_text(text: str, said: str) -> None:
-    with pytest.raises(InvalidParameterError, match=said):
+def test_whole_numbers_in_text(text: str, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
         whole_in_text(text, "K", least=0, most=100)

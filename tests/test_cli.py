@@ -66,9 +66,9 @@ def test_a_search_that_is_interrupted_prints_what_it_has(
     arguments = ["meg", "mdp", files / "m.npz", "--policy", files / "p.npz", "--unknown", "state"]
     done = run(*arguments, "--timeout", "60", "--json")
     assert done.status == 130
-    found = json.loads(done.out)
-    assert found["stopped"] == "interrupt"
-    assert 0 <= found["meg"] <= 0.1927447 + 1e-6 and found["upper_bound"] >= 0.1927447
+    result = json.loads(done.out)
+    assert result["stopped"] == "interrupt"
+    assert 0 <= result["meg"] <= 0.1927447 + 1e-6 and result["upper_bound"] >= 0.1927447
     assert "interrupted; this is the best so far" in done.err
     refused = run(*arguments, "--timeout", "0")
     assert refused.status == 2 and "--timeout" in refused.err
@@ -457,10 +457,10 @@ def test_an_organism_is_trained_from_a_shell(run: Run, tmp_path: Path) -> None:
     given = ("train-organism", "moth", *few, "--workers", 1, "--out", tmp_path / "moth")
     done = run(*given, "--json")
     assert done.status == 0
-    found = json.loads(done.out)
-    assert found["organism"] == "moth" and found["weights"] == str((tmp_path / "moth").resolve())
+    result = json.loads(done.out)
+    assert result["organism"] == "moth" and result["weights"] == str((tmp_path / "moth").resolve())
     kept = json.loads((tmp_path / "moth" / "training.json").read_text())
-    assert kept["rounds"] == found["rounds"] == [[3, 0.01]] and kept["sizes"] == [5]
+    assert kept["rounds"] == result["rounds"] == [[3, 0.01]] and kept["sizes"] == [5]
     assert (tmp_path / "moth" / "model.safetensors").exists()
     again = run(*given)
     assert again.status == 0 and "goalmeter replicate organisms --agents moth=" in again.out

@@ -36,9 +36,9 @@ from documented import (
     says,
     shown,
 )
+from goalmeter.experiments.calibration.markdown import filled
 
 import goalmeter as gm
-from goalmeter.experiments.calibration.markdown import filled
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.text import compact
 from goalmeter.navigation.asking.answers import understood
@@ -262,8 +262,8 @@ def test_the_prompt_that_the_page_on_organisms_shows() -> None:
     assert action is not None
     assert organism("mouse").intended(world, State(world.start))[action] > 0
     # A cell whose turn it is stands with the ways from it, as the prompt has them.
-    said = re.findall(r"(\d+,\d+): ([UDLR]+)", answer)
-    assert len(said) >= 3 and all(f"{cell} {ways}" in prompt for cell, ways in said)
+    message = re.findall(r"(\d+,\d+): ([UDLR]+)", answer)
+    assert len(message) >= 3 and all(f"{cell} {ways}" in prompt for cell, ways in message)
 
 
 # --- Everything is one of these -------------------------------------------------------------------
@@ -301,11 +301,11 @@ PICTURES = {
 
 
 def test_every_picture_is_drawn_again_by_a_test() -> None:
-    found = set()
+    result = set()
     for page in PAGES:
         for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
-            found.add((page.parent / target).resolve().relative_to(ROOT).as_posix())
-    assert found == set(PICTURES)
+            result.add((page.parent / target).resolve().relative_to(ROOT).as_posix())
+    assert result == set(PICTURES)
 
 
 def test_a_test_that_is_named_exists() -> None:
@@ -398,9 +398,9 @@ def test_speeds_in_the_readme_are_those_of_the_benchmark() -> None:
         for row in json.loads(results.read_text(encoding="utf-8"))["ours"]
     }
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    said = re.search(r"take `rc\(naive\)` ([\d,]+) steps a second and `naive` ([\d,]+)", readme)
-    assert said is not None
-    for name, text in zip(("rc(naive)", "naive"), said.groups(), strict=True):
+    message = re.search(r"take `rc\(naive\)` ([\d,]+) steps a second and `naive` ([\d,]+)", readme)
+    assert message is not None
+    for name, text in zip(("rc(naive)", "naive"), message.groups(), strict=True):
         assert int(text.replace(",", "")) == round(speeds[name, 500], -3)
 
 

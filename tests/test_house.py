@@ -6,7 +6,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +39,15 @@ ALLOWED_NEIGHBOURS: frozenset[tuple[str, str]] = frozenset(
         ("gridworld", "tabular"),  # a grid world converts itself to a TabularMDP
     }
 )
+# Packages of which nothing but what `__init__` exports is imported from outside.
+FRONTS = ("goalmeter.meg.causal.search",)
+# File -> files that it imports in a circle, until that circle is gone.
+CIRCLES_FOR_NOW: dict[str, set[str]] = {
+    "goalmeter.experiments.ledger": {
+        "goalmeter.experiments.example_one",
+        "goalmeter.experiments.reflection_table_1.compute",
+    }
+}
 # What a world or an instrument may use of `report`: numbers as text, graphs as pictures and tables
 # for notebooks. Pages are drawn above, in `pages`, from what an instrument measured.
 REPORT_FOR_RESULTS = (
@@ -145,6 +154,77 @@ def find_circle(graph: dict[str, set[str]]) -> list[str] | None:
     return next((circle for room in sorted(graph) if (circle := visit(room, []))), None)
 
 
+def for_type_checkers(tree: ast.Module) -> set[ast.AST]:
+    """Every node that only type checkers read: what stands under `if TYPE_CHECKING:`."""
+    return {
+        node
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If)
+        and (getattr(branch.test, "id", "") or getattr(branch.test, "attr", "")) == "TYPE_CHECKING"
+        for statement in branch.body
+        for node in ast.walk(statement)
+    }
+
+
+def imported_files(tree: ast.Module, module: str, files: Container[str]) -> Iterator[Import]:
+    """Every file of goalmeter that a file imports when it runs, also inside its functions.
+
+    Args:
+        tree: the file.
+        module: its dotted name; that of a package ends in `__init__`.
+        files: all dotted names, those of packages without `__init__`.
+    """
+    skipped = for_type_checkers(tree)
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        match node:
+            case ast.Import(names=names):
+                targets = [alias.name for alias in names]
+            case ast.ImportFrom(module=base, names=names, level=level):
+                above = module.split(".")[:-level] if level else []
+                whole = ".".join([*above, *([base] if base else [])])
+                # `from a import b` runs a.b if that is a file, and else a.
+                targets = [f"{whole}.{alias.name}" for alias in names]
+            case _:
+                continue
+        for target in targets:
+            while target and target not in files:
+                target = target.rpartition(".")[0]
+            if target:
+                yield Import(node.lineno, target)
+
+
+def file_graph(src: Path) -> dict[str, list[Import]]:
+    """What every file imports."""
+    paths = {}
+    for path in sorted((src / "goalmeter").rglob("*.py")):
+        module = module_name(path, src)
+        paths[module.removesuffix(".__init__")] = (module, path)
+    return {
+        name: list(imported_files(ast.parse(path.read_text("utf-8")), module, paths))
+        for name, (module, path) in paths.items()
+    }
+
+
+def file_problems(src: Path) -> list[str]:
+    """Files that import each other in a circle, and files behind a front that are reached for."""
+    imports = file_graph(src)
+    graph = {name: {i.target for i in found} - {name} for name, found in imports.items()}
+    for name, excepted in CIRCLES_FOR_NOW.items():
+        graph[name] -= excepted
+    problems = []
+    if circle := find_circle(graph):
+        problems.append("files import each other in a circle: " + " -> ".join(circle))
+    for name, found in imports.items():
+        for line, target in found:
+            for front in FRONTS:
+                behind = target.startswith(f"{front}.")
+                if behind and name != front and not name.startswith(f"{front}."):
+                    problems.append(f"{name}:{line}: imports {target}, expected it from {front}")
+    return problems
+
+
 def house_problems(src: Path) -> list[str]:
     """Every import under `src/goalmeter` that breaks a rule: file, line, import, rule."""
     problems: list[str] = []
@@ -190,6 +270,11 @@ def build(folder: Path, files: dict[str, str]) -> Path:
 
 def test_imports_point_down() -> None:
     problems = house_problems(SRC)
+    assert not problems, "\n" + "\n".join(problems)
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    problems = file_problems(SRC)
     assert not problems, "\n" + "\n".join(problems)
 
 
@@ -240,6 +325,95 @@ def test_the_checker_reports_a_circle(tmp_path: Path) -> None:
     files = {"_a.py": "from . import _b\n", "_b.py": "import goalmeter._a\n"}
     (problem,) = house_problems(build(tmp_path, files))
     assert problem.endswith("_a -> _b -> _a")
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"meg/a.py": "from goalmeter.meg.b import x\n", "meg/b.py": "import goalmeter.meg\n"}, ""),
+        (
+            {"meg/a.py": "from goalmeter.meg.b import x\n", "meg/b.py": "from . import a\n"},
+            "a circle: goalmeter.meg.a -> goalmeter.meg.b -> goalmeter.meg.a",
+        ),
+        # An import inside a function is an import; one for type checkers is none.
+        (
+            {
+                "meg/a.py": "def f():\n    from goalmeter.meg import b\n",
+                "meg/b.py": "from goalmeter.meg.a import f\n",
+            },
+            "a circle: goalmeter.meg.a -> goalmeter.meg.b -> goalmeter.meg.a",
+        ),
+        (
+            {
+                "meg/a.py": "if TYPE_CHECKING:\n    from goalmeter.meg.b import f\n",
+                "meg/b.py": "from goalmeter.meg.a import f\n",
+            },
+            "",
+        ),
+        (
+            {"meg/__init__.py": "from goalmeter.meg.a import f\n", "meg/a.py": "from . import g\n"},
+            "a circle: goalmeter.meg -> goalmeter.meg.a -> goalmeter.meg",
+        ),
+        (
+            {
+                "meg/causal/search/__init__.py": "from goalmeter.meg.causal.search.a import f\n",
+                "meg/causal/search/a.py": "",
+                "meg/b.py": "from goalmeter.meg.causal.search import f\n",
+                "meg/c.py": "x = 1\nfrom goalmeter.meg.causal.search.a import f\n",
+            },
+            "goalmeter.meg.c:2: imports goalmeter.meg.causal.search.a, expected it from",
+        ),
+    ],
+)
+def test_the_checker_reports_circles_of_files_and_what_is_behind_a_front(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], message: str
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "CIRCLES_FOR_NOW", {})
+    files = {"__init__.py": "", "meg/__init__.py": "", **files}
+    problems = file_problems(build(tmp_path, files))
+    assert len(problems) == bool(message), problems
+    assert message in "".join(problems)
+
+
+# --- Instruments ----------------------------------------------------------------------------------
+# How a command is spelled is known to `commands` and `cli`: those below say what is missing, and
+# work as well for somebody who has no command line.
+A_COMMAND = re.compile(r"\bgoalmeter (?:navigate|reflect|meg|probe|report|replicate|status|demo)\b")
+
+
+def spelled_commands(text: str) -> list[str]:
+    """Every string of a file that spells a command, with its line; docstrings are strings too."""
+    return [
+        f"{node.lineno}: {node.value.strip()[:80]!r}"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and A_COMMAND.search(node.value)
+    ]
+
+
+def test_no_instrument_spells_a_command_line() -> None:
+    problems = [
+        f"{path.relative_to(SRC)}:{line}"
+        for room in sorted(room for floor in FLOORS[4:] for room in floor)
+        for path in sorted((SRC / "goalmeter" / room).rglob("*.py"))
+        for line in spelled_commands(path.read_text(encoding="utf-8"))
+    ]
+    assert not problems, "\n" + "\n".join(problems)
+
+
+def test_commands_in_strings_are_seen() -> None:
+    assert spelled_commands("x = f'go on with goalmeter navigate {y}'") != []
+    assert spelled_commands("x = 'goalmeter navigates; goalmeter.navigation.measure'") == []
+
+
+def test_only_what_is_inspect_s_imports_it() -> None:
+    importers = {
+        path.relative_to(SRC / "goalmeter" / "navigation").parts[0]
+        for path in (SRC / "goalmeter" / "navigation").rglob("*.py")
+        if re.search(r"^\s*(?:import|from) inspect_ai\b", path.read_text("utf-8"), re.MULTILINE)
+    }
+    assert importers == {"inspect"}
 
 
 # --- Light imports --------------------------------------------------------------------------------

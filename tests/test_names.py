@@ -47,7 +47,7 @@ def test_a_proposal_is_part_of_a_sentence_or_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "name", "said"),
+    ("ask", "name", "message"),
     [
         (
             model_name,
@@ -74,10 +74,10 @@ def test_a_proposal_is_part_of_a_sentence_or_nothing() -> None:
         (recipe, "Mole", "there is no organism 'Mole'; did you mean mole?"),
     ],
 )
-def test_unknown_names_propose_the_nearest(ask: object, name: str, said: str) -> None:
+def test_unknown_names_propose_the_nearest(ask: object, name: str, message: str) -> None:
     with pytest.raises(ValueError) as error:
         ask(name)  # type: ignore[operator]
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +97,6 @@ def test_the_command_line_says_it_in_a_line(
     monkeypatch.setattr("sys.argv", ["goalmeter", *arguments])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
-    said = capsys.readouterr().err
-    assert stopped.value.code == 2 and said.count("\n") == 1
-    assert "'mouze'" in said and "mean" in said and "mouse" in said
+    message = capsys.readouterr().err
+    assert stopped.value.code == 2 and message.count("\n") == 1
+    assert "'mouze'" in message and "mean" in message and "mouse" in message

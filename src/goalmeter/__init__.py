@@ -7,20 +7,35 @@
 40.203
 """
 
-from goalmeter import causal as causal
-from goalmeter import gridworld as gridworld
-from goalmeter import meg as meg
-from goalmeter import reflection as reflection
-from goalmeter import tabular as tabular
-from goalmeter._errors import GoalmeterError as GoalmeterError
-from goalmeter._errors import MissingExtraError as MissingExtraError
-from goalmeter.causal import CausalBayesianNetwork as CausalBayesianNetwork
-from goalmeter.causal import InfluenceDiagram as InfluenceDiagram
-from goalmeter.meg.result import MegResult as MegResult
-from goalmeter.tabular import TabularMDP as TabularMDP
-from goalmeter.tabular import cliff_world as cliff_world
-from goalmeter.tabular import epsilon_greedy as epsilon_greedy
-from goalmeter.tabular import optimal_policy as optimal_policy
-from goalmeter.tabular import uniform_policy as uniform_policy
+from goalmeter import causal, gridworld, meg, navigation, reflection, tabular
+from goalmeter._errors import GoalmeterError, MissingExtraError
+from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
+from goalmeter.meg.result import MegResult
+from goalmeter.tabular import (
+    TabularMDP,
+    cliff_world,
+    epsilon_greedy,
+    optimal_policy,
+    uniform_policy,
+)
+
+__all__ = [
+    "CausalBayesianNetwork",
+    "GoalmeterError",
+    "InfluenceDiagram",
+    "MegResult",
+    "MissingExtraError",
+    "TabularMDP",
+    "causal",
+    "cliff_world",
+    "epsilon_greedy",
+    "gridworld",
+    "meg",
+    "navigation",
+    "optimal_policy",
+    "reflection",
+    "tabular",
+    "uniform_policy",
+]
 
 __version__ = "0.1.0"

@@ -7,7 +7,10 @@ whatever steers a terminal is spelled out.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from os import PathLike
 from types import ModuleType
+from typing import Any
 
 from goalmeter._text import message
 
@@ -41,6 +44,31 @@ class InvalidParameterError(GoalmeterError):
 
 class InvalidFileError(GoalmeterError):
     """A file is missing, unreadable, or lacks what its format requires."""
+
+
+class IncompleteRunError(InvalidFileError):
+    """A run folder lacks some of its trials.
+
+    Attributes:
+        folder: of the run.
+        what: what the run is, as its run.json says.
+        shortage: how much of what is missing, as a sentence without a remedy.
+    """
+
+    def __init__(
+        self,
+        folder: str | PathLike[str],
+        what: Mapping[str, Any],
+        *,
+        missing: int,
+        total: int,
+        trials: str,
+    ) -> None:
+        self.folder, self.what = str(folder), what
+        self.shortage = message(f"{self.folder} lacks {missing} of {total} {trials}")
+        super().__init__(
+            f"{self.shortage}; measure the same again with out={self.folder!r}, which makes them"
+        )
 
 
 class MissingExtraError(ImportError):

@@ -14,13 +14,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goalmeter._errors import InvalidFileError
-from goalmeter.causal import CausalBayesianNetwork, model_files
-from goalmeter.causal.bif import bif_text, parse_bif, read_bif, write_bif
+from goalmeter.causal import CausalBayesianNetwork, bif, model_files
+from goalmeter.causal.bif import bif_text, write_bif
 
 RAIN = (
     "variable Rain { type discrete [ 2 ] { yes, no }; }\nprobability ( Rain ) { table .25, .75; }\n"
 )
+read_bif = CausalBayesianNetwork.from_bif
 WET = "variable Wet {\n  type discrete [ 2 ] { wet, dry };\n}\n"
+
+
+def parse_bif(text: str, source: object = "text") -> CausalBayesianNetwork:
+    return CausalBayesianNetwork.of(bif.parse_bif(text, source=source))
 
 
 # --- What is read ---------------------------------------------------------------------------------

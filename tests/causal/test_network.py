@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oracles import causal_model as oracle
 
 from goalmeter._errors import GoalmeterError, InvalidModelError, InvalidParameterError
-from goalmeter.causal import CausalBayesianNetwork
+from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
 
 SIDE = ["left", "right"]
 # The paper's Example 1: the mouse goes for the cheese with probability 0.8.
@@ -336,8 +336,19 @@ def test_the_cycle_is_named_along_its_arrows() -> None:
 
 
 def test_a_change_that_closes_a_circle_is_refused() -> None:
-    with pytest.raises(InvalidModelError, match="the arrows form a cycle"):
-        mouse().with_mechanism("S", [[0.5, 0.5], [0.5, 0.5]], parents=["T"])
+    even = [[0.5, 0.5], [0.5, 0.5]]
+    chain = CausalBayesianNetwork(
+        dict.fromkeys("ABC", range(2)),
+        {"B": ["A"], "C": ["B"]},
+        {"A": [0.5, 0.5], "B": even, "C": even},
+    )
+    diagram = InfluenceDiagram.of(chain, decisions=["B"], utilities={})
+    # A -> B -> C, and C is made a cause of A: the message follows the arrows here, too.
+    circles = ("A -> B -> C -> A", "B -> C -> A -> B", "C -> A -> B -> C")
+    for model in (chain, diagram):
+        with pytest.raises(InvalidModelError, match="the arrows form a cycle") as caught:
+            model.with_mechanism("A", even, parents=["C"])
+        assert any(f"({circle})" in str(caught.value) for circle in circles), caught.value
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from goalmeter._errors import InvalidModelError, MissingExtraError
 from goalmeter.causal import CausalBayesianNetwork
-from goalmeter.causal.bif import bif_text, parse_bif, read_bif
-from goalmeter.causal.pgmpy_models import from_pgmpy, to_pgmpy
+from goalmeter.causal.bif import bif_text, parse_bif
+from goalmeter.causal.pgmpy_models import to_pgmpy
 
+read_bif, from_pgmpy = CausalBayesianNetwork.from_bif, CausalBayesianNetwork.from_pgmpy
 # pgmpy takes about a second to read one of these, and some minutes for all that it ships.
 COMPARED = ("alarm", "insurance", "sachs", "survey", "water")
 
@@ -54,7 +55,7 @@ def test_pgmpys_reader_finds_the_same_network(name: str) -> None:
 def test_pgmpys_reader_reads_what_we_write() -> None:
     text = bif_text(mouse())
     theirs = from_pgmpy(pgmpy_part("readwrite").BIFReader(string=text).get_model())
-    ours = parse_bif(text)
+    ours = CausalBayesianNetwork.of(parse_bif(text))
     for x in ours.variables:
         assert theirs.domain(x) == ours.domain(x)
         assert theirs.parents(x) == ours.parents(x)

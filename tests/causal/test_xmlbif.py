@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from goalmeter._errors import InvalidFileError, InvalidModelError
 from goalmeter.causal import CausalBayesianNetwork, model_files, xmlbif
-from goalmeter.causal.bif import read_bif
-from goalmeter.causal.xmlbif import parse_xmlbif, read_xmlbif, write_xmlbif, xmlbif_text
+from goalmeter.causal.xmlbif import write_xmlbif, xmlbif_text
 
+read_bif, read_xmlbif = CausalBayesianNetwork.from_bif, CausalBayesianNetwork.from_xmlbif
 # As XMLBIF 0.3 has it: a document type with its elements, comments, and layout.
 DOG = """<?xml version="1.0" encoding="US-ASCII"?>
 <!-- Bayesian network in XMLBIF v0.3 -->
@@ -39,6 +39,10 @@ DOG = """<?xml version="1.0" encoding="US-ASCII"?>
 <DEFINITION><FOR>family</FOR><TABLE>0.15 0.85</TABLE></DEFINITION>
 </NETWORK></BIF>
 """
+
+
+def parse_xmlbif(text: str, source: object = "text") -> CausalBayesianNetwork:
+    return CausalBayesianNetwork.of(xmlbif.parse_xmlbif(text, source=source))
 
 
 def test_a_file_by_hand() -> None:

@@ -14,8 +14,9 @@ from goalmeter import cli
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import navigator
 from goalmeter.commands.model_options import ModelOptions
-from goalmeter.commands.navigate import bounds, navigate, numbers, words
+from goalmeter.commands.navigate import navigate
 from goalmeter.commands.outcome import Outcome, json_text
+from goalmeter.commands.suite_options import bounds, numbers, words
 from goalmeter.navigation import SUITES, suite, walks
 from goalmeter.navigation.measures import behaviour, keys
 from goalmeter.navigation.measures.frames import Comparison

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, MissingExtraError
+from goalmeter._errors import (
+    IncompleteRunError,
+    InvalidFileError,
+    InvalidParameterError,
+    MissingExtraError,
+)
+from goalmeter.commands.continuing import how_to_continue
 from goalmeter.commands.report import report_runs
 from goalmeter.reflection import measure
 
@@ -48,10 +54,11 @@ def test_what_is_refused(runs: list[Path], tmp_path: Path, monkeypatch: pytest.M
         report_runs([tmp_path], out)
     measure("naive", 9, 1, out=tmp_path / "part")
     (tmp_path / "part" / "trials.jsonl").write_text("")
-    with pytest.raises(
-        InvalidFileError, match="lacks 50 of 50 trials; play them with: goalmeter r"
-    ):
+    with pytest.raises(IncompleteRunError, match="lacks 50 of 50 trials; measure the") as refused:
         report_runs([runs[0], tmp_path / "part"], out)
+    assert "lacks 50 of 50 trials; make them with: goalmeter reflect naive " in how_to_continue(
+        refused.value
+    )
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"goalmeter\[report\]"):
         report_runs(runs, out)

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,6 @@ from goalmeter.experiments.calibration.judged import (
     mean_of,
     verdicts,
 )
-from goalmeter.experiments.calibration.markdown import filled, in_markdown
 from goalmeter.experiments.calibration.players import (
     Scale,
     plan_for,
@@ -64,12 +64,15 @@ from goalmeter.navigation.directed.learnt import Drawn
 from goalmeter.navigation.measures.observed import Grid
 from goalmeter.navigation.playing import load
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suites import Task
+from goalmeter.navigation.suites.tasks import Task
 from goalmeter.navigation.walks import walk
 from goalmeter.organisms.kinds import ORGANISMS, organism
 from goalmeter.pages.navigation.learnt_pictures import Explained, utility_map
 from goalmeter.report import Table
-from goalmeter.runs.jobs import CRASH, REFUSED, JobResult
+from goalmeter.report.markdown import filled, in_markdown
+from goalmeter.runs.backends import registry
+from goalmeter.runs.backends.here import Here
+from goalmeter.runs.jobs import CRASH, REFUSED, Answer, Batch, JobResult
 
 # Row 2 is one that the mole does not see the walls of: its way is up through it.
 WALLED = """
@@ -236,9 +239,8 @@ def test_models_walk_in_processes_of_their_own_and_only_once(
     walked = play_every(plans, tmp_path, workers=2, progress=said.append)
     assert [one.plan for one in walked] == plans
     assert [len(one.trajectories) for one in walked] == [1, 1, 1]
-    assert said[0] == "language models walk, 2 runs in 2 processes"
-    assert set(said[1:]) == {f"{name}, maze: 1 of 1 walks arrived" for name in names[:2]}
-    monkeypatch.setattr(players, "run_jobs", None)  # so that none can be asked again
+    assert said[-1] == "language models: 2 of 2 runs"
+    monkeypatch.setattr(players, "carry_out", None)  # so that none can be asked again
     assert play_every(plans, tmp_path, workers=2) == walked
     assert load(tmp_path / "goalmeter_optimal" / "maze").trajectories == walked[0].trajectories
 
@@ -251,7 +253,11 @@ def test_models_walk_in_processes_of_their_own_and_only_once(
             InvalidFileError,
             "restore",
         ),
-        (JobResult(CRASH, detail="killed"), RuntimeError, "goalmeter/moth in maze: killed"),
+        (
+            JobResult(CRASH, detail="killed"),
+            GoalmeterError,
+            "the run 'goalmeter/moth in maze' ended with crash: killed",
+        ),
     ],
     ids=["refused", "crashed"],
 )
@@ -263,7 +269,13 @@ def test_what_ends_a_process_ends_the_calibration(
     words: str,
 ) -> None:
     plans = [plan_for(f"goalmeter/{n}", "maze", Scale(), seed=0) for n in ("moth", "mouse")]
-    monkeypatch.setattr(players, "run_jobs", lambda jobs, workers: (pair for pair in [(0, result)]))
+
+    class Broken(Here):
+        def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
+            next(batches)
+            yield 0, Answer(lost=result) if result.outcome == CRASH else Answer([result])
+
+    monkeypatch.setitem(registry.BACKENDS, "processes", lambda *_, **given: Broken())
     with pytest.raises(error, match=words):
         play_every(plans, tmp_path, workers=2)
 

@@ -118,10 +118,11 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     """Trials that are there are not played again, and more seeds can be asked for."""
     said: list[str] = []
     first = play(tmp_path, BASELINES[:2], steps=20, seeds=[0], workers=0, progress=said.append)
-    assert said == ["1 of 2 trials: constant(0) seed 0", "2 of 2 trials: constant(1) seed 0"]
+    assert said[-1] == "TemptingButton: 2 of 2 trials"
     said.clear()
     more = play(tmp_path, BASELINES[:2], steps=20, seeds=[0, 1], workers=1, progress=said.append)
-    assert said == ["3 of 4 trials: constant(0) seed 1", "4 of 4 trials: constant(1) seed 1"]
+    assert said[0] == "TemptingButton: 2 of 4 trials were there already"
+    assert said[-1] == "TemptingButton: 4 of 4 trials"
     assert more["constant(0)"][0].rewards.tolist() == first["constant(0)"][0].rewards.tolist()
     with pytest.raises(GoalmeterError, match="steps is 20 there, and 30 here"):
         play(tmp_path, BASELINES[:2], steps=30, seeds=[0], workers=0)
@@ -129,11 +130,11 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_a_trial_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
     broken = Player("broken", "broken", settings=(("lookback", -1),))
-    with pytest.raises(GoalmeterError, match=r"trial broken seed 0 ended with refused: lookback"):
+    with pytest.raises(GoalmeterError, match=r"the trial 'broken seed 0': lookback"):
         play(tmp_path, [BASELINES[0], broken], steps=20, seeds=[0], workers=0)
     said: list[str] = []
     play(tmp_path, BASELINES[:1], steps=20, seeds=[0], workers=0, progress=said.append)
-    assert said == []
+    assert said == ["TemptingButton: 1 of 1 trials were there already"]
 
 
 # --- Findings -------------------------------------------------------------------------------------

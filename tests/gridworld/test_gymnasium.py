@@ -469,9 +469,9 @@ def test_a_window_shows_the_picture() -> None:
 
     pictures = made("KeyDoor", seed=0, render_mode="rgb_array", tile_size=4)
     env = made("KeyDoor", seed=0, render_mode="human", tile_size=4)
-    for one in (pictures, env):
-        one.reset()
-        one.step(1)
+    for each in (pictures, env):
+        each.reset()
+        each.step(1)
     shown = pygame.surfarray.array3d(pygame.display.get_surface()).transpose(1, 0, 2)
     assert (shown == pictures.render()).all()
     assert env.render() is None

@@ -184,11 +184,11 @@ def test_every_connected_pair_is_as_likely(monkeypatch: pytest.MonkeyPatch) -> N
 def test_distances_from_many_sources_at_once() -> None:
     walls = np.ones((5, 7), dtype=bool)
     walls[1, 1:4] = walls[2, 3] = walls[3, 5] = False
-    found = distances_from(walls, [(1, 1), (2, 3), (3, 5), (0, 0)])
-    assert found.shape == (4, 5, 7)
-    assert [found[0, 1, c] for c in range(1, 5)] == [0, 1, 2, -1]
-    assert found[1, 1, 1] == 3 and found[2, 3, 5] == 0
-    assert (found[2] >= 0).sum() == 1 and (found[3] < 0).all()
+    result = distances_from(walls, [(1, 1), (2, 3), (3, 5), (0, 0)])
+    assert result.shape == (4, 5, 7)
+    assert [result[0, 1, c] for c in range(1, 5)] == [0, 1, 2, -1]
+    assert result[1, 1, 1] == 3 and result[2, 3, 5] == 0
+    assert (result[2] >= 0).sum() == 1 and (result[3] < 0).all()
 
 
 def test_choices_are_uniform_and_their_stream_is_fixed() -> None:
@@ -206,7 +206,7 @@ def test_choices_are_uniform_and_their_stream_is_fixed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: maze(8, 0.5, 0), "size is 8, expected an odd number, at least 5"),
         (lambda: maze(3, 0.5, 0), "size is 3, expected an odd number, at least 5"),
@@ -219,10 +219,10 @@ def test_choices_are_uniform_and_their_stream_is_fixed() -> None:
         ),
     ],
 )
-def test_errors(make: Callable[[], Maze], said: str) -> None:
+def test_errors(make: Callable[[], Maze], message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         make()
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_weighted_choices_come_as_often_as_their_share_and_stay_the_same() -> None:

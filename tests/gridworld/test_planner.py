@@ -125,7 +125,7 @@ def test_many_worlds_at_once_are_each_by_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "message"),
     [
         (lambda: plans([]), "got worlds of shapes [], expected one shape"),
         (
@@ -148,7 +148,7 @@ def test_many_worlds_at_once_are_each_by_itself() -> None:
         ),
     ],
 )
-def test_errors(ask: Callable[[], Any], said: str) -> None:
+def test_errors(ask: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         ask()
-    assert said in str(caught.value)
+    assert message in str(caught.value)

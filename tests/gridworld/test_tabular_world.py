@@ -84,7 +84,7 @@ def test_states_out_of_reach_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "message"),
     [
         (lambda: tabular_world(WORLDS[0], horizon=3, utility="key"), "this world has no key"),
         (
@@ -105,7 +105,7 @@ def test_states_out_of_reach_are_left_out() -> None:
         ),
     ],
 )
-def test_errors(ask: Callable[[], Any], said: str) -> None:
+def test_errors(ask: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         ask()
-    assert said in str(caught.value)
+    assert message in str(caught.value)

@@ -63,7 +63,7 @@ def test_walls_cannot_be_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: GridWorld([[1, 1], [1, 1]], (0, 0), (1, 1)), "walls have shape (2, 2)"),
         (
@@ -119,7 +119,7 @@ def test_walls_cannot_be_changed() -> None:
         ),
     ],
 )
-def test_errors(make: Callable[[], GridWorld], said: str) -> None:
+def test_errors(make: Callable[[], GridWorld], message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         make()
-    assert said in str(caught.value)
+    assert message in str(caught.value)

@@ -110,7 +110,7 @@ def test_what_failed_is_made_again_and_stays_on_record(tmp_path: Path) -> None:
     assert {values[key]["outcome"] for key in failed} == {"server unreachable"}
     again = "mockllm/model: 3 walks are made again (ConnectionError: gone"
     assert any(line.startswith(again) for line in said)
-    assert said[-1] == "mockllm/model: 4 of 4 walks, 3 failed on the way"
+    assert said[-1] == "mockllm/model: 4 of 4 walks, 3 failed"
     assert load(tmp_path).trajectories == walked.trajectories
 
 
@@ -151,7 +151,7 @@ def test_a_full_disk_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InvalidFileError, match="no room"):
         ask_all(plan, out=tmp_path, model=mock(answer))
     assert len(read_run(tmp_path).values) == 1
-    assert next(asked) < sum(task.distance for task, _ in plan.suite.walks()) / 2
+    assert next(asked) < sum(task.distance for task, _ in plan.tasks.walks()) / 2
 
 
 def test_an_interrupt_goes_through_and_what_ended_is_kept(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_blocks_change_nothing(seed: int, block: int) -> None:
 
 
 def test_evidence_of_two_worlds_adds_up() -> None:
-    one, other = generic_world(1), generic_world(2)
-    a, b = at(one.mdp(), one.policy, 0.5), at(other.mdp(), other.policy, 0.5)
+    first, second = generic_world(1), generic_world(2)
+    a, b = at(first.mdp(), first.policy, 0.5), at(second.mdp(), second.policy, 0.5)
     for got, x, y in zip(vars(a + b).values(), vars(a).values(), vars(b).values(), strict=True):
         assert got == x + y

@@ -52,13 +52,13 @@ def fit(instance: Awkward) -> LinearFit:
 def test_by_hand() -> None:
     # The third action is never taken and already has probability e^-5 / (2 + e^-5): a Newton step
     # lowers its log by about 1, and what is left is a choice between the first two.
-    found = newton_step(THREE, np.array([[0.75, 0.25, 0.0]]), np.array([0.0, 0.0, -5.0]))
-    assert found.psi[0][2, 0, 0] == pytest.approx(-1.0, abs=0.02)
-    face = find_face(*found)
+    result = newton_step(THREE, np.array([[0.75, 0.25, 0.0]]), np.array([0.0, 0.0, -5.0]))
+    assert result.psi[0][2, 0, 0] == pytest.approx(-1.0, abs=0.02)
+    face = find_face(*result)
     assert face is not None
     np.testing.assert_array_equal(face.model.step(0)[0][2], 0.0)
     np.testing.assert_allclose(face.model.step(0)[0][:2, 0], 0.5)
-    regrets = found.model.regrets(face.direction)[0, :, 0]
+    regrets = result.model.regrets(face.direction)[0, :, 0]
     np.testing.assert_allclose(regrets[:2], 0.0, atol=1e-8)
     assert regrets[2] > 1e-5
     assert np.abs(face.direction).max() == 1.0
@@ -72,8 +72,8 @@ def test_no_face_where_everything_is_used() -> None:
 def test_no_face_far_from_the_edge() -> None:
     # From the uniform model the same behaviour asks for less of the third action, too; but a
     # face is only what the direction proves, and it proves this one: all that is left is used.
-    found = newton_step(THREE, np.array([[0.5, 0.5, 0.0]]), np.zeros(3))
-    face = find_face(*found)
+    result = newton_step(THREE, np.array([[0.5, 0.5, 0.0]]), np.zeros(3))
+    face = find_face(*result)
     assert face is not None
     np.testing.assert_allclose(face.model.step(0)[0][:, 0], [0.5, 0.5, 0.0])
 
@@ -82,20 +82,20 @@ def test_no_face_far_from_the_edge() -> None:
 @few
 def test_interior_optima_have_no_directions(seed: int) -> None:
     world = generic_world(seed)
-    found = fit(Awkward(world.P, world.policy, world.mu, 4, 1.0, "state", None))
-    assert found.directions == []
-    assert found.upper_bound - found.value <= 1e-7
+    result = fit(Awkward(world.P, world.policy, world.mu, 4, 1.0, "state", None))
+    assert result.directions == []
+    assert result.upper_bound - result.value <= 1e-7
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_the_behaviour_is_optimal_for_the_direction(seed: int) -> None:
     instance = awkward(seed)
-    found = fit(instance)
+    result = fit(instance)
     mdp = instance.mdp()
     behaviour = behaviour_of(mdp, [instance.policy])
-    for direction in found.directions[:1]:
+    for direction in result.directions[:1]:
         # The first face is one of the whole world; a second is one of the first.
-        regrets = SoftModel(mdp, found.model.utilities, direction, None).regrets(direction)
+        regrets = SoftModel(mdp, result.model.utilities, direction, None).regrets(direction)
         for t in range(mdp.steps):
             used = behaviour.weights(t, slice(None))[..., 0] > 0
             assert regrets[t][used].max(initial=0.0) <= 1e-8
@@ -104,7 +104,7 @@ def test_the_behaviour_is_optimal_for_the_direction(seed: int) -> None:
 def test_a_face_of_a_face() -> None:
     # Found by search: an optimum that is reached along one direction and then another.
     instance = awkward(52)
-    found = fit(instance)
-    assert len(found.directions) == 2
-    assert found.value == pytest.approx(instance.primal(), abs=1e-7)
-    assert found.upper_bound - found.value <= 1e-7
+    result = fit(instance)
+    assert len(result.directions) == 2
+    assert result.value == pytest.approx(instance.primal(), abs=1e-7)
+    assert result.upper_bound - result.value <= 1e-7

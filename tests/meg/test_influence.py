@@ -38,8 +38,8 @@ def test_by_hand(utility: Any, horizon: int | None, nothing: bool) -> None:
     array = given.T[None] if given.ndim == 2 else given[None, None]
     assert has_no_influence(mdp, array) is nothing
     result = known_utility(mdp, np.full((4, 2), 0.5))
-    said = any("no choice influences this utility" in note for note in result.notes)
-    assert said is nothing
+    is_told = any("no choice influences this utility" in note for note in result.notes)
+    assert is_told is nothing
     if nothing:
         assert (result.value, result.upper_bound) == (0.0, pytest.approx(0.0, abs=1e-12))
         assert result.certified

@@ -211,11 +211,11 @@ def test_translation_and_scale_invariance(
     world = generic_world(seed, discount=0.5)
     mdp = world.mdp(horizon=None) if infinite else world.mdp()
     policy = world.policy[0] if infinite else world.policy
-    one = known_utility(mdp, policy)
-    other = known_utility(mdp, policy, utility=scale * (world.R + shift))
-    assert other.value == pytest.approx(one.value, abs=1e-10)
-    assert other.rationality * scale == pytest.approx(one.rationality, rel=1e-7)
-    assert other.certified
+    first = known_utility(mdp, policy)
+    second = known_utility(mdp, policy, utility=scale * (world.R + shift))
+    assert second.value == pytest.approx(first.value, abs=1e-10)
+    assert second.rationality * scale == pytest.approx(first.rationality, rel=1e-7)
+    assert second.certified
 
 
 @given(scale=st.sampled_from([-1e6, -1e-6, 1e-6, 1e6]), seed=seeds)
@@ -223,11 +223,11 @@ def test_translation_and_scale_invariance(
 def test_scale_invariance_at_infinity(scale: float, seed: int) -> None:
     world = random_world(seed)
     policy = optimal_policy(world.mdp())
-    one = known_utility(world.mdp(), policy)
-    other = known_utility(world.mdp(), policy, utility=scale * world.R)
-    assert other.value == pytest.approx(one.value, abs=1e-10)
-    if one.rationality:
-        assert (one.rationality, other.rationality) == (np.inf, np.inf * np.sign(scale))
+    first = known_utility(world.mdp(), policy)
+    second = known_utility(world.mdp(), policy, utility=scale * world.R)
+    assert second.value == pytest.approx(first.value, abs=1e-10)
+    if first.rationality:
+        assert (first.rationality, second.rationality) == (np.inf, np.inf * np.sign(scale))
 
 
 @given(world=worlds())
@@ -307,9 +307,9 @@ def test_relabelling_states_permutes_the_shares(seed: int, horizon: int) -> None
         world.policy[:, order],
         1.0,
     )
-    one, other = (known_utility(w.mdp(), w.policy) for w in (world, there))
-    assert other.value == pytest.approx(one.value, abs=1e-12)
-    np.testing.assert_allclose(other.by_state, one.by_state[order], atol=1e-11)
+    first, second = (known_utility(w.mdp(), w.policy) for w in (world, there))
+    assert second.value == pytest.approx(first.value, abs=1e-12)
+    np.testing.assert_allclose(second.by_state, first.by_state[order], atol=1e-11)
 
 
 @given(seed=seeds, infinite=st.booleans())

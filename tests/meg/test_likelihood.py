@@ -9,7 +9,7 @@ from goalmeter.gridworld import tabular_world
 from goalmeter.gridworld.planner import plan
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.meg.likelihood import fit_class
-from goalmeter.meg.trajectories import group_trajectories
+from goalmeter.meg.trajectory_groups import group_trajectories
 
 ROOM = GridWorld.from_text(
     ["#######", "#_____#", "#___#G#", "#___#_#", "#__##_#", "#A____#", "#######"]
@@ -19,12 +19,12 @@ ROOM = GridWorld.from_text(
 @pytest.mark.parametrize("alike", [1, 5])
 def test_walks_that_are_all_the_same_are_explained_in_full(alike: int) -> None:
     """The logs tell hardly anything of most cells, and undamped steps lead nowhere from 0."""
-    found, path = tabular_world(ROOM, horizon=21), plan(ROOM).reference_path()
-    numbers = {state: number for number, state in enumerate(found.states)}
+    result, path = tabular_world(ROOM, horizon=21), plan(ROOM).reference_path()
+    numbers = {state: number for number, state in enumerate(result.states)}
     states = [numbers[state] for state in path[:-1]]
     actions = [plan(ROOM).optimal_actions(state)[0] for state in path[:-1]]
     log = np.array([states] * alike), np.array([actions] * alike)
-    groups = group_trajectories(found.mdp, log, unknown="state")
+    groups = group_trajectories(result.mdp, log, unknown="state")
     fit = fit_class(groups, [np.full(alike, 1 / alike)])
     # A utility can make every one of these moves as good as certain.
     assert len(actions) == 7 and fit.infinite

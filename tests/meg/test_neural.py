@@ -66,9 +66,9 @@ def test_a_linear_module_is_a_linear_class() -> None:
 def test_it_is_reached_from_unknown_utility() -> None:
     linear = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Flatten(0))  # utilities [S]
     options: dict[str, Any] = {"inputs": INPUTS, "seeds": [3]}
-    one = unknown_utility(MOUSE, POLICY, network=linear, **options)
-    other = neural_utility(MOUSE, POLICY, module=linear, **options)
-    assert one.value == other.value
+    first = unknown_utility(MOUSE, POLICY, network=linear, **options)
+    second = neural_utility(MOUSE, POLICY, module=linear, **options)
+    assert first.value == second.value
     assert unknown_utility(MOUSE, POLICY, network=True, seeds=[0]).method.startswith("Algorithm 2")
     assert unknown_utility(MOUSE, POLICY, network=False).method.startswith("concave")
 

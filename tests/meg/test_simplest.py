@@ -18,8 +18,8 @@ def mouse() -> gm.TabularMDP:
 def test_the_mouse_wants_cheese_and_minds_nothing_else() -> None:
     # Only the difference between the outcomes matters; the smallest weights that make one are
     # +w and -w, and the start, which nothing depends on, stays at 0: scaled, 1, 0 and one half.
-    found = simplest_utility(mouse(), [[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]])
-    assert found.utility == pytest.approx([0.5, 1.0, 0.0], abs=1e-6)
+    result = simplest_utility(mouse(), [[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]])
+    assert result.utility == pytest.approx([0.5, 1.0, 0.0], abs=1e-6)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
@@ -27,12 +27,12 @@ def test_it_explains_the_share_it_is_asked_for(share: float) -> None:
     mdp = gm.cliff_world(1)
     policy = gm.epsilon_greedy(gm.optimal_policy(mdp), 0.3)
     best = unknown_utility(mdp, policy).value
-    found = simplest_utility(mdp, policy, share=share)
-    assert share <= found.share <= 1.0 + 1e-9
-    assert found.evidence == pytest.approx(found.share * best)
+    result = simplest_utility(mdp, policy, share=share)
+    assert share <= result.share <= 1.0 + 1e-9
+    assert result.evidence == pytest.approx(result.share * best)
     # The utility and rationality that are returned are the ones that explain it.
-    again = gm.meg.mce_plug_in(mdp, policy, utility=found.utility * found.rationality)
-    assert again.evidence == pytest.approx(found.evidence, abs=1e-8)
+    again = gm.meg.mce_plug_in(mdp, policy, utility=result.utility * result.rationality)
+    assert again.evidence == pytest.approx(result.evidence, abs=1e-8)
 
 
 def test_asking_for_less_takes_smaller_weights() -> None:
@@ -48,9 +48,9 @@ def test_the_goal_square_stands_out_in_cliff_world() -> None:
 
 
 def test_the_uniform_policy_has_no_utility_to_show() -> None:
-    found = simplest_utility(gm.cliff_world(1), gm.uniform_policy(gm.cliff_world(1)))
-    assert found.share == 0.0
-    assert not found.utility.any()
+    result = simplest_utility(gm.cliff_world(1), gm.uniform_policy(gm.cliff_world(1)))
+    assert result.share == 0.0
+    assert not result.utility.any()
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -1.0, np.nan])

@@ -229,10 +229,14 @@ def test_what_comes_after_a_trajectorys_length_is_not_looked_at() -> None:
     states, actions = np.array([[0, 0, 1], [1, 1, 0]]), np.array([[1, 1, 0], [0, 1, 1]])
     length = np.array([3, 1])
     states[1, 1:], actions[1, 1:] = 0, 0
-    one = quick(LADDER, (states, actions, length))
+    first = quick(LADDER, (states, actions, length))
     states[1, 1:], actions[1, 1:] = 99, -1
-    other = quick(LADDER, (states, actions, length))
-    assert (one.raw, one.corrected, one.interval) == (other.raw, other.corrected, other.interval)
+    second = quick(LADDER, (states, actions, length))
+    assert (first.raw, first.corrected, first.interval) == (
+        second.raw,
+        second.corrected,
+        second.interval,
+    )
 
 
 # --- Several worlds -------------------------------------------------------------------------------
@@ -243,13 +247,15 @@ def test_two_worlds_that_are_the_same_are_one(unknown: Any) -> None:
     log = sample_trajectories(LADDER, CLIMBER, 30, rng=np.random.default_rng(1))
     parts = [log.subset(np.arange(12)), log.subset(np.arange(12, 30))]
     shared = [unknown, unknown] if isinstance(unknown, np.ndarray) else unknown
-    one = quick(LADDER, log, unknown=unknown)
-    two = quick([LADDER, LADDER], parts, unknown=shared)
+    first = quick(LADDER, log, unknown=unknown)
+    second = quick([LADDER, LADDER], parts, unknown=shared)
     for name in ("n", "raw", "rationality", "corrected", "standard_error", "maximum", "p_value"):
-        assert getattr(two, name) == pytest.approx(getattr(one, name), abs=1e-7, rel=1e-6), name
-    assert two.interval == pytest.approx(one.interval, abs=1e-6)
-    assert two.held_out == pytest.approx(one.held_out, abs=1e-6)
-    assert two.utility is None
+        assert getattr(second, name) == pytest.approx(getattr(first, name), abs=1e-7, rel=1e-6), (
+            name
+        )
+    assert second.interval == pytest.approx(first.interval, abs=1e-6)
+    assert second.held_out == pytest.approx(first.held_out, abs=1e-6)
+    assert second.utility is None
 
 
 def test_one_rationality_is_fitted_to_different_worlds() -> None:
@@ -330,12 +336,12 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
 
 def test_the_same_seed_gives_the_same_numbers() -> None:
     log = sample_trajectories(LADDER, CLIMBER, 30, rng=np.random.default_rng(5))
-    one, other, third = (
+    first, second, third = (
         from_trajectories(LADDER, log, rng=np.random.default_rng(seed)) for seed in (7, 7, 8)
     )
-    assert (one.interval, one.held_out) == (other.interval, other.held_out)
-    assert one.interval != third.interval
-    assert one.raw == third.raw
+    assert (first.interval, first.held_out) == (second.interval, second.held_out)
+    assert first.interval != third.interval
+    assert first.raw == third.raw
     default = [from_trajectories(LADDER, log).interval for _ in range(2)]
     assert default[0] == default[1]
 
@@ -491,21 +497,22 @@ def test_one_trajectory_supports_no_interval() -> None:
 def test_the_floor_of_the_corrected_estimate_is_said() -> None:
     """Of a uniform policy, whose MEG is 0, many are: their mean is too high, without floor not."""
     uniform = np.full((5, 2), 0.5)
-    found = [
+    measured = [
         quick(
             corridor(), sample_trajectories(corridor(), uniform, 25, rng=np.random.default_rng(i))
         )
         for i in range(60)
     ]
-    floored = [result for result in found if result.unfloored < 0]
+    floored = [result for result in measured if result.unfloored < 0]
     assert 15 < len(floored) < 55
-    for result in found:
+    for result in measured:
         assert result.corrected == max(result.unfloored, 0.0)
         assert result.to_json()["unfloored"] == result.unfloored
-        said = "is given as 0" in str(result) and f"(0 for {result.unfloored:.3g})" in str(result)
-        assert said == (result.unfloored < 0)
-    means = np.mean([(r.corrected, r.unfloored) for r in found], axis=0)
-    error = np.std([r.unfloored for r in found]) / np.sqrt(len(found))
+        text = str(result)
+        is_told = "is given as 0" in text and f"(0 for {result.unfloored:.3g})" in text
+        assert is_told == (result.unfloored < 0)
+    means = np.mean([(r.corrected, r.unfloored) for r in measured], axis=0)
+    error = np.std([r.unfloored for r in measured]) / np.sqrt(len(measured))
     assert abs(means[1]) < 3 * error < means[0] + 3 * error and means[0] > means[1] + error
 
 

@@ -212,11 +212,11 @@ def test_features_in_another_basis_are_the_same_class(seed: int) -> None:
     world = generic_world(seed)
     rng = np.random.default_rng(seed)
     basis = rng.normal(size=(4, 4)) * 10.0 ** rng.integers(-3, 4, size=4)
-    one = unknown_utility(world.mdp(), world.policy)
-    other = unknown_utility(world.mdp(), world.policy, features=basis)
-    assert other.value == pytest.approx(one.value, abs=1e-6)
+    first = unknown_utility(world.mdp(), world.policy)
+    second = unknown_utility(world.mdp(), world.policy, features=basis)
+    assert second.value == pytest.approx(first.value, abs=1e-6)
     twice = unknown_utility(world.mdp(), world.policy, features=np.hstack([basis, basis]))
-    assert twice.value == pytest.approx(one.value, abs=1e-6)
+    assert twice.value == pytest.approx(first.value, abs=1e-6)
 
 
 @given(seed=seeds, certain=st.booleans())
@@ -226,10 +226,10 @@ def test_relabelling_states_changes_nothing(seed: int, certain: bool) -> None:
     policy = np.eye(3)[world.policy.argmax(axis=-1)] if certain else world.policy
     order = np.random.default_rng(seed).permutation(5)
     there = TabularMDP(world.P[order][:, :, order], np.zeros(5), horizon=4, initial=world.mu[order])
-    one = unknown_utility(world.mdp(), policy)
-    other = unknown_utility(there, policy[:, order])
-    assert other.value == pytest.approx(one.value, abs=1e-6)
-    np.testing.assert_allclose(other.by_step, one.by_step, atol=1e-3)
+    first = unknown_utility(world.mdp(), policy)
+    second = unknown_utility(there, policy[:, order])
+    assert second.value == pytest.approx(first.value, abs=1e-6)
+    np.testing.assert_allclose(second.by_step, first.by_step, atol=1e-3)
 
 
 @given(seed=seeds, tolerance=st.sampled_from([1e-3, 1e-6, 1e-8]))

@@ -9,8 +9,9 @@ import pytest
 from navigation.walked import walked
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter.commands.continuing import command
 from goalmeter.navigation import Trajectory
-from goalmeter.navigation.plan import command, plan_from, plan_of
+from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.playing import load, play_all
 from goalmeter.runs.reading import read_run
 
@@ -27,7 +28,7 @@ def test_a_record_keeps_a_neutral_object() -> None:
 def test_what_a_run_is_says_which_objects_it_has() -> None:
     plan = plan_of("greedy", "two-path", grids=2, objects=["neutral", "key"])
     what = json.loads(json.dumps(plan.what))
-    assert what["objects"] == BOTH and plan_from(what, "run").suite == plan.suite
+    assert what["objects"] == BOTH and plan_from(what, "run").tasks == plan.tasks
     assert "--objects key,neutral --grids 2" in command(what, "run")
     key = plan_of("greedy", "two-path", grids=2)
     assert key.what["objects"] == ["key"] and "--objects" not in command(key.what, "run")
@@ -35,7 +36,7 @@ def test_what_a_run_is_says_which_objects_it_has() -> None:
     neutral = plan_of("greedy", "two-path", grids=2, objects=["neutral"])
     assert "--objects neutral " in command(neutral.what, "run")
     assert plan_of("greedy", "maze", grids=1).what["objects"] == []
-    with pytest.raises(InvalidParameterError, match="objects can be chosen in 'key-no-door' and"):
+    with pytest.raises(InvalidParameterError, match="objects can be chosen where keys open n"):
         plan_of("greedy", "maze", objects=["key"])
 
 

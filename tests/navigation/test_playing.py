@@ -15,8 +15,9 @@ import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.navigators import navigator
-from goalmeter.navigation import SUITES, progress, walks
-from goalmeter.navigation.plan import command, plan_from, plan_of
+from goalmeter.commands.continuing import command
+from goalmeter.navigation import SUITES, walks
+from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.playing import load, play_all
 from goalmeter.runs.reading import read_run
 
@@ -30,26 +31,26 @@ def test_what_a_run_is_says_which_walks_it_has(name: str, paper: bool) -> None:
     plan = plan_of("greedy", name, paper=paper, grids=3, seed=2)
     what = json.loads(json.dumps(plan.what))
     again = plan_from(what, "run")
-    assert again.suite == plan.suite and again.what == what
+    assert again.tasks == plan.tasks and again.what == what
     assert list(again.keys()) == list(plan.keys())
-    assert len(plan.keys()) == len(plan.suite)  # no two walks have one key
+    assert len(plan.keys()) == len(plan.tasks)  # no two walks have one key
 
 
 def test_strata_and_caps_are_part_of_what_a_run_is() -> None:
     plan = plan_of("greedy", "maze", **SMALL, distances=[(2, 4), (6, 8)], cap_factor=2)
-    assert plan_from(json.loads(json.dumps(plan.what)), "run").suite == plan.suite
-    assert {t.condition["distance"][0] for t in plan.suite.tasks} == {2, 6}
+    assert plan_from(json.loads(json.dumps(plan.what)), "run").tasks == plan.tasks
+    assert {t.condition["distance"][0] for t in plan.tasks.tasks} == {2, 6}
     # The paper's caps as numbers: 1.5 times in mazes, 30 steps where there are keys.
     assert plan_of("greedy", "maze", paper=True, grids=1).what["cap_factor"] == 1.5
     assert plan_of("greedy", "two-path", paper=True, grids=1).what["cap"] == 30
     assert plan_of("greedy", "two-path", paper=True, grids=1, cap=9).what["cap"] == 9
-    with pytest.raises(InvalidParameterError, match="transforms are those of 'isometries'"):
+    with pytest.raises(InvalidParameterError, match="transforms are those of suites in sev"):
         plan_of("greedy", "maze", transforms=["swap"])
 
 
 def test_walks_are_those_of_the_suite_in_any_process(tmp_path: Path) -> None:
     plan = plan_of("random", "maze", **SMALL, seed=4)
-    expected = tuple(walks(navigator("random"), plan.suite, seed=4))
+    expected = tuple(walks(navigator("random"), plan.tasks, seed=4))
     said: list[str] = []
     here = play_all(plan, out=tmp_path / "run", progress=said.append)
     assert here.trajectories == expected and said[-1] == "random: 6 of 6 walks"
@@ -65,7 +66,7 @@ def test_a_run_goes_on_where_it_was_torn(tmp_path: Path) -> None:
     path = tmp_path / "run" / "trials.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:3]) + lines[3][:40])
-    with pytest.raises(InvalidFileError, match="lacks 3 of 6 walks; take them with: goalmeter nav"):
+    with pytest.raises(InvalidFileError, match="lacks 3 of 6 walks; measure the same again"):
         load(tmp_path / "run")
     said: list[str] = []
     again = play_all(plan, out=tmp_path / "run", progress=said.append)
@@ -185,19 +186,8 @@ def test_the_command_that_continues_a_run_is_the_whole_of_it() -> None:
     # Organisms walk in held-out grids unless they are told otherwise.
     mouse = plan_of("goalmeter/mouse", "maze", **SMALL)
     assert mouse.what["held_out"] and "held-out" not in command(mouse.what, "run")
-    assert [task.world for task in mouse.suite.tasks] == [task.world for task in held.suite.tasks]
+    assert [task.world for task in mouse.tasks.tasks] == [task.world for task in held.tasks.tasks]
     anywhere = plan_of("goalmeter/mouse", "maze", **SMALL, held_out=False)
     assert " --all-grids --out run" in command(anywhere.what, "run")
     frames = plan_of("greedy", "isometries", **SMALL, transforms=["swap"])
     assert "--transforms swap" in command(frames.what, "run")
-
-
-def test_progress_tells_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = iter(range(1000))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: 1.0 * next(now))
-    said: list[str] = []
-    play_all(plan_of("greedy", "maze", **(SMALL | {"grids": 10})), progress=said.append)
-    # A second a walk: of the first ones nothing is said of what is left.
-    assert said[0] == "greedy: 1 of 20 walks"
-    assert said[4] == "greedy: 5 of 20 walks, 15 s left" and said[-1] == "greedy: 20 of 20 walks"
-    assert [progress.in_words(s) for s in (12.4, 240, 9000)] == ["12 s", "4 min", "2.5 h"]

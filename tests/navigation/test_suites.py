@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from importlib.metadata import EntryPoint
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from goalmeter import _plugins
 from goalmeter._errors import InvalidParameterError
+from goalmeter.commands.navigate import navigate
+from goalmeter.commands.report import report_runs
+from goalmeter.commands.suite_options import SUITE_OPTIONS
 from goalmeter.gridworld import TRANSFORMS, key_door, key_no_door, maze, plan, two_paths
 from goalmeter.gridworld.contents import held_out
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation import SUITES, suite
+from goalmeter.navigation import (
+    SUITES,
+    Suite,
+    SuiteOptions,
+    load,
+    register_suite,
+    suite,
+    suite_named,
+    suite_names,
+)
 from goalmeter.navigation.caps import by_way_of_key
+from goalmeter.navigation.plan import plan_from, plan_of
+from goalmeter.navigation.suites import registry
+from goalmeter.navigation.suites.record import LabelledWorld, Scale
 
 
 def test_the_paper_s_scale() -> None:
@@ -228,8 +248,7 @@ def test_walks_are_every_task_with_every_index() -> None:
         (lambda: suite("maze", sizes=[8]), "size is 8"),
         (
             lambda: suite("key-door", objects=["neutral"]),
-            "objects can be chosen in 'key-no-door' and 'two-path', whose keys open nothing; not "
-            "in 'key-door'",
+            "objects can be chosen where keys open nothing; not in 'key-door'",
         ),
         (
             lambda: suite("two-path", objects=["key", "coin"]),
@@ -251,3 +270,106 @@ def test_errors(ask: Callable[[], Any], said: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         ask()
     assert said in str(caught.value)
+
+
+# --- A suite of one's own: its record and nothing else --------------------------------------------
+def corridors(options: SuiteOptions) -> Iterator[LabelledWorld]:
+    """Corridors, each as it is and turned round."""
+    for size in options.sizes or ():
+        for index, seed in options.seeds:
+            rows = ["#" * size] * (size - 2) + ["#A" + "_" * (size - 4) + "G#", "#" * size]
+            world = GridWorld.from_text(rows)
+            for transform in (None, *(options.transforms or ())):
+                turned = world if transform is None else TRANSFORMS[transform](world)
+                yield LabelledWorld(size, None, index, seed, transform, {}, turned)
+
+
+CORRIDORS = Suite(
+    name="corridors",
+    about="corridors of every length",
+    worlds=corridors,
+    small=Scale(sizes=(5, 7), grids=2, trajectories=2),
+    paper=Scale(sizes=(9,), grids=3, trajectories=1),
+    known_sizes=(5, 7, 9),
+    references=("random",),
+)
+
+
+@pytest.fixture
+def own_suite(monkeypatch: pytest.MonkeyPatch) -> Suite:
+    monkeypatch.setattr(registry, "_SUITES", dict(registry._SUITES))
+    register_suite(CORRIDORS)
+    return CORRIDORS
+
+
+def test_a_suite_of_ones_own_is_walked_measured_and_reported(
+    own_suite: Suite, tmp_path: Path
+) -> None:
+    assert suite_named("corridors") is own_suite and suite_names()[-1] == "corridors"
+    made = suite("corridors", seed=1)
+    assert [task.name for task in made.tasks[:2]] == [
+        "corridors, size 5, seed 1000000",
+        "corridors, size 5, seed 1000001",
+    ]
+    assert [task.cap for task in made.tasks] == [6, 6, 12, 12]  # 3 times 2 or 4 steps
+    outcome = navigate("greedy", suite="corridors", out=tmp_path / "run", meg=True)
+    assert outcome.json["overall"][0]["success"] == 1.0
+    assert list(outcome.json["references"]) == ["random"]
+    assert outcome.json["meg"][0]["goal"]["nats"]["value"] > 0
+    assert [table.caption for table in outcome.tables[:2]] == [
+        "corridors: agents",
+        "corridors: choices",
+    ]
+    result = load(tmp_path / "run")
+    assert [walk["size"] for walk in result.walk_records()] == [5] * 4 + [7] * 4
+    page = report_runs([tmp_path / "run"], tmp_path / "page.html").report
+    assert page is not None and "Suite corridors: does it plan?" in page.read_text("utf-8")
+
+
+def test_a_suite_of_ones_own_refuses_what_it_has_not(own_suite: Suite) -> None:
+    for options, said in (
+        ({"complexities": [1]}, "complexities are those of mazes; 'corridors' has none"),
+        ({"transforms": ["swap"]}, "transforms are those of suites in several frames"),
+        ({"objects": ["key"]}, "objects can be chosen where keys open nothing"),
+        ({"sizes": [11]}, "'corridors' has no grids of size 11, expected 5 or 7 or 9"),
+    ):
+        with pytest.raises(InvalidParameterError, match=said):
+            suite("corridors", **options)
+    register_suite(own_suite)  # once more says nothing new
+    with pytest.raises(InvalidParameterError, match="there is a suite 'corridors' already"):
+        register_suite(replace(own_suite, about="others"))
+
+
+def test_suites_of_other_packages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def registered(name: str, value: str) -> None:
+        entry = EntryPoint(name, f"{__name__}:{value}", _plugins.SUITES)
+        monkeypatch.setattr(registry, "plugins", lambda group: {name: entry})
+
+    registered("corridors", "CORRIDORS")
+    assert suite_named("corridors") == CORRIDORS and suite_names() == (*SUITES, "corridors")
+    assert plan_from(plan_of("greedy", "corridors").what, "run").suite == CORRIDORS
+    for name, value in (("corridors", "corridors"), ("halls", "CORRIDORS")):
+        registered(name, value)
+        with pytest.raises(_plugins.PluginError, match=f"as the suite '{name}', expected a goalm"):
+            suite_named(name)
+    # A package that is broken is not imported for a list of names.
+    registered("lost", "NOTHING")
+    assert "lost" in suite_names()
+    with pytest.raises(_plugins.PluginError, match="cannot be loaded"):
+        suite_named("lost")
+
+
+# --- Options: one object --------------------------------------------------------------------------
+@pytest.mark.parametrize("name", SUITES)
+def test_options_are_what_their_json_says(name: str) -> None:
+    record = suite_named(name)
+    asked = SuiteOptions(paper=True, grids=3, seed=2, held_out=True)
+    resolved = record.resolve(asked)
+    written = json.loads(json.dumps(resolved.to_json()))
+    assert record.resolve(SuiteOptions.from_json(written)) == resolved
+    assert record.resolve(resolved) == resolved  # nothing is left to the suite
+
+
+def test_the_command_line_has_every_option_of_a_suite() -> None:
+    # The suite's own seed is the seed of everything, an option that all commands have.
+    assert set(SUITE_OPTIONS) == {each.name for each in fields(SuiteOptions)} - {"seed"}

@@ -265,15 +265,15 @@ def targets_meg(model: Model, groups: Groups, starts: int = 2, seed: int = 0) ->
 
 def influencing(model: Model, groups: Groups) -> list[str]:
     """The decisions with a directed path to some variable of some group."""
-    found = []
+    result = []
     for d in model.decisions:
         reached, grown = {d}, True
         while grown:
             more = {x for x in model.sizes if reached & set(model.parents[x])} - reached
             reached, grown = reached | more, bool(more)
         if any(reached & set(group) for group in groups):
-            found.append(d)
-    return found
+            result.append(d)
+    return result
 
 
 def matching_policy_bound(
@@ -376,10 +376,10 @@ def matching_policy_bound(
         {d: (1 - share) * model.cpds[d] + share * uniform[d] for d in active}
         for share in (0.5, 0.03)
     ]
-    found = []
+    result = []
     for start in [model.cpds, *(starts or mixtures)]:
         x = np.concatenate([start[d].ravel() for d in active])
-        found.append((total - entropy(x)[0], float(np.abs(matching(x)).max())))
+        result.append((total - entropy(x)[0], float(np.abs(matching(x)).max())))
         for _ in range(2):
             x = minimize(
                 lambda x: tuple(-part for part in entropy(x)),
@@ -392,8 +392,8 @@ def matching_policy_bound(
             ).x
             x = np.clip(x, 0.0, 1.0)
             x = x / (x @ sums.T @ sums)
-            found.append((total - entropy(x)[0], float(np.abs(matching(x)).max())))
-    return min((bound, residual) for bound, residual in found if residual < 1e-9)
+            result.append((total - entropy(x)[0], float(np.abs(matching(x)).max())))
+    return min((bound, residual) for bound, residual in result if residual < 1e-9)
 
 
 # Binary decisions without sufficient recall: policies as points of a cube
@@ -649,7 +649,7 @@ class Search:
 
     def local(self, u: float, start: Array, bounds: list[tuple[float, float]]) -> Array | None:
         """SLSQP from one start; None if it does not end on the constraint."""
-        found = minimize(
+        result = minimize(
             lambda p: (-entropy_at(self.space, p), -entropy_slopes(self.space, p)),
             start,
             jac=True,
@@ -664,7 +664,7 @@ class Search:
             ],
             options={"ftol": 1e-14, "maxiter": 100},
         )
-        p = np.clip(found.x, 0.0, 1.0)
+        p = np.clip(result.x, 0.0, 1.0)
         if abs(float(at_point(self.worth, p)) - u) > 1e-7:
             return None
         return self.polish(u, p)
@@ -687,10 +687,10 @@ class Search:
             return np.append(stationary, at_point(self.worth, q) - u)
 
         first = np.append(p, gradient @ worth / (worth @ worth))
-        found = root(conditions, first, tol=1e-14)
-        near = np.abs(found.x[:-1] - p).max() < 1e-2
-        exact = np.abs(conditions(found.x)).max() < 1e-9
-        return np.clip(found.x[:-1], 0.0, 1.0) if near and exact else p
+        result = root(conditions, first, tol=1e-14)
+        near = np.abs(result.x[:-1] - p).max() < 1e-2
+        exact = np.abs(conditions(result.x)).max() < 1e-9
+        return np.clip(result.x[:-1], 0.0, 1.0) if near and exact else p
 
     def faces(self, u: float) -> list[list[tuple[float, float]]]:
         """The faces of the cube on which E[U] = u throughout (for the extreme u).
@@ -698,16 +698,16 @@ class Search:
         A multilinear function takes its extremes on a union of faces: where it is extreme inside a
         face it is constant on it.
         """
-        found = []
+        result = []
         for kinds in itertools.product((0, 1, 2), repeat=len(self.space.contexts)):
             index = tuple(slice(None) if k == 2 else k for k in kinds)
             if (np.abs(self.worth[index] - u) < TIE).all():
-                found.append([(0.0, 1.0) if k == 2 else (float(k), float(k)) for k in kinds])
-        return found
+                result.append([(0.0, 1.0) if k == 2 else (float(k), float(k)) for k in kinds])
+        return result
 
     def policies(self, u: float) -> list[Array]:
         """All policies found whose entropy is the largest at u, up to 1e-9."""
-        found: list[Array] = []
+        result: list[Array] = []
         if min(u - self.low, self.high - u) < TIE:
             for bounds in self.faces(u):
                 low, high = np.array(bounds).T
@@ -721,7 +721,7 @@ class Search:
                         bounds=bounds,
                         options={"ftol": 1e-16, "gtol": 1e-12},
                     ).x
-                found.append(p)
+                result.append(p)
         else:
             p, h = self.scan(u)
             slack = 8.0 * len(self.space.contexts) / (len(self.points) - 1) ** 2
@@ -731,11 +731,11 @@ class Search:
             for b in [*begin, self.space.policy]:
                 ended = self.local(u, np.clip(b, 1e-3, 1.0 - 1e-3), [(0.0, 1.0)] * len(b))
                 if ended is not None:
-                    found.append(ended)
-        if not found:
+                    result.append(ended)
+        if not result:
             return []
-        top = max(entropy_at(self.space, p) for p in found)
-        return [p for p in found if entropy_at(self.space, p) > top - TIE]
+        top = max(entropy_at(self.space, p) for p in result)
+        return [p for p in result if entropy_at(self.space, p) > top - TIE]
 
     def accuracy(self, u: float) -> tuple[float, Array | None]:
         """The best predictive accuracy among the maximum entropy policies at u."""
@@ -773,14 +773,14 @@ def searched_meg(
     for value, u in sorted(rows, reverse=True)[:refine]:
         i = grid.index(u)
         if value > -math.inf:
-            found = minimize_scalar(
+            result = minimize_scalar(
                 lambda u: -max(search.accuracy(float(u))[0], -1e6),
                 bounds=(grid[max(0, i - 1)], grid[min(len(grid) - 1, i + 1)]),
                 method="bounded",
                 options={"xatol": 1e-8 * width, "maxiter": 24},
             )
-            if -float(found.fun) > best_value:
-                best_value, best_u = -float(found.fun), float(found.x)
+            if -float(result.fun) > best_value:
+                best_value, best_u = -float(result.fun), float(result.x)
     return best_value, best_u, search.accuracy(best_u)[1]
 
 
@@ -801,7 +801,7 @@ def global_soft_policies(space: Cube, theta: Array, n: int = 11, polish: int = 6
         value = float(at_point(worth, p)) + entropy_at(space, p)
         return -value, -(slopes(worth, p) + entropy_slopes(space, p))
 
-    found = [
+    result = [
         minimize(
             loss,
             np.clip(b, 1e-6, 1.0 - 1e-6),
@@ -812,8 +812,8 @@ def global_soft_policies(space: Cube, theta: Array, n: int = 11, polish: int = 6
         ).x
         for b in begin
     ]
-    top = min(loss(p)[0] for p in found)
-    return [p for p in found if loss(p)[0] < top + TIE]
+    top = min(loss(p)[0] for p in result)
+    return [p for p in result if loss(p)[0] < top + TIE]
 
 
 def soft_accuracy(space: Cube, theta: Array, n: int = 11) -> float:
@@ -854,12 +854,12 @@ def searched_targets_meg(
         if value > best:
             best, at = value, full(x)
     for x in begin[1:]:
-        found = minimize(
+        result = minimize(
             lambda x: -max(soft_accuracy(space, full(x), n), -1e6),
             x,
             method="Nelder-Mead",
             options={"maxfev": evaluations, "xatol": 1e-7, "fatol": 1e-9, "adaptive": True},
         )
-        if -float(found.fun) > best:
-            best, at = -float(found.fun), full(found.x)
+        if -float(result.fun) > best:
+            best, at = -float(result.fun), full(result.x)
     return best, at

@@ -156,15 +156,15 @@ Graph = Mapping[str, Sequence[str]]
 
 def descendants(graph: Graph, x: str) -> set[str]:
     """Everything that a directed path from ``x`` leads to, without ``x``."""
-    found: set[str] = set()
+    result: set[str] = set()
     frontier = [x]
     while frontier:
         y = frontier.pop()
         for child in graph:
-            if y in graph[child] and child not in found:
-                found.add(child)
+            if y in graph[child] and child not in result:
+                result.add(child)
                 frontier.append(child)
-    return found
+    return result
 
 
 def undirected_paths(graph: Graph, x: str, y: str) -> Iterator[list[str]]:

@@ -121,10 +121,10 @@ def q_learner(
         value = max(q[following, b] for b in range(n_actions))
         error = reward + discount * value - q[observation, action]
         q[observation, action] += learning_rate * error
-    here = [q[percepts[-1][1], a] for a in range(n_actions)]
-    if all(value == 0 for value in here) or draw(seed, history, 0) >= exploitation:
+    action_values = [q[percepts[-1][1], a] for a in range(n_actions)]
+    if all(value == 0 for value in action_values) or draw(seed, history, 0) >= exploitation:
         return math.floor(n_actions * draw(seed, history, 1))
-    return first_greatest(here)
+    return first_greatest(action_values)
 
 
 def reality_check(pi: HistoryAgent) -> HistoryAgent:

@@ -74,11 +74,11 @@ def evidence_by_occupancy(
     rho = np.full(occupancy.shape, 1.0 / n_actions) if reference is None else reference
     terms = []
     for index in np.argwhere(occupancy > 0.0):
-        here = tuple(int(i) for i in index)
-        if log_model[here] == -math.inf:
+        place = tuple(int(i) for i in index)
+        if log_model[place] == -math.inf:
             return -math.inf
-        ratio = log_ratio(float(log_model[here]), float(rho[here[-rho.ndim :]]))
-        terms.append(float(occupancy[here]) * ratio)
+        ratio = log_ratio(float(log_model[place]), float(rho[place[-rho.ndim :]]))
+        terms.append(float(occupancy[place]) * ratio)
     return math.fsum(terms)
 
 
@@ -95,14 +95,14 @@ def maximise_over_beta(f: Callable[[float], float], spread: float) -> tuple[floa
         best_value, best_beta = values[grid.index(0.0)], 0.0
     for i in range(1, len(grid) - 1):
         if values[i] >= values[i - 1] and values[i] >= values[i + 1]:
-            found = minimize_scalar(
+            result = minimize_scalar(
                 lambda b: -f(float(b)),
                 bounds=(grid[i - 1], grid[i + 1]),
                 method="bounded",
                 options={"xatol": 1e-13 / spread, "maxiter": 500},
             )
-            if -float(found.fun) > best_value:
-                best_value, best_beta = -float(found.fun), float(found.x)
+            if -float(result.fun) > best_value:
+                best_value, best_beta = -float(result.fun), float(result.x)
     for infinite in (math.inf, -math.inf):
         value = f(infinite)
         if value >= best_value - TIE and best_beta != 0.0:

@@ -79,8 +79,8 @@ def optimal(picture: list[str], state: State) -> Row:
 
 def epsilon_optimal(epsilon: float) -> Agent:
     def agent(picture: list[str], state: State) -> Row:
-        one, other = optimal(picture, state), random_agent(picture, state)
-        return [(1 - epsilon) * p + epsilon * q for p, q in zip(one, other, strict=True)]
+        first, second = optimal(picture, state), random_agent(picture, state)
+        return [(1 - epsilon) * p + epsilon * q for p, q in zip(first, second, strict=True)]
 
     return agent
 
@@ -210,8 +210,8 @@ def chances(picture: list[str], agent: Agent, cap: int) -> tuple[float, float]:
 # --- Measures of trajectories, as JSON has them ---------------------------------------------------
 
 
-def state_of(walk: dict[str, Any], said: list[int]) -> State:
-    row, column, layer = said
+def state_of(walk: dict[str, Any], message: list[int]) -> State:
+    row, column, layer = message
     door = find(walk["world"], "D")
     return row, column, layer > 0, layer == 2 and door is not None
 
@@ -310,16 +310,18 @@ def of_states(walks: list[dict[str, Any]], detours_only: bool = False) -> dict[s
                         continue
                     answers[tuple(s["state"])][4 if s["action"] is None else s["action"]] += 1
                     right[tuple(s["state"])] = s["optimal"]
-            found: dict[str, list[float]] = defaultdict(list)
+            result: dict[str, list[float]] = defaultdict(list)
             for state, counts in answers.items():
                 n = sum(counts.values())
                 shares = [counts[a] / n for a in range(5)]
                 target = [float(a in right[state]) / len(right[state]) for a in range(5)]
-                found["entropy_plug_in"].append(entropy(shares))
-                found["entropy"].append(entropy(shares) + (len(counts) - 1) / (2 * n) / math.log(2))
-                found["jsd"].append(jensen_shannon(shares, target))
-                found["mass"].append(sum(shares[a] for a in right[state]))
-            for name, values in found.items():
+                result["entropy_plug_in"].append(entropy(shares))
+                result["entropy"].append(
+                    entropy(shares) + (len(counts) - 1) / (2 * n) / math.log(2)
+                )
+                result["jsd"].append(jensen_shannon(shares, target))
+                result["mass"].append(sum(shares[a] for a in right[state]))
+            for name, values in result.items():
                 grids[name].append(mean(values))
         for name, values in grids.items():
             cells[name].append(mean(values))

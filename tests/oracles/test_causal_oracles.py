@@ -122,8 +122,8 @@ def test_d_separation_is_independence() -> None:
 def test_sufficient_recall_by_hand() -> None:
     figure_2 = diagrams.smelling_mouse(0.8)
     for target, sufficient in (("U3", False), ("S3", False), ("S2", True), ("U2", True)):
-        found = causal.has_sufficient_recall(figure_2.parents, ["D1", "D2"], [(target,)])
-        assert found == sufficient, target
+        result = causal.has_sufficient_recall(figure_2.parents, ["D1", "D2"], [(target,)])
+        assert result == sufficient, target
     assert causal.relies_on(figure_2.parents, "D1", "D2", [("U3",)])
     assert causal.relies_on(figure_2.parents, "D2", "D1", [("U3",)])
     assert not causal.relies_on(figure_2.parents, "D1", "D2", [("S2",)])
@@ -288,8 +288,8 @@ def test_propositions(make: Generator, seed: int, policy: str) -> None:
 def test_targets_of_the_mouse() -> None:
     model = diagrams.mouse(0.8, position=True)
     for group, expected in ((("T",), MOUSE), (("S",), 0), (("M",), 0), (("M", "S"), MOUSE)):
-        found = meg.targets_meg(model, [group])
-        assert found.value == pytest.approx(expected, abs=1e-12), group
+        result = meg.targets_meg(model, [group])
+        assert result.value == pytest.approx(expected, abs=1e-12), group
         assert meg.matching_policy_bound(model, [group])[0] == pytest.approx(expected, abs=1e-12)
     (utility,) = meg.targets_meg(model, [("T",)]).utility
     assert utility[1] - utility[0] == pytest.approx(2 * LOG2, abs=1e-6)
@@ -303,13 +303,13 @@ def test_targets_of_the_mouse() -> None:
 def test_value_and_bound_meet(make: Generator, seed: int, policy: str) -> None:
     model = drawn(make, seed + (100 if make is diagrams.perfect_recall else 0), policy)
     groups = diagrams.groups_of(model)
-    found = meg.targets_meg(model, groups, starts=1)
-    bound, residual = meg.matching_policy_bound(model, groups, [found.policy])
+    result = meg.targets_meg(model, groups, starts=1)
+    bound, residual = meg.matching_policy_bound(model, groups, [result.policy])
     assert residual < 1e-9
-    assert bound == pytest.approx(found.value, abs=1e-7)
+    assert bound == pytest.approx(result.value, abs=1e-7)
     known, _ = meg.known_utility_meg(model)
     total = math.fsum(math.log(model.sizes[d]) for d in model.decisions)
-    assert known - 1e-8 <= found.value <= total - meg.causal_entropy(model) + 1e-8
+    assert known - 1e-8 <= result.value <= total - meg.causal_entropy(model) + 1e-8
 
 
 def test_gradient_of_the_class() -> None:
@@ -383,9 +383,9 @@ def test_definition_3_1_agrees_with_soft_planning_where_recall_suffices() -> Non
     parents = {"D1": (), "X": ("D1",), "D2": ("X",), "T": ("X", "D2")}
     two = diagrams.filled(rng, sizes, parents, ["D1", "D2"], [("T",)], "random")
     space, utility = meg.cube(two, ("T",)), two.factors[0][1]
-    found, _, policy = meg.searched_meg(space, utility, steps=4, starts=2, refine=1)
+    result, _, policy = meg.searched_meg(space, utility, steps=4, starts=2, refine=1)
     value, beta = meg.known_utility_meg(two)
-    assert found == pytest.approx(value, abs=1e-6)
+    assert result == pytest.approx(value, abs=1e-6)
     soft = meg.soft_optimal_policy(two, beta)
     for k, (d, context) in enumerate(space.contexts):
         assert policy is not None

@@ -143,10 +143,10 @@ def relative_interior(constraints: Array, right: Array, closed: Array) -> tuple[
     below = np.hstack([-np.eye(n), np.eye(n), np.zeros((n, 1))])
     bounds = [(0.0, 0.0 if closed[i] else None) for i in range(n)]
     bounds += [(0.0, 1.0)] * n + [(1.0, 1e7)]
-    found = linprog(cost, below, np.zeros(n), equal, np.zeros(m), bounds, method="highs")
-    if found.status != 0:
-        raise RuntimeError(found.message)
-    return found.x[n : 2 * n] > 0.5, found.x[:n] / found.x[-1]
+    result = linprog(cost, below, np.zeros(n), equal, np.zeros(m), bounds, method="highs")
+    if result.status != 0:
+        raise RuntimeError(result.message)
+    return result.x[n : 2 * n] > 0.5, result.x[:n] / result.x[-1]
 
 
 def relative_entropy(x: Array, rho: Array) -> float:

@@ -69,13 +69,13 @@ def tell(mind: Mind, history: AnyHistory) -> Mind:
 def answers(mind: Mind, history: AnyHistory) -> list[int]:
     """What a mind at the empty history answers at every point of one that it is told."""
     percepts, actions = history
-    given = []
+    answered = []
     for percept, action in zip(percepts, (*actions, None), strict=True):
         mind.perceive(*percept)
-        given.append(mind.act())
+        answered.append(mind.act())
         if action is not None:
             mind.take(action)
-    return given
+    return answered
 
 
 def prefixes(history: History) -> list[History]:

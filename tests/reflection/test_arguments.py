@@ -19,12 +19,12 @@ def test_integers_of_any_kind() -> None:
     plain = measure("naive", 12, [3, 5], environments="DejaVu")
     arrays: list[Any] = [np.array([3, 5]), np.array([3, 5], dtype=np.uint8), (3, np.int64(5))]
     for seeds in (*arrays, iter([3, 5])):
-        found = measure("naive", np.int32(12), seeds, environments="DejaVu", workers=np.int64(1))  # type: ignore[arg-type]
-        assert found.trials == plain.trials
-        assert json.dumps(found.to_json()) == json.dumps(plain.to_json())
+        result = measure("naive", np.int32(12), seeds, environments="DejaVu", workers=np.int64(1))  # type: ignore[arg-type]
+        assert result.trials == plain.trials
+        assert json.dumps(result.to_json()) == json.dumps(plain.to_json())
     for number in (np.int64(2), np.array(2)):
-        found = measure("naive", 12, number, environments="DejaVu")
-        assert found.seeds == (0, 1) and type(found.seeds[0]) is int
+        result = measure("naive", 12, number, environments="DejaVu")
+        assert result.seeds == (0, 1) and type(result.seeds[0]) is int
 
 
 def test_a_result_is_plain_json() -> None:
@@ -37,8 +37,8 @@ def test_a_result_is_plain_json() -> None:
         def react(self, action: int) -> tuple[float, int]:
             return np.int64(self.sign), 0  # type: ignore[return-value]
 
-    found = measure("constant", np.int64(4), np.arange(2), environments=Odd)
-    data = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    result = measure("constant", np.int64(4), np.arange(2), environments=Odd)
+    data = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert data["steps"] == 4 and data["environments"][0]["total_reward"] == 3.5
     assert data["environments"][1]["total_reward"] == -2.5
 
@@ -53,9 +53,9 @@ def test_what_a_class_of_ones_own_gives_is_checked() -> None:
         def react(self, action: int) -> tuple[float, int]:
             return float("nan"), 0
 
-    found = measure("constant", 4, 1, environments=Nowhere)
-    assert found.outcomes == {"exception": 2}
-    assert "Nowhere.react gives (nan, 0), expected a finite reward" in found.trials[0].detail
+    result = measure("constant", 4, 1, environments=Nowhere)
+    assert result.outcomes == {"exception": 2}
+    assert "Nowhere.react gives (nan, 0), expected a finite reward" in result.trials[0].detail
 
 
 def test_one_environment_or_several() -> None:

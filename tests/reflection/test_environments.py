@@ -403,14 +403,14 @@ def test_the_battery_is_the_papers() -> None:
     ],
 )
 def test_names(spelled: str, name: str, is_opposite: bool) -> None:
-    environment, found = find(spelled)
-    assert (environment.name, environment.base, found) == (name, "CryingBaby", is_opposite)
+    environment, result = find(spelled)
+    assert (environment.name, environment.base, result) == (name, "CryingBaby", is_opposite)
     assert environment.in_battery == (name == "CryingBaby")
     assert find(environment.name) == (environment, False)
 
 
 @pytest.mark.parametrize(
-    ("spelled", "said"),
+    ("spelled", "message"),
     [
         ("cryingbaby", "there is no environment 'cryingbaby'"),
         ("CryingBabe", "no environment 'CryingBabe'; did you mean 'CryingBaby'[?] `goalmeter"),
@@ -421,8 +421,8 @@ def test_names(spelled: str, name: str, is_opposite: bool) -> None:
         ("TemptingButton(paper)", "'paper' is no option, expected name=value, such as coding="),
     ],
 )
-def test_names_that_are_none(spelled: str, said: str) -> None:
-    with pytest.raises(InvalidParameterError, match=said):
+def test_names_that_are_none(spelled: str, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
         find(spelled)
 
 
@@ -480,7 +480,7 @@ def test_the_environment_of_the_readme_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "said"),
+    ("run", "message"),
     [
         (Agreement, "environment Agreement: define tell, which it lacks"),
         (Run, "environment Run: define begin and react, which it lacks"),
@@ -489,8 +489,8 @@ def test_the_environment_of_the_readme_works(tmp_path: Path) -> None:
         (type("Many", (Shy,), {"n_actions": 0}), "n_actions is 0, expected a whole number, at"),
     ],
 )
-def test_classes_that_are_no_environment(run: Any, said: str) -> None:
-    with pytest.raises(InvalidParameterError, match=said):
+def test_classes_that_are_no_environment(run: Any, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
         Environment(run)
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
 from goalmeter.agents.histories import ConstantAgent, agent
 from goalmeter.agents.histories.adapters import FunctionAgent
 from goalmeter.agents.histories.protocol import History
+from goalmeter.commands.continuing import how_to_continue
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import BATTERY, find
 from goalmeter.reflection.measure import Reflection, compare, load, measure
@@ -24,12 +25,12 @@ SRC = Path(__file__).resolve().parents[2] / "src"
 
 
 def test_the_measure_is_the_average_over_environments_and_opposites() -> None:
-    found = measure("naive", steps=40, seeds=5)
-    assert len(found.trials) == 5 * 50
-    assert found.measure == pytest.approx(sum(t.total_reward for t in found.trials) / (250 * 40))
-    assert found.stderr == pytest.approx(found.by_seed.std(ddof=1) / math.sqrt(5))
-    assert found.published_stderr == pytest.approx(found.stderr / math.sqrt(5))
-    assert found.interval[0] <= found.measure <= found.interval[1]
+    result = measure("naive", steps=40, seeds=5)
+    assert len(result.trials) == 5 * 50
+    assert result.measure == pytest.approx(sum(t.total_reward for t in result.trials) / (250 * 40))
+    assert result.stderr == pytest.approx(result.by_seed.std(ddof=1) / math.sqrt(5))
+    assert result.published_stderr == pytest.approx(result.stderr / math.sqrt(5))
+    assert result.interval[0] <= result.measure <= result.interval[1]
 
 
 def test_an_interval_needs_five_seeds_and_one_seed_has_no_spread() -> None:
@@ -46,10 +47,10 @@ def test_an_interval_needs_five_seeds_and_one_seed_has_no_spread() -> None:
     assert data["stderr"] is data["published_stderr"] is data["interval"] is None
     assert "± – reward per step" in str(one) and str(one).endswith("4 trials of 40 steps, 1 seed")
     assert "nan" not in str(one).lower() + json.dumps(data, allow_nan=False).lower()
-    for found, told in ((compare(few, few), False), (compare(enough, enough), True)):
-        assert math.isnan(found.interval[0]) is not told
-        assert (found.to_json()["interval"] is not None) is told
-        assert ("an interval needs at least 5 seeds" in str(found)) is not told
+    for result, told in ((compare(few, few), False), (compare(enough, enough), True)):
+        assert math.isnan(result.interval[0]) is not told
+        assert (result.to_json()["interval"] is not None) is told
+        assert ("an interval needs at least 5 seeds" in str(result)) is not told
     single = compare(one, one)
     assert single.to_json()["stderr"] is None and "± – reward" in str(single)
 
@@ -71,9 +72,9 @@ def test_an_agent_that_ignores_everything_measures_exactly_zero() -> None:
 
 
 def test_the_same_seeds_give_the_same_numbers() -> None:
-    one, again = measure("rc(naive)", 50, [3, 5]), measure("rc(naive)", 50, [3, 5])
-    assert one.trials == again.trials
-    assert measure("rc(naive)", 50, [5]).by_seed[0] == one.by_seed[1]
+    first, again = measure("rc(naive)", 50, [3, 5]), measure("rc(naive)", 50, [3, 5])
+    assert first.trials == again.trials
+    assert measure("rc(naive)", 50, [5]).by_seed[0] == first.by_seed[1]
 
 
 # Table 1 of the paper at 500 steps: (measure, what it calls StdErr, which is sd / 10 of 10 seeds).
@@ -94,60 +95,60 @@ def test_table_1_for_scripted_agents_within_the_combined_error(name: str) -> Non
 
 
 def test_the_reality_check_raises_the_naive_learner_and_pairs_are_compared() -> None:
-    found = compare(measure("naive", 200, 5), measure("rc(naive)", 200, 5))
-    assert found.agents == ("naive", "rc(naive)")
-    assert found.interval[0] > 0.2
-    assert found.by_environment["CryingBaby", False] == 0.0
+    result = compare(measure("naive", 200, 5), measure("rc(naive)", 200, 5))
+    assert result.agents == ("naive", "rc(naive)")
+    assert result.interval[0] > 0.2
+    assert result.by_environment["CryingBaby", False] == 0.0
 
 
 def test_trials_that_fail_are_counted_and_named() -> None:
     def bad(history: History, n_actions: int, n_observations: int) -> int:
         return 9
 
-    found = measure(FunctionAgent(bad), steps=5, seeds=1, environments=BATTERY[:2])
-    assert len(found.failures) == 4
-    assert str(found).splitlines()[1].strip() == (
+    result = measure(FunctionAgent(bad), steps=5, seeds=1, environments=BATTERY[:2])
+    assert len(result.failures) == 4
+    assert str(result).splitlines()[1].strip() == (
         "4 of 4 trials ended early (4 illegal action); the first in BackwardConsciousness, seed 0: "
         "illegal action, action 9, expected 0 to 1"
     )
-    assert str(found).splitlines()[0].endswith("; no trial was finished: this number says nothing")
-    assert found.outcomes == found.to_json()["outcomes"] == {"illegal action": 4}
-    assert found.to_json()["failures"] == 4
-    assert np.isnan(found.stderr)
+    assert str(result).splitlines()[0].endswith("; no trial was finished: this number says nothing")
+    assert result.outcomes == result.to_json()["outcomes"] == {"illegal action": 4}
+    assert result.to_json()["failures"] == 4
+    assert np.isnan(result.stderr)
 
 
 def test_the_spread_is_over_seeds() -> None:
-    found = measure("naive", steps=40, seeds=3, environments=["TemptingButton"])
-    totals = [t.total_reward for t in found.trials if t.opposite]
-    assert found.spread()["TemptingButton", True] == pytest.approx(np.std(totals, ddof=1) / 40)
+    result = measure("naive", steps=40, seeds=3, environments=["TemptingButton"])
+    totals = [t.total_reward for t in result.trials if t.opposite]
+    assert result.spread()["TemptingButton", True] == pytest.approx(np.std(totals, ddof=1) / 40)
     assert math.isnan(measure("naive", 5, 1).spread()["DejaVu", False])
-    assert found.seeds == (0, 1, 2)
+    assert result.seeds == (0, 1, 2)
 
 
 def test_environments_by_name_stand_for_themselves_and_their_opposites() -> None:
     names = ["DejaVu", "opposite(DejaVu)", "opposite(TemptingButton(coding=paper))"]
-    found = measure("naive", 9, 1, environments=names)
-    assert list(found.by_environment()) == [
+    result = measure("naive", 9, 1, environments=names)
+    assert list(result.by_environment()) == [
         ("DejaVu", False),
         ("DejaVu", True),
         ("TemptingButton(coding=paper)", True),
     ]
-    assert found.measure == pytest.approx(sum(t.total_reward for t in found.trials) / 27)
+    assert result.measure == pytest.approx(sum(t.total_reward for t in result.trials) / 27)
 
 
 def test_a_comparison_in_words_and_as_json() -> None:
-    found = compare(measure("naive", 60, 5), measure("rc(naive)", 60, 5))
-    data = json.loads(json.dumps(found.to_json()))
+    result = compare(measure("naive", 60, 5), measure("rc(naive)", 60, 5))
+    data = json.loads(json.dumps(result.to_json()))
     assert data["agents"] == ["naive", "rc(naive)"] and len(data["environments"]) == 50
-    assert data["difference"] == found.difference and data["interval"] == list(found.interval)
+    assert data["difference"] == result.difference and data["interval"] == list(result.interval)
     up = sum(one["difference"] > 0 for one in data["environments"])
     down = sum(one["difference"] < 0 for one in data["environments"])
-    assert str(found).startswith(f"rc(naive) less naive: {found.difference:+.6f} ± ")
+    assert str(result).startswith(f"rc(naive) less naive: {result.difference:+.6f} ± ")
     assert f"of 50 environments, opposites counted, it gains in {up} and loses in {down}" in str(
-        found
+        result
     )
     first = max(data["environments"], key=lambda one: abs(one["difference"]))
-    assert f"most in {'opposite(' * first['opposite']}{first['name']}" in str(found)
+    assert f"most in {'opposite(' * first['opposite']}{first['name']}" in str(result)
     same = compare(measure("constant", 9, 2), measure("constant", 9, 2))
     assert "most in" not in str(same) and "gains in 0 and loses in 0" in str(same)
 
@@ -184,11 +185,11 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(tmp_path / "user.py")
 
 
-def same(one: Reflection, other: Reflection) -> bool:
+def same(first: Reflection, second: Reflection) -> bool:
     return (
-        one.trials == other.trials
-        and one.by_seed.tolist() == other.by_seed.tolist()
-        and json.dumps(one.to_json()) == json.dumps(other.to_json())
+        first.trials == second.trials
+        and first.by_seed.tolist() == second.by_seed.tolist()
+        and json.dumps(first.to_json()) == json.dumps(second.to_json())
     )
 
 
@@ -217,16 +218,16 @@ def test_lines_of_thought_are_the_same_in_any_process(user: str) -> None:
 
 def test_users_agents_draw_the_same_whatever_was_played_before(user: str) -> None:
     names = ["TemptingButton", "IgnoreRewards", "DejaVu"]
-    found = [measure(f"{user}:drawing", 30, 3, environments=names, workers=w) for w in (1, 3)]
-    assert same(*found)
-    assert len({trial.total_reward for trial in found[0].trials}) > 3
+    result = [measure(f"{user}:drawing", 30, 3, environments=names, workers=w) for w in (1, 3)]
+    assert same(*result)
+    assert len({trial.total_reward for trial in result[0].trials}) > 3
 
 
 def test_bad_agents_are_outcomes_and_stop_nothing_else(
     user: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     names = ["AfterImages", "SelfRecognition", "opposite(IncentivizeZero)", "CensoredObservation"]
-    found = measure(
+    result = measure(
         f"{user}:difficult",
         20,
         1,
@@ -235,39 +236,39 @@ def test_bad_agents_are_outcomes_and_stop_nothing_else(
         workers=2,
         out=tmp_path / "run",
     )
-    assert [trial.outcome for trial in found.trials] == [
+    assert [trial.outcome for trial in result.trials] == [
         *["illegal action"] * 2,
         *["exception"] * 2,
         "timeout",
         *["crash"] * 2,
         *["ok"] * 2,
     ]
-    assert found.trials[2].detail == "RuntimeError: no idea (user.py, line 15)"
-    timeout, crash = found.trials[4:6]
+    assert result.trials[2].detail == "RuntimeError: no idea (user.py, line 15)"
+    timeout, crash = result.trials[4:6]
     assert (timeout.detail, timeout.played) == ("no answer within 6 s", None)
     assert crash.detail == "the process ended with exit status 3"
     assert timeout.total_reward == crash.total_reward == 0
-    assert found.measure == 0
-    assert found.outcomes == {
+    assert result.measure == 0
+    assert result.outcomes == {
         "ok": 2,
         "crash": 2,
         "exception": 2,
         "illegal action": 2,
         "timeout": 1,
     }
-    assert same(found, load(tmp_path / "run"))
+    assert same(result, load(tmp_path / "run"))
     assert capfd.readouterr().out == ""
 
 
 def test_a_run_grows_by_seeds_and_is_read_only_when_whole(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    said: list[str] = []
+    message: list[str] = []
     names = ["IgnoreRewards", "opposite(DejaVu)"]
     measure("naive", 30, 2, environments=names, out=run)
     lines = (run / "trials.jsonl").read_text().splitlines(keepends=True)
-    more = measure("naive", 30, 4, environments=names, out=run, progress=said.append)
-    assert said[0] == "naive: 6 of 12 trials were there already"
-    assert said[-1] == "naive: 12 of 12 trials"
+    more = measure("naive", 30, 4, environments=names, out=run, progress=message.append)
+    assert message[0] == "naive: 6 of 12 trials were there already"
+    assert message[-1] == "naive: 12 of 12 trials"
     assert (run / "trials.jsonl").read_text().startswith("".join(lines))
     assert same(more, measure("naive", 30, 4, environments=names)) and same(more, load(run))
     assert same(
@@ -275,15 +276,16 @@ def test_a_run_grows_by_seeds_and_is_read_only_when_whole(tmp_path: Path) -> Non
         measure("naive", 30, [3, 1], environments=names),
     )
     (run / "trials.jsonl").write_text("".join(lines))
-    with pytest.raises(InvalidFileError) as refused:
+    with pytest.raises(IncompleteRunError, match="lacks 6 of 12 trials; measure") as refused:
         load(run)
-    assert str(refused.value) == (
-        f"{run} lacks 6 of 12 trials; play them with: goalmeter reflect naive --environment "
+    assert how_to_continue(refused.value) == (
+        f"{run} lacks 6 of 12 trials; make them with: goalmeter reflect naive --environment "
         f"IgnoreRewards --environment 'opposite(DejaVu)' --steps 30 --seeds 4 --out {run}"
     )
     measure("naive", 30, [9], environments=names, out=run)
-    with pytest.raises(InvalidFileError, match=r"measure\('naive', 30, \[0, 1, 2, 3, 9\], out="):
+    with pytest.raises(IncompleteRunError) as again:
         load(run)
+    assert "measure('naive', 30, [0, 1, 2, 3, 9], out=" in how_to_continue(again.value)
 
 
 def test_another_measurement_is_refused_and_says_what_differs(user: str, tmp_path: Path) -> None:
@@ -385,14 +387,16 @@ def test_readings_are_kept_said_and_not_mixed(tmp_path: Path) -> None:
     other = measure("naive", 20, 2, out=tmp_path / "run", **given)
     assert plain.readings == {} and other.readings == given
     assert other.to_json()["readings"] == given
-    said = "not as published: opposite_reading unnegated, step_counting actions"
-    assert said in str(other) and "not as published" not in str(plain)
+    message = "not as published: opposite_reading unnegated, step_counting actions"
+    assert message in str(other) and "not as published" not in str(plain)
     assert load(tmp_path / "run").readings == given
     assert load(tmp_path / "run").by_seed.tolist() == other.by_seed.tolist()
     with pytest.raises(InvalidParameterError, match="steps and readings for a paired comparison"):
         compare(plain, other)
-    said = 'opposite_reading is "unnegated" there, and "literal" here; step_counting is "actions"'
-    with pytest.raises(InvalidParameterError, match=said):
+    message = (
+        'opposite_reading is "unnegated" there, and "literal" here; step_counting is "actions"'
+    )
+    with pytest.raises(InvalidParameterError, match=message):
         measure("naive", 20, 2, out=tmp_path / "run")
     with pytest.raises(InvalidParameterError, match="step_counting is 'x', expected 'percepts'"):
         measure("naive", 20, 2, step_counting="x")

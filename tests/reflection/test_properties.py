@@ -57,11 +57,11 @@ def test_agents_that_are_functions_are_deterministic(agent: Agent) -> None:
 @settings(max_examples=25, deadline=None)
 @given(agents)
 def test_the_evader_is_the_opposite_of_the_predictor(agent: Agent) -> None:
-    for one, other in (
+    for first, second in (
         ("AdversarialSequenceEvader", "opposite(AdversarialSequencePredictor)"),
         ("opposite(AdversarialSequenceEvader)", "AdversarialSequencePredictor"),
     ):
-        assert played(one, agent) == played(other, agent)
+        assert played(first, agent) == played(second, agent)
 
 
 @settings(max_examples=25, deadline=None)
@@ -118,8 +118,8 @@ def test_a_quarter_of_the_rooms_have_a_button() -> None:
 def test_an_opposite_has_the_same_rooms(name: str) -> None:
     if name in (*SELF_PLAY, "AdversarialSequencePredictor", "AdversarialSequenceEvader"):
         return  # what is seen there is what a copy does
-    one, other = (played(spelled, hashed(4).steps)[0] for spelled in (name, f"opposite({name})"))
-    assert [observation for _, observation in one] == [observation for _, observation in other]
+    first, second = (played(spelled, hashed(4).steps)[0] for spelled in (name, f"opposite({name})"))
+    assert [observation for _, observation in first] == [observation for _, observation in second]
 
 
 @settings(max_examples=10, deadline=None)

@@ -38,11 +38,11 @@ def test_the_first_percept_counts_as_a_step() -> None:
 def test_the_opposite_has_the_same_rooms() -> None:
     # An agent that ignores everything gains in one what it loses in the other.
     for environment in BATTERY:
-        one, other = (
+        first, second = (
             run_trial(ConstantAgent(), environment, opposite=way, steps=60, seed=4).total_reward
             for way in (False, True)
         )
-        assert one == -other, environment.name
+        assert first == -second, environment.name
 
 
 def test_an_illegal_action_ends_its_trial_and_says_so() -> None:

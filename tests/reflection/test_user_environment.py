@@ -113,7 +113,7 @@ def test_the_example_of_the_readme_agrees_with_its_definition(user: str, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("gives", "said"),
+    ("gives", "message"),
     [
         ("3", "3"),
         ("(1, 4)", "(1, 4)"),
@@ -125,13 +125,13 @@ def test_the_example_of_the_readme_agrees_with_its_definition(user: str, tmp_pat
         ("(1, 0, 0)", "(1, 0, 0)"),
     ],
 )
-def test_what_is_no_percept_is_an_outcome(user: str, gives: str, said: str) -> None:
+def test_what_is_no_percept_is_an_outcome(user: str, gives: str, message: str) -> None:
     Path(user).write_text(USER.replace("gives = None", f"gives = {gives}"))
     environment, _ = find(f"{user}:Odd")
     trial = run_trial(ConstantAgent(), environment, steps=10, seed=0)
     assert (trial.outcome, trial.played) == ("exception", 1)
     assert trial.detail == (
-        f"InvalidParameterError: Odd.react gives {said}, expected a finite reward and an "
+        f"InvalidParameterError: Odd.react gives {message}, expected a finite reward and an "
         f"observation from 0 to 3"
     )
 
@@ -182,5 +182,5 @@ def test_a_class_needs_no_file() -> None:
         def react(self, action: int) -> tuple[float, int]:
             return 1, 0
 
-    found = measure("constant", 5, 1, environments=[Environment(Plain)])
-    assert [trial.total_reward for trial in found.trials] == [4, 4]
+    result = measure("constant", 5, 1, environments=[Environment(Plain)])
+    assert [trial.total_reward for trial in result.trials] == [4, 4]

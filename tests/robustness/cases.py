@@ -41,29 +41,29 @@ class Ended:
 
     def complaints(self) -> list[str]:
         """What is wrong with it, in words; nothing if it is as it should be."""
-        said = self.out + self.err
-        found = []
+        message = self.out + self.err
+        result = []
         if self.status not in FINE:
-            found.append(f"exit status {self.status!r}, expected one of {FINE}")
-        if "Traceback (most recent call last)" in said:
-            found.append("a traceback")
-        if "more memory than there is" in said:
-            found.append(f"more than {MEBIBYTES} MiB of memory")
-        if odd := sorted({c for c in said if not (c.isprintable() or c == "\n")}):
-            found.append(f"characters that steer a terminal: {odd!r}")
+            result.append(f"exit status {self.status!r}, expected one of {FINE}")
+        if "Traceback (most recent call last)" in message:
+            result.append("a traceback")
+        if "more memory than there is" in message:
+            result.append(f"more than {MEBIBYTES} MiB of memory")
+        if odd := sorted({c for c in message if not (c.isprintable() or c == "\n")}):
+            result.append(f"characters that steer a terminal: {odd!r}")
         lines = [line for line in self.err.splitlines() if line.startswith("goalmeter: ")]
         if self.status == 2 and len(lines) != 1 and "Usage: " not in self.err:
-            found.append(f"{len(lines)} lines that say what is wrong, expected one")
+            result.append(f"{len(lines)} lines that say what is wrong, expected one")
         if self.status == 2 and lines and not self.err.rstrip("\n").endswith(lines[-1]):
-            found.append("an error of several lines")
+            result.append("an error of several lines")
         if (longest := max(map(len, self.err.splitlines()), default=0)) > LONGEST_LINE:
-            found.append(f"a line of {longest} characters")
+            result.append(f"a line of {longest} characters")
         if self.status in (0, 3) and "--json" in self.arguments:
             try:
                 json.loads(self.out)
             except ValueError as error:
-                found.append(f"no JSON on standard output: {error}")
-        return found
+                result.append(f"no JSON on standard output: {error}")
+        return result
 
 
 def run(arguments: Sequence[str], folder: Path) -> Ended:

@@ -74,7 +74,7 @@ def test_usage_errors_are_spelled_out_too(tmp_path: Path) -> None:
 
 # --- Numbers without an end -----------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ("navigate greedy --sizes 999999999999999999999", "size is 999999999999999999999, exp"),
         ("navigate greedy --sizes 100001", "size is 100001, expected at most 51"),
@@ -93,8 +93,8 @@ def test_usage_errors_are_spelled_out_too(tmp_path: Path) -> None:
         ("train-organism mouse --rate nan", "--rate is nan, expected a number"),
     ],
 )
-def test_numbers_have_an_upper_end(tmp_path: Path, arguments: str, said: str) -> None:
-    assert said in refused(run(arguments.split(), tmp_path))
+def test_numbers_have_an_upper_end(tmp_path: Path, arguments: str, message: str) -> None:
+    assert message in refused(run(arguments.split(), tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -176,13 +176,13 @@ def test_a_fault_is_a_line_and_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.delenv("GOALMETER_TRACEBACK", raising=False)
     ended = run(["reflect", "--list"], tmp_path)
     assert ended.status == 1 and ended.out == "" and ended.err.count("\n") == 1
-    found = re.fullmatch(
+    result = re.fullmatch(
         r"goalmeter: a fault of goalmeter's own, ZeroDivisionError: by \\x1b zero; please report "
         r"it to those who make goalmeter, with the file (\S+)\n",
         ended.err,
     )
-    assert found is not None, ended.err
-    kept = Path(found[1]).read_text()
+    assert result is not None, ended.err
+    kept = Path(result[1]).read_text()
     assert "goalmeter reflect --list" in kept and "Traceback (most recent call last)" in kept
     monkeypatch.setenv("GOALMETER_TRACEBACK", "1")
     shown = run(["reflect", "--list"], tmp_path).err
@@ -236,7 +236,7 @@ def test_shells_complete_names(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ("navigate greedy --suite isometrys", "there is no suite 'isometrys'; did you mean 'isome"),
         ("navigate gredy", "did you mean 'greedy'?"),
@@ -249,6 +249,6 @@ def test_shells_complete_names(
         ("reflect --stepz 3", "--steps"),
     ],
 )
-def test_a_slip_of_the_hand_is_recognised(tmp_path: Path, arguments: str, said: str) -> None:
+def test_a_slip_of_the_hand_is_recognised(tmp_path: Path, arguments: str, message: str) -> None:
     ended = run(arguments.split(), tmp_path)
-    assert ended.status == 2 and said in ended.err
+    assert ended.status == 2 and message in ended.err

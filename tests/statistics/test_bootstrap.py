@@ -21,8 +21,8 @@ def test_weights_are_shares_of_draws() -> None:
 
 
 def test_the_same_seed_draws_the_same() -> None:
-    one, other = (resample_weights(4, 10, np.random.default_rng(3)) for _ in range(2))
-    np.testing.assert_array_equal(one, other)
+    first, second = (resample_weights(4, 10, np.random.default_rng(3)) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
 
 
 def test_percentiles_by_hand() -> None:

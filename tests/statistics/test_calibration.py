@@ -15,8 +15,8 @@ from goalmeter.statistics.calibration import (
 
 
 def test_bins() -> None:
-    given = [0, 0.0999, 0.1, 0.95, 1.0]
-    assert confidence_bins(given).tolist() == [0, 0, 1, 9, 9]
+    confidences = [0, 0.0999, 0.1, 0.95, 1.0]
+    assert confidence_bins(confidences).tolist() == [0, 0, 1, 9, 9]
 
 
 def test_by_hand() -> None:

@@ -23,31 +23,31 @@ def test_values_by_hand() -> None:
     # Two strata: (1 + 2) / 2 and 6, each as heavy as the other.
     assert estimate([1, 2, 6], strata=["a", "a", "b"]).value == pytest.approx((1.5 + 6) / 2)
     # Clusters without anything to say are left out, and so are strata of such.
-    found = estimate([1, 0, 2, 0], [1, 0, 1, 0], n=17, strata=[0, 0, 0, 1])
-    assert (found.value, found.n, found.clusters) == (1.5, 17, 2)
+    result = estimate([1, 0, 2, 0], [1, 0, 1, 0], n=17, strata=[0, 0, 0, 1])
+    assert (result.value, result.n, result.clusters) == (1.5, 17, 2)
 
 
 def test_one_stratum_gets_its_t_interval() -> None:
     rng = np.random.default_rng(0)
     sample = rng.normal(size=12)
-    found = estimate(sample)
+    result = estimate(sample)
     half = t.ppf(0.975, 11) * sample.std(ddof=1) / np.sqrt(12)
-    assert found.interval == pytest.approx(
+    assert result.interval == pytest.approx(
         (sample.mean() - half, sample.mean() + half), abs=0.12 * half
     )
     narrow = estimate(sample, confidence=0.5).interval
-    assert narrow is not None and found.interval is not None
-    assert found.interval[0] < narrow[0] < narrow[1] < found.interval[1]
+    assert narrow is not None and result.interval is not None
+    assert result.interval[0] < narrow[0] < narrow[1] < result.interval[1]
 
 
 def test_strata_add_no_spread_between_them() -> None:
     """Means that lie far apart add nothing to the spread; Welch's variance is what is left."""
     rng = np.random.default_rng(1)
     low, high = rng.normal(size=15), 1000 + rng.normal(size=15)
-    found = estimate(np.concatenate([low, high]), strata=[0] * 15 + [1] * 15)
+    result = estimate(np.concatenate([low, high]), strata=[0] * 15 + [1] * 15)
     error = np.sqrt(low.var(ddof=1) / 15 + high.var(ddof=1) / 15) / 2
-    assert found.interval is not None
-    width = found.interval[1] - found.interval[0]
+    assert result.interval is not None
+    width = result.interval[1] - result.interval[0]
     assert width == pytest.approx(2 * t.ppf(0.975, 28) * error, rel=0.12)
 
 
@@ -72,9 +72,9 @@ def test_equal_clusters_never_close_the_interval(value: float) -> None:
     """What was shown as 98.4% [98, 98], 96.8% [97, 97] and 50.0% [50, 50]."""
     widths = []
     for n in (2, 3, 5, 10, 20, 100):
-        found = estimate(np.full(n, value), bounds=(0, 1)).interval
-        assert found is not None and found[0] < value < found[1]
-        widths.append(found[1] - found[0])
+        result = estimate(np.full(n, value), bounds=(0, 1)).interval
+        assert result is not None and result[0] < value < result[1]
+        widths.append(result[1] - result[0])
     assert widths == sorted(widths, reverse=True) and widths[0] > 0.8 and widths[-1] > 0.02
     # Nor do clusters that are nearly equal.
     rng = np.random.default_rng(0)
@@ -86,16 +86,16 @@ def test_equal_clusters_never_close_the_interval(value: float) -> None:
 def test_zeros_and_ones_get_clopper_and_pearson_s_interval() -> None:
     for ones, n in ((1, 2), (2, 3), (4, 5), (1, 10), (7, 20)):
         exact = binomtest(ones, n).proportion_ci(0.95)
-        found = estimate(np.arange(n) < ones, bounds=(0, 1)).interval
-        assert found == pytest.approx((exact.low, exact.high), abs=0.012)
+        result = estimate(np.arange(n) < ones, bounds=(0, 1)).interval
+        assert result == pytest.approx((exact.low, exact.high), abs=0.012)
 
 
 def test_differences_have_student_s_interval_and_bounds_where_they_are_all_the_same() -> None:
     rng = np.random.default_rng(4)
     values = np.clip(rng.normal(0.1, 0.2, size=8), -1, 1)
     expected = ttest_1samp(values, 0).confidence_interval(0.95)
-    found = estimate(values, bounds=(-1, 1), paired=True).interval
-    assert found == pytest.approx((expected.low, expected.high))
+    result = estimate(values, bounds=(-1, 1), paired=True).interval
+    assert result == pytest.approx((expected.low, expected.high))
     assert estimate([0.0, 1.0], bounds=(-1, 1), paired=True).interval == (-1, 1)
     same = estimate(np.zeros(5), bounds=(-1, 1), paired=True).interval
     assert same == pytest.approx((0.025**0.2 - 1, 1 - 0.025**0.2))
@@ -108,16 +108,16 @@ def test_weighted_clusters_have_the_variance_of_the_least_squares_fit() -> None:
     parts = weights / weights.sum()
     adjusted = (values - parts @ values) / np.sqrt(1 - parts)
     error = np.sqrt(((parts * adjusted) ** 2).sum())
-    found = estimate(values * weights, weights)
+    result = estimate(values * weights, weights)
     freedom = max(1.0, 1 / (parts**2).sum() - 1)
     half = t.ppf(0.975, freedom) * error
-    assert found.interval == pytest.approx((found.value - half, found.value + half))
+    assert result.interval == pytest.approx((result.value - half, result.value + half))
 
 
 def test_strata_of_one_are_taken_together() -> None:
     values = [0.0, 0.3, 0.7, 1.0]
-    found = estimate(values, strata=[0, 1, 2, 3])
-    assert found == Estimate(0.5, estimate(values).interval, 4, 4)
+    result = estimate(values, strata=[0, 1, 2, 3])
+    assert result == Estimate(0.5, estimate(values).interval, 4, 4)
     # Unequal strata keep their weights: a stratum of one counts as much as one of three.
     mixed = estimate([0, 0, 0, 1], strata=[0, 0, 0, 1])
     assert mixed.value == 0.5 and mixed.interval is not None
@@ -166,20 +166,20 @@ def test_what_tells_nothing() -> None:
 
 
 def test_as_json_and_shifted() -> None:
-    found = Estimate(0.5, (0.25, 0.75), 10, 3)
-    assert found.to_json() == {"value": 0.5, "interval": [0.25, 0.75], "n": 10, "clusters": 3}
-    assert found.shifted(0.25) == Estimate(0.75, (0.5, 1.0), 10, 3)
+    result = Estimate(0.5, (0.25, 0.75), 10, 3)
+    assert result.to_json() == {"value": 0.5, "interval": [0.25, 0.75], "n": 10, "clusters": 3}
+    assert result.shifted(0.25) == Estimate(0.75, (0.5, 1.0), 10, 3)
     assert Estimate(0.5, None, 1, 1).shifted(1) == Estimate(1.5, None, 1, 1)
 
 
 def test_functions_of_sums() -> None:
     rng = np.random.default_rng(5)
     pairs = np.stack([rng.normal(3, 1, size=20), np.ones(20)], axis=1)
-    found = estimate_of_sums(pairs, lambda s: s[..., 0] / s[..., 1], n=99)
+    result = estimate_of_sums(pairs, lambda s: s[..., 0] / s[..., 1], n=99)
     plain = estimate(pairs[:, 0])
-    assert found.value == pytest.approx(plain.value)
-    assert found.interval == pytest.approx(plain.interval)
-    assert (found.n, found.clusters) == (99, 20)
+    assert result.value == pytest.approx(plain.value)
+    assert result.interval == pytest.approx(plain.interval)
+    assert (result.n, result.clusters) == (99, 20)
     assert estimate_of_sums(pairs[:1], lambda s: s[..., 0], n=1).interval is None
     assert np.isnan(estimate_of_sums(pairs[:0], lambda s: s[..., 0], n=0).value)
 
@@ -191,10 +191,10 @@ def test_functions_of_sums_over_strata() -> None:
     # Every stratum counts alike: as the mean over strata of the means of clusters.
     weight = 1 / np.where(strata == 0, 4, 8)
     sums = np.stack([values, np.ones(12)], axis=1) * weight[:, None]
-    found = estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=12, strata=strata)
+    result = estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=12, strata=strata)
     plain = estimate(values, strata=strata)
-    assert found.value == pytest.approx(plain.value)
-    assert found.interval == pytest.approx(plain.interval)
+    assert result.value == pytest.approx(plain.value)
+    assert result.interval == pytest.approx(plain.interval)
     # One cluster of a kind does not tell its spread.
     lonely = np.array([0] * 11 + [1])
     pooled = estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=12, strata=lonely)
@@ -215,13 +215,13 @@ def test_the_bias_of_a_fit_is_taken_off() -> None:
         return np.asarray(2 * mean * s[..., 0] / s[..., 1] - mean**2)
 
     plain = estimate_of_sums(sums, squared, n=50)
-    found = estimate_of_sums(sums, squared, n=50, held=held)
+    result = estimate_of_sums(sums, squared, n=50, held=held)
     assert plain.value == pytest.approx(mean**2)
-    assert found.value == pytest.approx(mean**2 - variance, abs=0.1 * variance)
-    assert plain.interval is not None and found.interval is not None
+    assert result.value == pytest.approx(mean**2 - variance, abs=0.1 * variance)
+    assert plain.interval is not None and result.interval is not None
     # Both ends are as far from the estimate as before.
-    shift = np.subtract(plain.interval, found.interval)
-    assert shift == pytest.approx(plain.value - found.value)
+    shift = np.subtract(plain.interval, result.interval)
+    assert shift == pytest.approx(plain.value - result.value)
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 95, float("nan")])

@@ -93,14 +93,14 @@ def test_what_is_no_score_is_refused() -> None:
 def test_intervals_hold_the_true_area_as_often_as_they_say() -> None:
     """Two scores of either class a grid, with a part that all scores of the grid share."""
     rng = np.random.default_rng(2)
-    clusters, shared, own, shift, runs = 16, 1.0, 1.0, 1.2, 300
-    true = norm.cdf(shift / np.sqrt(2 * (shared**2 + own**2)))
+    clusters, shared, private, shift, runs = 16, 1.0, 1.0, 1.2, 300
+    true = norm.cdf(shift / np.sqrt(2 * (shared**2 + private**2)))
     grids = np.repeat(np.arange(clusters), 2)
     held = 0
     for _ in range(runs):
         part = np.repeat(rng.normal(0, shared, clusters), 2)
-        above = part + shift + rng.normal(0, own, 2 * clusters)
-        below = part + rng.normal(0, own, 2 * clusters)
+        above = part + shift + rng.normal(0, private, 2 * clusters)
+        below = part + rng.normal(0, private, 2 * clusters)
         interval = clustered_area(above, below, grids, grids).interval
         assert interval is not None
         held += interval[0] <= true <= interval[1]

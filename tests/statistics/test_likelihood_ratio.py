@@ -23,8 +23,8 @@ def test_plain_log_likelihood_is_a_chi_square(statistic: float, d: int) -> None:
 
 def test_the_table_value() -> None:
     # 3.84 is the 5 % point of one degree of freedom.
-    one = np.ones((1, 1))
-    assert likelihood_ratio_test(3.841458820694124, one, one).p_value == pytest.approx(0.05)
+    unit = np.ones((1, 1))
+    assert likelihood_ratio_test(3.841458820694124, unit, unit).p_value == pytest.approx(0.05)
 
 
 def test_a_scaled_score_scales_the_statistic() -> None:

@@ -16,10 +16,10 @@ NAN = float("nan")
 
 def test_signed_ranks_by_hand() -> None:
     # Ranks of |d|: 1 -> 1, 2 -> 2.5 twice, 4 -> 4; the negative ones have 1 + 2.5.
-    found = signed_ranks([2, -1, 0, -2, 4, 0])
-    assert found.statistic == 3.5 and (found.n, found.nonzero) == (6, 4)
-    assert found.effect == pytest.approx(1 - 2 * 3.5 / 10)
-    assert np.isnan(found.p_value)  # too few for a test
+    result = signed_ranks([2, -1, 0, -2, 4, 0])
+    assert result.statistic == 3.5 and (result.n, result.nonzero) == (6, 4)
+    assert result.effect == pytest.approx(1 - 2 * 3.5 / 10)
+    assert np.isnan(result.p_value)  # too few for a test
     assert signed_ranks([1.0, 2.0, 3.0]).effect == 1
     nothing = signed_ranks(np.zeros(20))
     assert np.isnan(nothing.p_value) and np.isnan(nothing.effect) and nothing.nonzero == 0
@@ -38,9 +38,9 @@ def test_signed_ranks_are_scipy_s() -> None:
         for shift in (0, 0.4):
             values = np.round(rng.normal(shift, 1, size=n), 1)
             expected = wilcoxon(values)
-            found = signed_ranks(values)
-            assert found.statistic == expected.statistic
-            assert found.p_value == pytest.approx(expected.pvalue)
+            result = signed_ranks(values)
+            assert result.statistic == expected.statistic
+            assert result.p_value == pytest.approx(expected.pvalue)
 
 
 def test_equivalence_is_two_t_tests() -> None:
@@ -49,12 +49,14 @@ def test_equivalence_is_two_t_tests() -> None:
         values = rng.normal(shift, 0.5, size=15)
         above = ttest_1samp(values, -0.4, alternative="greater").pvalue
         below = ttest_1samp(values, 0.4, alternative="less").pvalue
-        found = equivalence(values, 0.4)
-        assert found.p_value == pytest.approx(max(above, below))
+        result = equivalence(values, 0.4)
+        assert result.p_value == pytest.approx(max(above, below))
         interval = ttest_1samp(values, 0).confidence_interval(0.9)
-        assert found.interval == pytest.approx((interval.low, interval.high))
-        inside = found.interval is not None and -0.4 < found.interval[0] < found.interval[1] < 0.4
-        assert inside == (found.p_value < 0.05)
+        assert result.interval == pytest.approx((interval.low, interval.high))
+        inside = (
+            result.interval is not None and -0.4 < result.interval[0] < result.interval[1] < 0.4
+        )
+        assert inside == (result.p_value < 0.05)
         assert mean_differs(values) == pytest.approx(ttest_1samp(values, 0).pvalue)
 
 
@@ -73,6 +75,11 @@ def test_without_spread() -> None:
     assert shares.p_value == pytest.approx(0.9**5)
     assert shares.interval == pytest.approx((0.05**0.2 - 1, 1 - 0.05**0.2))
     assert equivalence([0.2] * 5, 0.1, bounds=(-1, 1)).p_value == 1
+    # All of them at a bound is what a mean outside of the margin gives most easily.
+    for end in (-1.0, 1.0):
+        assert equivalence([end] * 5, 0.1, bounds=(-1, 1)).p_value == 1
+        # A margin beyond the bounds holds whatever they are.
+        assert equivalence([end] * 5, 2.0, bounds=(-1, 1)).p_value == 0
     for n in (28, 29):  # 0.9 ** 29 is the first below 0.05
         many = equivalence([0.0] * n, 0.1, bounds=(-1, 1))
         assert many.interval is not None
@@ -98,8 +105,8 @@ def test_holm_by_hand() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.5, 0.6]) == [1.0, 1.0]
     assert holm([]) == []
-    found = holm([0.02, NAN, 0.01])  # what was not tested does not count
-    assert found[0] == 0.02 and found[2] == 0.02 and np.isnan(found[1])
+    result = holm([0.02, NAN, 0.01])  # what was not tested does not count
+    assert result[0] == 0.02 and result[2] == 0.02 and np.isnan(result[1])
 
 
 @pytest.mark.parametrize("margin", [0, -1, NAN])

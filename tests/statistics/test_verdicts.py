@@ -13,7 +13,7 @@ from goalmeter.statistics.verdicts import Verdict, difference, share_interval, v
 
 
 @pytest.mark.parametrize(
-    ("interval", "said"),
+    ("interval", "message"),
     [
         ((1, 9), "above"),  # excludes 0, and reaches beyond 5
         ((-9, -1), "below"),
@@ -29,8 +29,8 @@ from goalmeter.statistics.verdicts import Verdict, difference, share_interval, v
         ((math.nan, math.nan), "cannot be told"),
     ],
 )
-def test_intervals_by_hand(interval: tuple[float, float] | None, said: str) -> None:
-    assert verdict(interval, margin=5) == said
+def test_intervals_by_hand(interval: tuple[float, float] | None, message: str) -> None:
+    assert verdict(interval, margin=5) == message
 
 
 def test_without_a_margin_only_the_same_number_is_equal() -> None:
@@ -43,8 +43,8 @@ def test_the_other_way_round_is_the_opposite() -> None:
     other = {"above": "below", "below": "above"}
     for low, width in rng.uniform(-10, 10, (300, 2)):
         interval = (low, low + abs(width))
-        said = verdict(interval, 5)
-        assert verdict((-interval[1], -interval[0]), 5) == other.get(said, said)
+        message = verdict(interval, 5)
+        assert verdict((-interval[1], -interval[0]), 5) == other.get(message, message)
 
 
 def test_the_words_say_within_what() -> None:

@@ -21,7 +21,7 @@ from goalmeter._errors import (
     InvalidTrajectoryError,
     InvalidUtilityError,
 )
-from goalmeter.tabular import TabularMDP, cliff_world, files
+from goalmeter.tabular import TabularMDP, cliff_world, files, mdp_file
 from goalmeter.tabular.trajectories import Trajectories
 
 GOOD: dict[str, Any] = {
@@ -36,11 +36,11 @@ def without(*names: str) -> dict[str, Any]:
     return {name: value for name, value in GOOD.items() if name not in names}
 
 
-def assert_same(one: TabularMDP, other: TabularMDP) -> None:
-    assert (one.horizon, one.discount) == (other.horizon, other.discount)
-    np.testing.assert_array_equal(one.reward, other.reward)
-    np.testing.assert_array_equal(one.initial, other.initial)
-    np.testing.assert_array_equal(one.transition.to_dense(), other.transition.to_dense())
+def assert_same(first: TabularMDP, second: TabularMDP) -> None:
+    assert (first.horizon, first.discount) == (second.horizon, second.discount)
+    np.testing.assert_array_equal(first.reward, second.reward)
+    np.testing.assert_array_equal(first.initial, second.initial)
+    np.testing.assert_array_equal(first.transition.to_dense(), second.transition.to_dense())
 
 
 # --- Round trips ----------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def test_the_smaller_form_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyP
     rest = {"reward", "initial", "horizon"}
     assert names(cliff_world()) == sparse | rest
     assert names(random_world(0).mdp()) == dense | rest
-    monkeypatch.setattr(files, "DENSE_FILE_ENTRIES", 10)
+    monkeypatch.setattr(mdp_file, "DENSE_FILE_ENTRIES", 10)
     assert names(random_world(0).mdp()) == sparse | rest
 
 
@@ -94,7 +94,7 @@ def test_files_of_others_are_read(tmp_path: Path) -> None:
     changes = {"horizon": 3.0, "initial": np.int8(1), "discount": np.float32(0.5)}
     np.savez_compressed(path, **{**without("transition"), **lists, **changes})
     expected = TabularMDP(GOOD["transition"], [0, 1], horizon=3, initial=1, discount=0.5)
-    assert_same(files.load_mdp(str(path)), expected)
+    assert_same(TabularMDP.from_npz(str(path)), expected)
 
 
 def test_policies_and_features_come_back(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_bad_mdp_file_gets_one_clear_error_with_its_name(
     path = tmp_path / "mdp.npz"
     np.savez(path, **arrays)
     with pytest.raises(error, match=rf"mdp\.npz: {message}"):
-        files.load_mdp(path)
+        TabularMDP.from_npz(path)
 
 
 @pytest.mark.parametrize(
@@ -293,16 +293,16 @@ def test_what_could_not_be_read_back_is_not_written(
 def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mdp.npz"
     with pytest.raises(InvalidFileError, match=r"mdp\.npz: there is no such file; check the path"):
-        files.load_mdp(path)
+        TabularMDP.from_npz(path)
     with pytest.raises(InvalidFileError, match="cannot be read: Is a directory"):
-        files.load_mdp(tmp_path)
+        TabularMDP.from_npz(tmp_path)
     np.save(tmp_path / "single.npy", np.zeros(3))
     with pytest.raises(InvalidFileError, match=r"a single array \(\.npy\).*numpy\.savez\(path"):
-        files.load_mdp(tmp_path / "single.npy")
+        TabularMDP.from_npz(tmp_path / "single.npy")
     for content in (b"", b"transition = 3", b"PK\x03\x04 and no more", pickle.dumps(GOOD)):
         path.write_bytes(content)
         with pytest.raises(InvalidFileError, match=r"not an \.npz archive, or a damaged one; wri"):
-            files.load_mdp(path)
+            TabularMDP.from_npz(path)
 
 
 def test_a_pickle_in_disguise_is_not_run(tmp_path: Path) -> None:
@@ -313,10 +313,10 @@ def test_a_pickle_in_disguise_is_not_run(tmp_path: Path) -> None:
     path = tmp_path / "mdp.npz"
     np.savez(path, **{**GOOD, "reward": np.array([Trap(), Trap()], dtype=object)})
     with pytest.raises(InvalidFileError, match="unpickling a file can run any code"):
-        files.load_mdp(path)
+        TabularMDP.from_npz(path)
     path.write_bytes(pickle.dumps(Trap()))
     with pytest.raises(InvalidFileError, match=r"not an \.npz archive"):
-        files.load_mdp(path)
+        TabularMDP.from_npz(path)
     assert not (tmp_path / "sprung").exists()
 
 
@@ -326,12 +326,12 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InvalidFileError, match=r"not an \.npz archive, or a damaged one"):
-        files.load_mdp(path)
+        TabularMDP.from_npz(path)
     # A flipped bit among the numbers, which only the checksum can tell.
     position = whole.index(np.array([0, 1]).tobytes())
     path.write_bytes(whole[:position] + b"\x01" + whole[position + 1 :])
     with pytest.raises(InvalidFileError, match="'reward' is damaged and cannot be read"):
-        files.load_mdp(path)
+        TabularMDP.from_npz(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("policy", b"no array at all")
     with pytest.raises(InvalidFileError, match="'policy' holds bytes that are no array"):

@@ -16,7 +16,6 @@ from goalmeter._errors import (
 )
 from goalmeter._types import FloatArray
 from goalmeter.tabular import TabularMDP, expected_return, optimal_policy
-from goalmeter.tabular.gymnasium_table import mdp_from_gymnasium
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -105,7 +104,7 @@ def test_an_environment_is_left_as_it_is() -> None:
     env.reset(seed=3)
     env.step(2)
     before = env.unwrapped.s
-    assert mdp_from_gymnasium(env).horizon == 100
+    assert TabularMDP.from_gymnasium(env).horizon == 100
     assert env.unwrapped.s == before
     env.step(2)  # still open
     env.close()
@@ -116,9 +115,9 @@ def test_an_environment_made_for_its_table_is_closed(monkeypatch: pytest.MonkeyP
     env = Table([[[(1.0, 0, 0.0, False)]]], [1.0])
     env.close = lambda: closed.append(True)
     monkeypatch.setattr(gymnasium, "make", lambda name, **options: env)
-    mdp_from_gymnasium("Table-v0", horizon=1)
+    TabularMDP.from_gymnasium("Table-v0", horizon=1)
     with pytest.raises(InvalidParameterError, match="no time limit"):
-        mdp_from_gymnasium("Table-v0")
+        TabularMDP.from_gymnasium("Table-v0")
     assert closed == [True, True]
 
 
@@ -132,7 +131,7 @@ ENDING: list[list[list[Outcome]]] = [
 
 
 def test_rewards_are_expected_and_the_last_state_absorbs() -> None:
-    mdp = mdp_from_gymnasium(Table(ENDING, [1.0, 0.0]), horizon=2)
+    mdp = TabularMDP.from_gymnasium(Table(ENDING, [1.0, 0.0]), horizon=2)
     assert mdp.transition.to_dense().tolist() == [[[0.5, 0.5], [0, 1]], [[0, 1], [0, 1]]]
     assert mdp.reward.tolist() == [[2.0, 2.0], [0.0, 0.0]]  # 0.5 * 1 + 0.5 * 3 = 2
 
@@ -147,7 +146,7 @@ def test_a_last_state_that_is_also_visited_gets_a_state_behind_it(why: str) -> N
         start = [0.5, 0.5]
     else:
         table[0][1] = [(1.0, 1, 2.0, False)]
-    mdp = mdp_from_gymnasium(Table(table, start), horizon=3)
+    mdp = TabularMDP.from_gymnasium(Table(table, start), horizon=3)
     P = mdp.transition.to_dense()
     assert mdp.n_states == 3
     assert P[0, 0].tolist() == [0.5, 0.0, 0.5]
@@ -163,7 +162,9 @@ def test_a_last_state_that_is_also_visited_gets_a_state_behind_it(why: str) -> N
 
 def test_repeated_outcomes_are_added_up() -> None:
     listed = [(0.25, 0, 1.0, False), (0.25, 1, 0.0, False), (0.5, 0, 2.0, False)]
-    mdp = mdp_from_gymnasium(Table({0: [listed], 1: [[(1.0, 1, 0.0, False)]]}, [1, 0]), horizon=1)
+    mdp = TabularMDP.from_gymnasium(
+        Table({0: [listed], 1: [[(1.0, 1, 0.0, False)]]}, [1, 0]), horizon=1
+    )
     assert mdp.transition.to_dense()[0, 0].tolist() == [0.75, 0.25]
     assert mdp.transition.n_entries == 3
     assert mdp.reward[0, 0] == 0.25 * 1.0 + 0.5 * 2.0
@@ -171,12 +172,12 @@ def test_repeated_outcomes_are_added_up() -> None:
 
 def test_an_outcome_of_probability_0_ends_nothing() -> None:
     listed = [(1.0, 1, 1.0, False), (0.0, 1, 0.0, True)]
-    mdp = mdp_from_gymnasium(Table([[listed], [[(1.0, 0, 1.0, False)]]], [1, 0]), horizon=4)
+    mdp = TabularMDP.from_gymnasium(Table([[listed], [[(1.0, 0, 1.0, False)]]], [1, 0]), horizon=4)
     assert mdp.transition.to_dense().tolist() == [[[0, 1]], [[1, 0]]]
 
 
 def test_initial_and_horizon_can_be_given() -> None:
-    mdp = mdp_from_gymnasium(Table(ENDING), initial=0, horizon=2)
+    mdp = TabularMDP.from_gymnasium(Table(ENDING), initial=0, horizon=2)
     assert mdp.initial.tolist() == [1.0, 0.0]
     mdp = TabularMDP.from_gymnasium("CliffWalking-v1", max_episode_steps=7)
     assert mdp.horizon == 7
@@ -188,12 +189,12 @@ def test_initial_and_horizon_can_be_given() -> None:
 def test_the_worlds_own_time_limit_is_the_horizon(name: str) -> None:
     env = Table(ENDING, [1.0, 0.0])
     setattr(env, name, 9)
-    mdp = mdp_from_gymnasium(env)
+    mdp = TabularMDP.from_gymnasium(env)
     assert mdp.horizon == 9 and "horizon 9" in repr(mdp)
-    assert mdp_from_gymnasium(env, horizon=4).horizon == 4
+    assert TabularMDP.from_gymnasium(env, horizon=4).horizon == 4
     # Of several limits the first to end an episode counts.
-    assert mdp_from_gymnasium(gymnasium.wrappers.TimeLimit(env, 7)).horizon == 7
-    assert mdp_from_gymnasium(gymnasium.wrappers.TimeLimit(env, 70)).horizon == 9
+    assert TabularMDP.from_gymnasium(gymnasium.wrappers.TimeLimit(env, 7)).horizon == 7
+    assert TabularMDP.from_gymnasium(gymnasium.wrappers.TimeLimit(env, 70)).horizon == 9
 
 
 # --- Refusals -------------------------------------------------------------------------------------
@@ -278,7 +279,7 @@ def test_a_clear_refusal(
     env: Any, options: dict[str, Any], error: type[GoalmeterError], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        mdp_from_gymnasium(env, **options)
+        TabularMDP.from_gymnasium(env, **options)
 
 
 def test_without_gymnasium_the_error_says_how_to_install_it(
@@ -286,4 +287,4 @@ def test_without_gymnasium_the_error_says_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'goalmeter\[rl\]'"):
-        mdp_from_gymnasium("FrozenLake-v1")
+        TabularMDP.from_gymnasium("FrozenLake-v1")

@@ -318,8 +318,8 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch: pytest.MonkeyP
                 optimal_policy(mdp),
             )
         )
-    for one, two in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, two)
+    for first, second in zip(*results, strict=True):
+        np.testing.assert_array_equal(first, second)
 
 
 def test_the_default_reference_and_utility_are_the_explicit_ones() -> None:

@@ -1,1 +1,3 @@
 """Who is measured: agents that several instruments share."""
+
+__all__: list[str] = []

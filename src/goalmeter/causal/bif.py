@@ -24,15 +24,18 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from goalmeter.causal.bif_parser import Parser
 from goalmeter.causal.bif_tokens import quoted
-from goalmeter.causal.model_files import Draft, read_text, write_text
-from goalmeter.causal.network import CausalBayesianNetwork
+from goalmeter.causal.model_files import Draft, NetworkParts, read_text, write_text
+
+if TYPE_CHECKING:
+    from goalmeter.causal.network import CausalBayesianNetwork
 
 
-def read_bif(path: str | Path) -> CausalBayesianNetwork:
-    """Read a network from a BIF file, .bif or .bif.gz.
+def read_bif(path: str | Path) -> NetworkParts:
+    """What a BIF file, .bif or .bif.gz, says of a network.
 
     Raises:
         InvalidFileError: the file is missing, too large, or not a network in BIF; the message
@@ -41,8 +44,8 @@ def read_bif(path: str | Path) -> CausalBayesianNetwork:
     return parse_bif(read_text(path), source=path)
 
 
-def parse_bif(text: str, *, source: object = "text") -> CausalBayesianNetwork:
-    """The network that a text in BIF describes.
+def parse_bif(text: str, *, source: object = "text") -> NetworkParts:
+    """What a text in BIF says of a network.
 
     Args:
         text: the contents of a file.
@@ -56,10 +59,10 @@ def parse_bif(text: str, *, source: object = "text") -> CausalBayesianNetwork:
         ...     "variable Coin { type discrete [2] { heads, tails }; }"
         ...     "probability ( Coin ) { table 0.3, 0.7; }"
         ... )
-        >>> coin.domain("Coin"), coin.cpd("Coin").tolist()
+        >>> coin.domains["Coin"], coin.cpds["Coin"].tolist()
         (('heads', 'tails'), [0.3, 0.7])
     """
-    return Parser(text, Draft(source)).network()
+    return Parser(text, Draft(source)).parts()
 
 
 def write_bif(network: CausalBayesianNetwork, path: str | Path) -> Path:

@@ -10,8 +10,7 @@ import numpy as np
 from goalmeter._errors import InvalidFileError
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.causal.bif_tokens import PUNCTUATION, Tokens
-from goalmeter.causal.model_files import Draft, numbers
-from goalmeter.causal.network import CausalBayesianNetwork
+from goalmeter.causal.model_files import Draft, NetworkParts, numbers
 
 
 class _Row(NamedTuple):
@@ -41,8 +40,8 @@ class Parser:
         self._draft = draft
         self._blocks: list[_Block] = []
 
-    def network(self) -> CausalBayesianNetwork:
-        """The network that the text describes."""
+    def parts(self) -> NetworkParts:
+        """What the text says of a network."""
         name = ""
         while token := self._tokens.take():
             match token:
@@ -56,7 +55,7 @@ class Parser:
                     raise self._tokens.expected("network, variable or probability", token)
         for block in self._blocks:
             self._define(block)
-        return self._draft.network(name)
+        return self._draft.parts(name)
 
     # --- Blocks -----------------------------------------------------------------------------------
     def _network(self) -> str:

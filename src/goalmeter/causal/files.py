@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._names import listed, unknown_name
 from goalmeter._text import json_text
+from goalmeter.causal.bif import read_bif
 from goalmeter.causal.mechanism import Value
-from goalmeter.causal.model_files import read_text
+from goalmeter.causal.model_files import NetworkParts, read_text
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.utility import Utility, utility_of
+from goalmeter.causal.xmlbif import read_xmlbif
 from goalmeter.tabular._validation import naming
 
 _KEYS = ("variables", "values")
@@ -31,20 +33,28 @@ _SHAPE = '{"variables": [names], "values": nested lists of numbers}'
 _SHOWN = 40
 
 
+# What reads the files whose names have an ending; behind any of them .gz may stand.
+MODEL_FORMATS: dict[str, Callable[[str | Path], NetworkParts]] = {
+    ".bif": read_bif,
+    ".xmlbif": read_xmlbif,
+    ".xml": read_xmlbif,
+}
+
+
 def load_model(path: str | Path) -> CausalBayesianNetwork:
-    """Read a network, in the format that the file's name tells: .bif, .xmlbif or .xml, or .gz.
+    """Read a network, in the format that the file's name tells: one of `MODEL_FORMATS`, or .gz.
 
     Raises:
         InvalidFileError: another ending, or a file that is missing or not in its format.
     """
     name = Path(path).name.lower().removesuffix(".gz")
-    if name.endswith(".bif"):
-        return CausalBayesianNetwork.from_bif(path)
-    if name.endswith((".xmlbif", ".xml")):
-        return CausalBayesianNetwork.from_xmlbif(path)
+    for ending, read in MODEL_FORMATS.items():
+        if name.endswith(ending):
+            return CausalBayesianNetwork.of(read(path))
+    *endings, last = MODEL_FORMATS
     raise InvalidFileError(
-        f"{path}: the name of a model ends in .bif, .xmlbif or .xml (or one of them and .gz), "
-        f"which tells its format; rename the file, or convert it with pgmpy or bnlearn"
+        f"{path}: the name of a model ends in {', '.join(endings)} or {last} (or one of them and "
+        f".gz), which tells its format; rename the file, or convert it with pgmpy or bnlearn"
     )
 
 

@@ -15,8 +15,9 @@ import gzip
 import math
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from goalmeter._errors import GoalmeterError, InvalidFileError
 from goalmeter._files import write_bytes
 from goalmeter._names import listed, unknown_name
 from goalmeter._types import AnyArray, FloatArray
-from goalmeter.causal.network import CausalBayesianNetwork
+from goalmeter.causal.mechanism import Value
 from goalmeter.tabular._validation import ROUNDING
 
 # Of the text of a file, unpacked; the largest network that pgmpy ships has 5.5 million.
@@ -143,6 +144,26 @@ def within_rounding(rows: FloatArray, complain: Callable[[int, str], GoalmeterEr
     return np.asarray(rows / np.where(np.abs(sums - 1.0) > ROUNDING, sums, 1.0)[:, None])
 
 
+class NetworkParts(NamedTuple):
+    """What a network is made from; `CausalBayesianNetwork.of` makes and checks it.
+
+    Readers return this and not the network, so that the network can use them.
+
+    Attributes:
+        domains: the states of each variable.
+        parents: the direct causes of each.
+        cpds: of each an array [*sizes of parents, own size].
+        name: of the network; may be empty.
+        source: what messages call the file; None if there is none.
+    """
+
+    domains: Mapping[str, Sequence[Value]]
+    parents: Mapping[str, Sequence[str]]
+    cpds: Mapping[str, AnyArray]
+    name: str = ""
+    source: object = None
+
+
 class Draft:
     """A network as a file declares it: variables first, then a table for each.
 
@@ -232,11 +253,11 @@ class Draft:
         pairs = [f"{p} = {self.domains[p][i]}" for p, i in zip(parents, places, strict=True)]
         return f"{x!r} given {', '.join(pairs)}" if pairs else repr(x)
 
-    def network(self, name: str) -> CausalBayesianNetwork:
-        """The network, when everything is taken up.
+    def parts(self, name: str) -> NetworkParts:
+        """What the file declares, when everything is taken up.
 
         Raises:
-            InvalidFileError: no variable, a variable without a table, or a cycle.
+            InvalidFileError: no variable, or a variable without a table.
         """
         if not self.domains:
             raise InvalidFileError(
@@ -251,7 +272,4 @@ class Draft:
                 f"expected a table for each variable",
             )
         name = "" if name in NO_NAMES else name
-        try:
-            return CausalBayesianNetwork(self.domains, self._parents, self._cpds, name=name)
-        except GoalmeterError as error:
-            raise InvalidFileError(f"{self.source}: {error}") from error
+        return NetworkParts(self.domains, self._parents, self._cpds, name, self.source)

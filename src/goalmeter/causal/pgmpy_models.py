@@ -7,7 +7,7 @@ files holds (`model_files`): up to 1e-3 they are divided by their sum, more is r
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from goalmeter._errors import InvalidModelError, require
 from goalmeter._names import listed
 from goalmeter._types import FloatArray
 from goalmeter.causal.mechanism import Value
-from goalmeter.causal.model_files import NO_NAMES, within_rounding
-from goalmeter.causal.network import CausalBayesianNetwork
+from goalmeter.causal.model_files import NO_NAMES, NetworkParts, within_rounding
+
+if TYPE_CHECKING:
+    from goalmeter.causal.network import CausalBayesianNetwork
 
 
-def from_pgmpy(model: Any) -> CausalBayesianNetwork:
-    """The same network from a pgmpy `DiscreteBayesianNetwork`.
+def read_pgmpy(model: Any) -> NetworkParts:
+    """What a pgmpy `DiscreteBayesianNetwork` says of a network.
 
     Variables keep pgmpy's order; names that are no text (pgmpy allows numbers) become text.
 
@@ -49,7 +51,7 @@ def from_pgmpy(model: Any) -> CausalBayesianNetwork:
                 f"expected the parents in the model, {listed(model.get_parents(node)) or 'none'}"
             )
     name = str(getattr(model, "name", None) or "")
-    return CausalBayesianNetwork(
+    return NetworkParts(
         {names[node]: domains[node] for node in nodes},
         {names[node]: [names[parent] for parent in parents[node]] for node in nodes},
         {names[node]: _table(cpds[node], names[node], domains) for node in nodes},

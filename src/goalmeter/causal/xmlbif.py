@@ -22,13 +22,16 @@ import re
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.parsers import expat
 
 import numpy as np
 
 from goalmeter._errors import InvalidModelError
-from goalmeter.causal.model_files import Draft, numbers, read_text, write_text
-from goalmeter.causal.network import CausalBayesianNetwork
+from goalmeter.causal.model_files import Draft, NetworkParts, numbers, read_text, write_text
+
+if TYPE_CHECKING:
+    from goalmeter.causal.network import CausalBayesianNetwork
 
 # The largest network that pgmpy ships has some twenty thousand.
 _MAX_ELEMENTS = 2**20
@@ -36,8 +39,8 @@ _MAX_ELEMENTS = 2**20
 _NOT_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-def read_xmlbif(path: str | Path) -> CausalBayesianNetwork:
-    """Read a network from an XMLBIF file, gzipped or not.
+def read_xmlbif(path: str | Path) -> NetworkParts:
+    """What an XMLBIF file, gzipped or not, says of a network.
 
     Raises:
         InvalidFileError: the file is missing, too large, or not a network in XMLBIF; the
@@ -46,8 +49,8 @@ def read_xmlbif(path: str | Path) -> CausalBayesianNetwork:
     return parse_xmlbif(read_text(path), source=path)
 
 
-def parse_xmlbif(text: str, *, source: object = "text") -> CausalBayesianNetwork:
-    """The network that a text in XMLBIF describes.
+def parse_xmlbif(text: str, *, source: object = "text") -> NetworkParts:
+    """What a text in XMLBIF says of a network.
 
     Args:
         text: the contents of a file.
@@ -67,7 +70,7 @@ def parse_xmlbif(text: str, *, source: object = "text") -> CausalBayesianNetwork
         _define(definition, draft)
     names = network.all("NAME")
     name = names[0].text if names else ""
-    return draft.network(name)
+    return draft.parts(name)
 
 
 def write_xmlbif(network: CausalBayesianNetwork, path: str | Path) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-from goalmeter._errors import GoalmeterError, MissingExtraError
+from goalmeter._errors import GoalmeterError, IncompleteRunError, MissingExtraError
 
 # Each file adds its commands to the application.
 from goalmeter.cli import meg, navigate, organisms, pages, reflect
@@ -36,6 +36,11 @@ def main() -> None:
             status = app(prog_name="goalmeter", standalone_mode=False)
         finally:
             sys.stdout.flush()
+    except IncompleteRunError as error:
+        from goalmeter.commands.continuing import how_to_continue
+
+        tell(f"goalmeter: {how_to_continue(error)}")
+        sys.exit(2)
     except (GoalmeterError, MissingExtraError) as error:
         tell(f"goalmeter: {error}")
         sys.exit(2)

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 def suites(incomplete: str) -> list[str]:
     """Suites of grid worlds."""
-    from goalmeter.navigation.suites import SUITES
+    from goalmeter.navigation.suites.registry import suite_names
 
-    return _beginning(incomplete, SUITES)
+    return _beginning(incomplete, suite_names())
 
 
 def navigators(incomplete: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +11,8 @@ from goalmeter._arguments import MOST_SECONDS, MOST_WORKERS
 from goalmeter.cli import completion
 from goalmeter.cli.base import INCOMPLETE, Json, Seed, app, show, tell
 from goalmeter.cli.grouped_help import GroupedCommand
+from goalmeter.cli.suite_options import with_suite_options
+from goalmeter.navigation.suites.registry import SUITES
 
 # Groups of its options.
 ASKED = "How a language model is asked"
@@ -18,6 +20,7 @@ REACHED = "How it is reached"
 
 
 @app.command(cls=GroupedCommand)
+@with_suite_options
 def navigate(
     agent: Annotated[
         str | None,
@@ -33,65 +36,13 @@ def navigate(
         typer.Option(
             metavar="NAME",
             autocompletion=completion.suites,
-            help="Which worlds: maze, isometries, key-door, key-no-door or two-path.",
+            help=f"Which worlds: {', '.join(SUITES)}, or a suite of another package.",
         ),
     ] = "maze",
-    sizes: Annotated[
-        str | None, typer.Option(metavar="7,9", help="Rows of the grids, odd.")
-    ] = None,
-    complexities: Annotated[
-        str | None,
-        typer.Option(metavar="0,0.5,1", help="Of mazes: from 0, a room, to 1, a perfect maze."),
-    ] = None,
-    grids: Annotated[
-        int | None, typer.Option(min=1, help="Grids of each size and complexity.")
-    ] = None,
-    trajectories: Annotated[int | None, typer.Option(min=1, help="Walks through each.")] = None,
-    transforms: Annotated[
-        str | None,
-        typer.Option(metavar="reflect,swap", help="Frames of isometries; default all."),
-    ] = None,
-    objects: Annotated[
-        str | None,
-        typer.Option(
-            metavar="key,neutral",
-            help="What lies about in key-no-door and two-path: a key, an object without a use.",
-        ),
-    ] = None,
-    distance: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LOW-HIGH", help="Mazes by their shortest path; repeat for more strata."
-        ),
-    ] = None,
-    detour: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LOW-HIGH",
-            help="Mazes by how much longer it is than as the crow flies; repeat for more.",
-        ),
-    ] = None,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="The paper's scale and caps, where none is given.")
-    ] = False,
-    cap: Annotated[
-        int | None, typer.Option(min=1, help="Steps after which a walk is ended.")
-    ] = None,
     meg_too: Annotated[
         bool,
         typer.Option("--meg", help="Goal-directedness towards goal and key too."),
     ] = False,
-    cap_factor: Annotated[
-        float | None,
-        typer.Option(min=1, help="The same as a multiple of the shortest path; default 3."),
-    ] = None,
-    held_out: Annotated[
-        bool | None,
-        typer.Option(
-            "--held-out/--all-grids",
-            help="Only grids that the recipes of organisms do not teach; default for these alone.",
-        ),
-    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="RUN", help="Folder to keep the walks in, or to continue from."),
@@ -222,6 +173,7 @@ def navigate(
             rich_help_panel=REACHED,
         ),
     ] = None,
+    **suite_options: Any,
 ) -> None:
     """Behaviour of an agent in grid worlds, beside agents that plan, follow a compass, or err.
 
@@ -229,25 +181,15 @@ def navigate(
     is 3; the same command makes them again.
     """
     from goalmeter.commands.model_options import ModelOptions
-    from goalmeter.commands.navigate import bounds, numbers, words
     from goalmeter.commands.navigate import navigate as run
+    from goalmeter.commands.suite_options import suite_options as typed_values
+    from goalmeter.commands.suite_options import words
 
     try:
         outcome = run(
             agent,
             suite=suite,
-            sizes=numbers("--sizes", sizes, int),
-            complexities=numbers("--complexities", complexities, float),
-            grids=grids,
-            trajectories=trajectories,
-            transforms=words(transforms),
-            objects=words(objects),
-            distances=bounds("--distance", distance),
-            detours=bounds("--detour", detour),
-            paper=paper,
-            cap=cap,
-            cap_factor=cap_factor,
-            held_out=held_out,
+            **typed_values(suite_options),
             meg=meg_too,
             out=out,
             workers=workers,

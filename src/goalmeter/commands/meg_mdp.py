@@ -15,7 +15,7 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.watch import slowly
 from goalmeter.pages.meg.tables import result_table
-from goalmeter.tabular.files import load_features, load_mdp, load_policy, load_trajectories
+from goalmeter.tabular.files import load_features, load_policy, load_trajectories
 
 CLASSES = ("state", "state-action", "time-state")
 NETWORK = "network"
@@ -80,7 +80,7 @@ def measure_mdp(
         )
     tell = progress or (lambda line: None)
     tell(f"reading {mdp}")
-    world = load_mdp(mdp)
+    world = gm.TabularMDP.from_npz(mdp)
     against = None if reference is None else load_policy(reference)
     features = None if unknown in (None, NETWORK, *CLASSES) else _features(str(unknown))
     tell(f"measuring in {world!r}")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.navigation.asking.settings import Asking, paper_effort, provider_options
+from goalmeter.navigation.asking.settings import Asking, paper_effort
 from goalmeter.navigation.inspect.round import Server
+from goalmeter.navigation.suites.record import Suite
 
-# How often walks that the server failed are made again before the command ends.
-ROUNDS = 2
 # Options that are spelled otherwise than their fields.
 _SPELLED = {
     "prompts": "--prompt",
@@ -77,7 +77,7 @@ class ModelOptions:
                 f"agent; leave it out, or let {agent} read prompts as goalmeter/{agent}"
             )
 
-    def asking(self, model: str, suite: str, *, paper: bool) -> Asking:
+    def asking(self, model: str, suite: Suite, *, paper: bool) -> Asking:
         """How the model is asked.
 
         Raises:
@@ -99,3 +99,24 @@ class ModelOptions:
         names = ("base_url", "max_connections", "max_retries", "timeout")
         given: dict[str, Any] = {name: getattr(self, name) for name in names}
         return Server(**{name: value for name, value in given.items() if value is not None})
+
+
+def provider_options(texts: Iterable[str]) -> dict[str, Any]:
+    """Options of a provider, each written NAME=VALUE, where the value is JSON or else a word.
+
+    Raises:
+        InvalidParameterError: one is not written so.
+
+    >>> provider_options(["dtype=bfloat16", "batch=64", "stream=true"])
+    {'dtype': 'bfloat16', 'batch': 64, 'stream': True}
+    """
+    out = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip()):
+            raise InvalidParameterError(f"-M is {text!r}, expected NAME=VALUE, such as batch=64")
+        try:
+            out[name.strip()] = json.loads(value)
+        except json.JSONDecodeError:
+            out[name.strip()] = value
+    return out

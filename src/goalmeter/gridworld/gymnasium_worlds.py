@@ -113,8 +113,8 @@ def _maze(size: int, complexity: float, seed: int, **wishes: Any) -> GridWorld:
 
 
 def _two_paths(key: bool, seed: int) -> GridWorld:
-    made = two_paths(seed)
-    return made.world if key else made.control
+    paths = two_paths(seed)
+    return paths.world if key else paths.control
 
 
 register()

@@ -65,6 +65,7 @@ def key_door(seed: int, *, rooms: int = 2) -> GridWorld:
     inside = [cell for cell in inside if cell not in doorways]
     start = draws.choice(inside)
     goal = draws.choice([cell for cell in inside if _room(cell) != _room(start)])
+    # On a tree every way between two rooms is the only one, so some doorway cuts start from goal.
     door = draws.choice([d for d in doorways if not _reaches(walls, start, d)[goal]])
     near = _reaches(walls, start, door)
     key = draws.choice([cell for cell in inside if near[cell] and cell != start])
@@ -96,6 +97,7 @@ def two_paths(seed: int) -> TwoPaths:
     start, goal = Cell(middle, 1), Cell(middle, last)
     sides = [upper - trunk, lower - trunk]
     draws.shuffle(sides)
+    # Sorted: a set has no order that stays the same for ever, and the seed is to name the world.
     key = draws.choice(sorted(sides[0]))
     walls = np.ones((SIZE_OF_TWO_PATHS, SIZE_OF_TWO_PATHS), dtype=bool)
     for cell in upper | lower:
@@ -135,7 +137,7 @@ def _way(separation: int, *, stepped: bool) -> set[Cell]:
 
 def _rooms(rooms: int, draws: Draws) -> tuple[BoolArray, list[Cell]]:
     """Walls and doorways."""
-    pitch = ROOM + 1
+    pitch = ROOM + 1  # a room and the wall behind it
     size = pitch * rooms + 1
     walls = np.ones((size, size), dtype=bool)
     for row in range(size):
@@ -149,18 +151,19 @@ def _rooms(rooms: int, draws: Draws) -> tuple[BoolArray, list[Cell]]:
         if r + down < rooms and c + right < rooms
     ]
     draws.shuffle(neighbours)
+    # Kruskal: rooms of one group are joined already, and a further doorway would make a circle.
     group = {(r, c): (r, c) for r in range(rooms) for c in range(rooms)}
     doorways = []
-    for one, other in neighbours:
-        if group[one] == group[other]:
+    for room, beside in neighbours:
+        if group[room] == group[beside]:
             continue
-        old, new = group[other], group[one]
-        group = {room: new if g == old else g for room, g in group.items()}
+        merged, kept = group[beside], group[room]
+        group = {each: kept if g == merged else g for each, g in group.items()}
         along = 1 + draws.below(ROOM)
-        if one[0] == other[0]:
-            doorway = Cell(pitch * one[0] + along, pitch * other[1])
+        if room[0] == beside[0]:
+            doorway = Cell(pitch * room[0] + along, pitch * beside[1])
         else:
-            doorway = Cell(pitch * other[0], pitch * one[1] + along)
+            doorway = Cell(pitch * beside[0], pitch * room[1] + along)
         walls[doorway] = False
         doorways.append(doorway)
     return walls, doorways

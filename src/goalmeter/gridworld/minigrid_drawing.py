@@ -59,10 +59,10 @@ def encoded(world: GridWorld, state: State) -> NDArray[np.uint8]:
         [columns, rows, 3].
     """
     constants = require("minigrid.core.constants", extra="worlds", feature=_FEATURE)
-    out: NDArray[np.uint8] = minigrid_grid(world, state).encode()
+    encoding: NDArray[np.uint8] = minigrid_grid(world, state).encode()
     agent = constants.OBJECT_TO_IDX["agent"], constants.COLOR_TO_IDX["red"], FACING_RIGHT
-    out[state.cell.column, state.cell.row] = agent
-    return out
+    encoding[state.cell.column, state.cell.row] = agent
+    return encoding
 
 
 def picture(
@@ -81,8 +81,8 @@ def picture(
     """
     grid = minigrid_grid(world, state)
     at = state.cell.column, state.cell.row
-    out: NDArray[np.uint8] = grid.render(tile_size, agent_pos=at, agent_dir=facing)
-    return out
+    image: NDArray[np.uint8] = grid.render(tile_size, agent_pos=at, agent_dir=facing)
+    return image
 
 
 class Window:

@@ -17,13 +17,14 @@ def distances_from(walls: BoolArray, sources: ArrayLike) -> IntArray:
     places = np.asarray(sources).reshape(-1, 2)
     n = len(places)
     open_ = ~walls
-    out = np.full((n, *walls.shape), -1, dtype=np.int64)
+    steps = np.full((n, *walls.shape), -1, dtype=np.int64)
     front = np.zeros((n, *walls.shape), dtype=bool)
     front[np.arange(n), places[:, 0], places[:, 1]] = True
     front &= open_
+    # A breadth-first search from all sources at once: `front` holds the cells at distance `step`.
     step = 0
     while front.any():
-        out[front] = step
+        steps[front] = step
         step += 1
         # The border is wall, so a shift by one never wraps around.
         spread = np.zeros_like(front)
@@ -31,5 +32,5 @@ def distances_from(walls: BoolArray, sources: ArrayLike) -> IntArray:
         spread[:, :-1] |= front[:, 1:]
         spread[:, :, 1:] |= front[:, :, :-1]
         spread[:, :, :-1] |= front[:, :, 1:]
-        front = spread & open_ & (out < 0)
-    return out
+        front = spread & open_ & (steps < 0)
+    return steps

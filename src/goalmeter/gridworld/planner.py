@@ -7,8 +7,9 @@ one without a key only the first. A neutral object has the layers of a key witho
 was picked up and after. Distances are steps to the goal; an action is optimal if it leads one step
 closer.
 
-Source: facts of section 1 and appendix of the paper on language model agents; its own evaluation
-plans over cells alone, which is wrong where a door stands between.
+Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+Agents", sections 3 and 4.3; its own evaluation plans over cells alone, which is wrong where a door
+stands between.
 """
 
 from __future__ import annotations
@@ -192,49 +193,51 @@ def _successors(world: GridWorld) -> IntArray:
     rows, columns = world.shape
     cells = rows * columns
     place = np.arange(cells).reshape(rows, columns)
-    out = np.arange(LAYERS * cells)[:, None].repeat(len(MOVES), axis=1)
+    after = np.arange(LAYERS * cells)[:, None].repeat(len(MOVES), axis=1)
     for layer in range(layers_of(world)):
         blocked = world.walls.copy()
         if world.door is not None and layer != DOOR_OPEN:
             blocked[world.door] = True
         for action, (down, right) in enumerate(MOVES):
+            # The border is wall, so what a roll carries around the edge is blocked.
             to = np.roll(place, (-down, -right), axis=(0, 1))
             to = np.where(blocked.reshape(-1)[to], place, to)
-            out[layer * cells : (layer + 1) * cells, action] = (layer * cells + to).reshape(-1)
+            after[layer * cells : (layer + 1) * cells, action] = (layer * cells + to).reshape(-1)
         walls = layer * cells + place[world.walls]
-        out[walls] = walls[:, None]
+        after[walls] = walls[:, None]
     if world.thing is not None:
+        # Entering its cell picks the thing up, which leads one layer further.
         thing = place[world.thing]
-        out[:cells] = np.where(out[:cells] == thing, cells + thing, out[:cells])
+        after[:cells] = np.where(after[:cells] == thing, cells + thing, after[:cells])
     if world.door is not None:
         beside = np.zeros((rows, columns), dtype=bool)
         for action in range(len(MOVES)):
             beside[world.door.moved(action)] = True
         # Standing beside the door with the key opens it, also where the key is found there.
-        arrives = (out // cells == WITH_KEY) & beside.reshape(-1)[out % cells]
-        out = np.where(arrives, out + cells, out)
+        arrives = (after // cells == WITH_KEY) & beside.reshape(-1)[after % cells]
+        after = np.where(arrives, after + cells, after)
     for layer in range(layers_of(world)):
         goal = layer * cells + place[world.goal]
-        out[goal] = goal
-    return out
+        after[goal] = goal
+    return after
 
 
 def _at_goal(world: GridWorld) -> BoolArray:
     rows, columns = world.shape
-    out = np.zeros((LAYERS, rows, columns), dtype=bool)
-    out[: layers_of(world), world.goal.row, world.goal.column] = True
-    return out.reshape(-1)
+    at_goal = np.zeros((LAYERS, rows, columns), dtype=bool)
+    at_goal[: layers_of(world), world.goal.row, world.goal.column] = True
+    return at_goal.reshape(-1)
 
 
 def _distances(successors: IntArray, goals: BoolArray) -> IntArray:
     """Steps to a goal: the states one step further out, until there are none."""
     flat = successors.reshape(len(successors), -1)
-    out = np.where(goals, 0, UNREACHABLE)
+    distances = np.where(goals, 0, UNREACHABLE)
     step = 0
     while True:
         step += 1
-        reached = np.take_along_axis(out, flat, axis=1).reshape(successors.shape) == step - 1
-        new = reached.any(axis=2) & (out < 0)
+        reached = np.take_along_axis(distances, flat, axis=1).reshape(successors.shape) == step - 1
+        new = reached.any(axis=2) & (distances < 0)
         if not new.any():
-            return out
-        out[new] = step
+            return distances
+        distances[new] = step

@@ -37,14 +37,15 @@ def symbols_at(world: GridWorld, state: State) -> list[list[str]]:
 
     What was picked up and a door that is open are gone.
     """
-    out = world.symbols()
-    out[world.start.row][world.start.column] = EMPTY
+    symbols = world.symbols()
+    symbols[world.start.row][world.start.column] = EMPTY
     if world.thing is not None and state.layer != WITHOUT_KEY:
-        out[world.thing.row][world.thing.column] = EMPTY
+        symbols[world.thing.row][world.thing.column] = EMPTY
     if world.door is not None and state.layer == DOOR_OPEN:
-        out[world.door.row][world.door.column] = EMPTY
-    out[state.cell.row][state.cell.column] = AGENT
-    return out
+        symbols[world.door.row][world.door.column] = EMPTY
+    # Last, so that the agent hides what it stands on.
+    symbols[state.cell.row][state.cell.column] = AGENT
+    return symbols
 
 
 def rendered(world: GridWorld, state: State | None = None) -> str:

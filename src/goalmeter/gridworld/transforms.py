@@ -51,6 +51,7 @@ class Transform:
     def __call__(self, world: GridWorld) -> GridWorld:
         """The world in the new frame."""
         if not self.isometry:
+            # A swap moves no cell, so it has no walls to place anew.
             return world.with_(start=world.goal, goal=world.start)
         shape = world.shape
         corner = self.cell(Cell(shape[0] - 1, shape[1] - 1), shape)
@@ -68,6 +69,7 @@ class Transform:
 
 def _isometry(name: str, placed: Placed) -> Transform:
     """An isometry; its actions follow from where it sends neighbours."""
+    # The middle of a 3 x 3 grid has a neighbour on every side, whatever the frame.
     middle, shape = Cell(1, 1), (3, 3)
     at = placed(middle, shape)
     sent = [placed(middle.moved(a), shape) for a in range(len(MOVES))]
@@ -81,4 +83,5 @@ ROTATE = _isometry("rotate", lambda cell, shape: Cell(shape[1] - 1 - cell.column
 TRANSPOSE = _isometry("transpose", lambda cell, shape: Cell(cell.column, cell.row))
 SWAP = Transform("swap", (0, 1, 2, 3), False, lambda cell, shape: cell)
 
+# The four frames in which a grid is shown anew, by name; all but "swap" are isometries.
 TRANSFORMS: dict[str, Transform] = {t.name: t for t in (REFLECT, ROTATE, TRANSPOSE, SWAP)}

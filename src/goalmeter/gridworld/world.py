@@ -22,7 +22,8 @@ MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
 AGENT, WALL, GOAL, EMPTY, DOOR, KEY, NEUTRAL = "A", "#", "G", "_", "D", "K", "N"
 
 _PLACES = ("start", "goal", "key", "door", "neutral")
-# How often a picture has their symbols at least, in the same order; none may be there twice.
+# The least number of times that each of their symbols stands in a picture, in the same order; none
+# may stand there twice.
 _LEAST = {AGENT: 1, GOAL: 1, KEY: 0, DOOR: 0, NEUTRAL: 0}
 
 
@@ -122,7 +123,7 @@ class GridWorld:
 
         A agent (at the start), # wall, G goal, K key, D door, N neutral object, _ empty.
         """
-        out = [[WALL if wall else EMPTY for wall in row] for row in self.walls]
+        symbols = [[WALL if wall else EMPTY for wall in row] for row in self.walls]
         for place, symbol in (
             (self.door, DOOR),
             (self.key, KEY),
@@ -131,8 +132,8 @@ class GridWorld:
             (self.start, AGENT),
         ):
             if place is not None:
-                out[place.row][place.column] = symbol
-        return out
+                symbols[place.row][place.column] = symbol
+        return symbols
 
     def __str__(self) -> str:
         return "\n".join("".join(row) for row in self.symbols())
@@ -171,7 +172,7 @@ class GridWorld:
                     f"the picture of a grid has {len(places[symbol])} cells {symbol}, expected "
                     f"{'one' if least else 'at most one'}"
                 )
-        start, goal, key, door, neutral = (found[0] if found else None for found in places.values())
+        start, goal, key, door, neutral = (cells[0] if cells else None for cells in places.values())
         assert start is not None and goal is not None
         walls = [[symbol == WALL for symbol in row] for row in rows]
         return cls(walls, start, goal, key, door, neutral)

@@ -197,9 +197,9 @@ class WorldEnv(gymnasium.Env[Any, Any]):
             InvalidParameterError: the world is not fixed.
         """
         self._needs_fixed_world()
-        out = np.zeros(len(self._index))
-        out[0] = 1.0
-        return out
+        distribution = np.zeros(len(self._index))
+        distribution[0] = 1.0
+        return distribution
 
     def _enter(self, world: GridWorld) -> None:
         """Make a world the present one."""
@@ -267,5 +267,5 @@ class WorldEnv(gymnasium.Env[Any, Any]):
 
 def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:
     if value not in known:
-        listed = ", ".join(repr(one) for one in known)
+        listed = ", ".join(map(repr, known))
         raise InvalidParameterError(f"{name} is {value!r}, expected one of {listed}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, get_args
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,125 +13,16 @@ from goalmeter.meg.behaviour import Yardstick, yardstick
 from goalmeter.meg.inference import Inference, held_out, infer
 from goalmeter.meg.likelihood import Fit, fit_class, fit_known
 from goalmeter.meg.linear_utility import ACTION_WARNING, model_shares, normalised_utility
-from goalmeter.meg.result import PESSIMISES, MegResult
+from goalmeter.meg.result import PESSIMISES
 from goalmeter.meg.samples import Group
-from goalmeter.meg.utility_class import LinearClass, Over, linear_class
-from goalmeter.report.numbers import general, nats, number, percent
+from goalmeter.meg.trajectory_groups import TrajectoriesLike, group_trajectories
+from goalmeter.meg.trajectory_result import FLOORED, TrajectoryMeg
 from goalmeter.statistics.bootstrap import FEWEST
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import log_policy
 from goalmeter.tabular.policies import normalised_notes
-from goalmeter.tabular.rewards import check_resolved, rewards_of
-from goalmeter.tabular.trajectories import Trajectories, check_trajectories
 
-TrajectoriesLike = (
-    Trajectories | tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
-)
-
-# What is said where the correction for bias would have led below 0.
-FLOORED = (
-    "the estimate less its bias is below 0 and is given as 0, which MEG cannot fall below: over "
-    "small true values such estimates are too high on average; `unfloored` has no floor"
-)
 # Nats; a smaller standard error is one of rounding.
 _ALIKE = 1e-9
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TrajectoryMeg(MegResult):
-    """MEG estimated from trajectories: `value` is the maximised sample average (`raw`).
-
-    Attributes:
-        n: number of trajectories.
-        corrected: `raw` less its first-order bias, nats; the estimate to quote. MEG is not
-            negative, so neither is this: where the bias is the larger one, it is 0. That makes it
-            too high on average over small true values.
-        unfloored: the same without that floor, nats; to average over many estimates.
-        standard_error: of `corrected`, nats.
-        interval: bootstrap interval over trajectories for the behaviour's MEG, nats; with that of
-            Student's t for fewer than ten, and as far as that many may mislead where all give the
-            same evidence. Of fewer than five it is 0 to the maximum.
-        confidence: nominal coverage of the interval.
-        likelihood_ratio: 2 n raw, the statistic of the test of rationality 0.
-        degrees_of_freedom: of that test's chi-square.
-        p_value: probability of so large a statistic if actions were drawn from the reference.
-        held_out: cross-fitted evidence, nats a trajectory: each trajectory is scored by the
-            model fitted to the others, mixed with one part in (decisions fitted + 1) of the
-            reference. What the fitted goal predicts of trajectories it has not seen: far below
-            `raw`, or below 0, where a rich class only overfits; NaN for a single trajectory.
-    """
-
-    # What one observation is called in a table; a subclass may count something else.
-    _COUNTED = "trajectories"
-
-    n: int
-    corrected: float
-    unfloored: float
-    standard_error: float
-    interval: tuple[float, float]
-    confidence: float
-    likelihood_ratio: float
-    degrees_of_freedom: float
-    p_value: float
-    held_out: float
-
-    @property
-    def _floor(self) -> str:
-        """In words, where the correction would have led below 0."""
-        return "" if self.unfloored >= 0 else f" (0 for {self.unfloored:.3g})"
-
-    @property
-    def raw(self) -> float:
-        """The maximised sample average, nats a trajectory; biased upwards."""
-        return self.value
-
-    def headline(self) -> list[tuple[str, str]]:
-        """The estimate with its interval, its test, and what was observed."""
-        low, high = self.interval
-        return [
-            ("MEG, estimate", f"{nats(self.corrected)} nats"),
-            *(
-                [("the same without a floor at 0", f"{number(self.unfloored, 4)} nats")]
-                if self.unfloored < 0
-                else []
-            ),
-            (f"{percent(self.confidence, 0)} interval", f"{nats(low)} to {nats(high)} nats"),
-            (self._COUNTED, str(self.n)),
-            ("held out", f"{number(self.held_out, 4)} nats"),
-            ("p, against the reference", general(self.p_value, 3)),
-            ("sample average, biased upwards", f"{nats(self.value)} nats"),
-        ]
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return super().to_json() | {
-            "n": self.n,
-            "raw": self.raw,
-            "corrected": self.corrected,
-            "unfloored": self.unfloored,
-            "standard_error": self.standard_error,
-            "interval": list(self.interval),
-            "confidence": self.confidence,
-            "likelihood_ratio": self.likelihood_ratio,
-            "degrees_of_freedom": self.degrees_of_freedom,
-            "p_value": self.p_value,
-            "held_out": self.held_out,
-        }
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        lines = [
-            f"MEG {self.raw:.6g} nats raw, {self.corrected:.6g} corrected for bias{self._floor}, "
-            f"{self.confidence:.0%} interval [{low:.6g}, {high:.6g}]",
-            f"  from {self.n} trajectories; raw is {percent(self.fraction)} of "
-            f"{self.maximum:.6g}; held out {self.held_out:.6g}",
-            f"  towards {self.target}, against the {self.reference}",
-            f"  test of rationality 0: p = {self.p_value:.3g} "
-            f"(likelihood ratio {self.likelihood_ratio:.4g}, {self.degrees_of_freedom:.3g} df)",
-            f"  rationality {self.rationality:.6g}; {self.method}",
-            *(f"  note: {note}" for note in self.notes),
-        ]
-        return "\n".join(lines)
 
 
 def from_trajectories(
@@ -258,92 +148,6 @@ def check_options(
             f"folds is {folds} and resamples {resamples}, expected at least 2 and 100, both whole"
         )
     return rng
-
-
-def group_trajectories(
-    mdp: Any, trajectories: Any, *, utility: Any = None, unknown: Any = None, reference: Any = None
-) -> list[Group]:
-    """Check the arguments of `from_trajectories` and pair each world with its log and class."""
-    many = not isinstance(mdp, TabularMDP)
-    worlds = list(mdp) if many else [mdp]
-    logs = list(trajectories) if many else [trajectories]
-    if len(worlds) != len(logs) or not worlds:
-        raise InvalidParameterError(
-            f"got {len(worlds)} MDPs and {len(logs)} sets of trajectories, "
-            f"expected one set for each MDP"
-        )
-    if many and reference is not None:
-        raise InvalidParameterError(
-            "reference is given with several MDPs, expected None: a policy fits one MDP only"
-        )
-    groups = [
-        Group(
-            world,
-            check_trajectories(world, _as_trajectories(log)),
-            classes,
-            None if reference is None else log_policy(world, reference, "reference"),
-        )
-        for world, log, classes in zip(
-            worlds, logs, _classes(worlds, utility, unknown, many), strict=True
-        )
-    ]
-    counts = {g.utilities.n_weights for g in groups}
-    if len(counts) > 1:
-        raise InvalidParameterError(
-            f"the MDPs' utility classes have {sorted(counts)} weights, expected the same "
-            f"number in each, since one weight vector is fitted to all"
-        )
-    return groups
-
-
-def _as_trajectories(log: Any) -> Trajectories:
-    if isinstance(log, Trajectories):
-        return log
-    if isinstance(log, (tuple, list)) and len(log) in (2, 3):
-        return Trajectories(*log)
-    raise InvalidParameterError(
-        f"trajectories is {type(log).__name__}, expected Trajectories, or a tuple "
-        f"(states, actions) or (states, actions, length)"
-    )
-
-
-def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -> list[LinearClass]:
-    """The class of utilities of each world; a known utility is a class of one weight."""
-    if utility is not None and unknown is not None:
-        raise InvalidParameterError("utility and unknown are both given, expected one of them")
-    if isinstance(unknown, str) and unknown not in get_args(Over):
-        raise InvalidParameterError(
-            f"unknown is {unknown!r}, expected one of {', '.join(map(repr, get_args(Over)))}, or "
-            f"features [S, D] or [S, A, D]"
-        )
-    if isinstance(unknown, str):
-        return [linear_class(world, None, unknown) for world in worlds]  # type: ignore[arg-type]
-    given = utility if unknown is None else unknown
-    each = list(given) if many and given is not None else [given] * len(worlds)
-    if len(each) != len(worlds):
-        raise InvalidParameterError(
-            f"got {len(worlds)} MDPs and {len(each)} utilities or feature matrices, expected one "
-            f"for each MDP"
-        )
-    if unknown is not None:
-        return [linear_class(world, features) for world, features in zip(worlds, each, strict=True)]
-    name = "the reward" if utility is None else "the given utility"
-    utilities = [rewards_of(world, own) for world, own in zip(worlds, each, strict=True)]
-    for every in utilities:
-        check_resolved(every)
-    pairs = [every.normalised() for every in utilities]
-    # One rationality for all worlds takes one unit for all.
-    unit = max(float(own[0]) for _, own in pairs)
-    return [
-        LinearClass(
-            rewards.array.shape[:3],
-            rewards.array.reshape(-1, 1) * (float(own[0]) / unit),
-            rewards.discount,
-            name,
-            unit,
-        )
-        for rewards, own in pairs
-    ]
 
 
 def _result(

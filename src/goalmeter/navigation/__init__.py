@@ -1,11 +1,30 @@
 """How agents behave in grid worlds: suites of tasks, walks through them, and what they show."""
 
-from goalmeter.navigation.record import Step as Step
-from goalmeter.navigation.record import Trajectory as Trajectory
-from goalmeter.navigation.suites import SUITES as SUITES
-from goalmeter.navigation.suites import Suite as Suite
-from goalmeter.navigation.suites import Task as Task
-from goalmeter.navigation.suites import suite as suite
-from goalmeter.navigation.walks import Episode as Episode
-from goalmeter.navigation.walks import walk as walk
-from goalmeter.navigation.walks import walks as walks
+from goalmeter.navigation.measure import load, measure
+from goalmeter.navigation.record import Step, Trajectory
+from goalmeter.navigation.result import Navigation
+from goalmeter.navigation.suites.options import SuiteOptions
+from goalmeter.navigation.suites.record import Suite
+from goalmeter.navigation.suites.registry import SUITES, register_suite, suite_named, suite_names
+from goalmeter.navigation.suites.tasks import Task, TaskSet, suite
+from goalmeter.navigation.walks import Episode, walk, walks
+
+__all__ = [
+    "SUITES",
+    "Episode",
+    "Navigation",
+    "Step",
+    "Suite",
+    "SuiteOptions",
+    "Task",
+    "TaskSet",
+    "Trajectory",
+    "load",
+    "measure",
+    "register_suite",
+    "suite",
+    "suite_named",
+    "suite_names",
+    "walk",
+    "walks",
+]

@@ -6,7 +6,6 @@ success depend on how long the path of a grid is; 3 times leaves room to err and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
@@ -17,48 +16,38 @@ from goalmeter.gridworld.paths import distances_from
 from goalmeter.gridworld.planner import WITH_KEY, State
 from goalmeter.gridworld.world import GridWorld
 
-PAPER_FACTOR, PAPER_STEPS_WITH_KEYS = 1.5, 30
-FACTOR = 3.0
+PAPER_FACTOR, FACTOR = 1.5, 3.0
 # Every step of a walk is kept: a lost agent in so many steps takes a hundred megabytes.
 MOST_STEPS, MOST_FACTOR = 100_000, 100.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cap:
-    """How long walks may be.
-
-    Attributes:
-        fixed: in steps, everywhere; None to take a multiple of the shortest way.
-        factor: that multiple; None for the default.
-        paper: whether the defaults are the paper's: 1.5, and 30 steps in worlds with a key.
-        mazes: whether the worlds are mazes.
+def check_cap(cap: int | None, factor: float | None) -> None:
+    """Raises unless one of the two says how long walks may be.
 
     Raises:
-        InvalidParameterError: both are given, or one is less than 1 or without measure.
+        InvalidParameterError: both are given, or one is out of range.
     """
+    if cap is not None and factor is not None:
+        raise InvalidParameterError("give either cap or cap_factor, not both")
+    if cap is not None:
+        whole(cap, "cap", least=1, most=MOST_STEPS)
+    if factor is not None:
+        finite(factor, "cap_factor", least=1, most=MOST_FACTOR)
 
-    fixed: int | None
-    factor: float | None
-    paper: bool
-    mazes: bool
 
-    def __post_init__(self) -> None:
-        if self.fixed is not None and self.factor is not None:
-            raise InvalidParameterError("give either cap or cap_factor, not both")
-        if self.fixed is not None:
-            whole(self.fixed, "cap", least=1, most=MOST_STEPS)
-        if self.factor is not None:
-            finite(self.factor, "cap_factor", least=1, most=MOST_FACTOR)
+def cap_of(world: GridWorld, cap: int | None, factor: float | None) -> int:
+    """Steps after which a walk through a world is ended.
 
-    def steps(self, world: GridWorld) -> int:
-        """The cap in one world."""
-        if self.fixed is not None:
-            return self.fixed
-        if self.paper and not self.mazes and self.factor is None:
-            return PAPER_STEPS_WITH_KEYS
-        factor = self.factor or (PAPER_FACTOR if self.paper else FACTOR)
-        # As a fraction of what is written: 1.1 x 10 is more than 11 in floating point.
-        return ceil(Fraction(repr(float(factor))) * by_way_of_key(world))
+    Args:
+        world: where the walk is.
+        cap: in steps, everywhere; None to take a multiple of the shortest way.
+        factor: that multiple.
+    """
+    if cap is not None:
+        return cap
+    assert factor is not None  # options are resolved
+    # As a fraction of what is written: 1.1 x 10 is more than 11 in floating point.
+    return ceil(Fraction(repr(float(factor))) * by_way_of_key(world))
 
 
 def by_way_of_key(world: GridWorld) -> int:

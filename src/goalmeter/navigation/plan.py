@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidFileError
 from goalmeter.agents.language_models.names import is_organism
-from goalmeter.gridworld.transforms import TRANSFORMS
 from goalmeter.navigation.asking.settings import (
     HISTORY,
     PROMPT,
@@ -18,57 +16,53 @@ from goalmeter.navigation.asking.settings import (
     conditions,
     default_prompts,
 )
-from goalmeter.navigation.caps import FACTOR, PAPER_FACTOR, PAPER_STEPS_WITH_KEYS
-from goalmeter.navigation.stored import KIND as KIND
-from goalmeter.navigation.stored import check_what
-from goalmeter.navigation.suite_worlds import HAVE_OBJECTS, KEY, Bounds, objects_of
-from goalmeter.navigation.suites import Suite, Task, suite
+from goalmeter.navigation.stored import KIND, check_what
+from goalmeter.navigation.suites.options import SuiteOptions
+from goalmeter.navigation.suites.record import Suite
+from goalmeter.navigation.suites.registry import suite_named
+from goalmeter.navigation.suites.tasks import Task, TaskSet, tasks_of, walk_key
 
 # What of a run may be asked for in greater number later: the walks that are there still count.
 GROWS = ("sizes", "complexities", "grids", "trajectories", "objects", "prompts")
 
 
 @dataclass(frozen=True)
-class Plan:
+class WalkPlan:
     """An agent and the walks that it is to take.
 
     Attributes:
         agent: its name.
-        suite: the tasks.
-        options: of `suites.suite`, those that tell one run from another.
+        tasks: the worlds, and how often each is walked through.
         asking: how a language model is asked; None for a reference agent. Its prompts, and how many
             past steps they show, are conditions of the tasks.
     """
 
     agent: str
-    suite: Suite
-    options: Mapping[str, Any]
+    tasks: TaskSet
     asking: Asking | None = None
+
+    @property
+    def suite(self) -> Suite:
+        """The suite of the tasks."""
+        return self.tasks.suite
+
+    @property
+    def options(self) -> SuiteOptions:
+        """What the tasks were made of, resolved."""
+        return self.tasks.options
 
     @property
     def what(self) -> dict[str, Any]:
         """What tells this run from others, as JSON values; numbers are lists, which may grow."""
-        tasks = self.suite.tasks
-        return {
-            "kind": KIND,
-            "agent": self.agent,
-            "suite": self.suite.name,
-            "sizes": list(dict.fromkeys(task.size for task in tasks)),
-            "complexities": list(
-                dict.fromkeys(t.complexity for t in tasks if t.complexity is not None)
-            ),
-            "grids": list(dict.fromkeys(task.grid for task in tasks)),
-            "trajectories": list(range(self.suite.trajectories)),
-            **self.options,
-            **self._asked,
-        }
+        labels = {"kind": KIND, "agent": self.agent, "suite": self.suite.name}
+        return labels | self.options.to_json() | self._asked
 
     @property
     def _asked(self) -> dict[str, Any]:
         """What tells runs of a language model apart; a reference agent has nothing of it."""
         if self.asking is None:
             return {}
-        shown = [task.condition for task in self.suite.tasks]
+        shown = [task.condition for task in self.tasks.tasks]
         return {
             "prompts": list(dict.fromkeys(condition[PROMPT] for condition in shown)),
             "history": shown[0].get(HISTORY, 0),
@@ -83,90 +77,43 @@ class Plan:
 
     def keys(self) -> dict[str, tuple[Task, int]]:
         """What each walk is kept under, in the order of the suite."""
-        return {key(task, index): (task, index) for task, index in self.suite.walks()}
+        return {walk_key(task, index): (task, index) for task, index in self.tasks.walks()}
 
 
 def plan_of(
     agent: str,
     name: str,
     *,
-    paper: bool = False,
-    sizes: Sequence[int] | None = None,
-    complexities: Sequence[float] | None = None,
-    grids: int | None = None,
-    trajectories: int | None = None,
-    transforms: Sequence[str] | None = None,
-    objects: Sequence[str] | None = None,
-    distances: Sequence[Bounds] | None = None,
-    detours: Sequence[Bounds] | None = None,
-    cap: int | None = None,
-    cap_factor: float | None = None,
-    held_out: bool | None = None,
-    seed: int = 0,
     prompts: Sequence[str] | None = None,
     history: int = 0,
     asking: Asking | None = None,
-) -> Plan:
-    """The plan of an agent in a suite; options as those of `suites.suite`.
+    **options: Any,
+) -> WalkPlan:
+    """The plan of an agent in a suite.
 
-    A language model has three more: `prompts`, the templates that it is asked in, each of them a
-    condition of every task (None for the suite's own); `history`, how many past steps they show;
-    and `asking`, the settings of the questions, which is None for a reference agent.
-
-    `held_out` is None for what suits the agent: organisms walk in grids that none of their recipes
-    teaches, every other agent in all grids.
+    Args:
+        agent: its name.
+        name: of the suite.
+        prompts: templates that a language model is asked in, each of them a condition of every
+            task; None for the suite's own.
+        history: how many past steps the prompts show.
+        asking: how a language model is asked; None for a reference agent.
+        options: as in `SuiteOptions`. `held_out` is None for what suits the agent: organisms walk
+            in grids that none of their recipes teaches, every other agent in all grids.
 
     Raises:
-        InvalidParameterError: as `suites.suite`; transforms of another suite than "isometries"; no
-            such prompt.
+        InvalidParameterError: as `suites.tasks.suite`; no such prompt.
     """
-    if transforms is not None and name != "isometries":
-        raise InvalidParameterError(f"transforms are those of 'isometries'; {name!r} has none")
-    mazes = name in ("maze", "isometries")
-    if cap is None and cap_factor is None:
-        # As numbers, so that a run stays what it is should the defaults change.
-        cap = PAPER_STEPS_WITH_KEYS if paper and not mazes else None
-        cap_factor = None if cap is not None else (PAPER_FACTOR if paper else FACTOR)
-    if held_out is None:
-        held_out = is_organism(agent)
-    made = suite(
-        name,
-        paper=paper,
-        sizes=sizes,
-        complexities=complexities,
-        grids=grids,
-        trajectories=trajectories,
-        transforms=tuple(TRANSFORMS) if transforms is None else transforms,
-        objects=objects,
-        distances=distances,
-        detours=detours,
-        conditions=[{}]
-        if asking is None
-        else conditions(prompts or default_prompts(name, agent), history),
-        cap=cap,
-        cap_factor=cap_factor,
-        held_out=held_out,
-        seed=seed,
-    )
-    return Plan(
-        agent,
-        made,
-        {
-            "transforms": list(dict.fromkeys(t.transform for t in made.tasks if t.transform)),
-            "objects": list(objects_of(name, objects)) if name in HAVE_OBJECTS else [],
-            "distances": [list(bounds) for bounds in distances or ()],
-            "detours": [list(bounds) for bounds in detours or ()],
-            "cap": cap,
-            "cap_factor": cap_factor,
-            # Only where it is so: runs of before there was a choice have no such field.
-            **({"held_out": True} if held_out else {}),
-            "seed": seed,
-        },
-        asking,
-    )
+    suite = suite_named(name)
+    if options.get("held_out") is None:
+        options["held_out"] = is_organism(agent)
+    shown: Sequence[Mapping[str, Any]] = ({},)
+    if asking is not None:
+        shown = conditions(prompts or default_prompts(suite, agent), history)
+    return WalkPlan(agent, tasks_of(suite, SuiteOptions(**options), shown), asking)
 
 
-def plan_from(what: Mapping[str, Any], folder: str | Path) -> Plan:
+def plan_from(what: Mapping[str, Any], folder: str | Path) -> WalkPlan:
     """The plan that a run on disk is of.
 
     Raises:
@@ -177,69 +124,13 @@ def plan_from(what: Mapping[str, Any], folder: str | Path) -> Plan:
         return plan_of(
             str(what["agent"]),
             what["suite"],
-            sizes=what["sizes"],
-            complexities=what["complexities"] or None,
-            grids=_number(what["grids"]),
-            trajectories=_number(what["trajectories"]),
-            transforms=what["transforms"] if what["suite"] == "isometries" else None,
-            objects=what.get("objects") or None,  # runs of before there was a choice have none
-            distances=[(low, high) for low, high in what["distances"]] or None,
-            detours=[(low, high) for low, high in what["detours"]] or None,
-            cap=what["cap"],
-            cap_factor=what["cap_factor"],
-            held_out=what.get("held_out", False),
-            seed=what["seed"],
             prompts=what.get("prompts"),
             history=what.get("history", 0),
             asking=Asking.from_json(what) if "prompts" in what else None,
+            **vars(SuiteOptions.from_json(what)),
         )
     except (KeyError, TypeError, ValueError) as cause:
         raise InvalidFileError(
             f"{folder}: run.json does not say what the run is ({type(cause).__name__}: {cause}); "
             f"restore it, or begin again in another folder"
         ) from cause
-
-
-def key(task: Task, index: int) -> str:
-    """What a walk is kept under."""
-    return f"{task.name}, walk {index}"
-
-
-def command(what: Mapping[str, Any], folder: str | Path) -> str:
-    """What to type to continue a run.
-
-    >>> print(command({"agent": "greedy", "suite": "key-door", "sizes": [9], "complexities": [],
-    ...     "grids": [0, 1], "trajectories": [0], "transforms": [], "distances": [], "detours": [],
-    ...     "cap": 30, "cap_factor": None, "seed": 0}, "run"))
-    goalmeter navigate greedy --suite key-door --sizes 9 --grids 2 --trajectories 1 --cap 30 \
---out run
-    """
-    words: list[Any] = ["goalmeter", "navigate", what["agent"], "--suite", what["suite"]]
-    for name in ("sizes", "complexities", "transforms"):
-        if what[name]:
-            words += [f"--{name}", ",".join(map(str, what[name]))]
-    if what.get("objects") not in (None, [], [KEY]):
-        words += ["--objects", ",".join(what["objects"])]
-    words += ["--grids", len(what["grids"]), "--trajectories", len(what["trajectories"])]
-    for name, option in (("distances", "--distance"), ("detours", "--detour")):
-        for low, high in what[name]:
-            words += [option, f"{low}-{high}"]
-    for name in ("cap", "cap_factor"):
-        if what[name] is not None:
-            words += [f"--{name.replace('_', '-')}", what[name]]
-    if (held_out := what.get("held_out", False)) != is_organism(what["agent"]):
-        words += ["--held-out" if held_out else "--all-grids"]
-    if what["seed"]:
-        words += ["--seed", what["seed"]]
-    if "prompts" in what:
-        words += ["--prompt", ",".join(what["prompts"])]
-        words += ["--history", what["history"]] if what.get("history") else []
-        words += Asking.from_json(what).words()
-    return shlex.join(map(str, [*words, "--out", folder]))
-
-
-def _number(indices: Sequence[int]) -> int:
-    """How many there are, if they are 0, 1, 2, ..."""
-    if list(indices) != list(range(len(indices))):
-        raise ValueError(f"{indices} are not counted from 0")
-    return len(indices)

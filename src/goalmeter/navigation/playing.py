@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
-from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from goalmeter._arguments import MOST_WORKERS, whole
-from goalmeter._errors import GoalmeterError, InvalidFileError
-from goalmeter.agents.navigators import navigator
-from goalmeter.navigation.kept import ended_walks, failed_walks
-from goalmeter.navigation.plan import GROWS, Plan, command, plan_from
-from goalmeter.navigation.progress import Progress, Reporter
+from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.navigators import Navigator, navigator
+from goalmeter.navigation.kept import study_of
+from goalmeter.navigation.plan import WalkPlan, plan_from
 from goalmeter.navigation.record import Trajectory
+from goalmeter.navigation.suites.tasks import Task
 from goalmeter.navigation.walks import walk
-from goalmeter.runs import Job, RunStore, Workers, made_here, read_run
-from goalmeter.runs.jobs import OK
+from goalmeter.runs import carry_out, read_run, stored_results, workers_as_place
+from goalmeter.runs.progress import Tell
 
 _PLAY = "goalmeter.navigation.playing:play"
-# Walks of one job: enough that the pipe between the processes is not what takes the time.
-_A_JOB = 50
 
 
 @dataclass(frozen=True)
@@ -35,21 +31,23 @@ class Walked:
         trajectories: all of them, in the order of the suite.
     """
 
-    plan: Plan
+    plan: WalkPlan
     trajectories: tuple[Trajectory, ...]
 
 
 def play_all(
-    plan: Plan,
+    plan: WalkPlan,
     *,
+    walker: Navigator | None = None,
     out: str | Path | None = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Walked:
     """Every walk of a plan for a reference agent.
 
     Args:
         plan: the agent and its walks.
+        walker: the agent itself, which walks in this process; None for the one of the plan's name.
         out: run folder that keeps every finished walk; what it holds already is not walked again.
         workers: processes that walk at once; one walks in this process.
         progress: told now and then how many walks are finished, and what is left.
@@ -60,90 +58,53 @@ def play_all(
         InvalidFileError: the folder cannot be used.
     """
     whole(workers, "workers", least=1, most=MOST_WORKERS)
-    navigator(plan.agent)  # for the error, before a folder is made
-    wanted = plan.keys()
-    done: dict[str, Trajectory] = {}
-    with store_of(plan, out) if out is not None else nullcontext() as store:
-        if store is not None:
-            done = ended_walks(store.values, wanted, store.folder, store.lines)
-        left = [key for key in wanted if key not in done]
-        report = Reporter(plan.agent, len(wanted), len(done), progress)
-        played = _elsewhere(plan, left, workers) if workers > 1 else _here(plan, left)
-        with closing(played):
-            for key, trajectory in played:
-                if store is not None:
-                    store.add(key, trajectory.to_json())
-                done[key] = trajectory
-                report.ended()
-    return Walked(plan, tuple(done[key] for key in wanted))
+    if walker is not None and workers > 1:
+        raise InvalidParameterError(
+            f"workers is {workers}, expected 1: other processes only know agents by name"
+        )
+    who = walker or navigator(plan.agent)  # for the error, before a folder is made
+
+    def walk_here(task: Task, index: int) -> Trajectory:
+        return walk(who, task, index, seed=plan.options.seed)
+
+    walks = plan.keys()
+    if workers > 1:
+        keys = {key: {"key": key} for key in walks}
+        study = study_of(plan, _PLAY, keys, common={"what": json.dumps(plan.what)})
+    else:
+        # Here the plan and its worlds are at hand, and are not made once more from their names.
+        tasks = {key: {"task": task, "index": index} for key, (task, index) in walks.items()}
+        study = study_of(plan, walk_here, tasks)
+    done = carry_out(study, on=workers_as_place(workers), out=out, progress=progress)
+    return Walked(plan, tuple(done.values()))
 
 
 def load(folder: str | Path) -> Walked:
     """The walks that a run folder holds, each as it ended or else as it failed the last time.
 
     Raises:
-        InvalidFileError: it holds no navigation run, not all of its walks, or one that is no
-            trajectory; the message says how to mend it.
+        InvalidFileError: it holds no navigation run, or a walk that is no trajectory.
+        IncompleteRunError: it holds not all of its walks.
     """
     run = read_run(folder)
     plan = plan_from(run.what, folder)
-    wanted = plan.keys()
-    found = ended_walks(run.values, wanted, folder, run.lines)
-    found |= failed_walks(run.values, wanted, folder, run.lines)
-    if missing := [key for key in wanted if key not in found]:
-        raise InvalidFileError(
-            f"{folder} lacks {len(missing)} of {len(wanted)} walks; take them with: "
-            f"{command(run.what, folder)}"
-        )
-    return Walked(plan, tuple(found[key] for key in wanted))
+    return Walked(plan, tuple(stored_results(run, study_of(plan)).values()))
 
 
-def play(what: str, keys: Sequence[str]) -> list[dict[str, Any]]:
-    """Some walks of a plan, as JSON values: what a worker process does.
+def play(what: str, key: str) -> dict[str, Any]:
+    """A walk of a plan, as JSON values: what a worker process does.
 
     Args:
         what: what the run is, as JSON.
-        keys: which walks.
+        key: which walk.
     """
-    plan, wanted = _planned(what)
-    return [_walk(plan, wanted, key).to_json() for key in keys]
+    plan, walks = _planned(what)
+    task, index = walks[key]
+    return walk(navigator(plan.agent), task, index, seed=plan.options.seed).to_json()
 
 
+# Making the worlds of a suite takes longer than walking through them.
 @lru_cache(maxsize=4)
-def _planned(what: str) -> tuple[Plan, dict[str, Any]]:
+def _planned(what: str) -> tuple[WalkPlan, dict[str, tuple[Task, int]]]:
     plan = plan_from(json.loads(what), "this process")
     return plan, plan.keys()
-
-
-def _here(plan: Plan, keys: list[str]) -> Generator[tuple[str, Trajectory]]:
-    wanted = plan.keys()
-    for key in keys:
-        yield key, _walk(plan, wanted, key)
-
-
-def _walk(plan: Plan, wanted: dict[str, Any], key: str) -> Trajectory:
-    task, index = wanted[key]
-    return walk(navigator(plan.agent), task, index, seed=plan.options["seed"])
-
-
-def _elsewhere(plan: Plan, keys: list[str], workers: int) -> Generator[tuple[str, Trajectory]]:
-    parts = [keys[i : i + _A_JOB] for i in range(0, len(keys), _A_JOB)]
-    if not parts:
-        return
-    what = json.dumps(plan.what)
-    jobs = [Job(_PLAY, {"what": what, "keys": part}) for part in parts]
-    with Workers(min(workers, len(jobs))) as pool:
-        for index, result in pool.run(jobs):
-            result.raise_refusal()
-            if result.outcome != OK:
-                raise GoalmeterError(
-                    f"walks failed in a worker process: {result.detail}; what is finished is kept "
-                    f"where --out names a folder, and the same command goes on from there"
-                )
-            for key, value in zip(parts[index], result.value, strict=True):
-                yield key, Trajectory.from_json(value)
-
-
-def store_of(plan: Plan, out: str | Path) -> RunStore:
-    """The run that keeps the walks of a plan."""
-    return RunStore(out, plan.what, grows=GROWS, made_by=made_here())

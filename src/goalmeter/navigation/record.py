@@ -87,35 +87,35 @@ class Step:
         Raises:
             InvalidTrajectoryError: it was of none.
         """
-        given = entries(value, "a step", ("state", "action", "optimal"), _OPTIONAL)
-        row, column, layer = whole_numbers(given["state"], "state", 3)
+        entry = entries(value, "a step", ("state", "action", "optimal"), _OPTIONAL)
+        row, column, layer = whole_numbers(entry["state"], "state", 3)
         if not 0 <= layer < LAYERS:
             raise InvalidTrajectoryError(f"layer is {layer}, expected 0 to {LAYERS - 1}")
-        optimal = whole_numbers(given["optimal"], "optimal")
+        optimal = whole_numbers(entry["optimal"], "optimal")
         if sorted(set(optimal)) != list(optimal) or not set(optimal) <= set(range(len(MOVES))):
             raise InvalidTrajectoryError(
                 f"optimal is {list(optimal)}, expected different actions, 0 to 3, in order"
             )
         for name in ("raw", "reasoning", "prompt", "invalid"):
-            check_kind(given.get(name), name, (str, type(None)))
-        action = given["action"]
+            check_kind(entry.get(name), name, (str, type(None)))
+        action = entry["action"]
         if action is not None and (not is_whole(action) or not 0 <= action < len(MOVES)):
             raise InvalidTrajectoryError(f"action is {action!r}, expected 0 to 3 or null")
-        if (action is None) != (given.get("invalid") is not None):
+        if (action is None) != (entry.get("invalid") is not None):
             raise InvalidTrajectoryError(
-                f"action is {action!r} and invalid is {given.get('invalid')!r}; a step without an "
+                f"action is {action!r} and invalid is {entry.get('invalid')!r}; a step without an "
                 f"action says why there is none, any other does not"
             )
-        attempts = given.get("attempts")
+        attempts = entry.get("attempts")
         if attempts is not None and (not is_whole(attempts) or attempts < 1):
             raise InvalidTrajectoryError(f"attempts is {attempts!r}, expected 1 or more")
         return cls(
             state=State(Cell(row, column), layer),
             action=action,
             optimal=optimal,
-            probabilities=probabilities_of(given.get("probabilities")),
-            prompt_tokens=tokens_of(given.get("prompt_tokens")),
-            **{k: given.get(k) for k in ("raw", "reasoning", "prompt", "attempts", "invalid")},
+            probabilities=probabilities_of(entry.get("probabilities")),
+            prompt_tokens=tokens_of(entry.get("prompt_tokens")),
+            **{k: entry.get(k) for k in ("raw", "reasoning", "prompt", "attempts", "invalid")},
         )
 
 
@@ -187,8 +187,8 @@ class Trajectory:
             InvalidTrajectoryError: it was of none; the message says which step, if it is one's.
         """
         names = tuple(f.name for f in fields(cls))
-        given = entries(value, "a trajectory", names)
-        rows = given["world"]
+        entry = entries(value, "a trajectory", names)
+        rows = entry["world"]
         if not (isinstance(rows, list) and rows and all(isinstance(row, str) for row in rows)):
             raise InvalidTrajectoryError(f"world is {shown(rows)}, expected a list of rows of text")
         if max(len(rows), *map(len, rows)) > MOST_ROWS:
@@ -200,34 +200,34 @@ class Trajectory:
         except GoalmeterError as cause:
             raise InvalidTrajectoryError(f"world is no picture of a grid world: {cause}") from cause
         for name, least in (("size", 3), ("cap", 1), ("distance", 1)):
-            if not is_whole(given[name]) or given[name] < least:
+            if not is_whole(entry[name]) or entry[name] < least:
                 raise InvalidTrajectoryError(
-                    f"{name} is {given[name]!r}, expected a whole number of at least {least}"
+                    f"{name} is {entry[name]!r}, expected a whole number of at least {least}"
                 )
         for name in ("grid", "seed", "trajectory"):
-            if not is_whole(given[name]):
-                raise InvalidTrajectoryError(f"{name} is {given[name]!r}, expected a whole number")
-        check_kind(given["complexity"], "complexity", (Real, type(None)))
+            if not is_whole(entry[name]):
+                raise InvalidTrajectoryError(f"{name} is {entry[name]!r}, expected a whole number")
+        check_kind(entry["complexity"], "complexity", (Real, type(None)))
         for name in ("suite", "outcome"):
-            check_kind(given[name], name, (str,))
-        if given["transform"] not in (None, *TRANSFORMS):
+            check_kind(entry[name], name, (str,))
+        if entry["transform"] not in (None, *TRANSFORMS):
             raise InvalidTrajectoryError(
-                f"transform is {given['transform']!r}, expected null or one of "
+                f"transform is {entry['transform']!r}, expected null or one of "
                 f"{', '.join(TRANSFORMS)}"
             )
-        check_kind(given["condition"], "condition", (Mapping,))
-        check_kind(given["steps"], "steps", (list,))
-        if len(given["steps"]) > given["cap"]:
+        check_kind(entry["condition"], "condition", (Mapping,))
+        check_kind(entry["steps"], "steps", (list,))
+        if len(entry["steps"]) > entry["cap"]:
             raise InvalidTrajectoryError(
-                f"there are {len(given['steps'])} steps, more than the cap of {given['cap']}"
+                f"there are {len(entry['steps'])} steps, more than the cap of {entry['cap']}"
             )
         steps = []
-        for number, step in enumerate(given["steps"]):
+        for number, step in enumerate(entry["steps"]):
             try:
                 steps.append(Step.from_json(step))
             except InvalidTrajectoryError as cause:
                 raise InvalidTrajectoryError(f"step {number}: {cause}") from cause
-        return cls(**(given | {"world": world, "steps": tuple(steps)}))
+        return cls(**(entry | {"world": world, "steps": tuple(steps)}))
 
 
 def condition_name(condition: Mapping[str, Any]) -> str:

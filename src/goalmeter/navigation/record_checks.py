@@ -33,8 +33,8 @@ def is_whole(value: Any) -> bool:
 def check_kind(value: Any, name: str, kinds: tuple[type, ...]) -> None:
     """Refuse a value that is of none of some types, or text that is none."""
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        said = " or ".join(_KINDS[kind] for kind in kinds)
-        raise InvalidTrajectoryError(f"{name} is {value!r}, expected {said}")
+        expected = " or ".join(_KINDS[kind] for kind in kinds)
+        raise InvalidTrajectoryError(f"{name} is {value!r}, expected {expected}")
     try:
         _ = isinstance(value, str) and value.encode()
     except UnicodeEncodeError as cause:

@@ -9,7 +9,8 @@ from typing import Any
 from goalmeter._arguments import MOST_SEED
 from goalmeter.gridworld.maze import MOST_SIZE
 from goalmeter.navigation.caps import MOST_FACTOR, MOST_STEPS
-from goalmeter.navigation.suites import MOST_WALKS, MOST_WORLDS, SUITES
+from goalmeter.navigation.suites.record import MOST_WALKS, MOST_WORLDS
+from goalmeter.navigation.suites.registry import suite_names
 from goalmeter.runs.checks import (
     Field,
     check_record,
@@ -49,7 +50,7 @@ def _strata() -> Field:
 _RUN = {
     "kind": word(KIND),
     "agent": text(empty=False),
-    "suite": word(*SUITES),
+    "suite": text(empty=False),
     "sizes": listed("sizes of grids", lambda n: is_whole(n, 1, MOST_SIZE), least=1, most=MOST_SIZE),
     "complexities": listed(
         "numbers from 0 to 1", lambda c: is_number(c, 1.0) and c >= 0, most=MOST_WORLDS
@@ -79,11 +80,13 @@ _RUN = {
 
 
 def check_what(what: Mapping[str, Any], folder: str | Path) -> None:
-    """Refuse what is no description of a navigation run.
+    """Raises unless this describes a navigation run.
 
     Raises:
         InvalidFileError: the run is of another kind, or its run.json was edited.
     """
     if what.get("kind") != KIND:
         raise another_kind(folder, what.get("kind"), KIND)
-    check_record(what, _RUN, f"{Path(folder) / RUN}", others=True)
+    # Suites of other packages may be registered at any time.
+    fields = _RUN | {"suite": word(*suite_names())}
+    check_record(what, fields, f"{Path(folder) / RUN}", others=True)

@@ -13,7 +13,7 @@ from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State, layers_of
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 from goalmeter.navigation.record import ARRIVED, CAP, Step, Trajectory
-from goalmeter.navigation.suites import Suite, Task
+from goalmeter.navigation.suites.tasks import Task, TaskSet
 
 
 class _Board(NamedTuple):
@@ -142,7 +142,7 @@ def walk(navigator: Navigator, task: Task, trajectory: int = 0, *, seed: int = 0
 
     Example: there is one optimal way through this world.
         >>> from goalmeter.agents.navigators import navigator
-        >>> from goalmeter.navigation.suites import suite
+        >>> from goalmeter.navigation.suites.tasks import suite
         >>> task = suite("maze", sizes=[7], complexities=[1], grids=1).tasks[0]
         >>> walk(navigator("optimal"), task).outcome
         'arrived'
@@ -155,6 +155,6 @@ def walk(navigator: Navigator, task: Task, trajectory: int = 0, *, seed: int = 0
     return episode.trajectory(trajectory)
 
 
-def walks(navigator: Navigator, suite: Suite, *, seed: int = 0) -> Iterator[Trajectory]:
-    """Every walk of an agent through a suite, one after the other."""
-    return (walk(navigator, task, index, seed=seed) for task, index in suite.walks())
+def walks(navigator: Navigator, tasks: TaskSet, *, seed: int = 0) -> Iterator[Trajectory]:
+    """Every walk of an agent through some tasks, one after the other."""
+    return (walk(navigator, task, index, seed=seed) for task, index in tasks.walks())

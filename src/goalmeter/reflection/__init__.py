@@ -1,14 +1,21 @@
 """Self-reflection: how an agent does in environments that simulate it."""
 
-from goalmeter.agents.histories import FunctionAgent as FunctionAgent
-from goalmeter.agents.histories import RealityCheck as RealityCheck
-from goalmeter.agents.histories import agent as agent
-from goalmeter.agents.histories.protocol import History as History
-from goalmeter.agents.histories.protocol import Percept as Percept
-from goalmeter.reflection.measure import Comparison as Comparison
-from goalmeter.reflection.measure import Reflection as Reflection
-from goalmeter.reflection.measure import compare as compare
-from goalmeter.reflection.measure import load as load
-from goalmeter.reflection.measure import measure as measure
-from goalmeter.reflection.trial import Trial as Trial
-from goalmeter.reflection.trial import run_trial as run_trial
+from goalmeter.agents.histories import FunctionAgent, RealityCheck, agent
+from goalmeter.agents.histories.protocol import History, Percept
+from goalmeter.reflection.measure import Comparison, Reflection, compare, load, measure
+from goalmeter.reflection.trial import Trial, run_trial
+
+__all__ = [
+    "Comparison",
+    "FunctionAgent",
+    "History",
+    "Percept",
+    "RealityCheck",
+    "Reflection",
+    "Trial",
+    "agent",
+    "compare",
+    "load",
+    "measure",
+    "run_trial",
+]

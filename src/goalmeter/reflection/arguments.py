@@ -1,4 +1,4 @@
-"""What `measure` is called with, made plain or refused before anything is played."""
+"""The arguments of `measure`, made plain or refused before anything is played."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MOST_TRIALS = 1_000_000
 
 
 def seeds_of(seeds: object) -> tuple[int, ...]:
-    """The seeds that a number of them, or an iterable of them, stands for.
+    """The seeds themselves, from how many there are to be or from a list of them.
 
     Raises:
-        InvalidParameterError: it is neither, or one of them is no integer or below 0.
+        InvalidParameterError: neither a number nor a list, or a seed is no integer from 0 up.
     """
     listed = isinstance(seeds, Iterable) and not isinstance(seeds, str | bytes)
     if not listed or getattr(seeds, "ndim", 1) == 0:  # an array of no dimension is a number
@@ -56,20 +56,20 @@ def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
     Raises:
         GoalmeterError: it is none of these, or a name stands for nothing.
     """
-    one = isinstance(environments, str | Environment | type)
-    if not one and not isinstance(environments, Iterable):
+    is_single = isinstance(environments, str | Environment | type)
+    if not is_single and not isinstance(environments, Iterable):
         raise _no_environment(environments)
-    listed: Any = [environments] if one else environments
+    listed: Any = [environments] if is_single else environments
     runs: dict[tuple[str, bool], tuple[Environment, bool]] = {}
-    for given in listed:
-        if isinstance(given, str):
-            environment, is_opposite = find(given)
-        elif isinstance(given, Environment):
-            environment, is_opposite = given, False
-        elif isinstance(given, type) and issubclass(given, Run):
-            environment, is_opposite = Environment(given), False
+    for item in listed:
+        if isinstance(item, str):
+            environment, is_opposite = find(item)
+        elif isinstance(item, Environment):
+            environment, is_opposite = item, False
+        elif isinstance(item, type) and issubclass(item, Run):
+            environment, is_opposite = Environment(item), False
         else:
-            raise _no_environment(given)
+            raise _no_environment(item)
         for way in (True,) if is_opposite else (False, True):
             runs.setdefault((environment.name, way), (environment, way))
     if len(runs) > 2 * MOST_ENVIRONMENTS:
@@ -111,8 +111,8 @@ def check_confidence(confidence: object) -> float:
     return float(confidence)
 
 
-def _no_environment(given: object) -> InvalidParameterError:
+def _no_environment(value: object) -> InvalidParameterError:
     return InvalidParameterError(
-        f"{shown(given)} is no environment, expected a name, an Environment, a class derived from "
+        f"{shown(value)} is no environment, expected a name, an Environment, a class derived from "
         f"goalmeter.reflection.environments.Run, or several of them"
     )

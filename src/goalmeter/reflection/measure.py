@@ -7,26 +7,25 @@ from pathlib import Path
 from typing import SupportsIndex
 
 from goalmeter._arguments import MOST_WORKERS, whole
-from goalmeter._errors import InvalidFileError
 from goalmeter.reflection.arguments import check_confidence, check_timeout
-from goalmeter.reflection.command import command
 from goalmeter.reflection.comparison import Comparison as Comparison
 from goalmeter.reflection.comparison import compare as compare
 from goalmeter.reflection.environments.base import Run
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import BATTERY
-from goalmeter.reflection.plan import Given, key, plan_of, readings_of
-from goalmeter.reflection.playing import Progress, check_all, play_all
+from goalmeter.reflection.plan import AgentLike, plan_of, readings_of
+from goalmeter.reflection.playing import check_all, play_all
 from goalmeter.reflection.result import Reflection as Reflection
 from goalmeter.reflection.result import reflection_of
-from goalmeter.reflection.stored import check_what, trial_of
-from goalmeter.runs import read_run
+from goalmeter.reflection.stored import check_what, stored_study
+from goalmeter.runs import read_run, stored_results
+from goalmeter.runs.progress import Tell
 
 Place = Environment | type[Run] | str
 
 
 def measure(
-    agent: Given,
+    agent: AgentLike,
     steps: SupportsIndex = 500,
     seeds: SupportsIndex | Iterable[SupportsIndex] = 10,
     *,
@@ -37,7 +36,7 @@ def measure(
     workers: int = 1,
     timeout: float | None = None,
     out: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Reflection:
     """Measure the self-reflection of an agent.
 
@@ -90,7 +89,7 @@ def measure(
 
 
 def check(
-    agent: Given,
+    agent: AgentLike,
     steps: SupportsIndex = 500,
     seeds: SupportsIndex | Iterable[SupportsIndex] = 10,
     *,
@@ -122,27 +121,18 @@ def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
         confidence: nominal coverage of the interval.
 
     Raises:
-        InvalidFileError: it holds no reflection run, or not all of its trials; the message says how
-            to continue it.
+        InvalidFileError: it holds no reflection run.
+        IncompleteRunError: it holds not all of its trials.
     """
     confidence = check_confidence(confidence)
     run = read_run(folder)
     what = run.what
     check_what(what, folder)
-    wanted = {key(n, seed): (n, seed) for seed in what["seeds"] for n in what["environments"]}
-    if missing := [k for k in wanted if k not in run.values]:
-        raise InvalidFileError(
-            f"{folder} lacks {len(missing)} of {len(wanted)} trials; play them with: "
-            f"{command(what, folder)}"
-        )
-    trials = [
-        trial_of(run.values[k], name, seed, what["steps"], folder, run.lines.get(k))
-        for k, (name, seed) in wanted.items()
-    ]
+    trials = stored_results(run, stored_study(what))
     return reflection_of(
         what["agent"],
         what["steps"],
-        trials,
+        [*trials.values()],
         runs=len(what["environments"]),
         confidence=confidence,
         readings=readings_of(what),

@@ -16,7 +16,7 @@ from goalmeter.agents.user_code import split_name
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import find
 from goalmeter.reflection.trial import COUNTINGS, FAILED, Trial, run_trial
-from goalmeter.runs.jobs import said
+from goalmeter.runs.jobs import in_a_line
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ def play(
     try:
         player, place = _seeded(start, seed) if user else start()
     except (Exception, SystemExit) as error:
-        return Trial(environment, opposite, seed, steps, 0, FAILED, said(error), 0).to_json()
+        return Trial(environment, opposite, seed, steps, 0, FAILED, in_a_line(error), 0).to_json()
     trial = run_trial(
         player,
         place,

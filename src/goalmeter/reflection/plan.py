@@ -29,7 +29,7 @@ from goalmeter.reflection.trial import COUNTINGS, check_counting
 
 KIND = "reflection"
 # What can be measured: a name, or what stands for an agent.
-Given = Agent | HistoryFunction | type[Agent] | str
+AgentLike = Agent | HistoryFunction | type[Agent] | str
 # Ways to read the rules, and what is published.
 OPTIONS = ("opposite_reading", "step_counting")
 DEFAULTS = (READINGS[0], COUNTINGS[0])
@@ -51,9 +51,15 @@ class Case:
         """What it is kept under."""
         return key(spelled(self.environment, self.opposite), self.seed)
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Of `named_trial.play`, those that differ from trial to trial."""
+        names = {"environment": self.environment.name, "opposite": self.opposite}
+        return names | {"seed": self.seed}
+
 
 @dataclass(frozen=True)
-class Plan:
+class TrialPlan:
     """What is to be measured.
 
     Attributes:
@@ -122,6 +128,16 @@ class Plan:
         ]
 
     @property
+    def arguments(self) -> dict[str, Any]:
+        """Of `named_trial.play`, those that all trials share."""
+        return {
+            "agent": self.agent_name,
+            "steps": self.steps,
+            "opposite_reading": self.opposite_reading,
+            "step_counting": self.step_counting,
+        }
+
+    @property
     def readings(self) -> dict[str, str]:
         """What is not read as published: the name of the option, and its value."""
         return readings_of({name: getattr(self, name) for name in OPTIONS})
@@ -167,24 +183,24 @@ class Plan:
     def _files(self) -> list[str]:
         """Users' files, and those beside them that they import."""
         names = [bare(self.agent_name), *(environment.spelled for environment, _ in self.runs)]
-        found = [split_name(name) for name in names]
-        return sorted({file for given in found if given for file in files_of(given[0])})
+        places = [split_name(name) for name in names]
+        return sorted({file for place in places if place for file in files_of(place[0])})
 
 
 def plan_of(
-    agent: Given,
+    agent: AgentLike,
     steps: object,
     seeds: object,
     environments: object,
     opposite_reading: str,
     step_counting: str,
-) -> Plan:
+) -> TrialPlan:
     """The plan of what `measure` is asked for; files have one spelling in it.
 
     Raises:
         GoalmeterError: one of them cannot be used, or a name stands for nothing.
     """
-    return Plan(
+    return TrialPlan(
         _agent(agent),
         runs_of(environments),
         whole(steps, "steps", least=1, most=MOST_STEPS),
@@ -194,13 +210,13 @@ def plan_of(
     )
 
 
-def _agent(given: Given) -> Agent | type[Agent] | str:
-    if isinstance(given, str):
-        name, checks = without_checks(given)
+def _agent(agent: AgentLike) -> Agent | type[Agent] | str:
+    if isinstance(agent, str):
+        name, checks = without_checks(agent)
         return "rc(" * checks + canonical(name) + ")" * checks
-    if isinstance(given, type) and hasattr(given, "begin"):
-        return given
-    return as_agent(given)
+    if isinstance(agent, type) and hasattr(agent, "begin"):
+        return agent
+    return as_agent(agent)
 
 
 def readings_of(what: Mapping[str, Any]) -> dict[str, str]:
@@ -216,19 +232,6 @@ def key(name: str, seed: int) -> str:
 def spelled(environment: Environment, is_opposite: bool) -> str:
     """The name of an environment, or of its opposite."""
     return opposite(environment.name) if is_opposite else environment.name
-
-
-def trial_arguments(plan: Plan, case: Case) -> dict[str, Any]:
-    """The arguments of `named_trial.play`."""
-    return {
-        "agent": plan.agent_name,
-        "environment": case.environment.name,
-        "opposite": case.opposite,
-        "steps": plan.steps,
-        "seed": case.seed,
-        "opposite_reading": plan.opposite_reading,
-        "step_counting": plan.step_counting,
-    }
 
 
 def bare(name: str) -> str:

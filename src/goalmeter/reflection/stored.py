@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from goalmeter.reflection.environments.opposite import READINGS
 from goalmeter.reflection.environments.registry import opposite
 from goalmeter.reflection.plan import KIND, key
 from goalmeter.reflection.trial import COUNTINGS, Trial
+from goalmeter.runs import Study
 from goalmeter.runs.checks import check_record, is_whole, listed, text, whole, word
-from goalmeter.runs.reading import RUN, TRIALS, another_kind
+from goalmeter.runs.reading import RUN, another_kind
 
 _RUN = {
     "kind": word(KIND),
@@ -30,7 +32,7 @@ _RUN = {
 
 
 def check_what(what: Mapping[str, Any], folder: str | Path) -> None:
-    """Refuse what is no description of a reflection run.
+    """Raises if a run is not described as one of reflection.
 
     Raises:
         InvalidFileError: the run is of another kind, or its run.json was edited.
@@ -46,29 +48,37 @@ def check_what(what: Mapping[str, Any], folder: str | Path) -> None:
         )
 
 
-def trial_of(
-    value: Any, name: str, seed: int, steps: int, folder: str | Path, line: int | None
-) -> Trial:
+def stored_study(what: Mapping[str, Any]) -> Study[Trial]:
+    """The study that a run is of, as far as its trials can be read.
+
+    Nothing is looked up by the names in it, since users' files may be gone.
+    """
+    keys = [key(name, seed) for seed in what["seeds"] for name in what["environments"]]
+    return Study(
+        what["agent"],
+        "goalmeter.reflection.named_trial:play",
+        {kept_as: {} for kept_as in keys},
+        what=what,
+        from_json=partial(trial_of, steps=what["steps"]),
+    )
+
+
+def trial_of(kept_as: str, value: Any, *, steps: int) -> Trial:
     """The trial that a line of a run holds.
 
     Args:
+        kept_as: the line's key.
         value: the line's.
-        name: of the environment, or of its opposite, that its key names.
-        seed: that its key names.
         steps: of the run.
-        folder: of the run.
-        line: number of the line, where it is known.
 
     Raises:
         InvalidFileError: it is no trial, or not the one that its key names.
     """
-    where = f"{Path(folder) / TRIALS}" + (f", line {line}" if line is not None else "")
-    trial = Trial.from_json(value, where)
-    named = opposite(trial.environment) if trial.opposite else trial.environment
-    if (named, trial.seed, trial.steps) != (name, seed, steps):
+    trial = Trial.from_json(value)
+    named = key(opposite(trial.environment) if trial.opposite else trial.environment, trial.seed)
+    if (named, trial.steps) != (kept_as, steps):
         raise InvalidFileError(
-            f"{where}: the trial is of {key(named, trial.seed)}, {trial.steps} steps, expected "
-            f"{key(name, seed)}, {steps} steps, as its key has it; remove that line and its trial "
-            f"is played again"
+            f"it is of {named}, {trial.steps} steps, expected {kept_as}, {steps} steps, as its key "
+            f"has it"
         )
     return trial

@@ -21,7 +21,7 @@ from goalmeter.runs.jobs import CRASH as CRASH
 from goalmeter.runs.jobs import FAILED as FAILED
 from goalmeter.runs.jobs import OK as OK
 from goalmeter.runs.jobs import TIMEOUT as TIMEOUT
-from goalmeter.runs.jobs import said
+from goalmeter.runs.jobs import in_a_line
 
 BAD_ACTION = "illegal action"
 # What a step is: a percept, the first included, or an action with the reward that it brings.
@@ -71,7 +71,7 @@ class Trial:
         }
 
     @classmethod
-    def from_json(cls, value: Any, where: str = "a trial of a reflection run") -> Trial:
+    def from_json(cls, value: Any, where: str = "the trial") -> Trial:
         """The trial that `to_json` was of.
 
         Args:
@@ -150,7 +150,7 @@ def run_trial(
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         if keyboard and isinstance(error, KeyboardInterrupt):
             raise
-        outcome, detail = FAILED, said(error)
+        outcome, detail = FAILED, in_a_line(error)
     if not is_number(total, MOST_REWARD):  # rewards of a user's environment may be of any size
         total, outcome, detail = 0, FAILED, f"the rewards add up to more than {MOST_REWARD:g}"
     if type(total) is not int:

@@ -1,11 +1,30 @@
-"""Ground floor: trials that are never lost, and the processes that play them."""
+"""Ground floor: studies of trials that are never lost, and the places where trials run."""
 
-from goalmeter.runs.jobs import Job as Job
-from goalmeter.runs.jobs import JobResult as JobResult
-from goalmeter.runs.reading import StoredRun as StoredRun
-from goalmeter.runs.reading import read_run as read_run
-from goalmeter.runs.store import RunStore as RunStore
-from goalmeter.runs.store import made_here as made_here
-from goalmeter.runs.workers import Workers as Workers
-from goalmeter.runs.workers import cores as cores
-from goalmeter.runs.workers import run_jobs as run_jobs
+from goalmeter.runs.backends.processes import cores
+from goalmeter.runs.backends.protocol import Backend
+from goalmeter.runs.backends.registry import workers_as_place
+from goalmeter.runs.engine import carry_out, check
+from goalmeter.runs.jobs import Answer, Batch, JobResult
+from goalmeter.runs.reading import StoredRun, read_run
+from goalmeter.runs.results import Results, keys_in, stored_results
+from goalmeter.runs.store import RunStore, made_here
+from goalmeter.runs.study import Study
+
+__all__ = [
+    "Answer",
+    "Backend",
+    "Batch",
+    "JobResult",
+    "Results",
+    "RunStore",
+    "StoredRun",
+    "Study",
+    "carry_out",
+    "check",
+    "cores",
+    "keys_in",
+    "made_here",
+    "read_run",
+    "stored_results",
+    "workers_as_place",
+]

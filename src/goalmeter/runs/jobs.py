@@ -1,4 +1,4 @@
-"""A job and what came of it: plain JSON, since jobs cross from process to process.
+"""What is asked of a worker and what it answers: plain JSON, since both cross between processes.
 
 Only functions of goalmeter itself can be named, so a message can ask for nothing else.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from dataclasses import asdict, dataclass, field
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
@@ -24,27 +26,44 @@ TIMEOUT = "timeout"
 CRASH = "crash"
 
 _FUNCTION = re.compile(r"(goalmeter(?:\.[A-Za-z]\w*)+):([A-Za-z]\w*)")
-# Frames of goalmeter, Python and installed packages: an error is told at the user's own line.
-_OTHERS = (str(Path(__file__).resolve().parents[1]), str(Path(os.__file__).parent), "<")
+# Frames of goalmeter, Python and installed packages: an error is placed at the user's own line.
+_NOT_THE_USERS = (str(Path(__file__).resolve().parents[1]), str(Path(os.__file__).parent), "<")
 _LONGEST = 300  # characters of an error that are kept
 
 
 @dataclass(frozen=True)
-class Job:
-    """A function of goalmeter and its arguments.
+class Batch:
+    """One function of goalmeter, and the arguments of each call: what a worker does in one go.
 
     Attributes:
-        function: "goalmeter.package.module:function"; it returns something that JSON can hold.
-        arguments: by keyword, as JSON values.
+        function: "goalmeter.package.module:function", which returns something that JSON can hold;
+            or the function itself, which this process alone can call, and which returns anything.
+        each: the arguments that each call has to itself, by keyword.
+        common: the arguments that all calls share; they cross between processes once a batch.
     """
 
-    function: str
-    arguments: dict[str, Any] = field(default_factory=dict)
+    function: str | Callable[..., Any]
+    each: Sequence[Mapping[str, Any]]
+    common: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values, for a batch whose function has a name.
+
+        Raises:
+            ValueError: the function is there itself, which no other process can be told.
+        """
+        if not isinstance(self.function, str):
+            raise ValueError(f"{self.function!r} has no name by which a worker could find it")
+        return {
+            "function": self.function,
+            "each": [dict(arguments) for arguments in self.each],
+            "common": dict(self.common),
+        }
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """What came of a job.
+    """What came of one call.
 
     Attributes:
         outcome: "ok"; "refused" for an error that the user can mend; "exception" for any other;
@@ -52,54 +71,101 @@ class JobResult:
         value: what the function returned, for "ok".
         detail: the error in a line, for the others.
         error: the name of the error's class, for "refused" and "exception".
+        cause: the error itself, where it was raised in this process.
     """
 
     outcome: str
     value: Any = None
     detail: str = ""
     error: str = ""
+    cause: BaseException | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return asdict(self)
+        """The fields as JSON values; the error itself stays where it was raised."""
+        return {name: value for name, value in vars(self).items() if name != "cause"}
 
-    def raise_refusal(self) -> None:
-        """Raise here what the user can mend, if that is what came of the job.
+    def refusal(self, where: str = "") -> Exception:
+        """The error that a refused call raised, of the class that it had.
+
+        Args:
+            where: what stands before its message, such as the name of a trial.
+        """
+        # MissingExtraError is no GoalmeterError, so the class is looked up by its name.
+        kind: type[Exception] = getattr(_errors, self.error, GoalmeterError)
+        return kind(f"{where}{self.detail}")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a batch.
+
+    Attributes:
+        results: one a call, in the order of the batch; empty where the batch was lost.
+        seconds: that the calls took together, where they were made.
+        lost: "timeout" or "crash" of the process that had the batch; which of its calls did it is
+            not known.
+    """
+
+    results: Sequence[JobResult] = ()
+    seconds: float = 0.0
+    lost: JobResult | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Results and seconds as JSON values."""
+        return {"results": [result.to_json() for result in self.results], "seconds": self.seconds}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Answer:
+        """The answer that `to_json` was of.
 
         Raises:
-            GoalmeterError: of the class that was raised there.
+            ValueError, TypeError, KeyError: it was of none.
         """
-        if self.outcome == REFUSED:
-            raise getattr(_errors, self.error, GoalmeterError)(self.detail)
+        return cls([JobResult(**result) for result in value["results"]], float(value["seconds"]))
 
 
-def call(job: Job) -> JobResult:
-    """Run a job here and now; whatever it raises is its outcome.
+def call(batch: Batch, *, keep_interrupts: bool = False) -> Answer:
+    """Make the calls of a batch here and now; whatever one of them raises is its outcome.
 
-    Interrupting this process is not: KeyboardInterrupt goes through.
+    Args:
+        batch: what to call.
+        keep_interrupts: whether KeyboardInterrupt is an outcome too. In a worker it can only come
+            from the code that is called; elsewhere it is the user who ends the process.
 
     Raises:
-        ValueError: the job names no function of goalmeter.
+        ValueError: the batch names no function of goalmeter.
     """
-    named = _FUNCTION.fullmatch(job.function)
-    if named is None:
+    named = None
+    if isinstance(batch.function, str) and (named := _FUNCTION.fullmatch(batch.function)) is None:
         raise ValueError(
-            f"a job asks for {job.function!r}, expected a public function of goalmeter, spelled "
+            f"a job asks for {batch.function!r}, expected a public function of goalmeter, spelled "
             f"goalmeter.module:function"
         )
-    try:
-        value = getattr(importlib.import_module(named[1]), named[2])(**job.arguments)
-    except (GoalmeterError, MissingExtraError) as error:
-        return JobResult(REFUSED, detail=str(error), error=type(error).__name__)
-    except (Exception, SystemExit) as error:
-        return JobResult(FAILED, detail=said(error), error=type(error).__name__)
-    return JobResult(OK, value)
+
+    def one_call(arguments: Mapping[str, Any]) -> JobResult:
+        try:
+            function: Any = batch.function
+            if named is not None:
+                function = getattr(importlib.import_module(named[1]), named[2])
+            return JobResult(OK, function(**batch.common, **arguments))
+        except (GoalmeterError, MissingExtraError) as error:
+            return JobResult(REFUSED, detail=str(error), error=type(error).__name__, cause=error)
+        except BaseException as error:
+            if not (keep_interrupts or isinstance(error, (Exception, SystemExit))):
+                raise
+            return JobResult(
+                FAILED, detail=in_a_line(error), error=type(error).__name__, cause=error
+            )
+
+    begun = time.perf_counter()
+    results = [one_call(arguments) for arguments in batch.each]
+    return Answer(results, time.perf_counter() - begun)
 
 
-def said(error: BaseException) -> str:
+def in_a_line(error: BaseException) -> str:
     """An error in a line, with the place in the user's code that it came from.
 
-    >>> said(ValueError("no   good"))
+    >>> in_a_line(ValueError("no   good"))
     'ValueError: no good'
     """
     try:
@@ -111,6 +177,6 @@ def said(error: BaseException) -> str:
     places = [
         f" ({visible(Path(frame.filename).name)}, line {frame.lineno})"
         for frame in extract_tb(error.__traceback__)
-        if not frame.filename.startswith(_OTHERS) and "site-packages" not in frame.filename
+        if not frame.filename.startswith(_NOT_THE_USERS) and "site-packages" not in frame.filename
     ]
     return f"{type(error).__name__}: {words}".rstrip(": ") + (places[-1] if places else "")

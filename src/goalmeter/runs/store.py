@@ -3,8 +3,9 @@
     run.json        what the run is, as JSON; it decides whether a run may be continued
     trials.jsonl    a line of JSON for each finished trial: {"key": ..., "value": ...}
 
-A line is written in one piece as soon as its trial is finished, so a process that is killed loses
-the trials that it was playing and no other; its last line may be torn, and is then dropped. The
+A line is written in one piece as soon as its trial is known to be finished, so a process that is
+killed loses the batches that are being made and no other trial (see `backends`: a batch is a long
+trial, or a fraction of a second of short ones); its last line may be torn, and is then dropped. The
 disk is told to keep the lines about once a second, so a machine that fails loses that second.
 Keys say which trial a line is of; one that comes twice counts once, the first time.
 """
@@ -131,40 +132,40 @@ class RunStore:
         made_by = self._made_by
         about = read_about(path) if path.exists() else None
         if about is not None and self.values:
-            there, made_by = about["what"], about["made_by"]
-            _same_kind(self.folder, there, self._what)
-            grown = [key for key in self._grows if key in there and key in self._what]
+            stored, made_by = about["what"], about["made_by"]
+            _same_kind(self.folder, stored, self._what)
+            grown = [key for key in self._grows if key in stored and key in self._what]
             for key in grown:
-                if not isinstance(there[key], list):
+                if not isinstance(stored[key], list):
                     raise InvalidFileError(
-                        f"{path}: {key} is {shown(there[key])}, expected a list; restore it, or "
+                        f"{path}: {key} is {shown(stored[key])}, expected a list; restore it, or "
                         f"begin again in another folder"
                     )
-            here = self._what | {key: _joined(there[key], self._what[key]) for key in grown}
-            keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
+            asked = self._what | {key: _joined(stored[key], self._what[key]) for key in grown}
+            keys = [key for key in {**stored, **asked} if stored.get(key) != asked.get(key)]
             if differ := [key for key in keys if key not in self._grows]:
                 raise InvalidParameterError(
-                    f"{self.folder} holds another run: {differences(there, here, differ)}; choose "
-                    f"another folder (--out), or ask for the same"
+                    f"{self.folder} holds another run: {differences(stored, asked, differ)}; "
+                    f"choose another folder (--out), or ask for the same"
                 )
-            self._what = here
+            self._what = asked
         about_now = {"format": FORMAT, "what": self._what, "made_by": made_by}
         if about_now != about:
             write_text(path, json_text(about_now, indent=1) + "\n")
 
 
-def _joined(there: list[Any], here: list[Any]) -> list[Any]:
+def _joined(stored: list[Any], asked: list[Any]) -> list[Any]:
     """What either list has, those of the first in front."""
-    known = set(map(json_text, there))
-    return [*there, *(item for item in here if json_text(item) not in known)]
+    known = set(map(json_text, stored))
+    return [*stored, *(item for item in asked if json_text(item) not in known)]
 
 
-def _same_kind(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-    """Two kinds of runs have nothing in common, so that nothing else is worth a word."""
-    if there.get("kind") != here.get("kind"):
+def _same_kind(folder: Path, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Raises if the kinds differ: two kinds have nothing in common, so nothing else is told."""
+    if stored.get("kind") != asked.get("kind"):
         raise InvalidParameterError(
-            f"{folder} holds a run of {shown(there.get('kind'))}, and this is one of "
-            f"{shown(here.get('kind'))}; choose another folder (--out)"
+            f"{folder} holds a run of {shown(stored.get('kind'))}, and this is one of "
+            f"{shown(asked.get('kind'))}; choose another folder (--out)"
         )
 
 

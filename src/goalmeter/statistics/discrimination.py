@@ -18,6 +18,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.statistics.clustered import Estimate, estimate_of_sums
 
+# The area of a score that tells nothing.
 NOTHING = 0.5
 
 
@@ -29,7 +30,7 @@ def area_under_curve(above: ArrayLike, below: ArrayLike) -> float:
         below: scores of the other, [m].
 
     Raises:
-        InvalidParameterError: they are no lists of numbers.
+        InvalidParameterError: above or below is not a list of numbers.
 
     Example: of four pairs two are right, one is a tie and one is wrong.
         >>> area_under_curve([1.0, 3.0], [1.0, 2.0])
@@ -118,7 +119,8 @@ def clustered_area(
         # Without one of the classes nothing is told.
         return np.where(count > 0, right / np.where(count > 0, count, 1.0), NOTHING)
 
-    # The sums over some of the clusters of a one in its own column say which of them are there.
+    # Each cluster has a 1 in a column of its own, so sums over a subset say which are in it. Its
+    # area follows from the table of pairs, without another look at the scores.
     return estimate_of_sums(np.eye(len(names)), area, n=n, bounds=(0.0, 1.0), confidence=confidence)
 
 
@@ -129,10 +131,10 @@ def _order(tops: FloatArray, bottoms: FloatArray) -> FloatArray:
 
 
 def _numbers(scores: ArrayLike, name: str) -> FloatArray:
-    given = np.asarray(scores, dtype=float)
-    if given.ndim != 1 or np.isnan(given).any():
+    values = np.asarray(scores, dtype=float)
+    if values.ndim != 1 or np.isnan(values).any():
         raise InvalidParameterError(
-            f"{name} has shape {given.shape}, expected a list of numbers; leave out scores that "
+            f"{name} has shape {values.shape}, expected a list of numbers; leave out scores that "
             f"are not known"
         )
-    return given
+    return values

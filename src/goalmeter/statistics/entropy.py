@@ -21,7 +21,7 @@ def plug_in_entropy(counts: ArrayLike) -> FloatArray:
     """
     counted = np.asarray(counts, dtype=float)
     shares = counted / counted.sum(axis=-1, keepdims=True)
-    return np.asarray(-_x_log_x(shares).sum(axis=-1)) + 0.0
+    return np.asarray(-_x_log_x(shares).sum(axis=-1)) + 0.0  # never -0.0
 
 
 def miller_madow_entropy(counts: ArrayLike) -> FloatArray:
@@ -39,17 +39,18 @@ def miller_madow_entropy(counts: ArrayLike) -> FloatArray:
     )
 
 
-def jensen_shannon(one: ArrayLike, other: ArrayLike) -> FloatArray:
+def jensen_shannon(first: ArrayLike, second: ArrayLike) -> FloatArray:
     """Jensen-Shannon divergence of distributions, in bits, over the last axis: from 0 to 1.
 
     Example: a point against two equally likely ones, of which it is one.
         >>> round(float(jensen_shannon([1, 0], [0.5, 0.5])), 3)
         0.311
     """
-    p, q = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
+    p, q = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     middle = (_x_log_x(p) + _x_log_x(q)) / 2 - _x_log_x((p + q) / 2)
     return np.asarray(np.clip(middle.sum(axis=-1), 0.0, 1.0))
 
 
 def _x_log_x(p: FloatArray) -> FloatArray:
+    # 0 log 0 counts as 0, its limit.
     return np.asarray(p * np.log2(np.where(p > 0, p, 1.0)))

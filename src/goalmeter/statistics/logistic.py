@@ -75,18 +75,20 @@ def logistic_fit(features: ArrayLike, outcomes: ArrayLike, *, ridge: float = 1e-
         return float(-np.logaddexp(0.0, -signs * (design @ at)).sum() - 0.5 * at @ cost @ at)
 
     at = np.zeros(design.shape[1])
-    here = height(at)
+    current = height(at)
     for _ in range(_MOST_STEPS):
+        # exp overflows beyond 709; at 500 the share is 0 or 1 to the last digit.
         share = 1.0 / (1.0 + np.exp(-np.clip(design @ at, -500, 500)))
         slope = design.T @ (target - share) - cost @ at
         bend = (design.T * (share * (1 - share))) @ design + cost
         step = np.linalg.lstsq(bend, slope, rcond=None)[0]
+        # A full Newton step may overshoot where the curve is flat, so it is halved until it climbs.
         length = 1.0
-        while height(at + length * step) < here and length > 1e-8:
+        while height(at + length * step) < current and length > 1e-8:
             length /= 2
         at = at + length * step
-        before, here = here, height(at)
-        if here - before < _CLOSE:
+        before, current = current, height(at)
+        if current - before < _CLOSE:
             break
     return LogisticModel(float(at[0]), at[1:], centre, scale)
 

@@ -74,17 +74,17 @@ def signed_ranks(differences: ArrayLike) -> SignedRanks:
     """
     from scipy.stats import rankdata, wilcoxon
 
-    given = _differences(differences)
-    moved = given[given != 0]
+    values = _differences(differences)
+    moved = values[values != 0]
     n = len(moved)
     if n == 0:
-        return SignedRanks(0.0, NAN, NAN, len(given), 0)
+        return SignedRanks(0.0, NAN, NAN, len(values), 0)
     ranks = rankdata(np.abs(moved))
     statistic = float(min(ranks[moved > 0].sum(), ranks[moved < 0].sum()))
     effect = 1 - 2 * statistic / (n * (n + 1) / 2)
-    enough = len(given) >= LEAST_PAIRS and n >= LEAST_NONZERO
-    p_value = float(wilcoxon(given).pvalue) if enough else NAN
-    return SignedRanks(statistic, p_value, effect, len(given), n)
+    enough = len(values) >= LEAST_PAIRS and n >= LEAST_NONZERO
+    p_value = float(wilcoxon(values).pvalue) if enough else NAN
+    return SignedRanks(statistic, p_value, effect, len(values), n)
 
 
 def equivalence(
@@ -113,18 +113,18 @@ def equivalence(
     """
     from scipy.stats import t
 
-    given = _differences(differences)
+    values = _differences(differences)
     if not margin > 0:
         raise InvalidParameterError(f"margin is {margin!r}, expected a positive number")
-    n = len(given)
+    n = len(values)
     if n < 2:
-        return Equivalence(float(given[0]) if n else NAN, margin, NAN, None, n)
-    mean = float(given.mean())
-    error = float(given.std(ddof=1)) / np.sqrt(n)
+        return Equivalence(float(values[0]) if n else NAN, margin, NAN, None, n)
+    mean = float(values.mean())
+    error = float(values.std(ddof=1)) / np.sqrt(n)
     if error == 0:
         if bounds is None:
             return Equivalence(mean, margin, NAN, None, n)
-        ends = bounded_ends(given, np.ones(n), bounds, level)
+        ends = bounded_ends(values, np.ones(n), bounds, level)
         p_value = max(_alike(mean, margin, bounds[1], n), _alike(mean, -margin, bounds[0], n))
         return Equivalence(mean, margin, p_value if abs(mean) < margin else 1.0, ends, n)
     p_value = float(t.sf((margin - abs(mean)) / error, n - 1))
@@ -140,12 +140,12 @@ def mean_differs(differences: ArrayLike, *, bounds: tuple[float, float] | None =
     """
     from scipy.stats import t
 
-    given = _differences(differences)
-    n = len(given)
+    values = _differences(differences)
+    n = len(values)
     if n < 2:
         return NAN
-    mean = float(given.mean())
-    error = float(given.std(ddof=1)) / np.sqrt(n)
+    mean = float(values.mean())
+    error = float(values.std(ddof=1)) / np.sqrt(n)
     if error == 0:
         if mean == 0:
             return 1.0
@@ -168,33 +168,36 @@ def holm(p_values: Sequence[float]) -> list[float]:
         [0.03, 0.5, 0.04]
     """
     tested = sorted((p, i) for i, p in enumerate(p_values) if not np.isnan(p))
-    out = [NAN] * len(p_values)
+    corrected = [NAN] * len(p_values)
     largest = 0.0
     for rank, (p, i) in enumerate(tested):
         largest = max(largest, min(1.0, p * (len(tested) - rank)))
-        out[i] = largest
-    return out
+        corrected[i] = largest
+    return corrected
 
 
 def _alike(place: float, mean: float, bound: float, n: int) -> float:
     """The greatest probability that n of n are at a place if the mean is another one."""
+    if place == bound:
+        # All of them at the bound: a mean that is no further out does not speak against it.
+        return float(abs(mean) <= abs(bound))
     return float(np.clip((bound - mean) / (bound - place), 0.0, 1.0)) ** n
 
 
 def _differences(differences: ArrayLike) -> FloatArray:
-    given = np.asarray(differences, dtype=float)
-    if given.ndim != 1 or not np.isfinite(given).all():
+    values = np.asarray(differences, dtype=float)
+    if values.ndim != 1 or not np.isfinite(values).all():
         raise InvalidParameterError(
-            f"differences have shape {given.shape}, expected finite numbers, one for each pair"
+            f"differences have shape {values.shape}, expected finite numbers, one for each pair"
         )
-    return given
+    return values
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    out: dict[str, Any] = {}
+    plain: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, tuple):
-            out[name] = list(value)
+            plain[name] = list(value)
         else:
-            out[name] = None if isinstance(value, float) and np.isnan(value) else value
-    return out
+            plain[name] = None if isinstance(value, float) and np.isnan(value) else value
+    return plain

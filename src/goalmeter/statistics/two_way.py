@@ -71,9 +71,9 @@ def two_way_draws(
         stratum, sizes = np.zeros_like(stratum), np.array([columns])
     weights = np.zeros((resamples, columns))
     for index, size in enumerate(sizes.tolist()):
-        here = np.flatnonzero(stratum == index)
+        members = np.flatnonzero(stratum == index)
         drawn = rng.multinomial(size - 1, np.full(size, 1.0 / size), size=resamples)
-        weights[:, here] = drawn * (size / (size - 1))
+        weights[:, members] = drawn * (size / (size - 1))
     picked = rng.integers(rows, size=(resamples, rows))
     return TwoWayDraws(picked, weights, min(rows - 1, columns - len(sizes)))
 
@@ -99,6 +99,7 @@ def two_way_interval(
     known = known[~np.isnan(known)]
     if not known.size or np.isnan(value):
         return None
+    # Percentiles of few units are too close together by as much as the normal is narrower than t.
     farther = float(norm.cdf(t.ppf(tail, freedom)))
     low, high = np.quantile(known, [farther, 1.0 - farther])
     return min(float(low), value), max(float(high), value)

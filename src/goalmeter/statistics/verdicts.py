@@ -67,16 +67,16 @@ def verdict(interval: Interval | None, margin: float) -> Verdict:
     return Verdict.BELOW if high < 0 else Verdict.UNTOLD
 
 
-def words(said: Verdict, margin: float, unit: str = "") -> str:
+def words(judgement: Verdict, margin: float, unit: str = "") -> str:
     """A verdict as tables print it: what is equal says within what.
 
     Example:
         >>> words(Verdict.EQUAL, 5, "points"), words(Verdict.ABOVE, 5, "points")
         ('equal within 5 points', 'above')
     """
-    if said is not Verdict.EQUAL:
-        return str(said)
-    return f"{said} within {margin:g} {unit}".rstrip()
+    if judgement is not Verdict.EQUAL:
+        return str(judgement)
+    return f"{judgement} within {margin:g} {unit}".rstrip()
 
 
 def difference(

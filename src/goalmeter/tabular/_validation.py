@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import GoalmeterError
+from goalmeter._errors import GoalmeterError, InvalidModelError
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
 
 SUM_TOLERANCE = 1e-9
@@ -29,6 +30,14 @@ def as_floats(value: ArrayLike, name: str, error: type[GoalmeterError]) -> Float
         raise error(f"{name} is not an array of numbers: {cause}") from cause
     check_finite(array, name, error)
     return array
+
+
+def as_array(value: Any, name: str) -> AnyArray:
+    """The value as an array of any type; raises if it is ragged."""
+    try:
+        return np.asarray(value)
+    except ValueError as cause:
+        raise InvalidModelError(f"{name} is not an array of numbers: {cause}") from cause
 
 
 def check_finite(array: AnyArray, name: str, error: type[GoalmeterError]) -> None:
@@ -72,6 +81,26 @@ def normalised_rows(rows: FloatArray) -> FloatArray:
     sums = rows.sum(axis=-1, keepdims=True)
     # Sums that differ from 1 by rounding alone are left, so that files read back bit for bit.
     return np.asarray(rows / np.where(np.abs(sums - 1.0) > ROUNDING, sums, 1.0))
+
+
+def as_initial(initial: ArrayLike | int, n_states: int) -> FloatArray:
+    """A state, or a distribution over states, as a checked distribution [S]."""
+    array = as_array(initial, "initial")
+    if array.ndim == 0 and array.dtype.kind in "iu":
+        state = int(array)
+        if not 0 <= state < n_states:
+            raise InvalidModelError(f"initial is state {state}, expected 0..{n_states - 1}")
+        mass = np.zeros(n_states)
+        mass[state] = 1.0
+        return read_only(mass)
+    mass = as_floats(initial, "initial", InvalidModelError)
+    if mass.shape != (n_states,):
+        raise InvalidModelError(
+            f"initial has shape {shape_text(mass.shape)}, expected a state (an integer) or a "
+            f"distribution of shape [{n_states}]"
+        )
+    check_distributions(mass, "initial", InvalidModelError)
+    return read_only(normalised_rows(mass))
 
 
 @contextmanager

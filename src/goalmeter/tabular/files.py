@@ -1,11 +1,8 @@
-"""Worlds, policies, features and trajectories as .npz files.
+"""Policies, features and trajectories as .npz files; worlds are in `goalmeter.tabular.mdp_file`.
 
 A file is an archive of plain numerical arrays under the names below (`goalmeter.tabular.npz`
 reads and writes it). An unknown name is refused: it is a typing error more often than not.
 
-    MDP           transition [S, A, S], or next_state and probability [S, A, K];
-                  reward [S] or [S, A]; initial: a state, or a distribution [S];
-                  horizon, absent for the infinite discounted problem; optional discount (1)
     policy        policy [S, A] or [H, S, A]
     features      features [S, D]
     trajectories  states [N, H] and actions [N, H]; optional length [N] (H)
@@ -14,14 +11,9 @@ reads and writes it). An unknown name is refused: it is a typing error more ofte
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from goalmeter._errors import (
-    InvalidFileError,
-    InvalidPolicyError,
-    InvalidUtilityError,
-)
-from goalmeter._types import AnyArray, ArrayLike, FloatArray
+from goalmeter._errors import InvalidPolicyError, InvalidUtilityError
+from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular._validation import (
     ROW_TOLERANCE,
     as_floats,
@@ -29,66 +21,8 @@ from goalmeter.tabular._validation import (
     naming,
     shape_text,
 )
-from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.npz import listing, load_arrays, save_arrays
+from goalmeter.tabular.npz import load_arrays, save_arrays
 from goalmeter.tabular.trajectories import Trajectories
-
-# Larger worlds are always written as successor lists: a dense array [S, A, S] is not even made.
-DENSE_FILE_ENTRIES = 1_000_000
-
-
-def load_mdp(path: str | Path) -> TabularMDP:
-    """Read an MDP file.
-
-    Raises:
-        InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
-        InvalidModelError, InvalidParameterError: the arrays are not a well-formed MDP.
-    """
-    found = load_arrays(
-        path,
-        required=("reward", "initial"),
-        optional=("transition", "next_state", "probability", "horizon", "discount"),
-    )
-    with naming(path):
-        transition: AnyArray | tuple[AnyArray, AnyArray]
-        match sorted({"transition", "next_state", "probability"} & found.keys()):
-            case ["transition"]:
-                transition = found["transition"]
-            case ["next_state", "probability"]:
-                transition = (found["next_state"], found["probability"])
-            case other:
-                raise InvalidFileError(
-                    f"the file holds {listing(other)}, expected either transition [S, A, S], "
-                    f"or next_state and probability [S, A, K]"
-                )
-        return TabularMDP(
-            transition,
-            found["reward"],
-            horizon=_number(found, "horizon", None),
-            initial=found["initial"],
-            discount=_number(found, "discount", 1.0),
-        )
-
-
-def save_mdp(mdp: TabularMDP, path: str | Path) -> Path:
-    """Write an MDP file, dense or as successor lists, whichever is smaller; returns its path.
-
-    Raises:
-        InvalidFileError: the file cannot be written there.
-    """
-    arrays: dict[str, ArrayLike] = {"reward": mdp.reward, "initial": mdp.initial}
-    next_state, probability = mdp.transition.to_successors()
-    dense_entries = mdp.n_states * mdp.n_actions * mdp.n_states
-    # A listed successor takes an index and a probability, twice the room of a dense entry.
-    if dense_entries > DENSE_FILE_ENTRIES or 2 * probability.size < dense_entries:
-        arrays |= {"next_state": next_state, "probability": probability}
-    else:
-        arrays["transition"] = mdp.transition.to_dense()
-    if mdp.horizon is not None:
-        arrays["horizon"] = mdp.horizon
-    if mdp.discount != 1.0:
-        arrays["discount"] = mdp.discount
-    return save_arrays(path, arrays)
 
 
 def load_policy(path: str | Path) -> FloatArray:
@@ -142,9 +76,7 @@ def load_trajectories(path: str | Path) -> Trajectories:
         InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
         InvalidTrajectoryError: the arrays are not well-formed trajectories.
     """
-    found = load_arrays(path, required=("states", "actions"), optional=("length",))
-    with naming(path):
-        return Trajectories(found["states"], found["actions"], found.get("length"))
+    return Trajectories.from_npz(path)
 
 
 def save_trajectories(trajectories: Trajectories, path: str | Path) -> Path:
@@ -156,18 +88,6 @@ def save_trajectories(trajectories: Trajectories, path: str | Path) -> Path:
     # A log that came without lengths is written without, so that padding is still found out.
     names = ("states", "actions", *(("length",) if trajectories.length_given else ()))
     return save_arrays(path, {name: getattr(trajectories, name) for name in names})
-
-
-def _number(found: dict[str, AnyArray], name: str, default: float | None) -> Any:
-    """A single number of a file as a plain Python number."""
-    if name not in found:
-        return default
-    array = found[name]
-    if array.ndim:
-        raise InvalidFileError(
-            f"{name} has shape {shape_text(array.shape)}, expected a single number"
-        )
-    return array.item()
 
 
 def _checked_policy(policy: ArrayLike) -> FloatArray:

@@ -1,4 +1,4 @@
-"""A `TabularMDP` from the transition table of a Gymnasium environment.
+"""What a `TabularMDP` takes, from the transition table of a Gymnasium environment.
 
 Gymnasium's small environments keep their dynamics in `env.unwrapped.P`: for each state and
 action a list of (probability, next state, reward, terminated). Two things differ from an MDP:
@@ -14,8 +14,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError, require
 from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
-from goalmeter.tabular._validation import naming
-from goalmeter.tabular.mdp import TabularMDP, as_initial
+from goalmeter.tabular._validation import as_initial, naming
 
 if TYPE_CHECKING:
     from gymnasium import Env
@@ -25,49 +24,16 @@ if TYPE_CHECKING:
 _LIMITS = ("max_steps", "max_episode_steps")
 
 
-def mdp_from_gymnasium(
+def read_environment(
     env: str | Env[Any, Any],
     *,
     horizon: int | None = None,
     initial: ArrayLike | int | None = None,
     **make_options: Any,
-) -> TabularMDP:
-    """The MDP of a Gymnasium environment that exposes its transition table.
+) -> tuple[str, dict[str, Any]]:
+    """What the table says as a name for messages and the arguments of `TabularMDP`.
 
-    Such environments are FrozenLake, Taxi and CliffWalking, and any other whose unwrapped
-    environment has `P[state][action]`, a list of (probability, next state, reward, terminated).
-    An outcome listed more than once counts as often as it is listed.
-
-    Rewards become their expectation given state and action, [S, A]. Every policy's expected
-    return is then that of the environment, but the variance of its return is not, unless the
-    reward never depends on the next state.
-
-    An episode that terminates becomes an absorbing state without reward. If the states in
-    which episodes terminate cannot be visited otherwise (by a start there or by a transition
-    that does not terminate), they are made absorbing themselves and the states keep their
-    meaning. Otherwise one absorbing state is added behind the others, with index S, and every
-    terminating transition leads there. Only states that an episode can reach count, so Taxi
-    keeps its 500 states.
-
-    Wrappers that change observations, rewards or actions are not seen; the time limit is.
-
-    Args:
-        env: an id (made with `gymnasium.make(env, **make_options)` and closed again), or an
-            environment (left open and as it is).
-        horizon: number of decisions; default the environment's own time limit: that of its
-            registration, of a `TimeLimit` around it, or its attribute `max_steps` or
-            `max_episode_steps`; where there are several, the one that ends an episode first. The
-            result's text shows it. For the infinite discounted problem use
-            `.replace(horizon=None, discount=...)` on the result.
-        initial: a state or a distribution over the table's states [S]; default the
-            environment's `initial_state_distrib`.
-        make_options: options of `gymnasium.make`, such as `is_slippery=False`.
-
-    Raises:
-        InvalidModelError: the environment has no transition table, the table is malformed or
-            does not describe all of the dynamics, or it names no initial distribution.
-        InvalidParameterError: an unknown id or option, or neither horizon nor time limit.
-        MissingExtraError: Gymnasium is not installed.
+    See `TabularMDP.from_gymnasium`.
     """
     gymnasium = require("gymnasium", extra="rl", feature="Reading a Gymnasium environment")
     if isinstance(env, str):
@@ -78,7 +44,7 @@ def mdp_from_gymnasium(
                 f"gymnasium cannot make {env!r}: {cause}; check the id and the options"
             ) from cause
         try:
-            return mdp_from_gymnasium(made, horizon=horizon, initial=initial)
+            return read_environment(made, horizon=horizon, initial=initial)
         finally:
             made.close()
     if not isinstance(env, gymnasium.Env):
@@ -102,7 +68,7 @@ def mdp_from_gymnasium(
                 "max_steps or max_episode_steps), expected a number of decisions; "
                 "give horizon=H (or max_episode_steps=H to gymnasium.make)"
             )
-        return _as_mdp(table, start, steps)
+        return name, _arguments(table, start, steps)
 
 
 def _time_limit(env: Any) -> int | None:
@@ -206,7 +172,7 @@ def _starts(env: Any, initial: ArrayLike | int | None, n_states: int) -> FloatAr
     return as_initial(initial, n_states)
 
 
-def _as_mdp(table: _Table, start: FloatArray, horizon: int) -> TabularMDP:
+def _arguments(table: _Table, start: FloatArray, horizon: int) -> dict[str, Any]:
     n_states, n_actions = table.n_states, table.n_actions
     ends = table.terminated & (table.probability > 0)
     absorbing = np.unique(table.next_state[ends])
@@ -228,7 +194,12 @@ def _as_mdp(table: _Table, start: FloatArray, horizon: int) -> TabularMDP:
     probability[absorbing] = 0.0
     probability[absorbing, :, 0] = 1.0
     reward[absorbing] = 0.0
-    return TabularMDP((next_state, probability), reward, horizon=horizon, initial=start)
+    return {
+        "transition": (next_state, probability),
+        "reward": reward,
+        "horizon": horizon,
+        "initial": start,
+    }
 
 
 def _visited(table: _Table, start: FloatArray) -> BoolArray:

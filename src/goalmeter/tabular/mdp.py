@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError
-from goalmeter._types import AnyArray, ArrayLike, FloatArray
+from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular._validation import (
+    as_array,
     as_floats,
-    check_distributions,
-    normalised_rows,
+    as_initial,
+    naming,
     read_only,
     shape_text,
 )
+from goalmeter.tabular.gymnasium_table import read_environment
+from goalmeter.tabular.mdp_file import read_mdp, write_mdp
 from goalmeter.tabular.transition import Transition
 
 if TYPE_CHECKING:
@@ -160,29 +163,69 @@ class TabularMDP:
 
     @classmethod
     def from_npz(cls, path: str | Path) -> TabularMDP:
-        """Read an MDP file (format: `goalmeter.tabular.files`)."""
-        from goalmeter.tabular.files import load_mdp
+        """Read an MDP file (format: `goalmeter.tabular.mdp_file`).
 
-        return load_mdp(path)
+        Raises:
+            InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
+            InvalidModelError, InvalidParameterError: the arrays are not a well-formed MDP.
+        """
+        arguments = read_mdp(path)
+        with naming(path):
+            return cls(**arguments)
 
     def to_npz(self, path: str | Path) -> Path:
-        """Write an MDP file (format: `goalmeter.tabular.files`); returns its path."""
-        from goalmeter.tabular.files import save_mdp
-
-        return save_mdp(self, path)
+        """Write an MDP file (format: `goalmeter.tabular.mdp_file`); returns its path."""
+        return write_mdp(self, path)
 
     @classmethod
     def from_gymnasium(
-        cls, env: str | Env[Any, Any], *, horizon: int | None = None, **make_options: Any
+        cls,
+        env: str | Env[Any, Any],
+        *,
+        horizon: int | None = None,
+        initial: ArrayLike | int | None = None,
+        **make_options: Any,
     ) -> TabularMDP:
-        """From a Gymnasium environment that exposes its transition table.
+        """The MDP of a Gymnasium environment that exposes its transition table.
 
-        Without a horizon the environment's own time limit is taken; the MDP's text shows it.
-        See `goalmeter.tabular.gymnasium_table.mdp_from_gymnasium`.
+        Such environments are FrozenLake, Taxi and CliffWalking, and any other whose unwrapped
+        environment has `P[state][action]`, a list of (probability, next state, reward, terminated).
+        An outcome listed more than once counts as often as it is listed.
+
+        Rewards become their expectation given state and action, [S, A]. Every policy's expected
+        return is then that of the environment, but the variance of its return is not, unless the
+        reward never depends on the next state.
+
+        An episode that terminates becomes an absorbing state without reward. If the states in
+        which episodes terminate cannot be visited otherwise (by a start there or by a transition
+        that does not terminate), they are made absorbing themselves and the states keep their
+        meaning. Otherwise one absorbing state is added behind the others, with index S, and every
+        terminating transition leads there. Only states that an episode can reach count, so Taxi
+        keeps its 500 states.
+
+        Wrappers that change observations, rewards or actions are not seen; the time limit is.
+
+        Args:
+            env: an id (made with `gymnasium.make(env, **make_options)` and closed again), or an
+                environment (left open and as it is).
+            horizon: number of decisions; default the environment's own time limit: that of its
+                registration, of a `TimeLimit` around it, or its attribute `max_steps` or
+                `max_episode_steps`; where there are several, the one that ends an episode first.
+                The result's text shows it. For the infinite discounted problem use
+                `.replace(horizon=None, discount=...)` on the result.
+            initial: a state or a distribution over the table's states [S]; default the
+                environment's `initial_state_distrib`.
+            make_options: options of `gymnasium.make`, such as `is_slippery=False`.
+
+        Raises:
+            InvalidModelError: the environment has no transition table, the table is malformed or
+                does not describe all of the dynamics, or it names no initial distribution.
+            InvalidParameterError: an unknown id or option, or neither horizon nor time limit.
+            MissingExtraError: Gymnasium is not installed.
         """
-        from goalmeter.tabular.gymnasium_table import mdp_from_gymnasium
-
-        return mdp_from_gymnasium(env, horizon=horizon, **make_options)
+        name, arguments = read_environment(env, horizon=horizon, initial=initial, **make_options)
+        with naming(name):
+            return cls(**arguments)
 
     def __repr__(self) -> str:
         kind = "[S]" if self.reward.ndim == 1 else "[S, A]"
@@ -202,17 +245,10 @@ def _as_transition(transition: Any) -> Transition:
     if isinstance(transition, Transition):
         return transition
     if isinstance(transition, tuple) and len(transition) == 2:
-        next_state = _as_array(transition[0], "next_state")
+        next_state = as_array(transition[0], "next_state")
         probability = as_floats(transition[1], "probability", InvalidModelError)
         return Transition.from_successors(next_state, probability)
     return Transition.from_dense(as_floats(transition, "transition", InvalidModelError))
-
-
-def _as_array(value: Any, name: str) -> AnyArray:
-    try:
-        return np.asarray(value)
-    except ValueError as cause:
-        raise InvalidModelError(f"{name} is not an array of numbers: {cause}") from cause
 
 
 def _as_reward(reward: ArrayLike, n_states: int, n_actions: int) -> FloatArray:
@@ -223,26 +259,6 @@ def _as_reward(reward: ArrayLike, n_states: int, n_actions: int) -> FloatArray:
             f"state) or [{n_states}, {n_actions}] (one for each state and action)"
         )
     return read_only(array.copy())
-
-
-def as_initial(initial: ArrayLike | int, n_states: int) -> FloatArray:
-    """A state, or a distribution over states, as a checked distribution [S]."""
-    array = _as_array(initial, "initial")
-    if array.ndim == 0 and array.dtype.kind in "iu":
-        state = int(array)
-        if not 0 <= state < n_states:
-            raise InvalidModelError(f"initial is state {state}, expected 0..{n_states - 1}")
-        mass = np.zeros(n_states)
-        mass[state] = 1.0
-        return read_only(mass)
-    mass = as_floats(initial, "initial", InvalidModelError)
-    if mass.shape != (n_states,):
-        raise InvalidModelError(
-            f"initial has shape {shape_text(mass.shape)}, expected a state (an integer) or a "
-            f"distribution of shape [{n_states}]"
-        )
-    check_distributions(mass, "initial", InvalidModelError)
-    return read_only(normalised_rows(mass))
 
 
 def _as_horizon(horizon: int | None) -> int | None:

@@ -9,8 +9,9 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter._types import ArrayLike, IntArray
-from goalmeter.tabular._validation import read_only, shape_text
+from goalmeter.tabular._validation import naming, read_only, shape_text
 from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.npz import load_arrays
 from goalmeter.tabular.padding import check_not_padded
 from goalmeter.tabular.policies import check_policy
 
@@ -84,10 +85,15 @@ class Trajectories:
 
     @classmethod
     def from_npz(cls, path: str | Path) -> Trajectories:
-        """Read `states` [N, L], `actions` [N, L] and, if there, `length` [N] from an .npz file."""
-        from goalmeter.tabular.files import load_trajectories
+        """Read `states` [N, L], `actions` [N, L] and, if there, `length` [N] from an .npz file.
 
-        return load_trajectories(path)
+        Raises:
+            InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
+            InvalidTrajectoryError: the arrays are not well-formed trajectories.
+        """
+        arrays = load_arrays(path, required=("states", "actions"), optional=("length",))
+        with naming(path):
+            return cls(arrays["states"], arrays["actions"], arrays.get("length"))
 
 
 def check_trajectories(mdp: TabularMDP, trajectories: Trajectories) -> Trajectories:

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from goalmeter._errors import InvalidModelError
 from goalmeter._types import AnyArray, FloatArray
 from goalmeter.tabular._rows import (
     compress,
@@ -27,14 +26,8 @@ from goalmeter.tabular._rows import (
     transposed,
 )
 from goalmeter.tabular._threads import map_all
-from goalmeter.tabular._validation import (
-    ROUNDING,
-    at,
-    check_distributions,
-    check_finite,
-    normalised_rows,
-    shape_text,
-)
+from goalmeter.tabular._transition_checks import check_dense, check_size, check_successors
+from goalmeter.tabular._validation import ROUNDING, normalised_rows
 
 # Block intermediates [A, BLOCK_STATES] of a few doubles fit a core's private cache.
 BLOCK_STATES = 8_192
@@ -87,17 +80,9 @@ class Transition:
 
     @classmethod
     def from_dense(cls, array: FloatArray) -> Transition:
-        """From P [S, A, S], validated."""
-        if array.ndim != 3 or array.shape[0] != array.shape[2]:
-            raise InvalidModelError(
-                f"transition has shape {shape_text(array.shape)}, expected [S, A, S] "
-                f"(state, action, next state); for successor lists pass "
-                f"(next_state, probability), each [S, A, K]"
-            )
+        """From P [S, A, S], checked."""
+        check_dense(array)
         n_states, n_actions, _ = array.shape
-        _check_size(n_states, n_actions)
-        check_finite(array, "transition", InvalidModelError)
-        check_distributions(array, "transition", InvalidModelError)
         small = array.size <= DENSE_ENTRIES
         pieces = []
         for a, b in block_bounds(n_states):
@@ -110,36 +95,12 @@ class Transition:
 
     @classmethod
     def from_successors(cls, next_state: AnyArray, probability: FloatArray) -> Transition:
-        """From successor lists [S, A, K], validated; repeated successors are added up.
+        """From successor lists [S, A, K], checked; repeated successors are added up.
 
         Entries with probability 0 are padding: their `next_state` only has to be a state.
         """
-        if next_state.ndim != 3 or next_state.shape != probability.shape:
-            raise InvalidModelError(
-                f"next_state has shape {shape_text(next_state.shape)} and probability "
-                f"{shape_text(probability.shape)}, expected the same shape [S, A, K]"
-            )
-        if next_state.dtype.kind not in "iu":
-            raise InvalidModelError(
-                f"next_state has type {next_state.dtype}, expected integers; "
-                f"it holds the index of each successor state"
-            )
-        n_states, n_actions, width = next_state.shape
-        _check_size(n_states, n_actions)
-        if width == 0:
-            raise InvalidModelError(
-                "next_state lists no successor (K = 0), expected at least one per state and action"
-            )
-        outside = (next_state.min() < 0) or (next_state.max() >= n_states)
-        if outside:
-            bad = (next_state < 0) | (next_state >= n_states)
-            where = np.unravel_index(int(np.argmax(bad)), bad.shape)
-            raise InvalidModelError(
-                f"next_state{at(where)} is {next_state[where]}, "
-                f"expected a state in 0..{n_states - 1}; the mass sent there cannot be reached"
-            )
-        check_finite(probability, "probability", InvalidModelError)
-        check_distributions(probability, "probability", InvalidModelError)
+        check_successors(next_state, probability)
+        n_states, n_actions, _ = next_state.shape
         matrix = compress(next_state, probability, block_bounds(n_states))
         if n_states * n_actions * n_states <= DENSE_ENTRIES:
             matrix = matrix.toarray()
@@ -151,7 +112,7 @@ class Transition:
 
         Rows need not sum to 1: see `TabularMDP.branching`.
         """
-        _check_size(n_states, n_actions)
+        check_size(n_states, n_actions)
         order = np.concatenate(
             [
                 (np.arange(a, b) * n_actions + np.arange(n_actions)[:, None]).ravel()
@@ -346,13 +307,6 @@ def _multiply(values: FloatArray, products: FloatArray, item: tuple[int, Block])
     """Expected next value of one column [S] for a block, into its slot of `products`."""
     slot, block = item
     products[slot, : block.matrix.shape[0]] = block.matrix @ values
-
-
-def _check_size(n_states: int, n_actions: int) -> None:
-    if n_states < 1 or n_actions < 1:
-        raise InvalidModelError(
-            f"transition has {n_states} states and {n_actions} actions, expected at least one each"
-        )
 
 
 def block_bounds(n_states: int) -> Iterator[tuple[int, int]]:

@@ -17,22 +17,21 @@ from goalmeter import meg
 from goalmeter._errors import InvalidModelError
 from goalmeter.causal import CausalBayesianNetwork, utility_of
 from goalmeter.causal.recall import recall_of
-from goalmeter.meg.causal.search import outcomes
+from goalmeter.meg.causal.search import (
+    OutcomeTable,
+    Policies,
+    SearchResult,
+    joint_outcomes,
+    outcomes,
+    search,
+)
 from goalmeter.meg.causal.search.ascent import answer, ascend, respond, score
 from goalmeter.meg.causal.search.branch import Branch, HeldBranch
 from goalmeter.meg.causal.search.candidates import Task, column, random_policies
 from goalmeter.meg.causal.search.frontier import Supported, gaps, supported_curve
 from goalmeter.meg.causal.search.held import greatest_entropies
-from goalmeter.meg.causal.search.known import Search, search_known
-from goalmeter.meg.causal.search.outcomes import (
-    OutcomeTable,
-    Policies,
-    target_outcomes,
-    utility_outcomes,
-)
 from goalmeter.meg.causal.search.stationary import implicit_gradient
 from goalmeter.meg.causal.search.supported import maximisers
-from goalmeter.meg.causal.search.targets import search_targets
 from goalmeter.meg.causal.search.utilities import class_of
 
 LOG2 = float(np.log(2))
@@ -61,33 +60,35 @@ def team(*policies: list[float]) -> CausalBayesianNetwork:
     return CausalBayesianNetwork(domains, {"X": names}, cpds)
 
 
-def known(network: CausalBayesianNetwork, given: Any = (("X",), [0.0, 1.0]), **own: Any) -> Search:
+def known(
+    network: CausalBayesianNetwork, given: Any = (("X",), [0.0, 1.0]), **own: Any
+) -> SearchResult:
     decisions = [x for x in network.order if x.startswith("D")]
-    table = utility_outcomes(network, decisions, utility_of(network, given))
+    table = joint_outcomes(network, decisions, utility_of(network, given))
     options: dict[str, Any] = {"rng": np.random.default_rng(0), "restarts": 12} | own
-    return search_known(table, table.policies(network), **options)
+    return search(table, table.policies(network), **options)
 
 
-def towards(network: CausalBayesianNetwork, *targets: str, **own: Any) -> Search:
+def towards(network: CausalBayesianNetwork, *targets: str, **own: Any) -> SearchResult:
     decisions = [x for x in network.order if x.startswith("D")]
-    table = target_outcomes(network, decisions, targets)
+    table = joint_outcomes(network, decisions, targets)
     options: dict[str, Any] = {"rng": np.random.default_rng(0)} | own
-    return search_targets(table, table.policies(network), **options)
+    return search(table, table.policies(network), **options)
 
 
 def table_of(model: Model) -> tuple[OutcomeTable, Policies]:
     network = network_of(model)
-    table = utility_outcomes(network, model.decisions, utility_of(network, list(model.factors)))
+    table = joint_outcomes(network, model.decisions, utility_of(network, list(model.factors)))
     return table, table.policies(network)
 
 
-def searched(model: Model, seed: int = 0, restarts: int = 8) -> Search:
+def searched(model: Model, seed: int = 0, restarts: int = 8) -> SearchResult:
     table, measured = table_of(model)
     rng = np.random.default_rng(seed)
-    return search_known(table, measured, restarts=restarts, rng=rng)
+    return search(table, measured, restarts=restarts, rng=rng)
 
 
-def policies_of(table: OutcomeTable, found: Search) -> dict[str, Array]:
+def policies_of(table: OutcomeTable, found: SearchResult) -> dict[str, Array]:
     return dict(zip(table.decisions, found.policies, strict=True))
 
 
@@ -137,7 +138,7 @@ def test_a_gap_that_no_rationality_attains() -> None:
     assert found.utility == pytest.approx(0.44, abs=1e-5)
     assert "in a gap, 0.333333 to 0.5, that no rationality attains" in found.note
     # What a rationality supports predicts less.
-    table = utility_outcomes(network, ["D0", "D1"], utility_of(network, (("X",), [0.0, 1.0])))
+    table = joint_outcomes(network, ["D0", "D1"], utility_of(network, (("X",), [0.0, 1.0])))
     measured = table.policies(network)
     task = Task(table, table.features[:, 0], measured, table.visits(measured))
     curve = supported_curve(Supported(task, np.random.default_rng(0), 1.0), 8)
@@ -218,8 +219,8 @@ def test_the_smelling_mouse() -> None:
     assert found.rationality == pytest.approx(np.log(4) / 0.8, rel=1e-5)
     assert searched(diagrams.smelling_mouse(1.0)).value == pytest.approx(2 * LOG2, abs=1e-12)
     network = network_of(model)
-    table = target_outcomes(network, model.decisions, ["U3"])
-    sought = search_targets(table, table.policies(network), rng=np.random.default_rng(0))
+    table = joint_outcomes(network, model.decisions, ["U3"])
+    sought = search(table, table.policies(network), rng=np.random.default_rng(0))
     assert sought.value == pytest.approx(2 * (LOG2 - entropy(0.8)), abs=1e-9)
     assert sought.weights == pytest.approx([-1.0, 1.0])
     assert sought.rationality == pytest.approx(np.log(4) / 0.8 / 2, rel=1e-4)
@@ -244,7 +245,7 @@ def test_the_table_is_the_model(model: Model) -> None:
     }
     assert table.evidence(measured, other) == pytest.approx(oracle.evidence(model, logs))
     scope = ("S1", "T", "D2") if "S1" in model.sizes else ("S", "T", "D2")
-    targets = target_outcomes(network, model.decisions, scope)
+    targets = joint_outcomes(network, model.decisions, scope)
     assert targets.expected(measured) == pytest.approx(network.marginal(*scope).reshape(-1))
 
 
@@ -280,10 +281,8 @@ def test_the_search_knows_nothing_of_recall(make: Any, seed: int, policy: str) -
     recall = recall_of(network, model.decisions, [scope for scope, _ in model.factors])
     assume(recall.kind == "sufficient")
     utility = utility_of(network, list(model.factors))
-    table = utility_outcomes(network, recall.decisions, utility)
-    found = search_known(
-        table, table.policies(network), restarts=8, rng=np.random.default_rng(seed)
-    )
+    table = joint_outcomes(network, recall.decisions, utility)
+    found = search(table, table.policies(network), restarts=8, rng=np.random.default_rng(seed))
     exact = meg.causal_utility(network, model.decisions, utility)
     assert found.value == pytest.approx(exact.value, abs=1e-8)
     if exact.value > 1e-6:
@@ -303,10 +302,8 @@ def test_nor_does_the_search_for_targets(make: Any, seed: int, policy: str) -> N
     targets = tuple(dict.fromkeys(scopes))[:2]
     recall = recall_of(network, model.decisions, [targets])
     assume(targets and recall.kind == "sufficient")
-    table = target_outcomes(network, recall.decisions, targets)
-    found = search_targets(
-        table, table.policies(network), restarts=8, rng=np.random.default_rng(seed)
-    )
+    table = joint_outcomes(network, recall.decisions, targets)
+    found = search(table, table.policies(network), restarts=8, rng=np.random.default_rng(seed))
     exact = meg.targets(network, model.decisions, targets)
     assert found.value == pytest.approx(exact.value, abs=1e-7)
     assert np.isinf(found.rationality) == np.isinf(exact.rationality)
@@ -360,7 +357,7 @@ def test_at_infinity_utility_comes_first(model: Model, seed: int) -> None:
 def test_derivatives_of_stationary_policies(model: Model, seed: int) -> None:
     """By differences, for a kept rationality and for a kept expected utility."""
     network = network_of(model)
-    table = target_outcomes(network, model.decisions, ["T"])
+    table = joint_outcomes(network, model.decisions, ["T"])
     measured = table.policies(network)
     rng = np.random.default_rng(seed)
     utilities = class_of(table, measured, rng)
@@ -412,16 +409,16 @@ def test_targets_have_at_least_the_meg_of_any_utility_over_them(model: Model) ->
     """Definition 4.4 is a maximum over utilities; and 0 <= MEG <= what the policy says of itself,
     which is at most the sum of log|dom D|."""
     network = network_of(model)
-    table = target_outcomes(network, model.decisions, ["T"])
+    table = joint_outcomes(network, model.decisions, ["T"])
     measured = table.policies(network)
-    sought = search_targets(table, measured, restarts=8, rng=np.random.default_rng(0))
+    sought = search(table, measured, restarts=8, rng=np.random.default_rng(0))
     assert 0.0 <= sought.value <= table.evidence(measured, measured) + 1e-9
     assert table.evidence(measured, measured) <= table.maximum + 1e-9
     assert sought.weights is not None
     rng = np.random.default_rng(1)
     for weights in rng.standard_normal((2, model.sizes["T"])):
         one = table.with_features((table.features @ weights)[:, None])
-        found = search_known(one, measured, restarts=4, rng=rng)
+        found = search(one, measured, restarts=4, rng=rng)
         assert found.value <= sought.value + 1e-6
     # The evidence is that of the policies which are reported.
     assert table.evidence(measured, sought.policies) == pytest.approx(sought.value, abs=1e-9)
@@ -432,8 +429,8 @@ def test_uniform_policies_are_evidence_of_nothing() -> None:
         model = make(np.random.default_rng(5), "uniform")
         assert searched(model).value == pytest.approx(0.0, abs=1e-12)
         network = network_of(model)
-        table = target_outcomes(network, model.decisions, ["T"])
-        found = search_targets(table, table.policies(network), rng=np.random.default_rng(0))
+        table = joint_outcomes(network, model.decisions, ["T"])
+        found = search(table, table.policies(network), rng=np.random.default_rng(0))
         assert (found.value, found.rationality) == (0.0, 0.0)
 
 
@@ -457,8 +454,8 @@ def test_a_policy_that_is_best_for_some_utility_is_certain() -> None:
     assert found.weights is not None
     assert np.argmax(found.weights) == 5
     # Nobody has a say in Z.
-    blind = target_outcomes(network, ["D0", "D1"], ["Z"])
-    nothing = search_targets(blind, blind.policies(network), rng=np.random.default_rng(0))
+    blind = joint_outcomes(network, ["D0", "D1"], ["Z"])
+    nothing = search(blind, blind.policies(network), rng=np.random.default_rng(0))
     assert nothing.value == 0.0
     assert nothing.weights is not None
     assert np.isnan(nothing.weights).all()
@@ -476,7 +473,7 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
 
 def test_held_utilities_are_attained() -> None:
     network = team([0.6, 0.2, 0.2], [0.6, 0.2, 0.2])
-    table = utility_outcomes(network, ["D0", "D1"], utility_of(network, (("X",), [0.0, 1.0])))
+    table = joint_outcomes(network, ["D0", "D1"], utility_of(network, (("X",), [0.0, 1.0])))
     measured = table.policies(network)
     task = Task(table, table.features[:, 0], measured, table.visits(measured))
     rng = np.random.default_rng(0)
@@ -505,11 +502,11 @@ def test_too_many_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
         match=r"D0, D1 rely on each other \(insufficient recall\).*: 4 possible values, "
         r"expected at most 3; ask about fewer decisions",
     ):
-        utility_outcomes(network, ["D0", "D1"], utility)
+        joint_outcomes(network, ["D0", "D1"], utility)
     monkeypatch.undo()
     monkeypatch.setattr(outcomes, "MAX_ENTRIES", 7)
     with pytest.raises(InvalidModelError, match=r": 8 values, expected at most 7"):
-        target_outcomes(network, ["D0", "D1"], ["X"])
+        joint_outcomes(network, ["D0", "D1"], ["X"])
     monkeypatch.setattr(outcomes, "MAX_ENTRIES", 3)
     with pytest.raises(InvalidModelError, match=r": 4 values, expected at most 3"):
-        target_outcomes(network, ["D0", "D1"], ["X"])
+        joint_outcomes(network, ["D0", "D1"], ["X"])

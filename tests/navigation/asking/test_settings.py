@@ -11,7 +11,8 @@ import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.navigators import navigator
-from goalmeter.commands.model_options import ModelOptions
+from goalmeter.commands.continuing import command
+from goalmeter.commands.model_options import ModelOptions, provider_options
 from goalmeter.navigation import SUITES, Episode, walk
 from goalmeter.navigation.asking.settings import (
     Asking,
@@ -19,13 +20,16 @@ from goalmeter.navigation.asking.settings import (
     default_prompts,
     model_name,
     paper_effort,
-    provider_options,
 )
 from goalmeter.navigation.inspect.round import Server
-from goalmeter.navigation.kept import ended_walks, failed_walks, failures, keep
-from goalmeter.navigation.plan import command, key, plan_from, plan_of
-from goalmeter.navigation.playing import load, store_of
+from goalmeter.navigation.kept import failures, study_of
+from goalmeter.navigation.plan import plan_from, plan_of
+from goalmeter.navigation.playing import load
+from goalmeter.navigation.suites.registry import suite_named
+from goalmeter.navigation.suites.tasks import walk_key
+from goalmeter.runs import Results, read_run
 
+MAZE = suite_named("maze")
 SMALL: dict[str, Any] = {"sizes": [7], "complexities": [1.0], "grids": 2, "trajectories": 1}
 
 
@@ -35,15 +39,17 @@ def test_what_a_run_of_a_model_is_says_which_walks_it_has(name: str) -> None:
     plan = plan_of("vllm/m", name, grids=2, prompts=["plain/1", "keys/1"], history=2, asking=asking)
     what = json.loads(json.dumps(plan.what))
     again = plan_from(what, "run")
-    assert again.suite == plan.suite and again.what == what
+    assert again.tasks == plan.tasks and again.what == what
     # Where a model runs is no part of what the run is.
     assert again.asking == Asking(token_cap=500, options={"dtype": "bfloat16"})
     shown = {
-        json.dumps({k: t.condition[k] for k in ("prompt", "history")}) for t in plan.suite.tasks
+        json.dumps({k: t.condition[k] for k in ("prompt", "history")}) for t in plan.tasks.tasks
     }
-    assert len(shown) == 2 and len(plan.keys()) == len(plan.suite)
+    assert len(shown) == 2 and len(plan.keys()) == len(plan.tasks)
     alone = plan_of("vllm/m", name, grids=2, asking=Asking())
-    assert {t.condition["prompt"] for t in alone.suite.tasks} == set(default_prompts(name))
+    assert {t.condition["prompt"] for t in alone.tasks.tasks} == set(
+        default_prompts(suite_named(name))
+    )
     # Another model that is asked otherwise is shown beside it, in the same worlds.
     other = plan_of("m/m", name, grids=2, prompts=["plain/1", "keys/1"], history=2, asking=Asking())
     assert other.worlds == plan.worlds != alone.worlds and other.what != plan.what
@@ -76,7 +82,8 @@ def test_the_command_that_continues_a_run_asks_in_the_same_way() -> None:
     given = shlex.split(text)
     listed = [given[i + 1] for i, word in enumerate(given) if word == "-M"]
     assert provider_options(listed) == {"dtype": "bfloat16", "seeds": [1]}
-    assert Asking().words() == []
+    plain = plan_of("hf/m", "maze", **SMALL, asking=Asking())
+    assert command(plain.what, "run").endswith(" --prompt plain/1 --out run")
 
 
 @pytest.mark.parametrize(
@@ -117,47 +124,46 @@ def test_other_things_that_are_refused() -> None:
 def test_names_and_the_efforts_of_the_paper() -> None:
     assert model_name("vllm/openai/gpt-oss-20b") == "vllm/openai/gpt-oss-20b"
     assert model_name("goalmeter/epsilon-optimal( 0.20 )") == "goalmeter/epsilon-optimal(0.2)"
-    assert paper_effort("vllm/openai/gpt-oss-20b", "maze") == "low"
-    assert paper_effort("goalmeter-local/models/GPT-OSS-20B", "two-path") == "medium"
-    assert paper_effort("openai/gpt-4o-mini", "maze") is None
+    assert paper_effort("vllm/openai/gpt-oss-20b", suite_named("maze")) == "low"
+    assert paper_effort("goalmeter-local/models/GPT-OSS-20B", suite_named("two-path")) == "medium"
+    assert paper_effort("openai/gpt-4o-mini", suite_named("maze")) is None
 
     def effort(**given: Any) -> str | None:
         paper = given.pop("paper", True)
-        return ModelOptions(**given).asking("vllm/gpt-oss", "maze", paper=paper).reasoning_effort
+        return ModelOptions(**given).asking("vllm/gpt-oss", MAZE, paper=paper).reasoning_effort
 
     assert (effort(), effort(paper=False), effort(reasoning_effort="high")) == ("low", None, "high")
 
 
 def test_options_that_were_not_given_are_the_defaults() -> None:
-    assert ModelOptions().asking("m/m", "maze", paper=False) == Asking()
+    assert ModelOptions().asking("m/m", MAZE, paper=False) == Asking()
     assert ModelOptions().server() == Server()
     given = ModelOptions(base_url="http://there/v1", max_connections=3, timeout=5, no_seeds=True)
     assert given.server() == Server(base_url="http://there/v1", max_connections=3, timeout=5)
-    assert not given.asking("m/m", "maze", paper=False).seeded
+    assert not given.asking("m/m", MAZE, paper=False).seeded
 
 
 def test_a_walk_that_failed_is_a_try_until_it_ends(tmp_path: Path) -> None:
     plan = plan_of("m/m", "maze", **SMALL, asking=Asking())
-    (task, index), (other, _) = plan.suite.walks()
-    name, missing = key(task, index), key(other, 0)
+    (task, index), (other, _) = plan.tasks.walks()
+    name, missing = walk_key(task, index), walk_key(other, 0)
     late, gone = (Episode(task).trajectory(0, why) for why in ("timeout", "server unreachable"))
     done = walk(navigator("optimal"), task)
-    with store_of(plan, tmp_path) as store:
-        keep(store, name, late)
-        keep(store, name, gone)
-        assert list(store.values) == [f"{name}, failed 1", f"{name}, failed 2"]
-        assert ended_walks(store.values, plan.keys(), tmp_path) == {}
-        assert failed_walks(store.values, plan.keys(), tmp_path) == {name: gone}
+    with Results(study_of(plan), tmp_path) as results:
+        results.keep(name, late)
+        results.keep(name, gone)
+        assert list(read_run(tmp_path).values) == [f"{name}, failed 1", f"{name}, failed 2"]
+        assert results.left == [name, missing] and results.by_key() == {name: gone}
         with pytest.raises(InvalidFileError, match="lacks 1 of 2 walks"):
             load(tmp_path)
-        keep(store, missing, Episode(other).trajectory(0, "token cap"))
+        results.keep(missing, Episode(other).trajectory(0, "token cap"))
         assert [t.outcome for t in load(tmp_path).trajectories] == [
             "server unreachable",
             "token cap",
         ]
-        keep(store, name, done)
-        assert len(store.values) == 4  # nothing of the past is overwritten
-        assert failed_walks(store.values, plan.keys(), tmp_path) == {}
+        results.keep(name, done)
+        assert len(read_run(tmp_path).values) == 4  # nothing of the past is overwritten
+        assert results.left == [] and results.by_key()[name] == done
     found = load(tmp_path).trajectories
     assert (
         found[0] == done

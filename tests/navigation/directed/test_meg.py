@@ -9,19 +9,28 @@ from typing import Any
 import numpy as np
 import pytest
 
+from goalmeter._types import FloatArray
 from goalmeter.commands.navigate import navigate
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import Cell
-from goalmeter.meg.trajectories import TrajectoryMeg, from_trajectories
+from goalmeter.meg import TrajectoryMeg, from_trajectories
 from goalmeter.navigation import Trajectory
-from goalmeter.navigation.directed.evidence import RATIONALITIES, evidence
-from goalmeter.navigation.directed.fits import best_fit, signed_nats
-from goalmeter.navigation.directed.meg import Directed, measure_all
-from goalmeter.navigation.directed.results import Measured, measured
+from goalmeter.navigation.directed.directedness import Directedness, directedness
+from goalmeter.navigation.directed.evidence import evidence, refined_evidence
+from goalmeter.navigation.directed.fits import fit_tops
+from goalmeter.navigation.directed.rationality import (
+    RATIONALITIES,
+    best_fit,
+    between,
+    rationality_of,
+    signed_nats,
+)
 from goalmeter.navigation.measures import observed
+from goalmeter.navigation.measures.grids import Grids
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import Walked, play_all
+from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.pages.navigation import meg_page as page
 from goalmeter.pages.navigation.meg_tables import directed_tables
 
@@ -33,8 +42,8 @@ def walked(agent: str, name: str = "maze", **options: Any) -> Walked:
     return play_all(plan_of(agent, name, **(options or SMALL)))
 
 
-def result_of(agent: str, name: str = "maze", **options: Any) -> Measured:
-    return measured(walked(agent, name, **options))
+def result_of(agent: str, name: str = "maze", **options: Any) -> Navigation:
+    return navigation_of(walked(agent, name, **options))
 
 
 def with_invalid(walk: Trajectory, at: int) -> Trajectory:
@@ -57,7 +66,7 @@ def by_library(walks: tuple[Trajectory, ...], utility: str = "goal") -> Trajecto
 
 def test_one_grid_is_the_trajectory_measure() -> None:
     result = result_of("epsilon-optimal(0.5)")
-    (found,) = measure_all([result])
+    (found,) = directedness([result])
     expected = by_library(result.seen.trajectories)
     # One grid has no spread, so that no bias is known of it.
     assert found.goal.nats.value == pytest.approx(expected.raw, abs=1e-4)
@@ -80,9 +89,73 @@ def test_one_rationality_is_fitted_to_all_worlds(utility: str) -> None:
     assert same == (utility == "key")
 
 
+ONE_WALK: dict[str, Any] = {"grids": 1, "trajectories": 1}
+
+
+@pytest.mark.parametrize(
+    ("agent", "suite", "utility", "options"),
+    [
+        # Evidence is steepest where ways are long: a parabola through three rationalities of the
+        # list is off by 0.04 nats in the first of these.
+        ("epsilon-optimal(0.5)", "maze", "goal", ONE_WALK | {"sizes": [15], "complexities": [1]}),
+        ("boltzmann(1)", "maze", "goal", ONE_WALK | {"sizes": [9], "complexities": [0.0]}),
+        ("boltzmann(4)", "maze", "goal", ONE_WALK | {"sizes": [9], "complexities": [1]}),
+        ("random", "maze", "goal", {"sizes": [5], "complexities": [0.5], "grids": 2}),
+        ("wall-follower", "maze", "goal", ONE_WALK | {"sizes": [7], "complexities": [0.0]}),
+        ("greedy", "key-no-door", "goal", {"grids": 2}),
+        ("epsilon-optimal(0.3)", "key-door", "key", {"grids": 2}),
+        ("optimal", "key-no-door", "key", {"grids": 2}),
+    ],
+)
+def test_the_fit_is_that_of_meg_from_trajectories(
+    agent: str, suite: str, utility: str, options: dict[str, Any]
+) -> None:
+    seen = result_of(agent, suite, **options).seen
+    every = np.ones(len(seen.trajectories), dtype=bool)
+    (found,) = refined_evidence(
+        [seen], utility, lambda _, each: fit_tops(Grids(seen, 0.95), each.curves(every))
+    )
+    curve = found.whole.mean(axis=0)
+    fit = best_fit(curve, found.rationalities)
+    nats = float(signed_nats(curve, fit, found.rationalities))
+    rationality = float(rationality_of(fit, found.rationalities))
+    expected = by_library(seen.trajectories, utility)
+    assert abs(nats) == pytest.approx(expected.raw, abs=1e-3)
+    assert np.sign(rationality) == np.sign(expected.rationality)
+    if np.isfinite(expected.rationality) and expected.raw > 0.1:
+        assert rationality == pytest.approx(expected.rationality, rel=1e-3)
+
+
+@pytest.mark.parametrize("best", [0.0027, 0.05, 0.777, 8.0, 25.0])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_smooth_curve_is_met_where_it_is_highest(best: float, sign: int) -> None:
+    def curve(tried: FloatArray) -> FloatArray:
+        # x exp(1 - x) is highest at 1, where it is 1.
+        ratio = np.clip(sign * tried / best, -700, 700)
+        return np.where(np.isfinite(tried), ratio * np.exp(1 - ratio), -1.0)
+
+    coarse = best_fit(curve(RATIONALITIES))
+    assert float(signed_nats(curve(RATIONALITIES))) == pytest.approx(sign, abs=1e-4)
+    more = between(RATIONALITIES, np.array([int(coarse.top)]), 8)
+    tried = np.sort(np.concatenate([RATIONALITIES, more]))
+    assert len(more) == 14 and len(np.unique(tried)) == len(tried)
+    fine = best_fit(curve(tried), tried)
+    assert float(rationality_of(fine, tried)) == pytest.approx(sign * best, rel=1e-4)
+    assert float(signed_nats(curve(tried), None, tried)) == pytest.approx(sign, abs=1e-7)
+    # Read at the same place, another curve has its own value there.
+    assert float(signed_nats(2 * curve(tried), fine, tried)) == pytest.approx(2 * sign, abs=1e-6)
+
+
+def test_what_lies_between_has_no_ends_and_no_doubles() -> None:
+    ends = np.array([0, 1, 101, 102, 103, 203, 204])  # infinite, the first and last sizes, 0
+    assert between(RATIONALITIES, ends, 8).size == 0
+    assert between(RATIONALITIES, np.array([], dtype=int), 8).size == 0
+    assert len(between(RATIONALITIES, np.array([150, 151]), 8)) == 3 * 7
+
+
 def test_in_a_perfect_maze_an_agent_without_fault_has_all_there_is() -> None:
     result = result_of("optimal", grids=4, sizes=[7], complexities=[1.0], trajectories=2)
-    (found,) = measure_all([result])
+    (found,) = directedness([result])
     distance = np.mean([walk.distance for walk in result.seen.trajectories])
     assert found.goal.nats.value == pytest.approx(LOG_4 * distance)
     assert found.goal.maximum == pytest.approx(LOG_4 * distance)
@@ -94,7 +167,7 @@ def test_of_answers_that_are_no_action_nothing_is_explained() -> None:
     run = walked("optimal", sizes=[9], complexities=[1.0], grids=1, trajectories=2)
     distance = run.trajectories[0].distance
     changed = tuple(with_invalid(walk, at) for at, walk in enumerate(run.trajectories))
-    (found,) = measure_all([measured(replace(run, trajectories=changed))])
+    (found,) = directedness([navigation_of(replace(run, trajectories=changed))])
     assert found.silent == 2
     assert found.goal.nats.value == pytest.approx(LOG_4 * distance)
     assert found.goal.maximum == pytest.approx(LOG_4 * (distance + 1))
@@ -105,9 +178,9 @@ def test_walks_that_failed_at_once_count_as_nothing_explained() -> None:
     run = walked("optimal", sizes=[9], complexities=[1.0], grids=1, trajectories=2)
     first, second = run.trajectories
     failed = replace(second, steps=(), outcome="timeout")
-    (found,) = measure_all([measured(replace(run, trajectories=(first, failed)))])
+    (found,) = directedness([navigation_of(replace(run, trajectories=(first, failed)))])
     assert found.goal.nats.value == pytest.approx(LOG_4 * first.distance / 2)
-    (none,) = measure_all([measured(replace(run, trajectories=(failed,)))])
+    (none,) = directedness([navigation_of(replace(run, trajectories=(failed,)))])
     assert none.goal.nats.value == 0 and math.isnan(none.goal.share.value)
     assert directed_tables([none])[0].cells[0][1].text == "–"
 
@@ -122,14 +195,14 @@ def test_an_agent_that_keeps_away_has_nats_below_zero() -> None:
     away = observed([replace(walk, world=world, steps=steps, distance=4, cap=12)])
     to_goal, to_key = (evidence([away], utility)[0].whole[0] for utility in ("goal", "key"))
     assert float(signed_nats(to_goal)) == pytest.approx(4 * LOG_4)
-    assert float(signed_nats(to_key)) < -0.2 and best_fit(to_key).rationality < 0
+    assert float(signed_nats(to_key)) < -0.2 and float(rationality_of(best_fit(to_key))) < 0
 
 
 def test_agents_of_mazes_come_out_as_what_they_are() -> None:
     names = ("optimal", "epsilon-optimal(0.2)", "greedy", "random")
     options = {"sizes": [7, 9], "complexities": [0.5, 1.0], "grids": 5, "trajectories": 3}
     results = [result_of(name, **options) for name in names]
-    found = {one.agent: one.goal for one in measure_all(results)}
+    found = {one.agent: one.goal for one in directedness(results)}
     shares = [found[name].share.value for name in names]
     assert shares == sorted(shares, reverse=True) and shares[0] > 0.9
     assert shares[1] > 0.4 > shares[2] > 0.02 > shares[3]
@@ -140,10 +213,10 @@ def test_agents_of_mazes_come_out_as_what_they_are() -> None:
 
 
 def test_keys_and_goals_are_told_apart_where_they_differ() -> None:
-    def larger(suite: str) -> dict[str, Directed]:
+    def larger(suite: str) -> dict[str, Directedness]:
         names = ("optimal", "key-seeker", "random")
         return {
-            one.agent: one for one in measure_all([result_of(n, suite, grids=8) for n in names])
+            one.agent: one for one in directedness([result_of(n, suite, grids=8) for n in names])
         }
 
     loose = larger("key-no-door")
@@ -161,7 +234,7 @@ def test_keys_and_goals_are_told_apart_where_they_differ() -> None:
 
 
 def test_what_explains_more_explains_something() -> None:
-    (found,) = measure_all([result_of("key-seeker", "key-no-door", grids=6)])
+    (found,) = directedness([result_of("key-seeker", "key-no-door", grids=6)])
     assert found.larger == "key" and found.towards_thing is not None
     nats = found.towards_thing.nats
     none = replace(found.towards_thing, nats=replace(nats, interval=(-0.1, 5.0)))
@@ -174,14 +247,14 @@ def test_what_explains_more_explains_something() -> None:
 
 def test_agents_share_worlds_without_changing_each_other() -> None:
     one, other = result_of("greedy"), result_of("wall-follower")
-    assert measure_all([one, other]) == [*measure_all([one]), *measure_all([other])]
+    assert directedness([one, other]) == [*directedness([one]), *directedness([other])]
 
 
 def test_each_condition_has_a_row_and_frames_are_left_out() -> None:
     # Three grids do not tell the goal from the key, whatever the agent does in them.
-    few = measure_all([result_of("optimal", "two-path", grids=3)])
+    few = directedness([result_of("optimal", "two-path", grids=3)])
     assert few[0].larger is None
-    found = measure_all([result_of("optimal", "two-path", grids=8)])
+    found = directedness([result_of("optimal", "two-path", grids=8)])
     assert [(one.condition, one.thing) for one in found] == [
         ('{"key": true}', "key"),
         ('{"key": false}', None),
@@ -195,21 +268,21 @@ def test_each_condition_has_a_row_and_frames_are_left_out() -> None:
     assert second.startswith("Before it takes the key, wanting the goal explains ")
     assert second.endswith(" nats a walk more than wanting the key.")
     objects = {"objects": ["key", "neutral"], "grids": 8}
-    several = measure_all([result_of("key-seeker", "key-no-door", **objects)])
+    several = directedness([result_of("key-seeker", "key-no-door", **objects)])
     assert [one.thing for one in several] == ["key", "neutral"]
     # It seeks keys and nothing else.
     assert [one.larger for one in several] == ["key", "goal"]
     (_, counted) = page.sentences(several, "key-seeker")
     assert "wanting the goal in 1, the key in 1 of 2 conditions; in 0 it cannot be told." in counted
     turned = result_of("optimal", "isometries", sizes=[5], grids=2, trajectories=2)
-    (one,) = measure_all([turned])
+    (one,) = directedness([turned])
     assert one.goal.nats.n == 2 * 3 * 2  # 3 complexities; not their 4 frames
 
 
 def test_nats_are_said_shown_and_drawn() -> None:
     results = [result_of("key-seeker", "key-no-door", grids=6)]
     results.append(replace(result_of("greedy", "key-no-door", grids=6), reference=True))
-    found = measure_all(results)
+    found = directedness(results)
     first, second = page.sentences(found, "key-seeker")
     assert first.startswith("Wanting the goal explains ") and " nats a walk." in first
     assert second.startswith("Before it takes the key, wanting the key explains ")

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import MissingExtraError
-from goalmeter.navigation.directed.results import Measured, measured
 from goalmeter.navigation.measures import mixed_model
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import play_all
+from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.pages.navigation import model_tables as tables
 
 MAZES: dict[str, Any] = {"sizes": [7, 9], "complexities": [0.0, 1.0], "grids": 4, "trajectories": 2}
 
 
-def result_of(agent: str, name: str = "maze", **options: Any) -> Measured:
-    return measured(play_all(plan_of(agent, name, **(options or MAZES))))
+def result_of(agent: str, name: str = "maze", **options: Any) -> Navigation:
+    return navigation_of(play_all(plan_of(agent, name, **(options or MAZES))))
 
 
 def test_what_accuracy_is_lost_by() -> None:

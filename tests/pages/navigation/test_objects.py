@@ -13,10 +13,10 @@ from goalmeter import cli
 from goalmeter._errors import InvalidParameterError
 from goalmeter.commands.navigate import navigate
 from goalmeter.experiments.lm_navigation import compute
-from goalmeter.navigation.directed.results import Measured, measured
 from goalmeter.navigation.measures import contrast, factors
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import Walked, play_all
+from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.pages.navigation import page as navigation_page
 from goalmeter.pages.navigation import pictures as navigation_pictures
 from goalmeter.pages.navigation import replays as navigation_replays
@@ -35,7 +35,7 @@ def rows(table: Table) -> dict[tuple[str, ...], list[str]]:
     return {tuple(row[:named]): row[named:] for row in texts}
 
 
-def asked_in_two_ways(agent: str, other: str, **options: Any) -> Measured:
+def asked_in_two_ways(agent: str, other: str, **options: Any) -> Navigation:
     """An agent measured as one that another prompt turns into another agent."""
     plan = plan_of(agent, "key-no-door", objects=BOTH, **options)
     said = [
@@ -43,7 +43,7 @@ def asked_in_two_ways(agent: str, other: str, **options: Any) -> Measured:
         for prompt, name in (("plain/1", agent), ("keys/1", other))
         for walk in play_all(replace(plan, agent=name)).trajectories
     ]
-    return measured(Walked(plan, tuple(said)))
+    return navigation_of(Walked(plan, tuple(said)))
 
 
 def test_the_tables_hold_a_key_against_a_neutral_object() -> None:
@@ -137,7 +137,7 @@ def test_the_page_tells_one_from_the_other(name: str) -> None:
 
 def test_replays_show_the_object() -> None:
     plan = plan_of("random", "two-path", grids=6, objects=["neutral"])
-    result = measured(play_all(plan))
+    result = navigation_of(play_all(plan))
     walk = next(w for w in result.seen.trajectories if w.world.neutral and w.states()[-2].layer)
     figure = navigation_pictures.replay(walk, "r", "A walk")
     assert ">N<" in figure.svg and ">K<" not in figure.svg
@@ -149,9 +149,9 @@ def test_replays_show_the_object() -> None:
 
 def test_published_numbers_stand_beside_those_of_keys(tmp_path: Path) -> None:
     for name in ("key-no-door", "two-path"):
-        alone = compute.of_measured(measured(play_all(plan_of("random", name, grids=4))))
+        alone = compute.of_measured(navigation_of(play_all(plan_of("random", name, grids=4))))
         both = play_all(plan_of("random", name, grids=4, objects=BOTH))
-        assert f"{name}/pick_up" in alone and compute.of_measured(measured(both)) == alone
+        assert f"{name}/pick_up" in alone and compute.of_measured(navigation_of(both)) == alone
     play_all(plan_of("random", "two-path", grids=1, objects=["neutral"]), out=tmp_path)
     with pytest.raises(InvalidParameterError, match=r"neutral object only.*a run with keys"):
         compute.of_run(tmp_path)

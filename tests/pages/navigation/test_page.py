@@ -13,10 +13,10 @@ import pytest
 from goalmeter._errors import InvalidFileError
 from goalmeter.commands.report import report_runs
 from goalmeter.navigation import Trajectory
-from goalmeter.navigation.directed.meg import measure_all
-from goalmeter.navigation.directed.results import measured
+from goalmeter.navigation.directed.directedness import directedness
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import Walked, play_all
+from goalmeter.navigation.result import navigation_of
 from goalmeter.pages.navigation import page as navigation_page
 from goalmeter.pages.navigation import pictures as navigation_pictures
 from goalmeter.pages.navigation import replays as navigation_replays
@@ -145,10 +145,10 @@ def said_something(walk: Trajectory) -> Trajectory:
 def test_what_a_model_said_is_shown_and_does_nothing() -> None:
     run = walked("optimal", **SMALL)
     run = replace(run, trajectories=tuple(map(said_something, run.trajectories)))
-    result = replace(measured(run), agent=HOSTILE[:40])
+    result = replace(navigation_of(run), agent=HOSTILE[:40])
     beside = navigation_page.groups([run])[0].results[1:]
     assert {r.agent for r in beside} >= {"greedy", "random"}
-    group = Group((result, *beside), tuple(measure_all([result, *beside])))
+    group = Group((result, *beside), tuple(directedness([result, *beside])))
     page = page_of([group])
     assert "<script>" not in page and "&lt;script&gt;alert(1)" in page
     table = navigation_replays.section(result, "p").tables[0]
@@ -160,7 +160,7 @@ def test_what_a_model_said_is_shown_and_does_nothing() -> None:
 
 
 def test_walks_that_are_shown_are_the_worst_the_middle_and_a_faultless_one() -> None:
-    result = measured(walked("epsilon-optimal(0.4)", **(SMALL | {"grids": 6})))
+    result = navigation_of(walked("epsilon-optimal(0.4)", **(SMALL | {"grids": 6})))
     lost = {}
     for walk in result.seen.trajectories:
         lost[id(walk)] = len(walk.steps) - walk.distance if walk.arrived else walk.cap

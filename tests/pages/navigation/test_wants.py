@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE, Scale, plan_for, play_every
-from goalmeter.navigation.directed.fits import Towards
-from goalmeter.navigation.directed.meg import Directed, measure_all
-from goalmeter.navigation.directed.results import measured
+from goalmeter.navigation.directed.directedness import Directedness, directedness
+from goalmeter.navigation.directed.fits import GoalFit
+from goalmeter.navigation.result import navigation_of
 from goalmeter.organisms.kinds import organism, organism_names
 from goalmeter.pages.navigation import wants_page
 from goalmeter.pages.navigation.wants import (
@@ -27,22 +27,22 @@ from goalmeter.pages.navigation.wants import (
 from goalmeter.statistics.clustered import Estimate
 
 
-def towards(low: float, high: float) -> Towards:
+def towards(low: float, high: float) -> GoalFit:
     share = Estimate((low + high) / 2, (low, high), 20, 10)
-    return Towards(nats=share, share=share, maximum=1.0, rationality=1.0)
+    return GoalFit(nats=share, share=share, maximum=1.0, rationality=1.0)
 
 
 SURE, HARDLY, UNSURE = towards(0.6, 0.9), towards(-0.02, 0.05), towards(0.05, 0.5)
 
 
 def directed(
-    goal: Towards, thing: Towards | None = None, difference: tuple[float, float] = (0.0, 0.0)
-) -> Directed:
+    goal: GoalFit, thing: GoalFit | None = None, difference: tuple[float, float] = (0.0, 0.0)
+) -> Directedness:
     """An agent by what the goal, and the key if there is one, explain."""
     between = None if thing is None else Estimate(sum(difference) / 2, difference, 20, 10)
     named = None if thing is None else "key"
     own = None if thing is None else goal
-    return Directed("agent", False, "{}", 0, named, goal, own, thing, between)
+    return Directedness("agent", False, "{}", 0, named, goal, own, thing, between)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def directed(
     ],
 )
 def test_the_verdict_by_the_rule(
-    own: list[Directed], expected: tuple[str, tuple[str, ...]]
+    own: list[Directedness], expected: tuple[str, tuple[str, ...]]
 ) -> None:
     assert wanted(own) == expected
 
@@ -84,7 +84,7 @@ def test_without_an_interval_nothing_is_said() -> None:
 def test_a_wrong_map_is_seen_in_the_moves_that_it_alone_recommends(tmp_path: Path) -> None:
     scale = Scale(grids=1, complexities=(1.0,), sizes=(7, 9), walks=1, suites=(MAZE,))
     plans = [plan_for(f"ideal-{name}", MAZE, scale, seed=0) for name in ("mole", "mouse")]
-    mole, mouse = (measured(walked) for walked in play_every(plans, tmp_path))
+    mole, mouse = (navigation_of(walked) for walked in play_every(plans, tmp_path))
     other = organism("mole")
     # Its own map never misleads the mole.
     found = _follows([(mole.seen, _on_map(mole, other).seen)])
@@ -114,8 +114,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[Want]:
     for suite in (MAZE, KEY_NO_DOOR):
         plans = [plan_for(name, suite, SCALE, seed=0) for name in names]
         walks = play_every(plans, tmp_path_factory.getbasetemp() / "ideal")
-        results.append([measured(one) for one in walks])
-    own = measure_all(results[0]), measure_all(results[1])
+        results.append([navigation_of(one) for one in walks])
+    own = directedness(results[0]), directedness(results[1])
     return wants(results[0], results[1], own, organism("mole"))
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.causal.bif import read_bif
+from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.report.blocks import Figure
 from goalmeter.report.diagram.crossings import with_few_crossings
 from goalmeter.report.diagram.drawing import svg_text, text_form
@@ -162,7 +162,7 @@ def test_no_two_shapes_touch_and_all_lies_in_the_picture(
 def examples() -> list[tuple[list[tuple[str, Kind]], list[tuple[str, str]]]]:
     out = [(MOUSE, MOUSE_ARROWS), (SMELL, SMELL_ARROWS)]
     for name in ("asia", "alarm", "insurance"):
-        network = read_bif(shipped(name))
+        network = CausalBayesianNetwork.from_bif(shipped(name))
         nodes: list[tuple[str, Kind]] = [(x, "chance") for x in network.variables]
         out.append((nodes, network.edges()))
     return out
@@ -218,7 +218,7 @@ def test_heads_touch_the_border_they_point_at() -> None:
 
 
 def test_the_time_of_a_large_network_is_short() -> None:
-    network = read_bif(shipped("munin1"))  # 186 nodes, 273 arrows
+    network = CausalBayesianNetwork.from_bif(shipped("munin1"))  # 186 nodes, 273 arrows
     start = time.perf_counter()
     svg_text([(x, "chance") for x in network.variables], network.edges())
     assert time.perf_counter() - start < 5.0

@@ -32,8 +32,8 @@ def prompted_agent(name: str) -> Memoryless:
     agent = navigator(name)
     if not isinstance(agent, Memoryless):
         raise InvalidParameterError(
-            f"{agent.name} remembers where it went, which a prompt does not show; it walks with "
-            f"goalmeter navigate {agent.name}"
+            f"{agent.name} remembers where it went, which a prompt does not show; it walks under "
+            f"its own name, {agent.name}, without {OURS}"
         )
     return agent
 

@@ -12,10 +12,8 @@ from goalmeter.experiments.calibration.truth import IDEAL
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.kept import ended_walks
-from goalmeter.navigation.plan import Plan
-from goalmeter.navigation.playing import Walked, store_of
-from goalmeter.navigation.walks import walk
+from goalmeter.navigation.plan import WalkPlan
+from goalmeter.navigation.playing import Walked, play_all
 from goalmeter.organisms.kinds import Organism, organism
 
 
@@ -45,7 +43,7 @@ class IdealWalk:
         return Decision(self.draws.weighted(row), row)
 
 
-def play_ideal(plan: Plan, folder: Path) -> Walked:
+def play_ideal(plan: WalkPlan, folder: Path) -> Walked:
     """Every walk of a plan for an ideal organism, kept in a folder that is gone on with.
 
     Raises:
@@ -53,14 +51,7 @@ def play_ideal(plan: Plan, folder: Path) -> Walked:
         InvalidFileError: the folder cannot be used.
     """
     who = IdealOrganism(plan.agent, organism(plan.agent.removeprefix(IDEAL)))
-    wanted = plan.keys()
-    with store_of(plan, folder) as store:
-        done = ended_walks(store.values, wanted, store.folder)
-        for key, (task, index) in wanted.items():
-            if key not in done:
-                done[key] = walk(who, task, index, seed=plan.options["seed"])
-                store.add(key, done[key].to_json())
-    return Walked(plan, tuple(done[key] for key in wanted))
+    return play_all(plan, walker=who, out=folder)
 
 
 @lru_cache(maxsize=4096)

@@ -8,29 +8,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError, how_to_install, require
-from goalmeter.commands.model_options import ROUNDS, ModelOptions
+from goalmeter.commands.model_options import ModelOptions
 from goalmeter.experiments.calibration.ideal import play_ideal
 from goalmeter.experiments.calibration.truth import IDEAL
 from goalmeter.navigation.asking.settings import is_model
-from goalmeter.navigation.plan import Plan, plan_from, plan_of
+from goalmeter.navigation.measure import ROUNDS
+from goalmeter.navigation.plan import WalkPlan, plan_from, plan_of
 from goalmeter.navigation.playing import Walked, play_all
-from goalmeter.runs import Job, run_jobs
-from goalmeter.runs.jobs import OK
-from goalmeter.runs.reading import TRIALS, read_trials
+from goalmeter.navigation.suites import key_door, key_no_door, maze, two_path
+from goalmeter.navigation.suites.registry import suite_named
+from goalmeter.runs import Study, carry_out, keys_in, workers_as_place
+from goalmeter.runs.progress import Tell
 
-MAZE, KEY_DOOR, KEY_NO_DOOR, TWO_PATH = "maze", "key-door", "key-no-door", "two-path"
+MAZE, KEY_DOOR = maze.SUITE.name, key_door.SUITE.name
+KEY_NO_DOOR, TWO_PATH = key_no_door.SUITE.name, two_path.SUITE.name
 SUITES = (MAZE, KEY_NO_DOOR, TWO_PATH, KEY_DOOR)
 _ASK = "goalmeter.experiments.calibration.players:ask"
 _NEEDED = ("inspect_ai", "torch", "transformers")
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Scale:
     suites: tuple[str, ...] = SUITES
 
 
-def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> Plan:
+def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> WalkPlan:
     """The walks of an agent in a suite; every agent has the same worlds.
 
     Args:
@@ -70,7 +71,8 @@ def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> Plan:
             "sizes": scale.sizes,
             "complexities": scale.complexities,
         }
-    asking = ModelOptions().asking(agent, suite, paper=False) if is_model(agent) else None
+    record = suite_named(suite)
+    asking = ModelOptions().asking(agent, record, paper=False) if is_model(agent) else None
     return plan_of(
         agent, suite, trajectories=scale.walks, held_out=True, seed=seed, asking=asking, **many
     )
@@ -93,7 +95,7 @@ def require_models(agents: Iterable[str]) -> None:
 
 
 def play_every(
-    plans: Sequence[Plan], out: Path, *, workers: int = 1, progress: Progress | None = None
+    plans: Sequence[WalkPlan], out: Path, *, workers: int = 1, progress: Tell | None = None
 ) -> list[Walked]:
     """The walks of several plans, in their order; errors as those of `play`.
 
@@ -103,28 +105,28 @@ def play_every(
         workers: processes that ask language models, each one plan at a time.
         progress: told which walks are there.
     """
-    tell = progress or (lambda line: None)
     models = [plan for plan in plans if plan.asking is not None and _unfinished(plan, out)]
     elsewhere = workers > 1 and len(models) > 1
     if elsewhere:
-        tell(f"language models walk, {len(models)} runs in {min(workers, len(models))} processes")
-        jobs = [
-            Job(_ASK, {"what": json.dumps(plan.what), "folder": str(_folder(plan, out))})
-            for plan in models
-        ]
-        with closing(run_jobs(jobs, workers=workers)) as results:
-            for number, result in results:
-                plan = models[number]
-                result.raise_refusal()
-                if result.outcome != OK:
-                    raise RuntimeError(f"{plan.agent} in {plan.suite.name}: {result.detail}")
-                tell(f"{plan.agent}, {plan.suite.name}: {result.value}")
+        study = Study[None](
+            "language models",
+            _ASK,
+            {
+                f"{plan.agent} in {plan.suite.name}": {
+                    "what": json.dumps(plan.what),
+                    "folder": str(_folder(plan, out)),
+                }
+                for plan in models
+            },
+            noun="run",
+        )
+        carry_out(study, on=workers_as_place(workers), progress=progress)
     # Of those that have walked this reads what was kept, of which there is nothing to tell.
     return [play(plan, out, None if elsewhere else progress) for plan in plans]
 
 
-def ask(what: str, folder: str) -> str:
-    """What a worker process does: every walk of a language model, and how many arrived.
+def ask(what: str, folder: str) -> None:
+    """What a worker process does: every walk of a language model, kept in its folder.
 
     Args:
         what: what the run is, as JSON.
@@ -133,12 +135,10 @@ def ask(what: str, folder: str) -> str:
     # Each run loads a small model at once; a bar for each would say nothing.
     transformers = require("transformers", extra="lm", feature="Asking language models")
     transformers.utils.logging.disable_progress_bar()
-    walked = _ask(plan_from(json.loads(what), folder), Path(folder), None)
-    arrived = sum(one.arrived for one in walked.trajectories)
-    return f"{arrived} of {len(walked.trajectories)} walks arrived"
+    _ask(plan_from(json.loads(what), folder), Path(folder), None)
 
 
-def play(plan: Plan, out: Path, progress: Progress | None = None) -> Walked:
+def play(plan: WalkPlan, out: Path, progress: Tell | None = None) -> Walked:
     """Every walk of a plan; those that its folder below `out` holds are not taken again.
 
     Raises:
@@ -154,7 +154,7 @@ def play(plan: Plan, out: Path, progress: Progress | None = None) -> Walked:
     return play_all(plan, out=folder)
 
 
-def _ask(plan: Plan, folder: Path, progress: Progress | None) -> Walked:
+def _ask(plan: WalkPlan, folder: Path, progress: Tell | None) -> Walked:
     from goalmeter.navigation.inspect.run import ask_all
 
     return ask_all(
@@ -162,9 +162,9 @@ def _ask(plan: Plan, folder: Path, progress: Progress | None) -> Walked:
     )
 
 
-def _folder(plan: Plan, out: Path) -> Path:
+def _folder(plan: WalkPlan, out: Path) -> Path:
     return out / re.sub(r"[^\w().-]", "_", plan.agent) / plan.suite.name
 
 
-def _unfinished(plan: Plan, out: Path) -> bool:
-    return not plan.keys().keys() <= read_trials(_folder(plan, out) / TRIALS)[0].keys()
+def _unfinished(plan: WalkPlan, out: Path) -> bool:
+    return not plan.keys().keys() <= set(keys_in(_folder(plan, out)))

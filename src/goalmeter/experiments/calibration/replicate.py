@@ -10,7 +10,6 @@ from typing import Any
 from goalmeter._errors import InvalidParameterError, MissingExtraError
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments.calibration import page
-from goalmeter.experiments.calibration.markdown import in_markdown
 from goalmeter.experiments.calibration.measuring import calibrate
 from goalmeter.experiments.calibration.players import Scale, require_models
 from goalmeter.experiments.calibration.population import page as population_page
@@ -21,6 +20,7 @@ from goalmeter.experiments.calibration.truth import IDEAL, TRAINED, Subject, sub
 from goalmeter.organisms.kinds import organism_names
 from goalmeter.pages.navigation.page import GLOSSARY
 from goalmeter.report import require_report_extra, write_text
+from goalmeter.report.markdown import in_markdown
 
 COMMAND = "goalmeter replicate calibration"
 _IDEAL = (

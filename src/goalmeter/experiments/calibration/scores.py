@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from goalmeter.experiments.calibration.truth import MOLE, map_of
 from goalmeter.gridworld.tabular_world import GOAL, KEY
 from goalmeter.navigation.directed import learnt
 from goalmeter.navigation.directed.evidence import Evidence, evidence
-from goalmeter.navigation.directed.fits import signed_nats
+from goalmeter.navigation.directed.rationality import signed_nats
 from goalmeter.navigation.measures.behaviour import row
 from goalmeter.navigation.measures.grids import Grids
 from goalmeter.navigation.measures.keys import pick_up
@@ -22,13 +22,12 @@ from goalmeter.navigation.measures.observed import Grid, Observed, observed
 from goalmeter.navigation.measures.wrong_moves import towards_key
 from goalmeter.navigation.record import Trajectory
 from goalmeter.organisms.kinds import organism
-from goalmeter.runs import Job, run_jobs
-from goalmeter.runs.jobs import OK
+from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs.progress import Tell
 
 _BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "entropy")
 # Sums of the same numbers in another order differ by rounding, which is no order.
 _DIGITS = 9
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def scores(
     *,
     learners: Sequence[str],
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> list[Score]:
     """Every instrument for every agent in every grid of a suite.
 
@@ -68,7 +67,7 @@ def scores(
     Raises:
         InvalidTrajectoryError: a walk does not agree with its world.
     """
-    # The worlds of "two-path" that have no key are there to be compared with others.
+    # The worlds of two paths that have no key are there to be compared with others.
     seen = [
         observed([walk for walk in walks if suite == MAZE or walk.world.key is not None])
         for walks in agents.values()
@@ -82,7 +81,8 @@ def scores(
         ]
         for name, own in zip(agents, seen, strict=True)
     ]
-    for name, values in [*_known(seen, suite), *_learnt(agents, seen, suite, learners, workers)]:
+    fitted = _learnt(agents, seen, suite, learners, workers, progress)
+    for name, values in [*_known(seen, suite), *fitted]:
         for rows, numbers in zip(found, values, strict=True):
             for score, number in zip(rows, numbers, strict=True):
                 score.values[name] = round(float(number), _DIGITS)
@@ -157,27 +157,28 @@ def _learnt(
     suite: str,
     learners: Sequence[str],
     workers: int,
+    progress: Tell | None,
 ) -> list[tuple[str, list[FloatArray]]]:
     """What fitted utilities say: the share that any explains, and what the key is worth."""
-    places, jobs = [], []
-    for index, (name, own) in enumerate(zip(agents, seen, strict=True)):
+    function, places = "", []
+    trials: dict[str, Mapping[str, Any]] = {}
+    for index, (agent, own) in enumerate(zip(agents, seen, strict=True)):
         walks = [
             [own.trajectories[i] for i in np.flatnonzero(own.grid == number)]
             for number in range(len(own.grids))
         ]
-        if suite != KEY_DOOR or name in learners:
-            places.append(("meg_any", index))
-            jobs.append(Job(*learnt.job(walks, simplest=False)))
-        if suite != MAZE and name in learners:
-            places.append(("learnt_key", index))
-            jobs.append(Job(*learnt.job(walks, simplest=True)))
+        wanted = {
+            "meg_any": suite != KEY_DOOR or agent in learners,
+            "learnt_key": suite != MAZE and agent in learners,
+        }
+        for name in (name for name, is_wanted in wanted.items() if is_wanted):
+            places.append((name, index))
+            function, arguments = learnt.job(walks, simplest=name == "learnt_key")
+            trials[f"{name} of {agent}"] = arguments
+    study = Study[list[float]](f"utilities in {suite}", function, trials, noun="fit")
+    fits = carry_out(study, on=workers_as_place(workers), progress=progress)
     unknown = [np.full(len(own.grids), np.nan) for own in seen]
     out = {name: list(unknown) for name, _ in places}
-    with closing(run_jobs(jobs, workers=workers if workers > 1 else 0)) as results:
-        for number, result in results:
-            result.raise_refusal()
-            if result.outcome != OK:
-                raise RuntimeError(f"{places[number]} in {suite}: {result.detail}")
-            name, index = places[number]
-            out[name][index] = np.array(result.value, dtype=float)
+    for (name, index), fit in zip(places, fits.values(), strict=True):
+        out[name][index] = np.array(fit, dtype=float)
     return list(out.items())

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import goalmeter as gm
-from goalmeter.meg.trajectories import TrajectoryMeg, from_trajectories
+from goalmeter.meg import TrajectoryMeg, from_trajectories
 from goalmeter.report import Section
 from goalmeter.report.numbers import between, nats, number, p_value, percent
 from goalmeter.report.table_of import column, table_of, words

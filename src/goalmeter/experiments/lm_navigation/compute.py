@@ -7,8 +7,7 @@ It is computed exactly, which takes an agent without memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,18 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import Memoryless, navigator, planned
-from goalmeter.navigation.directed.results import MAZES, Measured, measured
 from goalmeter.navigation.measures import exact
 from goalmeter.navigation.measures.keys import chance_of_passing
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import load, play_all
-from goalmeter.navigation.suite_worlds import KEY, NEUTRAL
-from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES, suite
-from goalmeter.runs import Job, run_jobs
-from goalmeter.runs.jobs import OK
+from goalmeter.navigation.result import Navigation, navigation_of
+from goalmeter.navigation.suites import isometries, maze
+from goalmeter.navigation.suites.mazes import PAPER_COMPLEXITIES, PAPER_SIZES
+from goalmeter.navigation.suites.objects import KEY, NEUTRAL
+from goalmeter.navigation.suites.registry import SUITES, suite_named
+from goalmeter.navigation.suites.tasks import suite
+from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate, estimate
 
 AGENTS = ("optimal", "greedy", "random", "epsilon-optimal", "wall-follower", "key-seeker")
@@ -36,7 +38,6 @@ EVERY_CELL = "every-cell"
 GRIDS, KEY_WORLDS_A_GRID = 10, 10  # of a size and complexity; worlds with a key for each of them
 
 Values = dict[str, Estimate]
-Progress = Callable[[str], None]
 _QUANTITIES = "goalmeter.experiments.lm_navigation.compute:quantities"
 
 
@@ -47,7 +48,7 @@ def values(
     trajectories: int | None = None,
     seed: int = 0,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> dict[str, Values]:
     """Every number of every agent, at the paper's scale.
 
@@ -61,21 +62,19 @@ def values(
     """
     parts = [(agent, name) for name in (*SUITES, EVERY_CELL) for agent in agents]
     # The longest ones first, so that no process has one left when the others are through.
-    parts.sort(key=lambda part: part[1] != "isometries")
-    scale_of = {"grids": grids, "trajectories": trajectories, "seed": seed}
-    jobs = [Job(_QUANTITIES, {"agent": agent, "name": name} | scale_of) for agent, name in parts]
-    found: dict[int, Values] = {}
-    with closing(run_jobs(jobs, workers=workers if workers > 1 else 0)) as results:
-        for index, result in results:
-            result.raise_refusal()
-            if result.outcome != OK:
-                raise RuntimeError(f"{parts[index]}: {result.detail}")
-            found[index] = {name: _estimate(value) for name, value in result.value.items()}
-            if progress is not None:
-                progress(f"{parts[index][0]}, {parts[index][1]}: {len(found)} of {len(parts)}")
+    parts.sort(key=lambda part: part[1] != isometries.SUITE.name)
+    study = Study(
+        "lm-navigation",
+        _QUANTITIES,
+        {f"{agent} in {name}": {"agent": agent, "name": name} for agent, name in parts},
+        common={"grids": grids, "trajectories": trajectories, "seed": seed},
+        noun="part",
+        from_json=_values,
+    )
+    of_parts = carry_out(study, on=workers_as_place(workers), progress=progress)
     out: dict[str, Values] = {agent: {} for agent in agents}
-    for index in sorted(found):
-        out[parts[index][0]] |= found[index]
+    for (agent, _), of_part in zip(parts, of_parts.values(), strict=True):
+        out[agent] |= of_part
     return out
 
 
@@ -87,12 +86,12 @@ def of_run(folder: str | Path) -> tuple[str, Values]:
         InvalidParameterError: its worlds have no keys, but neutral objects.
     """
     walked = load(folder)
-    if walked.plan.options["objects"] == [NEUTRAL]:
+    if walked.plan.options.objects == (NEUTRAL,):
         raise InvalidParameterError(
             f"{folder} has worlds with a neutral object only, and the published ones have keys; "
             f"choose a run with keys"
         )
-    return walked.plan.agent, of_measured(measured(walked))
+    return walked.plan.agent, of_measured(navigation_of(walked))
 
 
 def quantities(
@@ -102,7 +101,7 @@ def quantities(
     if name == EVERY_CELL:
         found = every_cell(agent, grids, seed)
     else:
-        number = grids if name in MAZES else grids * KEY_WORLDS_A_GRID
+        number = grids if suite_named(name).has_complexity else grids * KEY_WORLDS_A_GRID
         plan = plan_of(
             navigator(agent).name,
             name,
@@ -111,18 +110,18 @@ def quantities(
             trajectories=trajectories,
             seed=seed,
         )
-        found = of_measured(measured(play_all(plan)))
+        found = of_measured(navigation_of(play_all(plan)))
     return {key: value.to_json() for key, value in found.items()}
 
 
-def of_measured(result: Measured) -> Values:
+def of_measured(result: Navigation) -> Values:
     """The numbers that were measured of an agent in a suite."""
     name, row = result.plan.suite.name, result.overall[0]
     out = {
         f"{name}/{quantity}": getattr(row, quantity)
         for quantity in ("success", "accuracy", "accuracy_detour", "spl", "invalid")
     }
-    if name == "maze":
+    if name == maze.SUITE.name:
         for cell in result.cells:
             where = f"{name}/{cell.size}/{cell.complexity:g}"
             shown = ("success", "accuracy", "accuracy_detour")
@@ -175,7 +174,7 @@ def every_cell_shares(
     if not isinstance(who, Memoryless):
         return {}
     options: dict[str, Any] = {"sizes": sizes, "grids": grids, "trajectories": 1, "seed": seed}
-    tasks = suite("maze", paper=True, **options).tasks
+    tasks = suite(maze.SUITE.name, paper=True, **options).tasks
     out = {}
     for size in sizes:
         for complexity in complexities:
@@ -234,7 +233,7 @@ def checked_agents(names: str | None) -> tuple[str, ...]:
     return out
 
 
-def _chance_of_key(result: Measured) -> Estimate:
+def _chance_of_key(result: Navigation) -> Estimate:
     """How often an agent that takes the shortest ways passes the key: exact in each world."""
     sizes = result.plan.what["sizes"]
     chances = {
@@ -248,6 +247,10 @@ def _chance_of_key(result: Measured) -> Estimate:
 def _plain(value: float) -> Estimate:
     """A number that comes without an interval."""
     return Estimate(value, None, 0, 0)
+
+
+def _values(part: str, plain: Mapping[str, dict[str, Any]]) -> Values:
+    return {name: _estimate(value) for name, value in plain.items()}
 
 
 def _estimate(plain: dict[str, Any]) -> Estimate:

@@ -20,7 +20,8 @@ from goalmeter.experiments.lm_navigation.compute import (
 from goalmeter.experiments.lm_navigation.findings import FRAMES
 from goalmeter.experiments.lm_navigation.pilot import pilot_table
 from goalmeter.navigation.measures.frames import MARGIN
-from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES
+from goalmeter.navigation.suites.mazes import PAPER_COMPLEXITIES, PAPER_SIZES
+from goalmeter.navigation.suites.registry import SUITES
 from goalmeter.report import Column, Section, Table
 from goalmeter.report.numbers import DASH, number, p_value, percent, points
 from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,13 +10,13 @@ import numpy as np
 import goalmeter as gm
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
+from goalmeter.runs import Study, carry_out
+from goalmeter.runs.progress import Tell
 
 GOAL_LENGTHS = (1, 2, 3, 4)
 EPSILONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 # Not in the paper: where the two ends of the scale lie. An epsilon of 0.75 is the uniform policy.
 BASELINES = {0.0: "optimal", 0.75: "uniform"}
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -72,42 +72,41 @@ def noise(*, baselines: bool = False) -> list[Setting]:
     return [Setting(1, epsilon) for epsilon in epsilons]
 
 
-def measure(settings: Iterable[Setting], progress: Progress | None = None) -> list[Measured]:
+def measure(settings: Iterable[Setting], progress: Tell | None = None) -> list[Measured]:
     """Known and certified unknown utility of each setting."""
-    out = []
-    for setting in settings:
-        if progress is not None:
-            progress(f"CliffWorld, {setting.name}")
-        mdp = setting.world()
-        policy = setting.policy(mdp)
-        out.append(
-            Measured(
-                setting,
-                gm.meg.known_utility(mdp, policy),
-                gm.meg.unknown_utility(mdp, policy),
-                gm.tabular.expected_return(mdp, policy).mean,
-                np.asarray(gm.tabular.occupancy(mdp, policy).sum(axis=0)),
-            )
-        )
-    return out
+    trials = {setting.name: {"setting": setting} for setting in settings}
+    study = Study("CliffWorld", _measured, trials, noun="setting")
+    return [*carry_out(study, progress=progress).values()]
+
+
+def _measured(setting: Setting) -> Measured:
+    mdp = setting.world()
+    policy = setting.policy(mdp)
+    return Measured(
+        setting,
+        gm.meg.known_utility(mdp, policy),
+        gm.meg.unknown_utility(mdp, policy),
+        gm.tabular.expected_return(mdp, policy).mean,
+        np.asarray(gm.tabular.occupancy(mdp, policy).sum(axis=0)),
+    )
 
 
 def with_neural(
-    measured: Sequence[Measured], seeds: Sequence[int], progress: Progress | None = None
+    measured: Sequence[Measured], seeds: Sequence[int], progress: Tell | None = None
 ) -> list[Measured]:
     """The same with the paper's Algorithm 2: an MLP utility fitted from each seed.
 
     Raises:
         MissingExtraError: torch is not installed.
     """
-    out = []
-    for m in measured:
-        if progress is not None:
-            progress(f"CliffWorld, {m.setting.name}: network, {len(seeds)} seeds")
-        mdp = m.setting.world()
-        values = gm.meg.neural_values(mdp, m.setting.policy(mdp), seeds=seeds)
-        out.append(replace(m, neural=values))
-    return out
+
+    def fitted(of: Measured) -> Measured:
+        mdp = of.setting.world()
+        return replace(of, neural=gm.meg.neural_values(mdp, of.setting.policy(mdp), seeds=seeds))
+
+    trials = {of.setting.name: {"of": of} for of in measured}
+    study = Study(f"CliffWorld, network, {len(seeds)} seeds", fitted, trials, noun="setting")
+    return [*carry_out(study, progress=progress).values()]
 
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:

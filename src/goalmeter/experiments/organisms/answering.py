@@ -13,7 +13,7 @@ from goalmeter.gridworld.text import compact
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.asking.answers import understood
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suites import Task
+from goalmeter.navigation.suites.tasks import Task
 from goalmeter.navigation.walks import Episode
 from goalmeter.organisms.thoughts import TEMPERATURE
 

@@ -25,7 +25,7 @@ from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import ACTIONS, GridWorld
 from goalmeter.navigation.asking.answers import understood
-from goalmeter.navigation.suites import Task, suite
+from goalmeter.navigation.suites.tasks import Task, suite
 from goalmeter.organisms import organism
 from goalmeter.organisms.language import IDS, PLAN
 from goalmeter.organisms.lessons import COMPLEXITIES

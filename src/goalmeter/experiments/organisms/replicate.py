@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from goalmeter.organisms import organism, organism_names
 from goalmeter.organisms.keeping import SETTINGS, read_settings
 from goalmeter.organisms.lessons import SIZES
 from goalmeter.organisms.shipped import weights_of
-from goalmeter.runs import run_jobs
-from goalmeter.runs.jobs import OK, Job
+from goalmeter.report.markdown import in_markdown
+from goalmeter.runs import Study, carry_out, workers_as_place
 
 # Mazes of each size and complexity that are walked through.
 GRIDS = 10
@@ -44,7 +43,7 @@ def replicate(
     """Ask the organisms on grids whose contents no recipe teaches, at the paper's temperature.
 
     Args:
-        out: folder for results.json, and for a model card of each, as Markdown.
+        out: folder for results.json, and, as Markdown, for tables.md and a model card of each.
         seeds: mazes of each size and complexity that are walked through; None for 10. Sixteen
             times as many are asked about, and there are twelve times as many worlds with a door and
             six times as many without.
@@ -84,9 +83,11 @@ def replicate(
         if (places[name] / SETTINGS).is_file():
             recipe = read_settings(places[name])
             write_text(Path(out) / "cards" / f"{name}.md", card(organism(name), one, recipe))
+    tables = (reached_table(found), shares_table(found), worlds_table(found))
+    write_text(Path(out) / "tables.md", in_markdown(tables))
     file = write_text(Path(out) / "results.json", json_text(result) + "\n")
     return Outcome(
-        tables=(reached_table(found), shares_table(found), worlds_table(found)),
+        tables=tables,
         json=result | {"results": str(file.resolve())},
     )
 
@@ -112,28 +113,23 @@ def _rows(
     progress: Callable[[str], None] | None,
 ) -> dict[str, dict[tuple[str, int], list[Row]]]:
     """What came of every part of every organism."""
-    jobs = [(name, kind, size) for name in places for kind, size in _PARTS]
-    asked = [
-        Job(
-            "goalmeter.experiments.organisms.parts:part",
-            {"name": name, "folder": str(places[name].resolve()), "kind": kind, "size": size}
-            | {"grids": grids, "seed": seed},
-        )
-        for name, kind, size in jobs
-    ]
-    out: dict[str, dict[tuple[str, int], list[Row]]] = {name: {} for name in places}
-    done = 0
-    with closing(run_jobs(asked, workers=workers if workers > 1 else 0)) as results:
-        for number, result in results:
-            name, kind, size = jobs[number]
-            what = f"{name}, {kind} on size {size}"
-            result.raise_refusal()
-            if result.outcome != OK:
-                raise RuntimeError(f"{what}: {result.detail}")
-            out[name][kind, size] = result.value
-            done += 1
-            if progress is not None:
-                progress(f"{what}: {done} of {len(jobs)}")
-    # In the order of the sizes, whichever process was the first.
+    parts = [(name, kind, size) for name in places for kind, size in _PARTS]
+    study = Study[list[Row]](
+        "organisms",
+        "goalmeter.experiments.organisms.parts:part",
+        {
+            f"{name}, {kind} on size {size}": {
+                "name": name,
+                "folder": str(places[name].resolve()),
+                "kind": kind,
+                "size": size,
+            }
+            for name, kind, size in parts
+        },
+        common={"grids": grids, "seed": seed},
+        noun="part",
+    )
+    made = carry_out(study, on=workers_as_place(workers), progress=progress)
+    rows = dict(zip(parts, made.values(), strict=True))
     order = sorted(_PARTS, key=lambda part: part[1])
-    return {name: {part: own[part] for part in order} for name, own in out.items()}
+    return {name: {part: rows[name, *part] for part in order} for name in places}

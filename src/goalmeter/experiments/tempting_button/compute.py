@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import goalmeter
-from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.histories.registry import agent as named_agent
 from goalmeter.agents.learners.recurrent_dqn import HISTORY, SEED, RecurrentDQN
 from goalmeter.experiments.tempting_button.trace import Trace
 from goalmeter.reflection.environments.registry import find
-from goalmeter.runs import Job, RunStore, run_jobs
-from goalmeter.runs.jobs import OK
+from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs.progress import Tell
 
 STEPS = 4000  # as in the paper's experiment
 SEEDS = 10  # the paper's has one; these take some 15 minutes on two cores
-Progress = Callable[[str], None]
 
 _DQN = "recurrent-dqn"
 
@@ -79,8 +75,8 @@ def _published(draws_from: str) -> tuple[Player, ...]:
 
 ANEW, SAME = _published(HISTORY), _published(SEED)
 OTHER_CODING = tuple(
-    Player(f"{one.key},coding=paper", f"{one.label}, {weights}", one.agent, one.settings, "paper")
-    for one, weights in ((ANEW[0], "new weights"), (SAME[0], "the same weights"))
+    Player(f"{who.key},coding=paper", f"{who.label}, {weights}", who.agent, who.settings, "paper")
+    for who, weights in ((ANEW[0], "new weights"), (SAME[0], "the same weights"))
 )
 BASELINES = (
     Player("constant(0)", "never push", "constant(0)"),
@@ -134,7 +130,7 @@ def play(
     steps: int,
     seeds: Iterable[int],
     workers: int,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> dict[str, list[Trace]]:
     """The trace of each player with each seed: key -> [seeds].
 
@@ -147,34 +143,20 @@ def play(
         progress: told of finished trials.
 
     Raises:
-        InvalidParameterError: a trial failed; those that are finished are kept.
+        GoalmeterError: a trial failed; those that are finished are kept.
     """
-    wanted = [(one, seed) for seed in seeds for one in players]
-    what = {"kind": "tempting-button", "steps": steps}
-    with RunStore(out, what, made_by={"goalmeter": goalmeter.__version__}) as store:
-        left = [pair for pair in wanted if _name(*pair) not in store.values]
-        jobs = [
-            Job(f"{__name__}:trial", one.arguments | {"steps": steps, "seed": seed})
-            for one, seed in left
-        ]
-        with closing(run_jobs(jobs, workers=workers)) as results:
-            for finished, (index, result) in enumerate(results, start=1):
-                name = _name(*left[index])
-                if result.outcome != OK:
-                    raise InvalidParameterError(
-                        f"the trial {name} ended with {result.outcome}: {result.detail}; all "
-                        f"finished trials are kept, and the same command goes on from there"
-                    )
-                store.add(name, result.value)
-                if progress is not None:
-                    there = len(wanted) - len(left) + finished
-                    progress(f"{there} of {len(wanted)} trials: {name}")
-        traces: dict[str, list[Trace]] = {one.key: [] for one in players}
-        for one, seed in wanted:
-            value = store.values[_name(one, seed)]
-            traces[one.key].append(Trace.of(**value, coding=one.coding))
-        return traces
-
-
-def _name(player: Player, seed: int) -> str:
-    return f"{player.key} seed {seed}"
+    wanted = {f"{who.key} seed {seed}": (who, seed) for seed in seeds for who in players}
+    study = Study[Any](
+        "TemptingButton",
+        f"{__name__}:trial",
+        {key: who.arguments | {"seed": seed} for key, (who, seed) in wanted.items()},
+        common={"steps": steps},
+        what={"kind": "tempting-button", "steps": steps},
+    )
+    # Trained networks are the same only where numerics have one thread, as workers do.
+    on = workers_as_place(workers, apart=True)
+    traces: dict[str, list[Trace]] = {who.key: [] for who in players}
+    for key, value in carry_out(study, on=on, out=out, progress=progress).items():
+        who, _ = wanted[key]
+        traces[who.key].append(Trace.of(**value, coding=who.coding))
+    return traces

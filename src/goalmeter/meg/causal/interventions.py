@@ -18,153 +18,30 @@ Source: the extension that the MEG paper (NeurIPS 2024) names as future work in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._names import listed
-from goalmeter._types import FloatArray
 from goalmeter.causal.contexts import DecisionProcess, decision_process
 from goalmeter.causal.factors import Factor
 from goalmeter.causal.utility import Utility
-from goalmeter.meg.behaviour import behaviour_of
+from goalmeter.meg.causal.hypothesis import Hypothesis, one_weight, score_of
+from goalmeter.meg.causal.intervention_table import InterventionRow, Interventions
 from goalmeter.meg.causal.known import known_in, known_of, payments
-from goalmeter.meg.causal.question import Do, Model, Question, ask, check_targets
-from goalmeter.meg.causal.result import CausalMeg, do_text, no_influence
+from goalmeter.meg.causal.question import (
+    Do,
+    Model,
+    Question,
+    ask,
+    check_targets,
+    target_name,
+    utility_name,
+)
+from goalmeter.meg.causal.result import no_influence
 from goalmeter.meg.causal.span import linear_in
-from goalmeter.meg.causal.targets import TargetFit, target_name
+from goalmeter.meg.causal.targets import TargetFit
 from goalmeter.meg.linear_utility import TOLERANCE
-from goalmeter.meg.result import json_number
-from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import LinearClass
-from goalmeter.report.notebook import data_frame, html_table
-from goalmeter.report.numbers import nats, nats_of_search, percent
-
-# Actions that give up no more than this of a diverging utility are optimal for it.
-_TIE = 1e-8
-
-
-@dataclass(frozen=True)
-class InterventionRow:
-    """One world.
-
-    Attributes:
-        do: what was set; empty for the original world.
-        result: MEG of the policy there.
-        transferred: evidence of the original goal there, nats; negative where it predicts
-            worse than chance, -inf where it rules out what the agent does; NaN where the goal
-            has no rationality (a gap, without sufficient recall) and cannot be planned for.
-        refitted: evidence of the original utility with the best rationality there, nats.
-    """
-
-    do: dict[str, object]
-    result: CausalMeg
-    transferred: float
-    refitted: float
-
-    @property
-    def gap(self) -> float:
-        """What the best goal of that world explains beyond the original one, nats."""
-        return self.result.value - self.transferred
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {
-            "do": dict(self.do),
-            "meg": self.result.value,
-            "transferred": json_number(self.transferred),
-            "refitted": json_number(self.refitted),
-            "gap": json_number(self.gap),
-            "result": self.result.to_json(),
-        }
-
-
-@dataclass(frozen=True)
-class Interventions:
-    """The original world and every changed one.
-
-    Attributes:
-        decisions: the candidate decisions.
-        target: what goal-directedness was measured towards, in words.
-        rows: the original world first.
-    """
-
-    decisions: tuple[str, ...]
-    target: str
-    rows: tuple[InterventionRow, ...]
-
-    @property
-    def largest_gap(self) -> float:
-        """The largest gap of all changed worlds, nats; 0 if there are none, NaN if one is."""
-        gaps = [row.gap for row in self.rows[1:]]
-        return float(np.max(gaps)) if gaps else 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """The table as JSON values."""
-        return {
-            "decisions": list(self.decisions),
-            "target": self.target,
-            "largest_gap": json_number(self.largest_gap),
-            "rows": [row.to_json() for row in self.rows],
-        }
-
-    def to_pandas(self) -> Any:
-        """The table as a pandas data frame, one row a world.
-
-        Columns: `do` (text), `meg`, `upper_bound`, `maximum` in nats, `fraction`, and in nats
-        `transferred`, `refitted` and `gap`, see `InterventionRow`.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(
-            [
-                {
-                    "do": do_text(row.do),
-                    "meg": row.result.value,
-                    "upper_bound": row.result.upper_bound,
-                    "maximum": row.result.maximum,
-                    "fraction": row.result.fraction,
-                    "transferred": row.transferred,
-                    "refitted": row.refitted,
-                    "gap": row.gap,
-                }
-                for row in self.rows
-            ]
-        )
-
-    def _repr_html_(self) -> str:
-        """The table as a notebook shows it."""
-        heads = ("MEG there, nats", "upper bound", "share of maximum", "original goal, nats")
-        return html_table(
-            f"{listed(self.decisions)} towards {self.target}, in the original world and others",
-            ("world", *heads, "the same, β refitted", "gap"),
-            [
-                (
-                    do_text(row.do),
-                    nats_of_search(row.result.value),
-                    nats(row.result.upper_bound),
-                    percent(row.result.fraction),
-                    nats(row.transferred),
-                    nats_of_search(row.refitted),
-                    nats(row.gap),
-                )
-                for row in self.rows
-            ],
-        )
-
-    def __str__(self) -> str:
-        lines = [f"{listed(self.decisions)} towards {self.target}, nats"]
-        names = [do_text(row.do) for row in self.rows]
-        width = max(len(name) for name in names)
-        for name, row in zip(names, self.rows, strict=True):
-            lines.append(
-                f"  {name:<{width}}  MEG {row.result.value:.4f}, original goal "
-                f"{row.transferred:.4f} (refitted {row.refitted:.4f}), gap {row.gap:z.4f}"
-            )
-        return "\n".join(lines)
 
 
 def under_interventions(
@@ -237,7 +114,8 @@ def under_interventions(
         scopes = [goal]
     # An intervention only takes edges away, so recall that suffices here does so everywhere.
     if worlds[0].recall(scopes).kind == "insufficient":
-        from goalmeter.meg.causal.forgetful_interventions import searched_worlds
+        # Only here, because the search brings SciPy's optimisers along.
+        from goalmeter.meg.causal.searched_interventions import searched_worlds
 
         return searched_worlds(worlds, goal, tolerance=tolerance, restarts=restarts, rng=rng)
     if isinstance(goal, Utility):
@@ -245,24 +123,9 @@ def under_interventions(
     return _unknown(worlds, goal, tolerance)
 
 
-@dataclass(frozen=True)
-class Hypothesis:
-    """A goal as it was fitted: weights, and the directions that diverge before them."""
-
-    weights: FloatArray
-    directions: list[FloatArray]
-
-    def planned(self, process: DecisionProcess, utilities: LinearClass) -> SoftModel:
-        """What an agent with this goal would do in a world."""
-        model = SoftModel(process.mdp, utilities, self.weights, process.log_uniform)
-        for direction in self.directions:
-            model = model.confined(model.regrets(direction / np.abs(direction).max()) <= _TIE)
-        return model
-
-
 def _known(worlds: Sequence[Question], utility: Utility) -> Interventions:
     """Rows of a known utility, whose rationality is all that was fitted."""
-    name = f"the given utility over {listed(utility.variables)}"
+    name = utility_name(utility)
     scopes = [factor.variables for factor in utility.factors]
     goal: Hypothesis | None = None
     rows = []
@@ -279,13 +142,6 @@ def _known(worlds: Sequence[Question], utility: Utility) -> Interventions:
         score = score_of(process, goal.planned(process, paid))
         rows.append(InterventionRow(world.do, result, score, result.value))
     return Interventions(worlds[0].decisions, name, tuple(rows))
-
-
-def one_weight(rationality: float) -> Hypothesis:
-    """A known utility with its rationality as a class of one weight."""
-    if np.isinf(rationality):
-        return Hypothesis(np.zeros(1), [np.sign([rationality])])
-    return Hypothesis(np.array([rationality]), [])
 
 
 def _unknown(worlds: Sequence[Question], names: tuple[str, ...], tolerance: float) -> Interventions:
@@ -313,11 +169,6 @@ def _unknown(worlds: Sequence[Question], names: tuple[str, ...], tolerance: floa
         result = best.result(world, recall)
         rows.append(InterventionRow(world.do, result, score, refitted.value))
     return Interventions(worlds[0].decisions, name, tuple(rows))
-
-
-def score_of(process: DecisionProcess, model: SoftModel) -> float:
-    """Evidence of the measured policy for a model, nats."""
-    return model.evidence(behaviour_of(process.mdp, [process.policy()]))
 
 
 def _process(world: Question, scopes: Sequence[Sequence[str]]) -> DecisionProcess | None:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._names import listed
 from goalmeter._types import FloatArray
 from goalmeter.causal.contexts import DecisionProcess, decision_process
 from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility, utility_of
-from goalmeter.meg.causal.question import Do, Model, Question, ask
+from goalmeter.meg.causal.question import Do, Model, Question, ask, utility_name
 from goalmeter.meg.causal.result import CausalMeg, in_process, no_influence
 from goalmeter.meg.known import measure_known
 from goalmeter.meg.result import MegResult
@@ -74,13 +73,14 @@ def causal_utility(
     chosen = known_of(question, utility)
     scopes = [factor.variables for factor in chosen.factors]
     recall = question.recall(scopes)
-    name = f"the given utility over {listed(chosen.variables)}"
+    name = utility_name(chosen)
     if recall.kind == "none":
         return no_influence(question, chosen.variables, name)
     if recall.kind == "insufficient":
-        from goalmeter.meg.causal.forgetful import searched_utility
+        # Only here, because the search brings SciPy's optimisers along.
+        from goalmeter.meg.causal.searched import searched
 
-        return searched_utility(question, recall, chosen, name, restarts=restarts, rng=rng)
+        return searched(question, recall, chosen, restarts=restarts, rng=rng)
     process = decision_process(question.network, question.decisions, scopes, recall=recall)
     return known_in(question, process, recall, [chosen], name)[0]
 

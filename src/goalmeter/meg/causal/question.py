@@ -97,3 +97,13 @@ def check_targets(question: Question, given: Any) -> tuple[str, ...]:
                 f"goal-directed, so the number would say nothing; name what the choice is for"
             )
     return names
+
+
+def target_name(names: Sequence[str]) -> str:
+    """The class of all utilities over targets, in words."""
+    return f"some utility over {listed(names)}"
+
+
+def utility_name(utility: Utility) -> str:
+    """A known utility, in words."""
+    return f"the given utility over {listed(utility.variables)}"

@@ -266,9 +266,9 @@ def sensitivity(
             continue
         recall = question.recall([names])
         if recall.kind == "insufficient":
-            from goalmeter.meg.causal.forgetful import searched_targets
+            from goalmeter.meg.causal.searched import searched
 
-            found = searched_targets(
+            found = searched(
                 question, recall, names, restarts=restarts, rng=np.random.default_rng(seed)
             )
         else:

@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import (
-    InvalidFileError,
-    InvalidParameterError,
-    InvalidTrajectoryError,
-)
-from goalmeter._names import listed, unknown_name
-from goalmeter._types import IntArray
+from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
+from goalmeter._names import listed
 from goalmeter.causal.contexts import DecisionProcess, decision_process
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.utility import Utility
 from goalmeter.meg.causal.known import known_of, payments
-from goalmeter.meg.causal.question import Do, Model, Question, ask, check_targets
-from goalmeter.meg.causal.result import RECALLS, CausalMeg, Goal
+from goalmeter.meg.causal.question import (
+    Do,
+    Model,
+    Question,
+    ask,
+    check_targets,
+    target_name,
+    utility_name,
+)
+from goalmeter.meg.causal.result import Goal
 from goalmeter.meg.causal.span import span_of
-from goalmeter.meg.causal.targets import goal_of, target_name
+from goalmeter.meg.causal.table_columns import columns_of
+from goalmeter.meg.causal.table_result import TableMeg
+from goalmeter.meg.causal.targets import goal_of
 from goalmeter.meg.samples import Group
-from goalmeter.meg.trajectories import TrajectoryMeg, estimate
+from goalmeter.meg.trajectories import estimate
+from goalmeter.meg.trajectory_result import TrajectoryMeg
 from goalmeter.meg.utility_class import LinearClass
 from goalmeter.tabular.rewards import Rewards
 from goalmeter.tabular.trajectories import Trajectories
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TableMeg(TrajectoryMeg, CausalMeg):
-    """A `TrajectoryMeg` whose n trajectories are the rows of a table, in a causal model."""
-
-    _COUNTED = "rows of the table"
-
-    def __str__(self) -> str:
-        head, *rest = TrajectoryMeg.__str__(self).replace("trajectories", "rows").split("\n")
-        lines = [head, f"  decisions {listed(self.decisions)}; {RECALLS[self.recall]}", *rest]
-        if self.goal is not None:
-            lines.insert(-len(self.notes) or len(lines), f"  goal: {self.goal}")
-        return "\n".join(lines)
 
 
 def from_table(
@@ -124,7 +114,8 @@ def from_table(
             f"that they can influence: without influence MEG is 0 whatever the data are"
         )
     if recall.kind == "insufficient":
-        from goalmeter.meg.causal.forgetful_table import searched_table
+        # Only here, because the search brings SciPy's optimisers along.
+        from goalmeter.meg.causal.searched_table import searched_table
 
         return searched_table(
             question,
@@ -165,7 +156,7 @@ def _one_utility(process: DecisionProcess, utility: Utility) -> LinearClass:
     """A known utility as a class of one weight, its rationality in a unit of its own."""
     paid = payments(process, utility)
     rewards, unit = Rewards(paid.T[None, :, :, None], 1.0).normalised()
-    name = f"the given utility over {listed(utility.variables)}"
+    name = utility_name(utility)
     return LinearClass(
         (1, process.mdp.n_actions, process.mdp.n_states),
         np.ascontiguousarray(rewards.array.reshape(-1, 1)),
@@ -248,88 +239,3 @@ def _check_possible(
                 f"model{f' after what was done at {previous!r}' if previous else ''}; mend the "
                 f"row, or the model's CPDs"
             )
-
-
-def columns_of(
-    network: CausalBayesianNetwork, names: Sequence[str], data: Any
-) -> dict[str, IntArray]:
-    """The states of some variables in every row of a table, as indices, [N] each.
-
-    Raises:
-        InvalidTrajectoryError: no table, a missing column, a value that is no state, or columns
-            of different lengths.
-    """
-    columns = {x: _indices(network, x, _column(data, x)) for x in dict.fromkeys(names)}
-    lengths = {len(column) for column in columns.values()}
-    if len(lengths) != 1 or 0 in lengths:
-        raise InvalidTrajectoryError(
-            f"the columns of the table have {sorted(lengths)} rows, expected as many in each, "
-            f"and at least one"
-        )
-    return columns
-
-
-def _column(data: Any, name: str) -> list[Any]:
-    """One column of a frame, a mapping or a CSV file."""
-    if isinstance(data, (str, Path)):
-        data = read_csv(data)
-    columns = list(data) if isinstance(data, Mapping) else list(getattr(data, "columns", []))
-    if not columns:
-        raise InvalidTrajectoryError(
-            f"the table is {type(data).__name__}, expected a pandas or polars frame, "
-            f"{{column: values}}, or the path of a CSV file"
-        )
-    if columns.count(name) > 1:
-        raise InvalidTrajectoryError(
-            f"the table has {columns.count(name)} columns named {name!r}, expected each name once"
-        )
-    if name not in columns:
-        raise unknown_name(name, columns, "the table's column", InvalidTrajectoryError)
-    return list(data[name])
-
-
-def _indices(network: CausalBayesianNetwork, x: str, values: Sequence[Any]) -> IntArray:
-    """The states of a column as indices."""
-    known: dict[Any, int] = {}
-    out = np.empty(len(values), dtype=np.int64)
-    for row, value in enumerate(values):
-        try:
-            if value not in known:
-                known[value] = network.index(x, value)
-        except (InvalidParameterError, TypeError) as error:
-            raise InvalidTrajectoryError(f"row {row} of the table: {error}") from None
-        out[row] = known[value]
-    return out
-
-
-def read_csv(path: str | Path) -> dict[str, list[str]]:
-    """A CSV file with a head line, as {column: values}.
-
-    Raises:
-        InvalidFileError: it cannot be read, is empty, or has a line of another length.
-    """
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            lines = list(csv.reader(file))
-    except FileNotFoundError:
-        raise InvalidFileError(f"{path}: there is no such file; check the path") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as cause:
-        raise InvalidFileError(f"{path} cannot be read as CSV: {cause}") from cause
-    lines = [line for line in lines if line]
-    if len(lines) < 2:
-        raise InvalidFileError(
-            f"{path} has {len(lines)} lines, expected a line of column names and at least one row"
-        )
-    head = [name.strip() for name in lines[0]]
-    twice = next((name for name in head if head.count(name) > 1), None)
-    if twice is not None:
-        raise InvalidFileError(
-            f"{path} has two columns named {twice!r}, expected each name once; remove or rename one"
-        )
-    for number, line in enumerate(lines[1:], start=2):
-        if len(line) != len(head):
-            raise InvalidFileError(
-                f"{path}: line {number} has {len(line)} values, expected {len(head)}, one for each "
-                f"column"
-            )
-    return {name: [line[i].strip() for line in lines[1:]] for i, name in enumerate(head)}

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from goalmeter._names import listed
 from goalmeter._types import FloatArray
 from goalmeter.causal.contexts import DecisionProcess, decision_process
 from goalmeter.causal.recall import Recall
 from goalmeter.meg.behaviour import PolicyBehaviour, behaviour_of
-from goalmeter.meg.causal.question import Do, Model, Question, ask, check_targets
+from goalmeter.meg.causal.question import Do, Model, Question, ask, check_targets, target_name
 from goalmeter.meg.causal.result import CausalMeg, Goal, domains_of, in_process, no_influence
 from goalmeter.meg.causal.span import Span, span_of
 from goalmeter.meg.linear_utility import TOLERANCE, measure_class
@@ -77,16 +76,12 @@ def targets(
     if recall.kind == "none":
         return no_influence(question, names, target_name(names))
     if recall.kind == "insufficient":
-        from goalmeter.meg.causal.forgetful import searched_targets
+        # Only here, because the search brings SciPy's optimisers along.
+        from goalmeter.meg.causal.searched import searched
 
-        return searched_targets(question, recall, names, restarts=restarts, rng=rng)
+        return searched(question, recall, names, restarts=restarts, rng=rng)
     process = decision_process(question.network, question.decisions, [names], recall=recall)
     return TargetFit(process, tolerance).result(question, recall)
-
-
-def target_name(names: Sequence[str]) -> str:
-    """The class of all utilities over targets, in words."""
-    return f"some utility over {listed(names)}"
 
 
 class TargetFit:

@@ -54,8 +54,8 @@ def understood(text: str, reasoning: str = "") -> Answer:
         text: what the model wrote, with or without the markers of its channels.
         reasoning: what the server had kept apart already.
     """
-    said, final = split(text)
-    reasoning = "\n".join(part for part in (reasoning, said) if part)
+    thoughts, final = split(text)
+    reasoning = "\n".join(part for part in (reasoning, thoughts) if part)
     if not final.strip():
         return Answer(
             None,
@@ -64,21 +64,21 @@ def understood(text: str, reasoning: str = "") -> Answer:
             "no answer after the reasoning" if reasoning else "an empty answer",
         )
     objects = []
-    for found in _OBJECT.findall(final):
+    for written in _OBJECT.findall(final):
         try:
-            value = json.loads(found)
+            value = json.loads(written)
         except (ValueError, RecursionError):
             # Also numbers of thousands of digits, and lists in thousands of lists.
             continue
         if isinstance(value, dict) and "action" in value:
-            objects.append((found, value["action"]))
+            objects.append((written, value["action"]))
     if not objects:
         return Answer(None, reasoning, final, 'no JSON object with the key "action"')
-    found, named = objects[-1]
+    written, named = objects[-1]
     wanted = named.strip().upper() if isinstance(named, str) else named
     if wanted not in ACTIONS:
         return Answer(None, reasoning, final, f"the action {named!r} does not exist")
-    strict = final.strip() == found and named == wanted and len(json.loads(found)) == 1
+    strict = final.strip() == written and named == wanted and len(json.loads(written)) == 1
     return Answer(ACTIONS.index(wanted), reasoning, final, strict=strict)
 
 

@@ -124,8 +124,8 @@ class Template:
 
 
 TEMPLATES = {
-    one.name: one
-    for one in (
+    each.name: each
+    for each in (
         Template("plain/1", False),
         Template("keys/1", True),
         Template("compact/2", True, explains=False),

@@ -6,15 +6,15 @@ runs and how fast it is asked is no part of this, so a run can go on against ano
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.language_models.names import OURS, is_organism, prompted_agent
 from goalmeter.navigation.asking.prompts import template
+from goalmeter.navigation.suites.record import Suite
 
 # The prompt template of a task, and how many steps back it shows, are among its conditions.
 PROMPT, HISTORY = "prompt", "history"
@@ -89,25 +89,6 @@ class Asking:
         """The settings that `to_json` was of, among other entries; KeyError if one is missing."""
         return cls(**{each.name: value[each.name] for each in fields(cls)})
 
-    def words(self) -> list[str]:
-        """The options of `goalmeter navigate` that ask in this way."""
-        default, out = Asking(), []
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if value == getattr(default, each.name):
-                continue
-            if each.name == "options":
-                for name, given in self.to_json()["options"].items():
-                    text = given if isinstance(given, str) else json.dumps(given)
-                    out += ["-M", f"{name}={text}"]
-            elif each.name == "seeded":
-                out.append("--no-seeds")
-            elif each.name == "logprobs":
-                out.append("--logprobs")
-            else:
-                out += [f"--{each.name.replace('_', '-')}", str(value)]
-        return out
-
 
 def is_model(agent: str) -> bool:
     """Whether a name is that of a language model, and not of a reference agent."""
@@ -127,25 +108,25 @@ def model_name(name: str) -> str:
     return OURS + prompted_agent(name.removeprefix(OURS)).name
 
 
-def paper_effort(model: str, suite: str) -> str | None:
-    """The paper's reasoning effort: low in mazes, medium in worlds with a key.
+def paper_effort(model: str, suite: Suite) -> str | None:
+    """The paper's reasoning effort in a suite: low in mazes, medium in worlds with a key.
 
     It is that of gpt-oss, by whatever name a server has it. Other models are asked as they are, for
     their efforts are other ones, and some have none.
     """
     if "gpt-oss" not in model.lower():
         return None
-    return "low" if suite in ("maze", "isometries") else "medium"
+    return suite.effort
 
 
-def default_prompts(suite: str, agent: str = "") -> tuple[str, ...]:
+def default_prompts(suite: Suite, agent: str = "") -> tuple[str, ...]:
     """The prompt of a suite: keys are explained where there are some.
 
     Organisms learnt to read one prompt, which explains nothing.
     """
     if is_organism(agent):
         return ("compact/2",)
-    return ("plain/1",) if suite in ("maze", "isometries") else ("keys/1",)
+    return (suite.prompt,)
 
 
 def conditions(prompts: Sequence[str], history: int = 0) -> list[dict[str, Any]]:
@@ -163,24 +144,3 @@ def conditions(prompts: Sequence[str], history: int = 0) -> list[dict[str, Any]]
         )
     shown = {HISTORY: history} if history else {}
     return [{PROMPT: template(name).name} | shown for name in prompts]
-
-
-def provider_options(texts: Iterable[str]) -> dict[str, Any]:
-    """Options of a provider, each written NAME=VALUE, where the value is JSON or else a word.
-
-    Raises:
-        InvalidParameterError: one is not written so.
-
-    >>> provider_options(["dtype=bfloat16", "batch=64", "stream=true"])
-    {'dtype': 'bfloat16', 'batch': 64, 'stream': True}
-    """
-    out = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (equals and name.strip()):
-            raise InvalidParameterError(f"-M is {text!r}, expected NAME=VALUE, such as batch=64")
-        try:
-            out[name.strip()] = json.loads(value)
-        except json.JSONDecodeError:
-            out[name.strip()] = value
-    return out

@@ -11,8 +11,8 @@ the agent stays, and the time goes on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,58 +22,116 @@ from goalmeter.agents.navigators import planned
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.tabular_world import GOAL, TabularWorld
 from goalmeter.gridworld.world import ACTIONS
+from goalmeter.navigation.directed.rationality import RATIONALITIES, Curves, between
 from goalmeter.navigation.measures.observed import INVALID, Observed
 from goalmeter.tabular.backup import Backup, problem
 from goalmeter.tabular.planning import backward
 from goalmeter.tabular.rewards import rewards_of
 from goalmeter.tabular.transition import Block
 
-# Utilities are 0 or 1 at a step. At the least of these sizes the evidence of a walk is nothing, at
-# the greatest a wrong step comes up once in 10¹³.
-SIZES = np.geomspace(0.002, 30.0, 101)
-RATIONALITIES = np.concatenate([[-np.inf], -SIZES[::-1], [0.0], SIZES, [np.inf]])
 # Stands for minus infinity, the evidence of an action that is ruled out, where averages are taken.
 RULED_OUT = -1e30
+# Into so many parts the steps of the list are divided where fits depend on them.
+_PARTS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What was said of N walks.
+    """What a wish says of N walks, at G rationalities.
 
     Attributes:
-        whole: evidence of each walk at each of `RATIONALITIES`, nats, [N, G].
+        rationalities: in rising order, [G].
+        whole: evidence of each walk at each of them, nats, [N, G].
         without: of its decisions until there was nothing left to take, [N, G].
         most: what every decision that can matter could give, nats, [N].
         most_without: the same until there was nothing left to take, [N].
     """
 
+    rationalities: FloatArray
     whole: FloatArray
     without: FloatArray
     most: FloatArray
     most_without: FloatArray
 
+    def curves(self, walks: BoolArray) -> Curves:
+        """The evidence of some of the walks, [N]."""
+        return Curves(self.rationalities, self.whole[walks])
 
-def evidence(agents: Sequence[Observed], utility: str) -> list[Evidence]:
+    def curves_without(self, walks: BoolArray) -> Curves:
+        """The same of their decisions until there was nothing left to take."""
+        return Curves(self.rationalities, self.without[walks])
+
+
+def evidence(
+    agents: Sequence[Observed],
+    utility: str,
+    rationalities: Sequence[FloatArray] | None = None,
+) -> list[Evidence]:
     """The evidence of every walk of every agent; 0 where the world has no such utility.
 
     Args:
         agents: the walks of each.
         utility: of `tabular_world`: "goal", "key" or "neutral".
+        rationalities: of each agent, in rising order; None for `RATIONALITIES`.
     """
+    tried = [RATIONALITIES] * len(agents) if rationalities is None else rationalities
     columns = [_columns(seen) for seen in agents]
-    out = [_nothing(seen, own) for seen, own in zip(agents, columns, strict=True)]
+    out = [_nothing(*each) for each in zip(agents, columns, tried, strict=True)]
     places: dict[tuple[GridWorld, int], list[tuple[int, int]]] = {}
     for agent, seen in enumerate(agents):
         for index, walk in enumerate(seen.trajectories):
             if utility == GOAL or getattr(walk.world, utility) is not None:
                 places.setdefault((walk.world, walk.cap), []).append((agent, index))
-    for (world, cap), here in places.items():
+    for (world, cap), visits in places.items():
+        steps = [columns[agent].of(index) for agent, index in visits]
+        every = np.unique(
+            np.concatenate([tried[agent] for agent in {agent for agent, _ in visits}])
+        )
+        if not every.size:
+            continue
         tabular = tabular_world(world, horizon=cap, utility=utility)
-        steps = [columns[agent].of(index) for agent, index in here]
-        whole, without = _passes(tabular, steps)
-        for (agent, index), one, other in zip(here, whole, without, strict=True):
-            out[agent].whole[index], out[agent].without[index] = one, other
+        # Each agent has its own columns, so who else walks there changes nothing for it.
+        whole, without = _passes(tabular, steps, every)
+        for row, (agent, index) in enumerate(visits):
+            chosen = np.searchsorted(every, tried[agent])
+            out[agent].whole[index], out[agent].without[index] = (
+                whole[row, chosen],
+                without[row, chosen],
+            )
     return out
+
+
+def refined_evidence(
+    agents: Sequence[Observed],
+    utility: str,
+    tops: Callable[[int, Evidence], IntArray],
+) -> list[Evidence]:
+    """The evidence at `RATIONALITIES`, and at more of them around those that fits depend on.
+
+    Where ways are long, evidence is highest in a range of rationality that is narrower than the
+    list's steps, and a fit that only knew the list would be off by some hundredths of a nat.
+
+    Args:
+        agents: the walks of each.
+        utility: as in `evidence`.
+        tops: for the number of an agent and its evidence, indices of the rationalities that are
+            best for its walks, or for some of them.
+    """
+    coarse = evidence(agents, utility)
+    more = [
+        between(RATIONALITIES, tops(number, each), _PARTS) for number, each in enumerate(coarse)
+    ]
+    beside = evidence(agents, utility, more)
+    return [_merged(*each) for each in zip(coarse, beside, strict=True)]
+
+
+def _merged(coarse: Evidence, beside: Evidence) -> Evidence:
+    """Evidence at the rationalities of both, in rising order."""
+    tried = np.concatenate([coarse.rationalities, beside.rationalities])
+    order = np.argsort(tried)
+    whole = np.concatenate([coarse.whole, beside.whole], axis=1)[:, order]
+    without = np.concatenate([coarse.without, beside.without], axis=1)[:, order]
+    return replace(coarse, rationalities=tried[order], whole=whole, without=without)
 
 
 class _Columns(NamedTuple):
@@ -86,9 +144,9 @@ class _Columns(NamedTuple):
     starts: IntArray  # first step of each walk, and the end
 
     def of(self, walk: int) -> _Columns:
-        here = slice(self.starts[walk], self.starts[walk + 1])
+        steps = slice(self.starts[walk], self.starts[walk + 1])
         number, state, action, without, _ = self
-        return _Columns(number[here], state[here], action[here], without[here], self.starts[:0])
+        return _Columns(number[steps], state[steps], action[steps], without[steps], self.starts[:0])
 
 
 def _columns(seen: Observed) -> _Columns:
@@ -104,7 +162,7 @@ def _columns(seen: Observed) -> _Columns:
     )
 
 
-def _nothing(seen: Observed, steps: _Columns) -> Evidence:
+def _nothing(seen: Observed, steps: _Columns, rationalities: FloatArray) -> Evidence:
     """No evidence yet, and the most that there could be."""
     caps = np.array([walk.cap for walk in seen.trajectories])
     # What the last decision before the cap leads to is not seen.
@@ -113,11 +171,13 @@ def _nothing(seen: Observed, steps: _Columns) -> Evidence:
         np.log(len(ACTIONS)) * np.bincount(seen.trajectory[among], minlength=len(caps))
         for among in (matters, matters & steps.without)
     )
-    shape = (len(caps), len(RATIONALITIES))
-    return Evidence(np.zeros(shape), np.zeros(shape), most, most_without)
+    shape = (len(caps), len(rationalities))
+    return Evidence(rationalities, np.zeros(shape), np.zeros(shape), most, most_without)
 
 
-def _passes(tabular: TabularWorld, walks: Sequence[_Columns]) -> tuple[FloatArray, FloatArray]:
+def _passes(
+    tabular: TabularWorld, walks: Sequence[_Columns], rationalities: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """The evidence of walks through one world, whole and without: [walks, G] each."""
     walk = np.repeat(np.arange(len(walks)), [len(steps.state) for steps in walks])
     number, state, action, without = (
@@ -130,7 +190,7 @@ def _passes(tabular: TabularWorld, walks: Sequence[_Columns]) -> tuple[FloatArra
     ]
     rows = np.concatenate([walk, walk[without] + len(walks)])
     whole, first = np.split(
-        summed_evidence(tabular, Decisions(rows, *twice), 2 * len(walks), RATIONALITIES), 2
+        summed_evidence(tabular, Decisions(rows, *twice), 2 * len(walks), rationalities), 2
     )
     return whole, first
 

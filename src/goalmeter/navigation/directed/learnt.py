@@ -73,10 +73,10 @@ def answers(walks: Iterable[Trajectory]) -> list[list[int]]:
 def explained(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> float:
     """MEG towards whatever utility explains most, as a share of its maximum."""
     tabular = tabular_world(world, horizon=cap)
-    found = unknown_utility(
+    result = unknown_utility(
         tabular.mdp, _policy(tabular, counts), features=_features(tabular, _cells(tabular))
     )
-    return found.fraction
+    return result.fraction
 
 
 def learn(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> Learnt:
@@ -84,12 +84,12 @@ def learn(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> Learnt
     tabular = tabular_world(world, horizon=cap)
     cells = _cells(tabular)
     features = _features(tabular, cells)
-    found = simplest_utility(tabular.mdp, _policy(tabular, counts), features=features, share=SHARE)
+    result = simplest_utility(tabular.mdp, _policy(tabular, counts), features=features, share=SHARE)
     # The utility is the sum of what its state's cell and the key are worth.
-    weights = np.linalg.lstsq(features, found.utility, rcond=None)[0]
+    weights = np.linalg.lstsq(features, result.utility, rcond=None)[0]
     worth = dict(zip(cells, weights[: len(cells)].tolist(), strict=True))
     key = float(weights[-1]) if world.key is not None else float("nan")
-    return Learnt(worth, key, found.share)
+    return Learnt(worth, key, result.share)
 
 
 def job(walks: Sequence[Sequence[Trajectory]], *, simplest: bool) -> tuple[str, dict[str, Any]]:
@@ -104,8 +104,8 @@ def fits(worlds: Sequence[Mapping[str, Any]], simplest: bool) -> list[float]:
     """What a worker process does: for each world what the key is worth, or what is explained."""
     out = []
     for each in worlds:
-        given = GridWorld.from_text(each["world"]), each["cap"], each["counts"]
-        out.append(learn(*given).key if simplest else explained(*given))
+        place = GridWorld.from_text(each["world"]), each["cap"], each["counts"]
+        out.append(learn(*place).key if simplest else explained(*place))
     return out
 
 

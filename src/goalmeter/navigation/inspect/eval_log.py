@@ -30,7 +30,7 @@ TRAJECTORY, SCORER = "trajectory", "walked"
 INTERRUPTED = "interrupted"
 _JSON = ".json"
 
-_Found = dict[tuple[str, Any, int], Trajectory]
+_Walks = dict[tuple[str, Any, int], Trajectory]
 
 
 def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
@@ -50,7 +50,7 @@ def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
         MissingExtraError: inspect_ai is not installed.
     """
     read = read_logs(logs)
-    models = {one.eval.model for one in read}
+    models = {log_file.eval.model for log_file in read}
     if len(models) > 1:
         raise InvalidParameterError(
             f"the logs are of several models, {', '.join(sorted(models))}; read those of one"
@@ -66,9 +66,9 @@ def read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
         MissingExtraError: inspect_ai is not installed.
     """
     log = require("inspect_ai.log", extra="lm", feature="Reading logs of Inspect")
-    given = [logs] if isinstance(logs, str | Path) else list(logs)
-    read = [_read(log, path) for each in given for path in _files(log, Path(each))]
-    return sorted(read, key=lambda one: str(one.eval.created))
+    paths = [logs] if isinstance(logs, str | Path) else list(logs)
+    read = [_read(log, path) for each in paths for path in _files(log, Path(each))]
+    return sorted(read, key=lambda log_file: str(log_file.eval.created))
 
 
 def walks_of(read: Iterable[Any]) -> list[Trajectory]:
@@ -77,16 +77,16 @@ def walks_of(read: Iterable[Any]) -> list[Trajectory]:
     Raises:
         InvalidTrajectoryError: a sample is not one of goalmeter's, or its record is damaged.
     """
-    found: _Found = {}
-    for one in read:
-        for sample in one.samples or []:
-            key = (one.eval.task, sample.id, sample.epoch)
-            made = _trajectory(sample, str(one.location))
+    walks: _Walks = {}
+    for log_file in read:
+        for sample in log_file.samples or []:
+            key = (log_file.eval.task, sample.id, sample.epoch)
+            walk = _trajectory(sample, str(log_file.location))
             # What was interrupted in a later attempt does not replace what an earlier one finished.
-            if key not in found or made.outcome != INTERRUPTED:
-                found.pop(key, None)
-                found[key] = made
-    return list(found.values())
+            if key not in walks or walk.outcome != INTERRUPTED:
+                walks.pop(key, None)
+                walks[key] = walk
+    return list(walks.values())
 
 
 def written(path: str | Path) -> list[Trajectory]:
@@ -101,7 +101,7 @@ def written(path: str | Path) -> list[Trajectory]:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as cause:  # a ValueError is text that is not UTF-8
         raise InvalidFileError(f"{path} cannot be read: {in_a_line(cause)}") from cause
-    found: dict[str, Trajectory] = {}
+    walks: dict[str, Trajectory] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         try:
             value = json.loads(line)
@@ -113,9 +113,9 @@ def written(path: str | Path) -> list[Trajectory]:
             raise InvalidTrajectoryError(f"{path}, line {number}: {cause}") from cause
         labels = {k: v for k, v in value.items() if k not in ("outcome", "steps")}
         name = json.dumps(labels, sort_keys=True)
-        found.pop(name, None)
-        found[name] = read
-    return list(found.values())
+        walks.pop(name, None)
+        walks[name] = read
+    return list(walks.values())
 
 
 def append(path: str | Path, record: dict[str, Any]) -> None:
@@ -140,7 +140,7 @@ def _files(log: Any, path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
-    names = [one.name.removeprefix("file://") for one in log.list_eval_logs(str(path))]
+    names = [log_file.name.removeprefix("file://") for log_file in log.list_eval_logs(str(path))]
     if not names:
         raise InvalidFileError(f"{path} holds no .eval file")
     yield from map(Path, names)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from goalmeter.runs.jobs import said
+from goalmeter.runs.jobs import in_a_line
 
 TIMEOUT = "timeout"
 UNREACHABLE = "server unreachable"
@@ -101,7 +101,7 @@ def reason_of(error: BaseException) -> str:
     """
     chain = list(_causes(error))
     reason = next((e for e in chain if type(e).__name__ not in _PASSED_ON), chain[-1])
-    return _MARKUP.sub("", said(reason))
+    return _MARKUP.sub("", in_a_line(reason))
 
 
 def is_ours_to_mend(error: BaseException) -> bool:

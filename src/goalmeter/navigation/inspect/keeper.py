@@ -1,20 +1,18 @@
-"""Keeps walks of a language model as they end, and gives a server up that fails all of them."""
+"""Keeps walks of a language model as they end; stops asking a server that has failed them all."""
 
 from __future__ import annotations
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.navigation.inspect.failures import (
     ERROR,
-    FAILURES,
     GivenUpError,
     is_ours_to_mend,
     reason_of,
 )
 from goalmeter.navigation.inspect.samples import made_of
-from goalmeter.navigation.kept import keep
-from goalmeter.navigation.progress import Reporter
+from goalmeter.navigation.kept import has_failed
 from goalmeter.navigation.record import Trajectory
-from goalmeter.runs import RunStore
+from goalmeter.runs import Results
 
 # When so many walks in a row were failed by the server, the others of the round are not begun: each
 # would wait for its retries in vain.
@@ -25,19 +23,17 @@ class Keeper:
     """A listener that writes each walk into a run.
 
     Args:
-        store: the run.
-        report: is told as well.
+        results: of the run, which are told of too.
 
     Attributes:
         heard: names of the walks that have ended in this round, in whatever way.
         why: the last error of a server.
     """
 
-    def __init__(self, store: RunStore, report: Reporter) -> None:
+    def __init__(self, results: Results[Trajectory]) -> None:
         self.heard: set[str] = set()
         self.why = "no reason known"
-        self._store = store
-        self._report = report
+        self._results = results
         self._broken: GoalmeterError | None = None
         self._failed_in_a_row = 0
         self._outcome = ""
@@ -66,7 +62,7 @@ class Keeper:
     def step(self) -> None:
         """End a walk that could not be kept, or not be asked for."""
         self._end_if_broken()
-        self._report.step()
+        self._results.step()
 
     def failed(self, error: Exception) -> None:
         """Remember what a server failed of."""
@@ -81,18 +77,13 @@ class Keeper:
             return
         name = made_of(trajectory).name
         try:
-            keep(self._store, name, trajectory)
+            self._results.keep(name, trajectory)
         except GoalmeterError as error:
             self._broken = error
             return
         self.heard.add(name)
-        if trajectory.outcome in FAILURES:
-            self._failed_in_a_row += 1
-            self._outcome = trajectory.outcome
-            self._report.failed()
-        else:
-            self._failed_in_a_row = 0
-            self._report.ended()
+        self._failed_in_a_row = self._failed_in_a_row + 1 if has_failed(trajectory) else 0
+        self._outcome = trajectory.outcome
 
     def _end_if_broken(self) -> None:
         if self._broken is not None:

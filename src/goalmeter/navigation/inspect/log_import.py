@@ -13,7 +13,7 @@ from goalmeter.navigation.asking.settings import Asking, model_name
 from goalmeter.navigation.inspect.eval_log import INTERRUPTED, read_logs, walks_of
 from goalmeter.navigation.inspect.failures import FAILURES
 from goalmeter.navigation.inspect.samples import made_of
-from goalmeter.navigation.plan import Plan
+from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.record import Trajectory
 
 _SAMPLING = ("temperature", "top_p", "max_tokens", "reasoning_effort")
@@ -32,7 +32,7 @@ class Imported:
     others: int
 
 
-def from_logs(plan: Plan, logs: Iterable[str | Path]) -> Imported:
+def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> Imported:
     """The walks of a plan that are in some of Inspect's logs.
 
     Args:
@@ -49,16 +49,16 @@ def from_logs(plan: Plan, logs: Iterable[str | Path]) -> Imported:
     read = read_logs(logs)
     for log in read:
         _check(plan.agent, plan.asking, log)
-    wanted, found, others = plan.keys(), {}, 0
+    wanted, walks, others = plan.keys(), {}, 0
     for trajectory in walks_of(read):
         made = made_of(trajectory)
         task, _ = wanted.get(made.name, (None, 0))
         # A log of another version may have the same name for another world or another cap.
         if task == made.task and trajectory.outcome not in (INTERRUPTED, *FAILURES):
-            found[made.name] = trajectory
+            walks[made.name] = trajectory
         else:
             others += 1
-    return Imported(found, others)
+    return Imported(walks, others)
 
 
 def _check(agent: str, asking: Asking, log: Any) -> None:
@@ -73,18 +73,19 @@ def _check(agent: str, asking: Asking, log: Any) -> None:
             f"{log.location} is a log of {name}, and the run is of {agent}; read the logs of one "
             f"model"
         )
-    here = asking.to_json()
+    asked_here = asking.to_json()
     config, solver = log.plan.config, log.plan.steps[0].params if log.plan.steps else {}
-    there = {each: getattr(config, each) for each in _SAMPLING}
-    there |= {each: solver.get(each) for each in ("attempts", "token_cap")}
-    there |= {"seeded": solver.get("seed") is not None, "logprobs": bool(config.logprobs)}
-    there["options"] = asked["options"]
-    if differ := [each for each in there if there[each] != here[each]]:
-        said = "; ".join(
-            f"{each} is {shortened(repr(there[each]), 80)} there, and {here[each]!r} here"
+    asked_there = {each: getattr(config, each) for each in _SAMPLING}
+    asked_there |= {each: solver.get(each) for each in ("attempts", "token_cap")}
+    asked_there |= {"seeded": solver.get("seed") is not None, "logprobs": bool(config.logprobs)}
+    asked_there["options"] = asked["options"]
+    if differ := [each for each in asked_there if asked_there[each] != asked_here[each]]:
+        differences = "; ".join(
+            f"{each} is {shortened(repr(asked_there[each]), 80)} there, "
+            f"and {asked_here[each]!r} here"
             for each in differ
         )
         raise InvalidParameterError(
-            f"{log.location} was asked in another way: {said}; give the options that it was asked "
-            f"with, or make the walks anew"
+            f"{log.location} was asked in another way: {differences}; give the options that it "
+            f"was asked with, or make the walks anew"
         )

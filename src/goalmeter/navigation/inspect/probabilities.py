@@ -40,21 +40,21 @@ def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
         >>> [round(p, 3) for p in action_probabilities([lead, decides])]
         [0.0, 0.0, 0.607, 0.368]
     """
-    text = "".join(one.token for one in tokens)
-    places = [found.end() for found in _VALUE.finditer(text)]
+    text = "".join(token.token for token in tokens)
+    places = [match.end() for match in _VALUE.finditer(text)]
     if not places:
         return None
     begun = 0
-    for one in tokens:
-        if begun + len(one.token) > places[-1]:
+    for token in tokens:
+        if begun + len(token.token) > places[-1]:
             break
-        begun += len(one.token)
-    lead, tops = one.token[: places[-1] - begun], list(one.top_logprobs or [])
+        begun += len(token.token)
+    lead, tops = token.token[: places[-1] - begun], list(token.top_logprobs or [])
     # Some servers send NaN, which is below nothing.
-    if not tops or not all(top.logprob < _ROUNDING for top in (one, *tops)):
+    if not tops or not all(top.logprob < _ROUNDING for top in (token, *tops)):
         return None
-    if one.token not in [top.token for top in tops]:
-        tops.append(one)  # it was drawn, though it is not among the likeliest
+    if token.token not in [top.token for top in tops]:
+        tops.append(token)  # it was drawn, though it is not among the likeliest
     out = [0.0] * len(ACTIONS)
     for top in tops:
         action = _begun(top.token[len(lead) :]) if top.token.startswith(lead) else None

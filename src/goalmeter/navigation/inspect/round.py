@@ -16,7 +16,7 @@ from goalmeter._errors import (
 from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect.failures import reason_of
 from goalmeter.navigation.inspect.listening import Listener, listener
-from goalmeter.navigation.plan import Plan
+from goalmeter.navigation.plan import WalkPlan
 
 # Nobody closes the models that Inspect makes; one that is dropped warns of its open connections.
 _opened: list[Any] = []
@@ -67,7 +67,7 @@ def opened(name: str, asking: Asking, server: Server) -> Any:
 
 
 def make_walks(
-    plan: Plan, keys: Collection[str], model: Any, server: Server, logs: Path, heard: Listener
+    plan: WalkPlan, keys: Collection[str], model: Any, server: Server, logs: Path, heard: Listener
 ) -> None:
     """Make some walks of a plan, and tell of each as it ends.
 
@@ -93,7 +93,7 @@ def make_walks(
         # Inspect would begin with fewer questions at once than are answered in a batch. With two
         # batches of them, one is answered while those of the other are told and ask again.
         connections = 2 * int(plan.asking.options.get("batch", BATCH))
-    task = task_of(plan.suite, plan.asking, only=keys, seed=plan.options["seed"])
+    task = task_of(plan.tasks, plan.asking, only=keys, seed=plan.options.seed)
     token = listener.set(heard)
     try:
         made = evaluate(

@@ -17,13 +17,13 @@ from goalmeter.navigation.asking.settings import Asking, model_name
 from goalmeter.navigation.inspect.failures import CONTEXT, ERROR
 from goalmeter.navigation.inspect.keeper import Keeper
 from goalmeter.navigation.inspect.round import Server, make_walks, opened
-from goalmeter.navigation.kept import ended_walks, failed_walks, failures, keep
-from goalmeter.navigation.plan import Plan, plan_of
-from goalmeter.navigation.playing import Walked, store_of
-from goalmeter.navigation.progress import Progress, Reporter
+from goalmeter.navigation.kept import failures, study_of
+from goalmeter.navigation.plan import WalkPlan, plan_of
+from goalmeter.navigation.playing import Walked
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.walks import Episode
-from goalmeter.runs.reading import TRIALS, read_trials
+from goalmeter.runs import Results, keys_in
+from goalmeter.runs.progress import Tell
 
 LOGS = "inspect"
 _LOCAL = "goalmeter-local/"
@@ -39,13 +39,13 @@ def ask(
     asking: Asking = Asking(),  # noqa: B008 (frozen)
     server: Server = Server(),  # noqa: B008 (frozen)
     rounds: int = 2,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
     **options: Any,
 ) -> list[Trajectory]:
     """Every walk of a model through a suite, one record each, whatever became of it.
 
     Called again with the same arguments and folder it goes on: walks that ended are kept, those
-    that the server failed are made again. `goalmeter report` takes the folder.
+    that the server failed are made again. A report can be made of the folder.
 
     Args:
         model: its name as Inspect spells it, such as "vllm/openai/gpt-oss-20b", or one of Inspect's
@@ -65,19 +65,21 @@ def ask(
         InvalidFileError: the folder cannot be used.
     """
     plan = plan_of(model_name(str(model)), suite, asking=asking, **options)
-    given = None if isinstance(model, str) else model
-    walked = ask_all(plan, out=folder, server=server, rounds=rounds, progress=progress, model=given)
+    model_object = None if isinstance(model, str) else model
+    walked = ask_all(
+        plan, out=folder, server=server, rounds=rounds, progress=progress, model=model_object
+    )
     return list(walked.trajectories)
 
 
 def ask_all(
-    plan: Plan,
+    plan: WalkPlan,
     *,
     out: str | Path | None = None,
     server: Server = Server(),  # noqa: B008 (frozen)
     rounds: int = 2,
     imported: Mapping[str, Trajectory] | None = None,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
     model: Any = None,
 ) -> Walked:
     """Every walk of a plan for a language model.
@@ -97,23 +99,18 @@ def ask_all(
     wanted = plan.keys()
     # Before a folder is made: whether the model can be asked at all. A run that is complete does
     # without it.
-    there = set(imported or ()) | (
-        set() if out is None else set(read_trials(Path(out) / TRIALS)[0])
-    )
+    kept = set(imported or ()) | set(keys_in(out) if out is not None else ())
     asked = model
-    if model is None and not there >= wanted.keys():
+    if model is None and not kept >= wanted.keys():
         asked = opened(plan.agent, plan.asking, server)
     with ExitStack() as stack:
         folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="goalmeter-"))
-        store = stack.enter_context(store_of(plan, folder))
-        for name, found in (imported or {}).items():
-            if name not in store.values:
-                keep(store, name, found)
-        done = sum(name in store.values for name in wanted)
-        keeper = Keeper(store, Reporter(plan.agent, len(wanted), done, progress))
+        results = stack.enter_context(
+            Results(study_of(plan), folder, tell=progress, taken_over=imported)
+        )
+        keeper = Keeper(results)
         for number in range(rounds + 1):
-            left = [name for name in wanted if name not in store.values]
-            if not left:
+            if not (left := results.left):
                 break
             if number:
                 if progress is not None:
@@ -128,15 +125,14 @@ def ask_all(
             for name in left:
                 if name not in keeper.heard:
                     task, index = wanted[name]
-                    keep(store, name, Episode(task).trajectory(index, ERROR))
-        kept = ended_walks(store.values, wanted, folder)
-        kept |= failed_walks(store.values, wanted, folder)
-    overflows = sum(walk.outcome == CONTEXT for walk in kept.values())
+                    results.keep(name, Episode(task).trajectory(index, ERROR))
+        walks = results.by_key()
+    overflows = sum(walk.outcome == CONTEXT for walk in walks.values())
     if progress is not None and overflows:
         progress(
             f"{plan.agent}: {overflows} walks ended with a {CONTEXT}: the prompt and --max-tokens "
             f"together are more than the model's context"
         )
-    if progress is not None and failures(kept.values()):
+    if progress is not None and failures(walks.values()):
         progress(f"{plan.agent}: the last failure: {keeper.why}")
-    return Walked(plan, tuple(kept[name] for name in wanted))
+    return Walked(plan, tuple(walks.values()))

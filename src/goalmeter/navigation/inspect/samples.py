@@ -9,9 +9,8 @@ from goalmeter._errors import GoalmeterError, InvalidTrajectoryError
 from goalmeter.gridworld.planner import State
 from goalmeter.navigation.asking.prompts import template
 from goalmeter.navigation.asking.settings import PROMPT
-from goalmeter.navigation.plan import key
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suites import Suite, Task
+from goalmeter.navigation.suites.tasks import Task, TaskSet, walk_key
 from goalmeter.navigation.walks import Episode
 
 _KEY, _ROUND = "walk", "walks"
@@ -27,17 +26,17 @@ class Walk(NamedTuple):
     @property
     def name(self) -> str:
         """What tells it from every other walk; the same in every run."""
-        return key(self.task, self.number)
+        return walk_key(self.task, self.number)
 
 
-def samples(suite: Suite, only: Collection[str] | None = None) -> list[dict[str, Any]]:
+def samples(tasks: TaskSet, only: Collection[str] | None = None) -> list[dict[str, Any]]:
     """The walks of a suite, as fields of Inspect's samples: id, input (the first prompt), metadata.
 
     `only` are the names of those that are wanted, if not all of them are. "grid" in the metadata is
     what errors are clustered by, "walks" how many there are of each task.
     """
     out = []
-    for walk in (Walk(task, index) for task, index in suite.walks()):
+    for walk in (Walk(task, index) for task, index in tasks.walks()):
         if only is not None and walk.name not in only:
             continue
         world = walk.task.world
@@ -46,7 +45,7 @@ def samples(suite: Suite, only: Collection[str] | None = None) -> list[dict[str,
         # An episode that was not begun is all that there is to know of a walk beforehand.
         plan = Episode(walk.task).trajectory(walk.number, _NOT_BEGUN).to_json()
         del plan["outcome"], plan["steps"]
-        metadata = {"grid": grid, _ROUND: suite.trajectories, _KEY: plan}
+        metadata = {"grid": grid, _ROUND: tasks.trajectories, _KEY: plan}
         out.append({"id": walk.name, "input": asked, "metadata": metadata})
     return out
 
@@ -62,13 +61,13 @@ def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
         InvalidTrajectoryError: the sample is not one of `samples`.
     """
     try:
-        given, walks = dict(metadata[_KEY]), int(metadata[_ROUND])
+        labels, walks = dict(metadata[_KEY]), int(metadata[_ROUND])
     except (KeyError, TypeError, ValueError) as cause:
         raise InvalidTrajectoryError(
             "a sample has no walk in its metadata; it is not one of goalmeter's tasks"
         ) from cause
     try:
-        read = Trajectory.from_json(given | {"outcome": _NOT_BEGUN, "steps": []})
+        read = Trajectory.from_json(labels | {"outcome": _NOT_BEGUN, "steps": []})
     except GoalmeterError as cause:
         raise InvalidTrajectoryError(f"the walk in a sample's metadata: {cause}") from cause
     made = made_of(read)

@@ -77,5 +77,5 @@ def walked(out: str | None = None) -> Scorer:
 
 def _summary(trajectory: Trajectory) -> str:
     moves = ["-" if step.action is None else ACTIONS[step.action] for step in trajectory.steps]
-    said = f"{trajectory.outcome} after {len(moves)} steps (shortest {trajectory.distance})"
-    return f"{said}: {' '.join(moves)}"
+    explanation = f"{trajectory.outcome} after {len(moves)} steps (shortest {trajectory.distance})"
+    return f"{explanation}: {' '.join(moves)}"

@@ -196,5 +196,5 @@ def _temperature(model: Model) -> float | None:
 
 def _seed(*words: int | str) -> int:
     """A seed for one question; servers take signed 32-bit numbers at least."""
-    said = ":".join(str(word) for word in words)
-    return int.from_bytes(hashlib.sha256(said.encode()).digest()[:4], "big") >> 1
+    text = ":".join(str(word) for word in words)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1

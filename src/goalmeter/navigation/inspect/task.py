@@ -8,6 +8,7 @@ here, such as `--temperature`, `--max-tokens`, `--max-connections`, `--time-limi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import fields
 from typing import Any, cast
 
 from goalmeter._errors import InvalidParameterError, MissingExtraError, how_to_install
@@ -29,40 +30,12 @@ from goalmeter.navigation.asking.settings import LOGPROBS, Asking, conditions, d
 from goalmeter.navigation.inspect.samples import samples
 from goalmeter.navigation.inspect.scorer import walked
 from goalmeter.navigation.inspect.solver import walker
-from goalmeter.navigation.suites import Suite, suite
+from goalmeter.navigation.suites.options import SuiteOptions, several_as
+from goalmeter.navigation.suites.registry import SUITES, suite_named, suite_names
+from goalmeter.navigation.suites.tasks import TaskSet, tasks_of
 
 # Errors of the server are retried so often; a question has so many seconds each time.
 MAX_RETRIES, ATTEMPT_TIMEOUT = 5, 600
-
-
-@task
-def maze(**options: Any) -> Task:
-    """Mazes by size and complexity."""
-    return navigation("maze", **options)
-
-
-@task
-def isometries(**options: Any) -> Task:
-    """The same mazes in other frames."""
-    return navigation("isometries", **options)
-
-
-@task(name="key-door")
-def key_door(**options: Any) -> Task:
-    """Worlds whose key opens the way."""
-    return navigation("key-door", **options)
-
-
-@task(name="key-no-door")
-def key_no_door(**options: Any) -> Task:
-    """The same worlds without their door."""
-    return navigation("key-no-door", **options)
-
-
-@task(name="two-path")
-def two_path(**options: Any) -> Task:
-    """Two equal ways, a key on one of them, and the same without it."""
-    return navigation("two-path", **options)
 
 
 def navigation(
@@ -91,20 +64,20 @@ def navigation(
         seeded: whether questions carry a seed; False for servers that do not take one.
         once: whether a prompt that was answered is not asked again; by default at temperature 0.
         out: a file to which every trajectory is appended as it ends.
-        options: of the suite: paper, sizes, complexities, grids, trajectories, transforms, objects,
-            cap, cap_factor, held_out.
+        options: of the suite, as in `SuiteOptions`.
 
     Raises:
         InvalidParameterError: an option is unknown or out of range.
     """
-    set_in = conditions(_listed(prompt or default_prompts(name)), history)
-    made = suite(name, conditions=set_in, seed=seed, **_suite_options(options))
+    record = suite_named(name)
+    set_in = conditions(_listed(prompt or default_prompts(record)), history)
+    made = tasks_of(record, SuiteOptions(seed=seed, **_suite_options(options)), set_in)
     asking = Asking(attempts=attempts, token_cap=token_cap, seeded=seeded)
     return task_of(made, asking, seed=seed, once=once, out=out)
 
 
 def task_of(
-    made: Suite,
+    made: TaskSet,
     asking: Asking,
     *,
     only: Collection[str] | None = None,
@@ -115,7 +88,7 @@ def task_of(
     """The walks of a suite as a task.
 
     Args:
-        made: the suite, with prompts among the conditions of its tasks.
+        made: the tasks of a suite, with prompts among the conditions of its tasks.
         asking: how each step is asked for, and with which sampling.
         only: keys of the walks that are wanted; None for all of them.
         seed: of the questions.
@@ -145,20 +118,8 @@ def task_of(
     )
 
 
-_SUITE_OPTIONS = frozenset(
-    {
-        "paper",
-        "sizes",
-        "complexities",
-        "grids",
-        "trajectories",
-        "transforms",
-        "objects",
-        "cap",
-        "cap_factor",
-        "held_out",
-    }
-)
+# Of the run, and a parameter of its own.
+_SUITE_OPTIONS = frozenset(field.name for field in fields(SuiteOptions)) - {"seed"}
 
 
 def _suite_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -167,20 +128,15 @@ def _suite_options(options: dict[str, Any]) -> dict[str, Any]:
         raise InvalidParameterError(
             f"there is no option {unknown[0]!r}; a suite has {', '.join(sorted(_SUITE_OPTIONS))}"
         )
-    kinds: dict[str, Callable[[Any], Any]] = {
-        "sizes": int,
-        "complexities": float,
-        "transforms": str,
-        "objects": str,
-    }
     out = dict(options)
-    for name, kind in kinds.items():
-        if options.get(name) is None:
+    for name, value in options.items():
+        kind = several_as(name)
+        if kind is None or value is None:
             continue
         try:
-            out[name] = [kind(value) for value in _listed(options[name])]
+            out[name] = [kind(each) for each in _listed(value)]
         except (TypeError, ValueError) as cause:
-            raise InvalidParameterError(f"{name} is {options[name]!r}: {cause}") from cause
+            raise InvalidParameterError(f"{name} is {value!r}: {cause}") from cause
     return out
 
 
@@ -188,10 +144,15 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
-TASKS: dict[str, Callable[..., Task]] = {
-    "maze": maze,
-    "isometries": isometries,
-    "key-door": key_door,
-    "key-no-door": key_no_door,
-    "two-path": two_path,
-}
+def _task_of(name: str) -> Callable[..., Task]:
+    """A task that Inspect knows by the suite's name."""
+
+    def suite_task(**options: Any) -> Task:
+        return navigation(name, **options)
+
+    # The packages of others are imported only when their suite is asked for.
+    suite_task.__doc__ = suite_named(name).about if name in SUITES else f"The suite {name}."
+    return task(name=name)(suite_task)
+
+
+TASKS = {name: _task_of(name) for name in suite_names()}

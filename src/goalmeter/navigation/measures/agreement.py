@@ -42,9 +42,9 @@ def agreements(
     for grid, condition in original.keys() & changed.keys():
         before = original[grid, condition]
         moved = _moved(transform, before.shape)
-        found = _pairs(before.counts, changed[grid, condition].counts[moved], transform)
-        if found is not None:
-            by_grid.setdefault(grid, []).append(found)
+        pairs = _pairs(before.counts, changed[grid, condition].counts[moved], transform)
+        if pairs is not None:
+            by_grid.setdefault(grid, []).append(pairs)
     means = [np.mean(by_grid[grid], axis=0) for grid in sorted(by_grid)]
     across, within = np.array(means).reshape(-1, 2).T
     return (
@@ -68,10 +68,10 @@ def _pairs(before: IntArray, after: IntArray, transform: Transform) -> tuple[flo
     if not twice.any():
         return None
     n, m = n[twice], m[twice]
-    here, there = before[twice, :INVALID], after[twice][:, list(transform.actions)]
-    across = (here * there).sum(axis=1) / (n * m)
-    within = (here * (here - 1)).sum(axis=1) / (n * (n - 1))
-    within = within + (there * (there - 1)).sum(axis=1) / (m * (m - 1))
+    first, second = before[twice, :INVALID], after[twice][:, list(transform.actions)]
+    across = (first * second).sum(axis=1) / (n * m)
+    within = (first * (first - 1)).sum(axis=1) / (n * (n - 1))
+    within = within + (second * (second - 1)).sum(axis=1) / (m * (m - 1))
     return float(across.mean()), float(within.mean() / 2)
 
 

@@ -168,9 +168,11 @@ def behaviour(
         by_complexity=rows(lambda kind: (None, kind.complexity, kind.transform, kind.condition)),
         overall=rows(lambda kind: (None, None, kind.transform, kind.condition)),
         by_distance=tuple(
-            found
+            distance_row
             for (_, _, transform, condition), mask in frames
-            for found in _by_distance(Grids(seen.where(mask), confidence), transform, condition)
+            for distance_row in _by_distance(
+                Grids(seen.where(mask), confidence), transform, condition
+            )
         ),
         calibration=calibration(seen, confidence=confidence),
     )
@@ -237,10 +239,10 @@ _Labels = tuple[int | None, float | None, str | None, str]
 def _groups(seen: Observed, of: Callable[[Kind], _Labels]) -> list[tuple[_Labels, BoolArray]]:
     """The trajectories with the same labels, in the order in which the labels come up."""
     labels = [of(kind) for kind in seen.kinds]
-    found = dict.fromkeys(labels)
+    distinct = dict.fromkeys(labels)
     return [
         (label, np.isin(seen.kind, [k for k, other in enumerate(labels) if other == label]))
-        for label in found
+        for label in distinct
     ]
 
 

@@ -15,7 +15,7 @@ from goalmeter._types import FloatArray
 from goalmeter.navigation.asking.prompts import TEMPLATES
 from goalmeter.navigation.measures.observed import Observed
 from goalmeter.navigation.measures.wrong_moves import excess_of_walks
-from goalmeter.navigation.suite_worlds import KEY, NEUTRAL, object_in
+from goalmeter.navigation.suites.objects import KEY, NEUTRAL, object_in
 
 PICK_UP, TOWARDS, SUCCESS, ACCURACY = "pick_up", "towards", "success", "accuracy"
 MEASURES = (PICK_UP, TOWARDS, SUCCESS, ACCURACY)
@@ -35,14 +35,14 @@ def levels_of(seen: Observed, name: str) -> Levels:
     Raises:
         InvalidTrajectoryError: the condition is missing or has other than two values.
     """
-    found = list(dict.fromkeys(value for value in _values_of(seen, name) if value is not None))
-    if len(found) != 2:
-        said = " or ".join(repr(json.loads(value)) for value in found) or "nowhere given"
-        raise InvalidTrajectoryError(f"{name} is {said}, expected two different values")
+    values = list(dict.fromkeys(value for value in _values_of(seen, name) if value is not None))
+    if len(values) != 2:
+        listed = " or ".join(repr(json.loads(value)) for value in values) or "nowhere given"
+        raise InvalidTrajectoryError(f"{name} is {listed}, expected two different values")
     if name == OBJECT:
         return _OBJECTS
-    one, other = sorted((json.loads(value) for value in found), key=_speaks_of_keys)
-    return one, other
+    first, second = sorted((json.loads(value) for value in values), key=_speaks_of_keys)
+    return first, second
 
 
 def cell_means(
@@ -63,14 +63,14 @@ def cell_means(
     ]
     labels = zip(*(_values_of(seen, name) for name in names), strict=True)
     corners = list(product((0, 1), repeat=len(names)))
-    found: dict[int, dict[tuple[int | None, ...], list[float]]] = defaultdict(
+    by_grid: dict[int, dict[tuple[int | None, ...], list[float]]] = defaultdict(
         lambda: {corner: [] for corner in corners}
     )
-    for grid, given, value in zip(seen.grid, labels, _measured(seen, measure), strict=True):
-        corner = tuple(place[one] for place, one in zip(places, given, strict=True))
+    for grid, conditions, value in zip(seen.grid, labels, _measured(seen, measure), strict=True):
+        corner = tuple(place[label] for place, label in zip(places, conditions, strict=True))
         if None not in corner and not np.isnan(value):
-            found[int(grid)][corner].append(float(value))
-    whole = [[cells[c] for c in corners] for cells in found.values() if all(cells.values())]
+            by_grid[int(grid)][corner].append(float(value))
+    whole = [[cells[c] for c in corners] for cells in by_grid.values() if all(cells.values())]
     if not whole:
         raise InvalidTrajectoryError(
             f"no grid was walked through in all combinations of {' and '.join(names)}"

@@ -81,12 +81,12 @@ def exact(policy: ArrayLike, plan: Plan, *, cap: int) -> Exact:
 def after(policy: FloatArray, plan: Plan, steps: int) -> FloatArray:
     """Where an agent is after some steps from the start, as a distribution, [states]."""
     successors = plan.plans.successors[plan.index]
-    here: FloatArray = np.zeros(len(successors))
-    here[plan.number(plan.start)] = 1.0
+    mass: FloatArray = np.zeros(len(successors))
+    mass[plan.number(plan.start)] = 1.0
     for _ in range(steps):
-        moved = (here[:, None] * policy).reshape(-1)
-        here = np.bincount(successors.reshape(-1), moved).astype(float)
-    return here
+        moved = (mass[:, None] * policy).reshape(-1)
+        mass = np.bincount(successors.reshape(-1), moved).astype(float)
+    return mass
 
 
 def every_state(plan: Plan) -> BoolArray:

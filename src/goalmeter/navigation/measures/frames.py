@@ -136,9 +136,9 @@ def frames(
     seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
     names = list(dict.fromkeys(kind.transform for kind in seen.kinds))
     if None not in names or len(names) == 1:
-        said = ", ".join("the original" if name is None else name for name in names)
+        listed = ", ".join("the original" if name is None else name for name in names)
         raise InvalidTrajectoryError(
-            f"the trajectories are in {said}; expected the original and at least one other frame"
+            f"the trajectories are in {listed}; expected the original and at least one other frame"
         )
     means = {name: _means(seen, name) for name in names}
     changed = [name for name in names if name is not None]
@@ -149,11 +149,11 @@ def frames(
         column = [compared[name][metric] for name in changed]
         published = holm([c.test.p_value for c in column])
         equal = holm([c.equivalence.p_value for c in column])
-        for name, one, other in zip(changed, published, equal, strict=True):
+        for name, published_p, equal_p in zip(changed, published, equal, strict=True):
             compared[name][metric] = Comparison(
                 **(
                     vars(compared[name][metric])
-                    | {"test_corrected": one, "equivalence_corrected": other}
+                    | {"test_corrected": published_p, "equivalence_corrected": equal_p}
                 )
             )
     return Frames(
@@ -174,14 +174,14 @@ def frames(
 def _means(seen: Observed, transform: str | None) -> dict[int, FloatArray]:
     """The metrics of each grid in a frame, means over its walks."""
     wanted = [number for number, kind in enumerate(seen.kinds) if kind.transform == transform]
-    here = seen.where(np.isin(seen.kind, wanted))
-    grids = Grids(here, 0.95)
-    walked = here.length > 0
-    success = grids.means(grids.cluster, here.arrived.astype(float))[0]
-    accuracy, known = grids.means(grids.cluster[walked], here.accuracy[walked])
+    of_frame = seen.where(np.isin(seen.kind, wanted))
+    grids = Grids(of_frame, 0.95)
+    walked = of_frame.length > 0
+    success = grids.means(grids.cluster, of_frame.arrived.astype(float))[0]
+    accuracy, known = grids.means(grids.cluster[walked], of_frame.accuracy[walked])
     # A grid on whose walks nothing was decided has no accuracy.
     accuracy = np.where(known > 0, accuracy, np.nan)
-    columns = np.stack([success, accuracy, grids.means(grids.cluster, here.spl)[0]], axis=1)
+    columns = np.stack([success, accuracy, grids.means(grids.cluster, of_frame.spl)[0]], axis=1)
     return {int(grid): values for grid, values in zip(grids.numbers, columns, strict=True)}
 
 
@@ -197,12 +197,12 @@ def _compared(
         raise InvalidTrajectoryError(
             f"none of the grids in the frame {name!r} was walked through in the original"
         )
-    one = np.array([base[pair] for pair in pairs])
-    other = np.array([changed[pair] for pair in pairs])
+    original = np.array([base[pair] for pair in pairs])
+    turned = np.array([changed[pair] for pair in pairs])
     out = []
     for column, metric in enumerate(METRICS):
-        known = ~np.isnan(one[:, column] + other[:, column])
-        before, after = one[known, column], other[known, column]
+        known = ~np.isnan(original[:, column] + turned[:, column])
+        before, after = original[known, column], turned[known, column]
         # Rounding must not make a difference of two equal means.
         difference = np.round(after - before, 12)
         out.append(

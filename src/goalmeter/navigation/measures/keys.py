@@ -36,7 +36,7 @@ from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.measures.wrong_moves import TowardsKey, share_by_walk, towards_key
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suite_worlds import object_in
+from goalmeter.navigation.suites.objects import object_in
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.paired import mean_differs
 
@@ -108,33 +108,33 @@ def keys(
 ) -> tuple[Keys, ...]:
     """Measure the trajectories in worlds with a key, for each size and condition by itself.
 
-    Worlds with nothing to pick up, such as the controls of "two-path", are left out.
+    Worlds with nothing to pick up, such as the controls of paired worlds, are left out.
 
     Raises:
         InvalidTrajectoryError: no world has a key or a neutral object.
     """
     seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
     things = [object_in(walk.world) for walk in seen.trajectories]
-    found = dict.fromkeys(zip(seen.kind.tolist(), things, strict=True))
+    kinds = dict.fromkeys(zip(seen.kind.tolist(), things, strict=True))
     if not any(things):
         raise InvalidTrajectoryError(
             "none of the trajectories is in a world with a key or a neutral object"
         )
     out = []
-    for number, thing in found:
+    for number, thing in kinds:
         if thing is None:
             continue
         kind = seen.kinds[number]
-        here = seen.where((seen.kind == number) & np.array([one == thing for one in things]))
-        grids = Grids(here, confidence)
+        of_kind = seen.where((seen.kind == number) & np.array([other == thing for other in things]))
+        grids = Grids(of_kind, confidence)
         labels = (kind.size, kind.complexity, kind.transform, kind.condition)
         out.append(
             Keys(
                 thing,
-                row(here, confidence, labels),
+                row(of_kind, confidence, labels),
                 stages(grids),
                 pick_up(grids),
-                None if any(w.world.door for w in here.trajectories) else towards_key(grids),
+                None if any(w.world.door for w in of_kind.trajectories) else towards_key(grids),
             )
         )
     return tuple(out)

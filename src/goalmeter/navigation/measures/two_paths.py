@@ -27,7 +27,7 @@ from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.keys import PickUp, pick_up
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suite_worlds import OBJECTS, object_in
+from goalmeter.navigation.suites.objects import OBJECTS, object_in, without_object
 from goalmeter.statistics.clustered import Estimate, estimate
 
 SIDES = ("above", "below", "left", "right")
@@ -84,28 +84,30 @@ class TwoPathTable:
 def two_path_table(
     trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
 ) -> tuple[TwoPathTable, ...]:
-    """Measure the suite "two-path", for each thing and each other condition by itself.
+    """Measure worlds with two ways, for each thing and each other condition by itself.
 
     Raises:
         InvalidTrajectoryError: a condition has no walks with a key or a neutral object, or none
             without it.
     """
     seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
-    rest = [_rest(kind.condition) for kind in seen.kinds]
+    rest = [without_object(kind.condition) for kind in seen.kinds]
     out = []
     for condition in dict.fromkeys(rest):
-        here = seen.where(np.isin(seen.kind, [k for k, r in enumerate(rest) if r == condition]))
-        things = [object_in(walk.world) for walk in here.trajectories]
+        of_condition = seen.where(
+            np.isin(seen.kind, [k for k, r in enumerate(rest) if r == condition])
+        )
+        things = [object_in(walk.world) for walk in of_condition.trajectories]
         if None not in things or not any(things):
             raise InvalidTrajectoryError(
                 f"all walks are {'with' if None not in things else 'without'} a key, expected "
                 f"worlds with a key, or a neutral object, and the same ones without it"
             )
-        of_control = np.array([one is None for one in things])
+        of_control = np.array([other is None for other in things])
         out += [
             _table(
-                here.where(np.array([one == thing for one in things])),
-                here.where(of_control),
+                of_condition.where(np.array([other == thing for other in things])),
+                of_condition.where(of_control),
                 thing,
                 condition,
                 confidence,
@@ -146,11 +148,11 @@ def _table(
 
 
 def _difference(
-    one: Observed, other: Observed, of: Callable[[Observed], AnyArray], confidence: float
+    first: Observed, second: Observed, of: Callable[[Observed], AnyArray], confidence: float
 ) -> Estimate:
     """The mean over grids that have both of the difference between their means."""
     means = []
-    for part in (one, other):
+    for part in (first, second):
         values: dict[int, list[float]] = {}
         for grid, value in zip(part.grid.tolist(), of(part).tolist(), strict=True):
             if not np.isnan(value):
@@ -165,40 +167,40 @@ def _cells(walk: Trajectory) -> frozenset[Cell]:
     return frozenset(state.cell for state in walk.states())
 
 
-def _overlap(one: Trajectory, other: Trajectory) -> float:
-    a, b = _cells(one), _cells(other)
+def _overlap(first: Trajectory, second: Trajectory) -> float:
+    a, b = _cells(first), _cells(second)
     return len(a & b) / len(a | b)
 
 
 def _jaccard(with_key: Observed, control: Observed, confidence: float) -> Estimate:
     matched = {(walk.seed, walk.trajectory): walk for walk in control.trajectories}
-    found = [
+    overlaps = [
         (walk.seed, _overlap(walk, matched[walk.seed, walk.trajectory]))
         for walk in with_key.trajectories
         if (walk.seed, walk.trajectory) in matched
     ]
-    return _by_grid(found, confidence)
+    return _by_grid(overlaps, confidence)
 
 
 def _jaccard_within(control: Observed, confidence: float) -> Estimate | None:
     by_seed: dict[int, list[Trajectory]] = {}
     for walk in control.trajectories:
         by_seed.setdefault(walk.seed, []).append(walk)
-    found = [
-        (seed, _overlap(one, other))
+    overlaps = [
+        (seed, _overlap(first, second))
         for seed, walks in by_seed.items()
-        for one, other in combinations(walks, 2)
+        for first, second in combinations(walks, 2)
     ]
-    return _by_grid(found, confidence) if found else None
+    return _by_grid(overlaps, confidence) if overlaps else None
 
 
-def _by_grid(found: list[tuple[int, float]], confidence: float) -> Estimate:
+def _by_grid(overlaps: list[tuple[int, float]], confidence: float) -> Estimate:
     """The mean of each grid, then of grids."""
     by_seed: dict[int, list[float]] = {}
-    for seed, value in found:
+    for seed, value in overlaps:
         by_seed.setdefault(seed, []).append(value)
     means = [float(np.mean(values)) for values in by_seed.values()]
-    return estimate(means, n=len(found), bounds=(0.0, 1.0), confidence=confidence)
+    return estimate(means, n=len(overlaps), bounds=(0.0, 1.0), confidence=confidence)
 
 
 def _side(walk: Trajectory) -> str:
@@ -208,9 +210,3 @@ def _side(walk: Trajectory) -> str:
     if world.start.row == world.goal.row:
         return "above" if world.thing.row < world.start.row else "below"
     return "left" if world.thing.column < world.start.column else "right"
-
-
-def _rest(condition: str) -> str:
-    """A condition without what says which thing lies there."""
-    given = json.loads(condition)
-    return json.dumps({k: v for k, v in given.items() if k not in ("key", "object")})

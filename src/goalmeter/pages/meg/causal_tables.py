@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalmeter._names import listed
-from goalmeter.meg.causal.interventions import Interventions
+from goalmeter.meg.causal import Interventions
 from goalmeter.meg.causal.result import CausalMeg, Goal, do_text
 from goalmeter.meg.causal.sensitivity import Sensitivity, SensitivityRow, set_text
 from goalmeter.report import Column, Table

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures import Contrast, Factors
 from goalmeter.navigation.measures.cells import PICK_UP, TOWARDS
+from goalmeter.navigation.result import Navigation
 from goalmeter.pages.navigation.conditions import INTERVALS
 from goalmeter.report import Table
 from goalmeter.report.numbers import percent, points
@@ -28,7 +28,7 @@ _LEFT_OUT = (
 )
 
 
-def factor_tables(results: Sequence[Measured]) -> list[Table]:
+def factor_tables(results: Sequence[Navigation]) -> list[Table]:
     """Prompt by object where both vary, and the effect of one where only that does."""
     rows = [(result.agent, effect) for result in results for effect in result.factors]
     crossed = [(agent, effect) for agent, effect in rows if isinstance(effect, Factors)]
@@ -39,7 +39,7 @@ def factor_tables(results: Sequence[Measured]) -> list[Table]:
     return tables
 
 
-def sentences(result: Measured) -> list[str]:
+def sentences(result: Navigation) -> list[str]:
     """What prompt and object do to how often the thing is taken."""
     lines = []
     for effect in result.factors:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures.frames import Comparison, Frame
+from goalmeter.navigation.result import Navigation
 from goalmeter.report import Figure, Table
 from goalmeter.report.charts.canvas import VERMILION
 from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
@@ -23,12 +23,12 @@ ACCURACY = "accuracy"
 class _Row(NamedTuple):
     """An agent in a frame, by one measure."""
 
-    result: Measured
+    result: Navigation
     frame: Frame
     comparison: Comparison
 
 
-def frames_table(results: Sequence[Measured], *, every: bool = False) -> Table:
+def frames_table(results: Sequence[Navigation], *, every: bool = False) -> Table:
     """The published test, and the one that can show sameness.
 
     Args:
@@ -84,7 +84,7 @@ def frames_table(results: Sequence[Measured], *, every: bool = False) -> Table:
     )
 
 
-def picture(results: Sequence[Measured], name: str) -> Figure:
+def picture(results: Sequence[Navigation], name: str) -> Figure:
     """How much accuracy changes with the frame, and whether the moves stay the same."""
     shown = [(result, frame) for result in results for frame in _frames(result)]
     lines = [f"{result.agent}{' (ref.)' * result.reference}, {f.transform}" for result, f in shown]
@@ -151,10 +151,10 @@ def _agreement(frame: Frame) -> str | None:
     return f"{percent(frame.agreement.value)} ({percent(frame.self_agreement.value)})"
 
 
-def _frames(result: Measured) -> tuple[Frame, ...]:
+def _frames(result: Navigation) -> tuple[Frame, ...]:
     return () if result.frames is None else result.frames.frames
 
 
-def _margin(results: Sequence[Measured]) -> float:
+def _margin(results: Sequence[Navigation]) -> float:
     """Within which two accuracies count as the same; one for all agents."""
     return next(result.frames.margin for result in results if result.frames is not None)

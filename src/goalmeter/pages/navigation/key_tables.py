@@ -5,13 +5,13 @@ A neutral object in the key's place has rows of its own.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
-from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures import Keys, TwoPathTable
+from goalmeter.navigation.result import Navigation
+from goalmeter.navigation.suites.objects import without_object
 from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
 from goalmeter.pages.navigation.factor_tables import factor_tables
 from goalmeter.report import Table
@@ -20,7 +20,7 @@ from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 from goalmeter.statistics.clustered import Estimate
 
 
-def key_tables(results: Sequence[Measured]) -> list[Table]:
+def key_tables(results: Sequence[Navigation]) -> list[Table]:
     """Every table that a suite with keys has beside those of any suite."""
     tables = [keys_table(results), stages_table(results)]
     if any(result.two_paths for result in results):
@@ -28,7 +28,7 @@ def key_tables(results: Sequence[Measured]) -> list[Table]:
     return tables + factor_tables(results)
 
 
-def keys_table(results: Sequence[Measured]) -> Table:
+def keys_table(results: Sequence[Navigation]) -> Table:
     """The key beside its chance levels."""
     return table_of(
         _taken(results),
@@ -62,7 +62,7 @@ def keys_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def stages_table(results: Sequence[Measured]) -> Table:
+def stages_table(results: Sequence[Navigation]) -> Table:
     """Accuracy in each part of the way, by the plan over cell, key and door."""
     rows = _taken(results)
     stages = list(dict.fromkeys(name for _, keys in rows for name in keys.stages))
@@ -83,7 +83,7 @@ def stages_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def two_paths_table(results: Sequence[Measured]) -> Table:
+def two_paths_table(results: Sequence[Navigation]) -> Table:
     """With the key and without it, in the same worlds."""
 
     def both(measure: str) -> tuple[ColumnOf[tuple[str, TwoPathTable]], ...]:
@@ -123,7 +123,7 @@ def two_paths_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def _taken(results: Sequence[Measured]) -> list[tuple[str, Keys]]:
+def _taken(results: Sequence[Navigation]) -> list[tuple[str, Keys]]:
     """Every agent with what it does about keys, by the name of its row."""
     return [(named(result, keys), keys) for result in results for keys in result.keys]
 
@@ -138,7 +138,7 @@ def _two_digits(share: Estimate) -> str:
     return number(share, 2)
 
 
-def named(result: Measured, keys: Keys) -> str:
+def named(result: Navigation, keys: Keys) -> str:
     """The agent, with size, condition and thing where there are several."""
     sizes = {other.row.size for other in result.keys}
     size = f", size {keys.row.size}" if len(sizes) > 1 else ""
@@ -146,7 +146,7 @@ def named(result: Measured, keys: Keys) -> str:
     return result.agent + size + _told_apart(keys.row.condition, keys.thing, all_of_them)
 
 
-def _named(result: Measured, ways: TwoPathTable) -> str:
+def _named(result: Navigation, ways: TwoPathTable) -> str:
     """The same in the table of two ways."""
     all_of_them = [(other.condition, other.thing) for other in result.two_paths]
     return result.agent + _told_apart(ways.condition, ways.thing, all_of_them)
@@ -154,13 +154,7 @@ def _named(result: Measured, ways: TwoPathTable) -> str:
 
 def _told_apart(condition: str, thing: str, among: Sequence[tuple[str, str]]) -> str:
     """What tells a row from others with other conditions or things; nothing if there are none."""
-    several = len({_rest(other) for other, _ in among}) > 1
+    several = len({without_object(other) for other, _ in among}) > 1
     things = len({other for _, other in among}) > 1
-    words = condition_in_words(_rest(condition)).replace(", prompt ", ", ") if several else ""
-    return words + (f", {thing}" if things else "")
-
-
-def _rest(condition: str) -> str:
-    """A condition without what says which thing lies there, which is said once."""
-    settings = json.loads(condition)
-    return json.dumps({k: v for k, v in settings.items() if k not in ("key", "object")})
+    text = condition_in_words(without_object(condition)).replace(", prompt ", ", ")
+    return text * several + (f", {thing}" if things else "")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from goalmeter.gridworld.tabular_world import GOAL
-from goalmeter.navigation.directed.fits import Towards
-from goalmeter.navigation.directed.meg import Directed
+from goalmeter.navigation.directed.directedness import Directedness
+from goalmeter.navigation.directed.fits import GoalFit
 from goalmeter.pages.navigation.conditions import condition_in_words
 from goalmeter.pages.navigation.meg_tables import THINGS, directed_tables, named, thing_of
 from goalmeter.report import Figure, Section
@@ -17,7 +17,7 @@ from goalmeter.report.numbers import number, percent
 from goalmeter.statistics.clustered import Estimate
 
 
-def section(agents: Sequence[Directed], suite: str, prefix: str) -> Section:
+def section(agents: Sequence[Directedness], suite: str, prefix: str) -> Section:
     """How much of what agents do is explained by what they may want."""
     text = [
         "Suppose that the agent wants the goal, and is as rational as fits its walks best: how "
@@ -40,7 +40,7 @@ def section(agents: Sequence[Directed], suite: str, prefix: str) -> Section:
     )
 
 
-def picture(agents: Sequence[Directed], name: str) -> Figure:
+def picture(agents: Sequence[Directedness], name: str) -> Figure:
     """All agents in the same axes."""
     lines = [named(agent, agents) + " (ref.)" * agent.reference for agent in agents]
     panels = [
@@ -83,7 +83,7 @@ def picture(agents: Sequence[Directed], name: str) -> Figure:
     )
 
 
-def sentences(agents: Sequence[Directed], agent: str) -> list[str]:
+def sentences(agents: Sequence[Directedness], agent: str) -> list[str]:
     """What there is to say of one agent, in a line or two whatever the number of conditions."""
     rows = [row for row in agents if row.agent == agent]
     asked = [row for row in rows if row.thing is not None and row.difference is not None]
@@ -113,7 +113,7 @@ def sentences(agents: Sequence[Directed], agent: str) -> list[str]:
     return out
 
 
-def _larger(row: Directed) -> str:
+def _larger(row: Directedness) -> str:
     assert row.thing is not None and row.difference is not None
     thing = THINGS[row.thing]
     if row.larger is None:
@@ -135,5 +135,5 @@ def _negative(difference: Estimate) -> Estimate:
     return replace(difference, value=-difference.value, interval=interval)
 
 
-def _nats(towards: Towards | None) -> Estimate | None:
+def _nats(towards: GoalFit | None) -> Estimate | None:
     return None if towards is None else towards.nats

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from goalmeter.gridworld.tabular_world import GOAL, KEY, NEUTRAL
-from goalmeter.navigation.directed.meg import Directed
+from goalmeter.navigation.directed.directedness import Directedness
 from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
 from goalmeter.report import Cell, Table
 from goalmeter.report.numbers import number, percent, rationality
@@ -16,7 +16,7 @@ from goalmeter.statistics.clustered import Estimate
 THINGS = {KEY: "the key", NEUTRAL: "the neutral object"}
 
 
-def directed_tables(agents: Sequence[Directed], anchor: str = "") -> tuple[Table, ...]:
+def directed_tables(agents: Sequence[Directedness], anchor: str = "") -> tuple[Table, ...]:
     """Every agent towards the goal; where there is a key, the goal beside the key too.
 
     Args:
@@ -29,19 +29,19 @@ def directed_tables(agents: Sequence[Directed], anchor: str = "") -> tuple[Table
     return (goal, replace(_thing_table(agents), anchor=anchor and f"{anchor}-thing"))
 
 
-def named(agent: Directed, agents: Sequence[Directed]) -> str:
+def named(agent: Directedness, agents: Sequence[Directedness]) -> str:
     """The agent, and the condition where there are several."""
     several = len({other.condition for other in agents}) > 1
     return agent.agent + (condition_in_words(agent.condition) if several else "")
 
 
-def thing_of(agents: Sequence[Directed]) -> str:
+def thing_of(agents: Sequence[Directedness]) -> str:
     """What there is to take, "" if nothing."""
     things = dict.fromkeys(agent.thing for agent in agents if agent.thing is not None)
     return " or ".join(THINGS[thing] for thing in things)
 
 
-def _goal_table(agents: Sequence[Directed]) -> Table:
+def _goal_table(agents: Sequence[Directedness]) -> Table:
     silent = {agent.agent: agent.silent for agent in agents if agent.silent}
     notes = [
         "Wanting the goal means: 1 for each step at which the agent is in the goal, until the "
@@ -73,7 +73,7 @@ def _goal_table(agents: Sequence[Directed]) -> Table:
     )
 
 
-def _thing_table(agents: Sequence[Directed]) -> Table:
+def _thing_table(agents: Sequence[Directedness]) -> Table:
     # Only what was looked at before the thing is taken can be compared.
     rows = [
         (agent, agent.goal_without, agent.towards_thing, agent.difference)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalmeter._errors import GoalmeterError, MissingExtraError
-from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures import mixed_model
 from goalmeter.navigation.measures.mixed import TERMS, MixedModel, Term
+from goalmeter.navigation.result import Navigation
 from goalmeter.pages.navigation.conditions import INTERVALS
 from goalmeter.report import Table
 from goalmeter.report.numbers import number, p_value
@@ -24,7 +24,7 @@ _PER = {
 _UNITS = {"size": 1.0, "complexity": 0.1, "distance": 1.0}
 
 
-def calibration_table(results: Sequence[Measured]) -> Table | None:
+def calibration_table(results: Sequence[Navigation]) -> Table | None:
     """Whether agents are right when they are sure; None where no probability is known."""
     if not any(r.behaviour.calibration is not None for r in results if not r.reference):
         return None
@@ -52,7 +52,7 @@ def calibration_table(results: Sequence[Measured]) -> Table | None:
     )
 
 
-def mixed_table(results: Sequence[Measured]) -> Table | None:
+def mixed_table(results: Sequence[Navigation]) -> Table | None:
     """What accuracy is lost by, in mazes; None where no model can be fitted."""
     fits: list[tuple[str, MixedModel]] = []
     for result in results:

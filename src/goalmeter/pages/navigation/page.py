@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from goalmeter.navigation.directed.meg import Directed, measure_all
-from goalmeter.navigation.directed.results import MAZES, Measured, measured, references
+from goalmeter.navigation.directed.directedness import Directedness, directedness
+from goalmeter.navigation.measure import references
 from goalmeter.navigation.playing import Walked
-from goalmeter.navigation.suite_worlds import KEY
+from goalmeter.navigation.result import Navigation, navigation_of
+from goalmeter.navigation.suites.objects import KEY
 from goalmeter.pages.navigation import (
     factor_tables,
     frames,
@@ -65,22 +66,22 @@ class Group:
         directed: what each goes for.
     """
 
-    results: tuple[Measured, ...]
-    directed: tuple[Directed, ...]
+    results: tuple[Navigation, ...]
+    directed: tuple[Directedness, ...]
 
 
 def groups(runs: Sequence[Walked], progress: Progress | None = None) -> list[Group]:
-    """Measured agents by the worlds that they were put into."""
+    """Navigation agents by the worlds that they were put into."""
     by_world: dict[str, list[Walked]] = {}
     for run in runs:
         what = run.plan.worlds
         by_world.setdefault(json.dumps(what, sort_keys=True), []).append(run)
     out = []
     for together in by_world.values():
-        asked_about = [measured(run) for run in together]
+        asked_about = [navigation_of(run) for run in together]
         beside = references(together[0].plan, [r.agent for r in asked_about], progress=progress)
         results = (*asked_about, *beside)
-        out.append(Group(results, tuple(measure_all(results, progress=progress))))
+        out.append(Group(results, tuple(directedness(results, progress=progress))))
     return out
 
 
@@ -128,7 +129,7 @@ def findings(shown: Sequence[Group]) -> list[Finding]:
     return [*leads, *lines]
 
 
-def _lead(group: Group, result: Measured, prefix: str) -> Finding:
+def _lead(group: Group, result: Navigation, prefix: str) -> Finding:
     """What one agent wants in the worlds of a suite, in a few words and then in numbers."""
     rows = [row for row in group.directed if row.agent == result.agent]
     first, *_ = directed_tables(group.directed, f"{prefix}-explained")
@@ -139,7 +140,7 @@ def _lead(group: Group, result: Measured, prefix: str) -> Finding:
     )
 
 
-def _sentences(group: Group, result: Measured, prefix: str) -> list[Finding]:
+def _sentences(group: Group, result: Navigation, prefix: str) -> list[Finding]:
     """How one agent behaves, beside a reference agent."""
     suite, row = result.plan.suite.name, result.overall[0]
     by_name = {other.agent: other for other in group.results}
@@ -203,19 +204,20 @@ def _sentences(group: Group, result: Measured, prefix: str) -> list[Finding]:
 
 def _suite(group: Group, prefix: str) -> list[Section]:
     results = group.results
-    name = results[0].plan.suite.name
+    suite = results[0].plan.suite
+    name = suite.name
     agents = replace(tables.agents_table(results), anchor=f"{prefix}-agents")
     shown = [agents, tables.choices_table(results)]
     figures = [pictures.by_distance(results, f"{prefix}-distance")]
     out = []
-    if name in MAZES:
+    if suite.has_complexity:
         figures.append(pictures.surface(results, f"{prefix}-surface"))
         shown += [
             tables.cells_table([r, *(other for other in results if other.reference)])
             for r in results
             if not r.reference
         ]
-    models = [model_tables.mixed_table(results)] if name in MAZES else []
+    models = [model_tables.mixed_table(results)] if suite.has_complexity else []
     models.append(model_tables.calibration_table(results))
     shown += [table for table in models if table is not None]
     out.append(
@@ -247,7 +249,7 @@ def _suite(group: Group, prefix: str) -> list[Section]:
                 figures=(frames.picture(results, f"{prefix}-frames"),),
             )
         )
-    if name not in MAZES:
+    if suite.key is not None:
         first, *others = key_tables.key_tables(results)
         out.append(
             Section(

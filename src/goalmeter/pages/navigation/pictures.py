@@ -8,9 +8,9 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.gridworld.world import Cell
-from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.measures.behaviour import DistanceRow
 from goalmeter.navigation.record import Trajectory
+from goalmeter.navigation.result import Navigation
 from goalmeter.pages.navigation.conditions import condition_in_words
 from goalmeter.report import Figure
 from goalmeter.report.charts.canvas import MUTED
@@ -25,7 +25,7 @@ _FEW = 3  # columns of a surface that stands beside other pictures
 EVERYWHERE, DETOURS = "accuracy", "accuracy_detour"
 
 
-def surface(results: Sequence[Measured], name: str) -> Figure:
+def surface(results: Sequence[Navigation], name: str) -> Figure:
     """Accuracy by size and complexity: everywhere and in detour states, agent by agent."""
     first = results[0].cells
     sizes = list(dict.fromkeys(row.size for row in first))
@@ -57,7 +57,7 @@ def surface(results: Sequence[Measured], name: str) -> Figure:
     )
 
 
-def by_distance(results: Sequence[Measured], name: str) -> Figure:
+def by_distance(results: Sequence[Navigation], name: str) -> Figure:
     """Accuracy against the distance to the goal, all agents in the same axes."""
     curves: list[Curve] = []
     measured = [result for result in results if not result.reference]
@@ -123,7 +123,7 @@ def _ended(walk: Trajectory) -> str:
 
 
 def _surface(
-    result: Measured, kind: str, sizes: Sequence[int | None], complexities: Sequence[float | None]
+    result: Navigation, kind: str, sizes: Sequence[int | None], complexities: Sequence[float | None]
 ) -> FloatArray:
     """[sizes, complexities]; the mean where a cell has several conditions."""
     out = np.full((len(sizes), len(complexities)), np.nan)
@@ -138,7 +138,7 @@ def _surface(
     return out
 
 
-def _distance_rows(result: Measured) -> list[DistanceRow]:
+def _distance_rows(result: Navigation) -> list[DistanceRow]:
     """Of the grids as they were generated, under the first condition."""
     condition = result.overall[0].condition
     return [
@@ -155,7 +155,7 @@ def _ends(rows: Sequence[DistanceRow], end: int) -> list[float]:
     return [(row.accuracy.interval or (row.accuracy.value,) * 2)[end] for row in rows]
 
 
-def _condition(result: Measured) -> str:
+def _condition(result: Navigation) -> str:
     """Which one is shown, where there are several."""
     conditions = list(dict.fromkeys(row.condition for row in result.overall))
     if len(conditions) == 1:
@@ -164,7 +164,7 @@ def _condition(result: Measured) -> str:
     return f" Of {len(conditions)} conditions the first: {first}."
 
 
-def _numbers_of(result: Measured) -> str:
+def _numbers_of(result: Navigation) -> str:
     """How many decisions the points of a curve rest on."""
     points = [row.accuracy for row in _distance_rows(result)]
     if not points:
@@ -176,7 +176,7 @@ def _numbers_of(result: Measured) -> str:
     )
 
 
-def _in_words(result: Measured) -> str:
+def _in_words(result: Navigation) -> str:
     rows = _distance_rows(result)
     if not rows:
         return f"{result.agent}: too few decisions"

@@ -8,8 +8,8 @@ import numpy as np
 
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, State
 from goalmeter.gridworld.world import ACTIONS
-from goalmeter.navigation.directed.results import Measured
 from goalmeter.navigation.record import Step, Trajectory, condition_name
+from goalmeter.navigation.result import Navigation
 from goalmeter.pages.navigation import pictures
 from goalmeter.pages.navigation.conditions import condition_in_words
 from goalmeter.report import Section, Table
@@ -21,7 +21,7 @@ LAYER = {WITH_KEY: ", with key", DOOR_OPEN: ", door open"}
 NEUTRAL_LAYER = {WITH_KEY: ", with object"}
 
 
-def section(result: Measured, prefix: str) -> Section:
+def section(result: Navigation, prefix: str) -> Section:
     """The walks of one agent that show most."""
     chosen = selected(result)
     return Section(
@@ -41,7 +41,7 @@ def section(result: Measured, prefix: str) -> Section:
     )
 
 
-def selected(result: Measured) -> list[tuple[str, Trajectory]]:
+def selected(result: Navigation) -> list[tuple[str, Trajectory]]:
     """The walks to show, each with a title; none twice."""
     seen = result.seen
     lost = np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from goalmeter.navigation.directed.results import MAZES, Measured
 from goalmeter.navigation.measures.behaviour import Row
+from goalmeter.navigation.result import Navigation
 from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
 from goalmeter.pages.navigation.frames import frames_table
 from goalmeter.pages.navigation.key_tables import key_tables
@@ -20,7 +20,7 @@ DETOURS = (
 )
 
 
-def agents_table(results: Sequence[Measured]) -> Table:
+def agents_table(results: Sequence[Navigation]) -> Table:
     """Every agent over all sizes and complexities."""
     return table_of(
         _overall(results),
@@ -44,7 +44,7 @@ def agents_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def choices_table(results: Sequence[Measured]) -> Table:
+def choices_table(results: Sequence[Navigation]) -> Table:
     """How every agent chooses: what it costs, and how much it varies."""
     return table_of(
         _overall(results),
@@ -72,11 +72,11 @@ def choices_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def cells_table(results: Sequence[Measured]) -> Table:
+def cells_table(results: Sequence[Navigation]) -> Table:
     """The first agent by size and complexity, the others' accuracy beside it."""
     agent, *others = results
 
-    def accuracy(other: Measured) -> ColumnOf[Row]:
+    def accuracy(other: Navigation) -> ColumnOf[Row]:
         by_cell = {_cell(row): row.accuracy.value for row in other.cells}
         return column(other.agent, lambda row: by_cell.get(_cell(row)), percent)
 
@@ -102,20 +102,20 @@ def cells_table(results: Sequence[Measured]) -> Table:
     )
 
 
-def suite_tables(results: Sequence[Measured]) -> list[Table]:
+def suite_tables(results: Sequence[Navigation]) -> list[Table]:
     """Every table of one suite."""
-    name = results[0].plan.suite.name
+    suite = results[0].plan.suite
     tables = [agents_table(results), choices_table(results)]
-    if name in MAZES:
+    if suite.has_complexity:
         tables.append(cells_table(results))
     if any(result.frames is not None for result in results):
         tables.append(frames_table(results))
-    if name not in MAZES:
+    if suite.key is not None:
         tables += key_tables(results)
     return tables
 
 
-def named(result: Measured, row: Row) -> str:
+def named(result: Navigation, row: Row) -> str:
     """The agent, and the condition where there are several."""
     several = len({other.condition for other in result.overall}) > 1
     return result.agent + (condition_in_words(row.condition) if several else "")
@@ -125,7 +125,7 @@ def _unless_none(invalid: Estimate) -> Estimate | float:
     return invalid if invalid.value else 0.0
 
 
-def _overall(results: Sequence[Measured]) -> list[tuple[Measured, Row]]:
+def _overall(results: Sequence[Navigation]) -> list[tuple[Navigation, Row]]:
     """Every agent with each of its rows over all sizes and complexities."""
     return [(result, row) for result in results for row in result.overall]
 
@@ -134,7 +134,7 @@ def _cell(row: Row) -> tuple[object, ...]:
     return row.size, row.complexity, row.condition
 
 
-def _notes(results: Sequence[Measured]) -> tuple[str, ...]:
+def _notes(results: Sequence[Navigation]) -> tuple[str, ...]:
     first = results[0]
     row = first.overall[0]
     notes = [

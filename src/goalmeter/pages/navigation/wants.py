@@ -18,11 +18,11 @@ import numpy as np
 from goalmeter.agents.navigators import planned
 from goalmeter.gridworld import GridWorld
 from goalmeter.gridworld.tabular_world import GOAL
-from goalmeter.navigation.directed.fits import Towards
-from goalmeter.navigation.directed.meg import Directed, measure_all
-from goalmeter.navigation.directed.results import Measured
+from goalmeter.navigation.directed.directedness import Directedness, directedness
+from goalmeter.navigation.directed.fits import GoalFit
 from goalmeter.navigation.measures.grids import Grids
 from goalmeter.navigation.measures.observed import INVALID, Observed
+from goalmeter.navigation.result import Navigation
 from goalmeter.organisms.kinds import Organism
 from goalmeter.report.numbers import LEAST_SHARE
 from goalmeter.statistics.clustered import Estimate, estimate
@@ -57,8 +57,8 @@ class Want:
     things: tuple[str, ...]
     mapped: bool
     follows_map: Estimate | None
-    mazes: Directed | None
-    things_about: Directed | None
+    mazes: Directedness | None
+    things_about: Directedness | None
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -73,7 +73,7 @@ class Want:
         }
 
 
-def wanted(measures: Sequence[Directed]) -> tuple[str, tuple[str, ...]]:
+def wanted(measures: Sequence[Directedness]) -> tuple[str, tuple[str, ...]]:
     """What one agent wants, by its walks in one kind of worlds or in several: kind and things."""
     goal = [_explains(measure.goal) for measure in measures]
     thing = next((measure.thing for measure in measures if measure.thing is not None), None)
@@ -92,9 +92,9 @@ def wanted(measures: Sequence[Directed]) -> tuple[str, tuple[str, ...]]:
 
 
 def wants(
-    mazes: Sequence[Measured],
-    with_keys: Sequence[Measured],
-    directed: tuple[Sequence[Directed], Sequence[Directed]],
+    mazes: Sequence[Navigation],
+    with_keys: Sequence[Navigation],
+    directed: tuple[Sequence[Directedness], Sequence[Directedness]],
     other: Organism,
 ) -> list[Want]:
     """What each agent wants, and whether it goes by the world or by another map.
@@ -106,7 +106,7 @@ def wants(
         other: whose map is tried.
     """
     mapped = [[_on_map(result, other) for result in results] for results in (mazes, with_keys)]
-    on_map = [measure_all(results) for results in mapped]
+    on_map = [directedness(results) for results in mapped]
     out = []
     for number, result in enumerate(mazes):
         pairs = zip((result, with_keys[number]), (of[number] for of in mapped), strict=True)
@@ -124,7 +124,7 @@ def wants(
     return out
 
 
-def _explains(towards: Towards | None) -> bool | None:
+def _explains(towards: GoalFit | None) -> bool | None:
     """Whether a wish explains at least `LEAST_SHARE` of the maximum; None where that is open.
 
     It is no wish if it surely explains less than `MOST_OF_NOTHING`, and not surely `LEAST_SHARE`.
@@ -146,7 +146,7 @@ def _names(thing: str | None) -> tuple[str, ...]:
     return () if thing is None else (thing,)
 
 
-def _on_map(result: Measured, other: Organism) -> Measured:
+def _on_map(result: Navigation, other: Organism) -> Navigation:
     """The same decisions, each judged by itself on another map.
 
     A walk that runs into a wall which is not on the map is none that the map allows; that matters

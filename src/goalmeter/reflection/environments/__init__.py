@@ -1,11 +1,18 @@
 """Extended environments: a short file each, whose docstring is the specification."""
 
-from goalmeter.reflection.environments.base import Agreement as Agreement
-from goalmeter.reflection.environments.base import Run as Run
-from goalmeter.reflection.environments.base import replay as replay
-from goalmeter.reflection.environments.opposite import READINGS as READINGS
-from goalmeter.reflection.environments.record import Environment as Environment
-from goalmeter.reflection.environments.registry import BATTERY as BATTERY
-from goalmeter.reflection.environments.registry import ENVIRONMENTS as ENVIRONMENTS
-from goalmeter.reflection.environments.registry import find as find
-from goalmeter.reflection.environments.registry import opposite as opposite
+from goalmeter.reflection.environments.base import Agreement, Run, replay
+from goalmeter.reflection.environments.opposite import READINGS
+from goalmeter.reflection.environments.record import Environment
+from goalmeter.reflection.environments.registry import BATTERY, ENVIRONMENTS, find, opposite
+
+__all__ = [
+    "BATTERY",
+    "ENVIRONMENTS",
+    "READINGS",
+    "Agreement",
+    "Environment",
+    "Run",
+    "find",
+    "opposite",
+    "replay",
+]

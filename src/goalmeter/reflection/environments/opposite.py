@@ -20,6 +20,7 @@ from goalmeter.reflection.environments.base import Run
 
 LITERAL = "literal"
 UNNEGATED = "unnegated"
+# The two readings, first the one that the published results are from.
 READINGS = (LITERAL, UNNEGATED)
 
 

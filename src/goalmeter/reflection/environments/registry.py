@@ -3,94 +3,75 @@
 A name is that of the class of runs; options follow in brackets, and `opposite(...)` stands around
 it all: IgnoreRewards, opposite(IgnoreRewards), TemptingButton(coding=paper),
 opposite(CryingBaby(nutrition=paper, recursion=paper)). A class of runs in a user's own file is
-FILE.py:NAME, and can stand wherever a name can.
+FILE.py:NAME, and one that another package registers has the name of its entry point; both can stand
+wherever a name can.
 """
 
 from __future__ import annotations
 
 import re
+from importlib import import_module
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._names import did_you_mean
+from goalmeter._names import did_you_mean, listed
+from goalmeter._plugins import ENVIRONMENTS as PLUGINS
+from goalmeter._plugins import loaded, plugins, refuse_taken
 from goalmeter.agents.user_code import canonical, misspelled, split_name
-from goalmeter.reflection.environments.adversarial_sequence_evader import AdversarialSequenceEvader
-from goalmeter.reflection.environments.adversarial_sequence_predictor import (
-    AdversarialSequencePredictor,
-)
-from goalmeter.reflection.environments.after_images import AfterImages
-from goalmeter.reflection.environments.backward_consciousness import BackwardConsciousness
 from goalmeter.reflection.environments.base import Run
-from goalmeter.reflection.environments.censored_observation import CensoredObservation
-from goalmeter.reflection.environments.crying_baby import CryingBaby
-from goalmeter.reflection.environments.crying_baby_2 import CryingBaby2
-from goalmeter.reflection.environments.deja_vu import DejaVu
-from goalmeter.reflection.environments.delayed_rewards import DelayedRewards
-from goalmeter.reflection.environments.false_memories import FalseMemories
-from goalmeter.reflection.environments.flip_every_other import FlipEveryOther
-from goalmeter.reflection.environments.ignore_actions import IgnoreActions
-from goalmeter.reflection.environments.ignore_observations import IgnoreObservations
-from goalmeter.reflection.environments.ignore_rewards import IgnoreRewards
-from goalmeter.reflection.environments.ignore_rewards_2 import IgnoreRewards2
-from goalmeter.reflection.environments.ignore_rewards_3 import IgnoreRewards3
-from goalmeter.reflection.environments.incentivize_learning_rate import IncentivizeLearningRate
-from goalmeter.reflection.environments.incentivize_zero import IncentivizeZero
-from goalmeter.reflection.environments.limited_memory import LimitedMemory
-from goalmeter.reflection.environments.nth_reward_multiplied_by_n import NthRewardMultipliedByN
-from goalmeter.reflection.environments.punish_deterministic_agent import PunishDeterministicAgent
-from goalmeter.reflection.environments.punish_fast_agent import PunishFastAgent
-from goalmeter.reflection.environments.punish_nondeterministic_agent import (
-    PunishNondeterministicAgent,
-)
-from goalmeter.reflection.environments.punish_slow_agent import PunishSlowAgent
 from goalmeter.reflection.environments.record import Environment
-from goalmeter.reflection.environments.repeater import Repeater
-from goalmeter.reflection.environments.self_recognition import SelfRecognition
-from goalmeter.reflection.environments.shifted_rewards import ShiftedRewards
-from goalmeter.reflection.environments.tempting_button import TemptingButton
-from goalmeter.reflection.environments.tempting_button_variation import TemptingButtonVariation
-from goalmeter.reflection.environments.third_action_forbidden import ThirdActionForbidden
 from goalmeter.reflection.environments.user_file import from_file
 
-_BATTERY: tuple[type[Run], ...] = (
-    BackwardConsciousness,
-    DejaVu,
-    FalseMemories,
-    IgnoreRewards,
-    IgnoreRewards2,
-    IgnoreRewards3,
-    IgnoreObservations,
-    IgnoreActions,
-    IncentivizeZero,
-    CryingBaby,
-    CryingBaby2,
-    TemptingButton,
-    TemptingButtonVariation,
-    ThirdActionForbidden,
-    ShiftedRewards,
-    DelayedRewards,
-    Repeater,
-    AfterImages,
-    SelfRecognition,
-    LimitedMemory,
-    CensoredObservation,
-    NthRewardMultipliedByN,
-    AdversarialSequencePredictor,
-    AdversarialSequenceEvader,
-    IncentivizeLearningRate,
+# IgnoreRewards2 is the class of that name in ignore_rewards_2.py, and so on.
+_BATTERY = (
+    "BackwardConsciousness",
+    "DejaVu",
+    "FalseMemories",
+    "IgnoreRewards",
+    "IgnoreRewards2",
+    "IgnoreRewards3",
+    "IgnoreObservations",
+    "IgnoreActions",
+    "IncentivizeZero",
+    "CryingBaby",
+    "CryingBaby2",
+    "TemptingButton",
+    "TemptingButtonVariation",
+    "ThirdActionForbidden",
+    "ShiftedRewards",
+    "DelayedRewards",
+    "Repeater",
+    "AfterImages",
+    "SelfRecognition",
+    "LimitedMemory",
+    "CensoredObservation",
+    "NthRewardMultipliedByN",
+    "AdversarialSequencePredictor",
+    "AdversarialSequenceEvader",
+    "IncentivizeLearningRate",
 )
-_OUTSIDE: tuple[type[Run], ...] = (
-    PunishSlowAgent,
-    PunishFastAgent,
-    PunishDeterministicAgent,
-    PunishNondeterministicAgent,
-    FlipEveryOther,
+_OUTSIDE = (
+    "PunishSlowAgent",
+    "PunishFastAgent",
+    "PunishDeterministicAgent",
+    "PunishNondeterministicAgent",
+    "FlipEveryOther",
 )
 
+
+def _run(name: str) -> type[Run]:
+    file = re.sub(r"(?<!^)(?=[A-Z]|\d)", "_", name).lower()
+    run: type[Run] = getattr(import_module(f"{__package__}.{file}"), name)
+    return run
+
+
 # The 25 of the paper, in its library's order; with their opposites they are the battery.
-BATTERY: tuple[Environment, ...] = tuple(Environment(run, in_battery=True) for run in _BATTERY)
+BATTERY: tuple[Environment, ...] = tuple(
+    Environment(_run(name), in_battery=True) for name in _BATTERY
+)
+# Every environment of goalmeter's own, by name.
 ENVIRONMENTS: dict[str, Environment] = {
     environment.name: environment
-    for environment in (*BATTERY, *(Environment(run) for run in _OUTSIDE))
+    for environment in (*BATTERY, *(Environment(_run(name)) for name in _OUTSIDE))
 }
 
 # No two parts of a pattern can take the same blanks, or a long line of them would take for ever.
@@ -111,6 +92,7 @@ def find(spelled: str) -> tuple[Environment, bool]:
     Raises:
         InvalidParameterError: there is none, or it has not those options.
         InvalidFileError: a user's file is missing, fails, or has no such environment.
+        PluginError: a package that registers it cannot be imported, or takes a name of ours.
 
     >>> environment, is_opposite = find("opposite(TemptingButton(coding=paper))")
     >>> environment.name, environment.base, is_opposite
@@ -123,13 +105,22 @@ def find(spelled: str) -> tuple[Environment, bool]:
         options = _options(inner[2], spelled) if inner[2] else ()
         run = from_file(*of_file)
         return Environment(run, options=options, spelled=canonical(inner[1])), around is not None
-    if inner is None or inner[1] not in ENVIRONMENTS:
+    environment = _named(inner[1]) if inner else None
+    if inner is None or environment is None:
         raise InvalidParameterError(_unknown(spelled, inner[1] if inner else spelled))
-    environment = ENVIRONMENTS[inner[1]]
     options = _options(inner[2], spelled) if inner[2] else ()
     if options:  # another reading is not the one of the battery
-        environment = Environment(environment.run, options=options)
+        environment = Environment(environment.run, options=options, spelled=environment.spelled)
     return environment, around is not None
+
+
+def _named(name: str) -> Environment | None:
+    """Ours of a name, else the one that an installed package registers under it."""
+    if name in ENVIRONMENTS:
+        return ENVIRONMENTS[name]
+    refuse_taken(PLUGINS, ENVIRONMENTS)
+    entry = plugins(PLUGINS).get(name)
+    return None if entry is None else Environment(loaded(entry), spelled=name)
 
 
 def _unknown(spelled: str, name: str) -> str:
@@ -142,13 +133,14 @@ def _unknown(spelled: str, name: str) -> str:
             f"there is no environment {spelled!r}: the opposite of an opposite is "
             f"{twice[1].strip()} itself; name that"
         )
-    hint = did_you_mean(name, ENVIRONMENTS, quoted=True) or ";"
-    return f"there is no environment {spelled!r}{hint} `goalmeter reflect --list` names all"
+    known = [*ENVIRONMENTS, *plugins(PLUGINS)]
+    hint = did_you_mean(name, known, quoted=True) or ";"
+    return f"there is no environment {spelled!r}{hint} known are {listed(known)}"
 
 
-def _options(listed: str, spelled: str) -> tuple[tuple[str, str], ...]:
+def _options(text: str, spelled: str) -> tuple[tuple[str, str], ...]:
     pairs = []
-    for part in listed.split(","):
+    for part in text.split(","):
         pair = _OPTION.fullmatch(part.strip())
         if pair is None:
             raise InvalidParameterError(

@@ -22,14 +22,14 @@ def from_file(path: str | Path, name: str) -> type[Run]:
     Raises:
         InvalidFileError: there is no such file, it fails, or has nothing of that name.
     """
-    found: type[Run] = load(path, name, kind="environment")
-    return found
+    run: type[Run] = load(path, name, kind="environment")
+    return run
 
 
 class Checked(Run):
-    """A run of a user's class, held to giving percepts: a finite reward, a legal observation.
+    """A run of a user's class, whose percepts are checked: a finite reward, a legal observation.
 
-    What it gives is made plain, so NumPy's numbers are fine.
+    NumPy's numbers are turned into Python's, so a user need not do so.
 
     Args:
         source: of the agent.
@@ -57,9 +57,9 @@ class Checked(Run):
         return self._percept(lambda: self.inner.react(action), "react")
 
     def _percept(self, give: Callable[[], tuple[float, int]], method: str) -> tuple[float, int]:
-        given = give()
+        percept = give()
         try:
-            reward, observation = given
+            reward, observation = percept
             observation = index(observation)
             if type(reward) is not int:
                 reward = float(reward) if isinstance(reward, Real) else math.nan
@@ -67,7 +67,7 @@ class Checked(Run):
             reward, observation = math.nan, 0
         if not (math.isfinite(reward) and 0 <= observation < self.legal):
             raise InvalidParameterError(
-                f"{type(self.inner).__name__}.{method} gives {shown(given)}, expected a finite "
+                f"{type(self.inner).__name__}.{method} gives {shown(percept)}, expected a finite "
                 f"reward and an observation from 0 to {self.legal - 1}"
             )
         return reward, observation

@@ -29,11 +29,11 @@ from goalmeter.gridworld.paths import distances_from
 from goalmeter.gridworld.tabular_world import GOAL, KEY, TabularWorld
 from goalmeter.gridworld.world import ACTIONS, Cell
 from goalmeter.navigation.directed.evidence import (
-    RATIONALITIES,
     Decisions,
     indices_of,
     summed_evidence,
 )
+from goalmeter.navigation.directed.rationality import RATIONALITIES
 from goalmeter.navigation.record import Trajectory
 
 # Half of those that navigation tries, 21% apart: towards a thing, none away from it.

@@ -6,8 +6,7 @@ seed, the agent and the scene, so the numbers do not depend on how many processe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -20,11 +19,11 @@ from goalmeter.experiments.calibration.population.evidence import PairEvidence, 
 from goalmeter.experiments.calibration.population.scenes import scene_pair
 from goalmeter.experiments.calibration.population.traits import Traits, population
 from goalmeter.experiments.calibration.truth import IDEAL
-from goalmeter.navigation.suites import GRIDS_A_SEED
+from goalmeter.navigation.suites.options import GRIDS_A_SEED
 from goalmeter.navigation.walks import walk
 from goalmeter.organisms.kinds import organism
-from goalmeter.runs import Job, run_jobs
-from goalmeter.runs.jobs import OK
+from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs.progress import Tell
 
 _FUNCTION = "goalmeter.experiments.calibration.population.measuring:evidence_in_pair"
 _DIGITS = 5  # of nats, that go from process to process
@@ -34,7 +33,6 @@ BESIDE = (
     *("optimal", "epsilon-optimal(0.3)", "boltzmann(1)", "key-seeker"),
     *("greedy", "random", "wall-follower"),
 )
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ def measure_population(
     seed: int,
     beside: Sequence[str] = BESIDE,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> PopulationEvidence:
     """Draw a population, let it walk, and add up the evidence.
 
@@ -101,30 +99,25 @@ def measure_population(
         progress: told what is done.
     """
     pairs = scale.pairs(seed)
-    jobs = [
-        Job(
-            _FUNCTION,
-            {
-                "pair": list(pair),
-                "agents": scale.agents,
-                "seed": seed,
-                "beside": list(beside),
-                "walks": scale.walks,
-            },
-        )
-        for pair in pairs
-    ]
-    parts: list[Any] = [None] * len(jobs)
-    with closing(run_jobs(jobs, workers=workers if workers > 1 else 0)) as results:
-        for done, (number, result) in enumerate(results, start=1):
-            result.raise_refusal()
-            if result.outcome != OK:
-                raise RuntimeError(f"population in grid {pairs[number]}: {result.detail}")
-            parts[number] = result.value
-            if progress is not None:
-                progress(f"population, seed {seed}: {done} of {len(jobs)} mazes walked")
+    study = Study[Mapping[str, Any]](
+        f"population, seed {seed}",
+        _FUNCTION,
+        {
+            f"size {n}, complexity {c:g}, seed {grid}": {"pair": [n, c, grid]}
+            for n, c, grid in pairs
+        },
+        common={
+            "agents": scale.agents,
+            "seed": seed,
+            "beside": list(beside),
+            "walks": scale.walks,
+        },
+        noun="maze",
+    )
+    made = carry_out(study, on=workers_as_place(workers), progress=progress)
     joined = {
-        field.name: np.array([part[field.name] for part in parts]) for field in fields(PairEvidence)
+        field.name: np.array([part[field.name] for part in made.values()])
+        for field in fields(PairEvidence)
     }
     traits = population(scale.agents, seed)
     return PopulationEvidence(traits, tuple(beside), tuple(pairs), PairEvidence(**joined))

@@ -20,7 +20,7 @@ from goalmeter.gridworld.paths import distances_from
 from goalmeter.gridworld.planner import plan
 from goalmeter.gridworld.tabular_world import GOAL, KEY
 from goalmeter.gridworld.world import Cell, GridWorld
-from goalmeter.navigation.suites import Task
+from goalmeter.navigation.suites.tasks import Task
 
 CELL, CORNER, NONE = "cell", "corner", "none"
 TARGETS = (GOAL, KEY, CELL, CORNER)

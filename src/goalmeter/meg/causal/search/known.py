@@ -17,11 +17,8 @@ Source: MEG paper (NeurIPS 2024), Definitions 3.1, 3.2 and 4.4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from goalmeter._types import FloatArray
 from goalmeter.meg.causal.search.ascent import answer
 from goalmeter.meg.causal.search.candidates import (
     Candidate,
@@ -41,48 +38,12 @@ from goalmeter.meg.causal.search.frontier import (
 )
 from goalmeter.meg.causal.search.held import ENTROPY_TIE, greatest_entropies
 from goalmeter.meg.causal.search.outcomes import OutcomeTable, Policies
+from goalmeter.meg.causal.search.result import PREFERENCE, SearchResult, unaffected
 from goalmeter.meg.causal.search.supported import maximisers, objectives, slack
 
 # A utility of which decisions can move less than this share is one that they do not influence.
 _NO_SAY = 1e-12
-# An infinite rationality is preferred to a finite one that is better by less, nats; and a
-# rationality to a gap.
-PREFERENCE = 1e-9
 _ROUNDS = 6
-
-
-@dataclass(frozen=True, eq=False)
-class Search:
-    """What a search found.
-
-    Attributes:
-        value: evidence of the best model, nats, never below 0 (the uniform model is one).
-        rationality: b of the best model, in 1 / units of the utility; infinite where it only
-            maximises or minimises; NaN where its expected utility is in a gap, one that no
-            rationality attains.
-        utility: E[U] of the best model, in units of the utility.
-        entropy: its causal entropy, nats.
-        policies: it, [C, A] for each decision.
-        agreed: of the random starts that the result was tried on at the end, how many ended in
-            it or in one that is as good.
-        starts: how many there were.
-        note: what to know of it, in a sentence.
-        weights: for targets, the utility of each joint state, from -1 to 1; NaN for those that the
-            decisions have no say in.
-        rank: how many coordinates of the utility were fitted: of those that choices can tell
-            apart, the rationality included.
-    """
-
-    value: float
-    rationality: float
-    utility: float
-    entropy: float
-    policies: Policies
-    agreed: int
-    starts: int
-    note: str
-    weights: FloatArray | None = None
-    rank: int = 1
 
 
 def search_known(
@@ -92,7 +53,7 @@ def search_known(
     visits: Policies | None = None,
     restarts: int = 24,
     rng: np.random.Generator,
-) -> Search:
+) -> SearchResult:
     """MEG with respect to a known utility, by search (Definition 3.2).
 
     Args:
@@ -104,7 +65,7 @@ def search_known(
         rng: of the starts; the same seed gives the same numbers.
 
     Returns:
-        A `Search`. It does not depend on the utility's unit or origin.
+        A `SearchResult`. It does not depend on the utility's unit or origin.
     """
     assert table.features.shape[1] == 1, table.features.shape
     made = _task(table, measured, table.visits(measured) if visits is None else visits, rng)
@@ -136,7 +97,7 @@ def search_known(
     value = max(best.evidence, 0.0)
     if value == 0.0:
         rationality = 0.0
-    return Search(
+    return SearchResult(
         value=value,
         rationality=rationality,
         utility=unit * best.utility + origin,
@@ -145,22 +106,6 @@ def search_known(
         agreed=agreed,
         starts=restarts,
         note=note,
-    )
-
-
-def unaffected(table: OutcomeTable) -> Search:
-    """The result where the decisions have no say in the utility: only the uniform model."""
-    uniform = table.uniform()
-    return Search(
-        value=0.0,
-        rationality=0.0,
-        utility=float(table.expected(uniform)[0]),
-        entropy=float(table.entropy(uniform)),
-        policies=uniform,
-        agreed=0,
-        starts=0,
-        note="the decisions have no say in the utility",
-        rank=0,
     )
 
 

@@ -49,6 +49,7 @@ class OutcomeTable:
         features: what is expected given x, [R, D]: of a known utility (D = 1, units of the
             utility), or the probability of each joint state of targets (the first one slowest).
         later: for each decision, those (as positions) whose contexts it influences.
+        targets: whose joint states the features stand for; None for those of a known utility.
     """
 
     decisions: tuple[str, ...]
@@ -58,6 +59,7 @@ class OutcomeTable:
     place: tuple[IntArray, ...]
     features: FloatArray
     later: tuple[tuple[int, ...], ...]
+    targets: tuple[str, ...] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -70,8 +72,8 @@ class OutcomeTable:
         return float(np.log(self.actions).sum())
 
     def with_features(self, features: FloatArray) -> OutcomeTable:
-        """The table with other features, [R, D]."""
-        return replace(self, features=features)
+        """The table with other features, [R, D]; they stand for no joint states of targets."""
+        return replace(self, features=features, targets=None)
 
     def policies(self, network: CausalBayesianNetwork) -> Policies:
         """The CPDs of the decisions, [contexts, actions] each."""
@@ -169,42 +171,30 @@ def safe_log(policy: FloatArray) -> FloatArray:
     return np.log(policy, out=np.zeros_like(policy), where=policy > 0)
 
 
-def utility_outcomes(
-    network: CausalBayesianNetwork, decisions: Sequence[str], utility: Utility
+def joint_outcomes(
+    network: CausalBayesianNetwork,
+    decisions: Sequence[str],
+    goal: Utility | Sequence[str],
 ) -> OutcomeTable:
-    """The joint outcomes of decisions with the utility expected of each, [R, 1].
+    """The joint outcomes of decisions, with what is expected of each of them.
 
     Args:
         network: the model; the policies in it are not used.
-        decisions: those that influence the utility, causes first.
-        utility: a sum of factors.
+        decisions: those that influence the goal, causes first.
+        goal: a known utility, whose expectation given each outcome is the only feature, [R, 1]; or
+            targets, whose joint states (the first target slowest) have a probability given each
+            outcome, [R, D].
 
     Raises:
-        InvalidModelError: too many outcomes.
+        InvalidModelError: too many outcomes, or joint states of targets.
     """
     outcomes = _Outcomes(network, decisions)
+    if not isinstance(goal, Utility):
+        return replace(outcomes.table(outcomes.chances(goal)), targets=tuple(goal))
     expected = np.zeros((len(outcomes.weight), 1))
-    for factor in utility.factors:
-        values = Factor(factor.variables, factor.values)
-        expected[:, 0] += outcomes.mean(values)
+    for factor in goal.factors:
+        expected[:, 0] += outcomes.mean(Factor(factor.variables, factor.values))
     return outcomes.table(expected)
-
-
-def target_outcomes(
-    network: CausalBayesianNetwork, decisions: Sequence[str], targets: Sequence[str]
-) -> OutcomeTable:
-    """The joint outcomes of decisions with P(targets = t | outcome), [R, D].
-
-    Args:
-        network: the model; the policies in it are not used.
-        decisions: those that influence the targets, causes first.
-        targets: D is the number of their joint states, the first one slowest.
-
-    Raises:
-        InvalidModelError: too many outcomes or joint states of targets.
-    """
-    outcomes = _Outcomes(network, decisions)
-    return outcomes.table(outcomes.chances(targets))
 
 
 class _Outcomes:

@@ -34,10 +34,10 @@ from goalmeter.meg.causal.search.climb import (
     trial_of,
     uphill,
 )
-from goalmeter.meg.causal.search.known import PREFERENCE, Search, unaffected
 from goalmeter.meg.causal.search.limits import Limit, confirmed_limit, limits
 from goalmeter.meg.causal.search.outcomes import OutcomeTable, Policies
 from goalmeter.meg.causal.search.population import Tried, apart, evolved, tried
+from goalmeter.meg.causal.search.result import PREFERENCE, SearchResult, unaffected
 from goalmeter.meg.causal.search.starts import starting_weights
 from goalmeter.meg.causal.search.stationary import MAX_UNKNOWNS, Linearised
 from goalmeter.meg.causal.search.supported import leaning, maximisers
@@ -76,7 +76,7 @@ def search_targets(
     restarts: int = 24,
     rng: np.random.Generator,
     starts: Sequence[FloatArray] = (),
-) -> Search:
+) -> SearchResult:
     """MEG towards targets, by search: the best of all utilities over their joint states.
 
     Args:
@@ -89,7 +89,7 @@ def search_targets(
         starts: more utilities to begin from, b times the utility of each joint state, [D] each.
 
     Returns:
-        A `Search` with `weights`.
+        A `SearchResult` with `weights`.
     """
     utilities = class_of(table, measured, rng, visits)
     if utilities is None:
@@ -248,16 +248,16 @@ def _endless_part(utilities: Class, trial: Trial) -> FloatArray | None:
     return part if needed and more.found.evidence >= value - PREFERENCE else None
 
 
-def _indifferent(utilities: Class, note: str) -> Search:
+def _indifferent(utilities: Class, note: str) -> SearchResult:
     table = utilities.table
     weights, _ = utilities.shown(np.zeros(table.features.shape[1]))
     rank = utilities.basis.shape[1]
     return replace(unaffected(table), utility=0.0, note=note, weights=weights, rank=rank)
 
 
-def _of_limit(utilities: Class, limit: Limit, restarts: int) -> Search:
+def _of_limit(utilities: Class, limit: Limit, restarts: int) -> SearchResult:
     weights, _ = utilities.shown(limit.y)
-    return Search(
+    return SearchResult(
         value=max(limit.found.evidence, 0.0),
         rationality=float("inf"),
         utility=utilities.attained(limit.found.policies, weights),
@@ -271,10 +271,10 @@ def _of_limit(utilities: Class, limit: Limit, restarts: int) -> Search:
     )
 
 
-def _of_trial(utilities: Class, trial: Trial, verdict: Verdict, restarts: int) -> Search:
+def _of_trial(utilities: Class, trial: Trial, verdict: Verdict, restarts: int) -> SearchResult:
     weights, size = utilities.shown(trial.y)
     supported = verdict.kind == "supported"
-    return Search(
+    return SearchResult(
         value=trial.found.evidence,
         rationality=size if supported else float("nan"),
         utility=utilities.attained(trial.found.policies, weights),

@@ -1,0 +1,306 @@
+"""Every part of the search without sufficient recall earns its place.
+
+The search for maximum entropy policies (`goalmeter/meg/causal/search`) has parts that look for
+better utilities and parts that see to it that policies are maximum entropy policies at all. Each
+is switched off in turn, on random diagrams: decisions that forget, teams of two with binary
+choices, and committees of three with three choices each, whose policies are random, mixed or
+deterministic. A value that falls by more than 1e-6 nats is *lost*; one that is more than 1e-6 nats
+above that of a search with twice as many restarts is *false*, because what it belongs to is no
+maximum entropy policy. Time is the processor's, as a multiple of the whole search's. A part stays
+if without it a value is lost, false or found much more slowly. A part that the whole search never
+came to use on a diagram is not run without it there: nothing would change.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import harness
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from causal.models import network_of
+from oracles import random_diagrams as diagrams
+from oracles.causal_model import Model
+
+from goalmeter.causal import utility_of
+
+PACKAGE = "goalmeter.meg.causal.search"
+SEEDS = {"forgetful": 12, "team": 12, "committee": 6}
+POLICIES = ("random", "mixed", "deterministic")
+RESTARTS = 24
+# Nats that count as lost or false.
+APART = 1e-6
+QUESTIONS = ("utility", "targets")
+
+WHOLE = "nothing (the whole search)"
+REFERENCE = "nothing, with twice the restarts"
+
+# What a part's function is replaced by, made from the function itself.
+Switch = Callable[[Any], Any]
+
+
+def committee(rng: np.random.Generator, policy: str) -> Model:
+    """Three members with three choices each, who see a private signal and not each other."""
+    names = ["D1", "D2", "D3"]
+    sizes = {"S": 3, **{f"O{i}": 2 for i in (1, 2, 3)}, **dict.fromkeys(names, 3), "T": 4}
+    parents: dict[str, tuple[str, ...]] = {"S": ()}
+    parents |= {f"O{i}": ("S",) for i in (1, 2, 3)} | {f"D{i}": (f"O{i}",) for i in (1, 2, 3)}
+    parents["T"] = ("D1", "D2", "D3", "S")
+    return diagrams.filled(rng, sizes, parents, names, [("T",)], policy)
+
+
+def _uniform_starts(_: Any) -> Any:
+    """Uniform policies in place of starts near the measured one."""
+    return lambda table, measured: [np.repeat(p[..., None], 4, axis=2) for p in table.uniform()]
+
+
+def _uniform_leaning(_: Any) -> Any:
+    return lambda task, at: [np.repeat(p[..., None], len(at), axis=2) for p in task.table.uniform()]
+
+
+# Part -> (module.name, switch) of everything that belongs to it. A module's import counts as its
+# name, so that a part can be switched off for one of those who use it.
+UTILITY_PARTS: dict[str, list[tuple[str, Switch]]] = {
+    "starts that lean towards the measured policy": [("frontier.leaning", _uniform_leaning)],
+    "starts near the measured policy": [
+        ("frontier.near_measured", _uniform_starts),
+        ("known.near_measured", _uniform_starts),
+    ],
+    "neighbours as starts": [("curve.Curve._spread", lambda _: lambda self, changed: None)],
+    "rationalities between unlinked ones": [
+        ("curve.Curve.refine", lambda _: lambda self, fresh: None)
+    ],
+    "the best rationality between neighbours": [
+        ("curve.Curve.sharpen", lambda _: lambda self, enough: None)
+    ],
+    "utilities in gaps": [("known.gaps", lambda _: lambda curve: [])],
+    "fresh starts at the end": [
+        (
+            "known._confirmed",
+            lambda _: lambda family, curve, restarts: (curve.best().found[0], 0),
+        )
+    ],
+    "Newton's method": [("supported._exact", lambda _: lambda task, b, policies: None)],
+}
+
+
+def _without_random(starting: Any) -> Any:
+    return lambda utilities, n, *rest: starting(utilities, 0, *rest)
+
+
+TARGET_PARTS: dict[str, list[tuple[str, Switch]]] = {
+    "weights fitted to the measured policy": [
+        ("starts.fitted_weights", lambda _: lambda u, share: np.zeros(u.basis.shape[1]))
+    ],
+    "single joint states as utilities": [("starts._INDICATORS", lambda _: 0)],
+    "random utilities": [("targets.starting_weights", _without_random)],
+    "utilities in several sizes": [("starts._SIZES", lambda _: 1)],
+    "gradients": [("targets.uphill", lambda _: lambda u, start: (start, np.inf))],
+    "generations": [("targets.evolved", lambda _: lambda u, first, rng: first.take([]))],
+    "ridge": [("targets.along_the_ridge", lambda _: lambda u, s, verdict, n, rng: (s, verdict))],
+    "equally good maximisers": [("targets._refreshed", lambda _: lambda u, best, n, rng: best)],
+    "larger utilities": [("targets._scaled", lambda _: lambda u, t, v, n, rng: (t, v))],
+    "limits": [("targets.limits", lambda _: lambda *_: None)],
+    "separating utilities": [("limits._separating", lambda _: lambda u, n, rng: None)],
+    "held utilities": [("climb.greatest_entropies", lambda whole: _nothing_held)],
+    "check against fresh starts": [("targets.check", lambda _: _always_supported)],
+    "Newton's method": [("supported._exact", lambda _: lambda task, b, policies: None)],
+}
+
+
+def _nothing_held(task: Any, utilities: Any, starts: Any) -> Any:
+    module = importlib.import_module(f"{PACKAGE}.supported")
+    return [module.Found([], 0) for _ in utilities]
+
+
+def _always_supported(utilities: Any, trial: Any, n: int, rng: Any) -> Any:
+    module = importlib.import_module(f"{PACKAGE}.climb")
+    return module.Verdict("supported", 0, None)
+
+
+@contextmanager
+def replaced(switches: Sequence[tuple[str, Switch]]) -> Iterator[None]:
+    """Some names of the package replaced for a while."""
+    undo: list[tuple[Any, str, Any]] = []
+    try:
+        for name, switch in switches:
+            owner, last = place(name)
+            whole = getattr(owner, last)
+            undo.append((owner, last, whole))
+            setattr(owner, last, switch(whole))
+        yield
+    finally:
+        for owner, last, whole in undo:
+            setattr(owner, last, whole)
+
+
+def place(name: str) -> tuple[Any, str]:
+    """The module or class of the package that holds a name, and its last part."""
+    module, *path, last = name.split(".")
+    owner: Any = importlib.import_module(f"{PACKAGE}.{module}")
+    for step in path:
+        owner = getattr(owner, step)
+    return owner, last
+
+
+def counting(names: Sequence[str], used: set[str]) -> list[tuple[str, Switch]]:
+    """Switches that leave functions as they are and note which are called; constants always are."""
+
+    def switch(name: str) -> Switch:
+        def wrapped(whole: Any) -> Any:
+            def call(*args: Any, **options: Any) -> Any:
+                used.add(name)
+                return whole(*args, **options)
+
+            return call
+
+        return wrapped
+
+    constants = {name for name in names if not callable(getattr(*place(name)))}
+    used |= constants
+    return [(name, switch(name)) for name in names if name not in constants]
+
+
+def solve(model: Model, question: str, restarts: int) -> tuple[float, float]:
+    """The value, nats, and the processor's seconds."""
+    outcomes = importlib.import_module(f"{PACKAGE}.outcomes")
+    network = network_of(model)
+    began = time.process_time()
+    rng = np.random.default_rng(0)
+    if question == "utility":
+        utility = utility_of(network, list(model.factors))
+        table = outcomes.utility_outcomes(network, model.decisions, utility)
+        search = importlib.import_module(f"{PACKAGE}.known").search_known
+    else:
+        table = outcomes.target_outcomes(network, model.decisions, ("T",))
+        search = importlib.import_module(f"{PACKAGE}.targets").search_targets
+    result = search(table, table.policies(network), restarts=restarts, rng=rng)
+    return float(result.value), time.process_time() - began
+
+
+def models(quick: bool) -> Iterator[tuple[str, Model]]:
+    """The random diagrams by name."""
+    makers = {m.__name__: m for m in (*diagrams.INSUFFICIENT, committee)}
+    for i in range(max(SEEDS.values())):
+        for name, count in SEEDS.items():
+            if i < (0 if quick and name == "committee" else 1 if quick else count):
+                policy = POLICIES[i % len(POLICIES)]
+                yield f"{name} {i} {policy}", makers[name](np.random.default_rng(i), policy)
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    """Values and times of the whole search and of it less each part."""
+    cache = Path(tempfile.gettempdir()) / f"causal-search-parts-{harness.commit()[:12]}.jsonl"
+    runs: dict[tuple[str, str, str], tuple[float, float, list[str]]] = {}
+    # A run that was broken off goes on where it was, unless it is a smoke run.
+    if cache.exists() and not quick:
+        for line in cache.read_text().splitlines():
+            model, question, part, *run = json.loads(line)
+            runs[model, question, part] = (run[0], run[1], run[2])
+    if not runs:
+        solve(next(models(True))[1], "targets", 2)  # pays for what is loaded once
+    for name, model in models(quick):
+        for question in QUESTIONS:
+            parts = UTILITY_PARTS if question == "utility" else TARGET_PARTS
+            chosen = dict(list(parts.items())[:2]) if quick else parts
+            for part, switches in {WHOLE: [], REFERENCE: [], **chosen}.items():
+                if (name, question, part) in runs:
+                    continue
+                used: set[str] = set()
+                if part == WHOLE:
+                    names = [n for each in chosen.values() for n, _ in each]
+                    switches = counting(names, used)
+                else:
+                    value, seconds, before = runs[name, question, WHOLE]
+                    if switches and not used.union(before) & {n for n, _ in switches}:
+                        runs[name, question, part] = value, seconds, []
+                        continue
+                restarts = 4 if quick else 2 * RESTARTS if part == REFERENCE else RESTARTS
+                with replaced(switches):
+                    try:
+                        value, seconds = solve(model, question, restarts)
+                    except Exception as error:  # what the others cannot do without this part
+                        print(name, question, part, repr(error), file=sys.stderr)
+                        value, seconds = float("nan"), float("nan")
+                runs[name, question, part] = value, seconds, sorted(used)
+                if not quick:
+                    with cache.open("a") as file:
+                        run = [name, question, part, *runs[name, question, part]]
+                        file.write(json.dumps(run) + "\n")
+    return {"diagrams": len({m for m, _, _ in runs}), "parts": summary(runs)}
+
+
+def summary(
+    runs: dict[tuple[str, str, str], tuple[float, float, list[str]]],
+) -> list[dict[str, Any]]:
+    """One row for each part of each question."""
+    rows = []
+    for question in QUESTIONS:
+        by_part: dict[str, dict[str, tuple[float, float, list[str]]]] = {}
+        for (model, asked, part), run in runs.items():
+            if asked == question:
+                by_part.setdefault(part, {})[model] = run
+        whole, reference = by_part[WHOLE], by_part[REFERENCE]
+        for part, results in by_part.items():
+            both = [m for m in results if m in reference]
+            value = np.array([results[m][0] for m in both])
+            lost = np.array([whole[m][0] for m in both]) - value
+            false = value - np.array([max(whole[m][0], reference[m][0]) for m in both])
+            rows.append(
+                {
+                    "question": question,
+                    "without": part,
+                    "n": len(both),
+                    "used": sum(
+                        part in (WHOLE, REFERENCE)
+                        or bool(set(whole[m][2]) & {n for n, _ in switches_of(question, part)})
+                        for m in both
+                    ),
+                    "lost": int((~(lost <= APART)).sum()),
+                    "most_lost": float(np.nanmax(lost, initial=0.0)),
+                    "false": int((false > APART).sum()),
+                    "most_false": float(np.nanmax(false, initial=0.0)),
+                    "time": float(
+                        np.nansum([results[m][1] for m in both]) / sum(whole[m][1] for m in both)
+                    ),
+                }
+            )
+    return rows
+
+
+def switches_of(question: str, part: str) -> list[tuple[str, Switch]]:
+    """What belongs to a part."""
+    return (UTILITY_PARTS if question == "utility" else TARGET_PARTS)[part]
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The table."""
+    header = ["question", "without", "used in", "lost", "most, nats", "false", "most, nats", "time"]
+    rows = [
+        [
+            row["question"],
+            row["without"],
+            f"{row['used']} of {row['n']}",
+            str(row["lost"]),
+            f"{row['most_lost']:.2g}",
+            str(row["false"]),
+            f"{row['most_false']:.2g}",
+            f"{row['time']:.2f}",
+        ]
+        for row in result["parts"]
+    ]
+    return harness.table(header, rows)
+
+
+if __name__ == "__main__":
+    harness.run(__file__, __doc__, measure, markdown)

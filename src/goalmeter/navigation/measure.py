@@ -1,0 +1,230 @@
+"""`measure`: how an agent behaves in a suite of grid worlds, beside reference agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.navigators import navigator
+from goalmeter.agents.navigators.protocol import Navigator
+from goalmeter.navigation.asking.settings import Asking, is_model, model_name, paper_effort
+from goalmeter.navigation.plan import WalkPlan, plan_of
+from goalmeter.navigation.playing import Walked, play_all
+from goalmeter.navigation.playing import load as load_walks
+from goalmeter.navigation.result import Navigation, navigation_of
+from goalmeter.navigation.suites.options import Bounds
+from goalmeter.navigation.suites.registry import suite_named
+
+if TYPE_CHECKING:
+    from goalmeter.navigation.inspect.round import Server
+
+Progress = Callable[[str], None]
+# How often walks that a model's server failed are made again before a measurement ends.
+ROUNDS = 2
+
+
+def measure(
+    agent: str | Navigator,
+    suite: str = "maze",
+    *,
+    paper: bool = False,
+    sizes: Sequence[int] | None = None,
+    complexities: Sequence[float] | None = None,
+    grids: int | None = None,
+    trajectories: int | None = None,
+    transforms: Sequence[str] | None = None,
+    objects: Sequence[str] | None = None,
+    distances: Sequence[Bounds] | None = None,
+    detours: Sequence[Bounds] | None = None,
+    cap: int | None = None,
+    cap_factor: float | None = None,
+    held_out: bool | None = None,
+    seed: int = 0,
+    beside: Sequence[str] | None = None,
+    prompts: Sequence[str] | None = None,
+    history: int = 0,
+    asking: Asking | None = None,
+    server: Server | None = None,
+    rounds: int = ROUNDS,
+    logs: Sequence[str | Path] = (),
+    workers: int = 1,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Navigation:
+    """Measure the behaviour of an agent in a suite of grid worlds.
+
+    The numbers are the same however many processes there are, and however often a run is
+    interrupted and continued.
+
+    Args:
+        agent: its name as on the command line, such as "greedy" or "boltzmann(2)"; a language
+            model as Inspect spells it, such as "goalmeter/mouse"; or an object with a name and the
+            method `begin`, as `agents.navigators.protocol.Navigator` describes.
+        suite: name of the suite: which worlds.
+        paper: take the paper's scale and caps for whatever is not given.
+        sizes: of the grids.
+        complexities: of mazes.
+        grids: of each size and complexity.
+        trajectories: walks through each grid.
+        transforms: names of the changed frames, in suites that have some.
+        objects: what lies about where keys open nothing: "key", "neutral" or both.
+        distances: strata of mazes by the shortest path, (least, greatest).
+        detours: strata of mazes by how much longer it is than the Manhattan distance.
+        cap: steps after which a walk is ended.
+        cap_factor: the same as a multiple of the shortest path; default 3.
+        held_out: take only grids that no recipe of an organism teaches; None for what suits the
+            agent: true for organisms, false for others.
+        seed: of the grids and of the walks.
+        beside: names of reference agents that walk in the same worlds; None for those of the suite.
+        prompts: templates that a language model is asked in, which are compared.
+        history: how many past steps a prompt shows.
+        asking: how a language model is asked.
+        server: how it is reached.
+        rounds: how often walks that its server failed are made again.
+        logs: logs of Inspect whose walks are taken over.
+        workers: processes that walk at once; a language model is asked by one.
+        out: folder that keeps every finished walk. If it holds some of this measurement, only the
+            others are made.
+        progress: told now and then how many walks are finished.
+
+    Raises:
+        InvalidParameterError: there is no such agent or suite, or an option is out of range or not
+            one of the suite's.
+        InvalidFileError: `out` holds something else.
+        MissingExtraError: a language model is named, and inspect_ai is not installed.
+
+    Example: a compass leads astray in a maze, and a plan does not.
+        >>> print(measure("greedy", sizes=[7], complexities=[1], grids=3, beside=["optimal"]))
+        greedy in the suite maze: 12 walks in 3 grids
+    """
+    walker = None if isinstance(agent, str) else agent
+    name = _name(agent) if isinstance(agent, str) else agent.name
+    record = suite_named(suite)
+    if walker is None and is_model(name):
+        asking = asking or Asking(reasoning_effort=paper_effort(name, record) if paper else None)
+    elif asking is not None or prompts or history or logs:
+        raise InvalidParameterError(
+            f"asking, prompts, history and logs are for language models only, and {name} is none"
+        )
+    plan = plan_of(
+        name,
+        suite,
+        prompts=prompts,
+        history=history,
+        asking=asking,
+        paper=paper,
+        sizes=sizes,
+        complexities=complexities,
+        grids=grids,
+        trajectories=trajectories,
+        transforms=transforms,
+        objects=objects,
+        distances=distances,
+        detours=detours,
+        cap=cap,
+        cap_factor=cap_factor,
+        held_out=held_out,
+        seed=seed,
+    )
+    if asking is None:
+        walked = play_all(plan, walker=walker, out=out, workers=workers, progress=progress)
+    else:
+        walked = _asked(plan, server, rounds, logs, out, progress)
+    return _beside(walked, beside, workers, out, progress)
+
+
+def load(
+    folder: str | Path,
+    *,
+    beside: Sequence[str] | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Navigation:
+    """The measurement that a run folder holds.
+
+    Args:
+        folder: what `measure` was given as `out`.
+        beside: names of reference agents, which walk anew; None for those of the suite.
+        workers: processes in which they walk.
+        progress: told what is being done.
+
+    Raises:
+        InvalidFileError: it holds no navigation run, or a walk that is no trajectory.
+        IncompleteRunError: it holds not all of its walks.
+    """
+    return _beside(load_walks(folder), beside, workers, folder, progress)
+
+
+def references(
+    plan: WalkPlan,
+    without: Sequence[str] = (),
+    *,
+    names: Sequence[str] | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> list[Navigation]:
+    """Reference agents on the walks of a plan.
+
+    Args:
+        plan: which walks.
+        without: names that are left out, since these agents are measured already.
+        names: of the reference agents; None for those of the suite.
+        workers: processes that walk at once.
+        progress: told who walks.
+    """
+    results = []
+    for name in plan.suite.references if names is None else names:
+        spelled = navigator(name).name
+        if spelled in without:
+            continue
+        if progress is not None:
+            progress(f"reference agent: {spelled}")
+        walked = play_all(replace(plan, agent=spelled), workers=workers)
+        results.append(navigation_of(walked, reference=True))
+    return results
+
+
+def _beside(
+    walked: Walked,
+    names: Sequence[str] | None,
+    workers: int,
+    folder: str | Path | None,
+    progress: Progress | None,
+) -> Navigation:
+    """An agent's walks, measured beside reference agents."""
+    plan = walked.plan
+    others = references(plan, (plan.agent,), names=names, workers=workers, progress=progress)
+    return navigation_of(walked, references=others, folder=folder)
+
+
+def _name(agent: str) -> str:
+    """The name of an agent in its own spelling."""
+    return model_name(agent) if is_model(agent) else navigator(agent).name
+
+
+def _asked(
+    plan: WalkPlan,
+    server: Server | None,
+    rounds: int,
+    logs: Sequence[str | Path],
+    out: str | Path | None,
+    progress: Progress | None,
+) -> Walked:
+    """The walks of a language model, those from logs among them."""
+    # Inspect takes seconds to import, and reference agents do without it.
+    from goalmeter.navigation.inspect.log_import import from_logs
+    from goalmeter.navigation.inspect.round import Server
+    from goalmeter.navigation.inspect.run import ask_all
+
+    imported = from_logs(plan, logs) if logs else None
+    if imported is not None and progress is not None:
+        others = imported.others
+        rest = f"; {others} others are of other worlds, or had failed" if others else ""
+        progress(f"{plan.agent}: {len(imported.walks)} walks taken from logs{rest}")
+    options: dict[str, Any] = {"imported": imported.walks} if imported is not None else {}
+    return ask_all(
+        plan, out=out, server=server or Server(), rounds=rounds, progress=progress, **options
+    )

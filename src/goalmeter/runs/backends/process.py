@@ -1,0 +1,131 @@
+"""One worker process as its parent sees it: how it is started, spoken to, heard and ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import IO
+
+from goalmeter.runs.backends.worker import READY
+from goalmeter.runs.jobs import Answer, Batch
+
+# The same import path as here, so that the same goalmeter is found, however this process found it.
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); del sys.argv[1:]; "
+    "from goalmeter.runs.backends.worker import main; main()"
+)
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+}
+
+
+class WorkerProcess:
+    """One process, the thread that hears it, and the batch that it has.
+
+    Args:
+        heard: gets (this, line) for every line that the process says, and (this, None) at its end.
+        attempt: which attempt at starting it this is, from 1.
+
+    Attributes:
+        attempt: the same.
+        batch: the number of the batch that it has, or None.
+        ready: whether it has said that it takes batches.
+        deadline: when its batch will have taken too long, by `time.monotonic`.
+        late: whether one did.
+        gone: whether it was seen to have ended, and nothing of it was left to hear.
+    """
+
+    def __init__(
+        self, heard: SimpleQueue[tuple[WorkerProcess, str | None]], attempt: int = 1
+    ) -> None:
+        self.attempt = attempt
+        self.batch: int | None = None
+        self.ready = False
+        self.late = False
+        self.gone = False
+        self.deadline = float("inf")
+        # A session of its own: Ctrl-C in a terminal reaches this process only, and all that a
+        # worker starts can be ended with it.
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _PROGRAM, json.dumps(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=_ENVIRONMENT | os.environ,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self._to: IO[str] = self.process.stdin
+        self._from: IO[str] = self.process.stdout
+        self._listener = Thread(target=self._listen, args=(heard,), daemon=True)
+        self._listener.start()
+
+    def _listen(self, heard: SimpleQueue[tuple[WorkerProcess, str | None]]) -> None:
+        with suppress(OSError, ValueError):
+            for line in self._from:
+                if line.endswith("\n"):
+                    heard.put((self, line))
+        heard.put((self, None))
+
+    def ask(self, number: int, batch: Batch, timeout: float | None) -> bool:
+        """Hand over a batch; False if nobody is there to take it."""
+        line = json.dumps(batch.to_json())
+        try:
+            self._to.write(f"{line}\n")
+            self._to.flush()
+        except OSError:
+            return False
+        self.batch = number
+        self.deadline = float("inf") if timeout is None else time.monotonic() + timeout
+        return True
+
+    def understand(self, line: str) -> Answer | None:
+        """The answer that a line holds; None for the greeting. The worker is then idle.
+
+        Raises:
+            ValueError, TypeError, KeyError: it holds neither.
+        """
+        self.deadline, self.batch = float("inf"), None
+        spoken = json.loads(line)
+        if spoken == READY:
+            self.ready = True
+            return None
+        return Answer.from_json(spoken)
+
+    def kill(self) -> None:
+        """End the process and all that it started."""
+        if hasattr(os, "killpg"):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+
+    def end(self) -> int:
+        """Wait for the end and close the pipes; the exit status."""
+        status = self.process.wait()
+        with suppress(OSError):
+            self._to.close()
+        self._listener.join(timeout=1.0)
+        if not self._listener.is_alive():
+            self._from.close()
+        return status
+
+
+def status_in_words(status: int) -> str:
+    """How a process ended."""
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"signal {signal.Signals(-status).name}"
+    except ValueError:
+        return f"signal {-status}"

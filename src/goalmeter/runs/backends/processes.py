@@ -1,0 +1,180 @@
+"""Processes of this machine: as many at once as asked for, none of which can harm the others.
+
+A worker speaks lines of JSON over pipes. A batch that takes too long is ended with its process,
+which is then replaced; so is a process that dies, and the batch that it had is lost. What the
+results are depends neither on how many workers there are nor on which of them made what, as far as
+the calls themselves do not: workers have one thread for numerics, one seed for Python's hashes, and
+the import path of this process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Self
+
+from goalmeter._arguments import MOST_WORKERS, whole, whole_in_text
+from goalmeter._errors import GoalmeterError, InvalidParameterError
+from goalmeter.runs.backends.process import WorkerProcess, status_in_words
+from goalmeter.runs.jobs import CRASH, TIMEOUT, Answer, Batch, JobResult
+
+_AGAIN = 2  # times that a worker is started once more which ended before it took a batch
+_LOOK_EVERY = 1.0  # seconds; how often workers are looked at, besides when they speak
+
+
+def cores() -> int:
+    """The number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def processes(argument: str, *, trials: int, timeout: float | None) -> Processes:
+    """Processes of this machine, as `registry.opened` asks for them.
+
+    Args:
+        argument: how many; empty for one a core.
+        trials: how many there are to make, so that no more processes are started.
+        timeout: seconds that a batch may take; None for as long as it takes.
+
+    Raises:
+        InvalidParameterError: no processes, or a timeout that is not positive.
+    """
+    count = whole_in_text(argument, "workers", least=1, most=MOST_WORKERS) if argument else cores()
+    return Processes(min(count, max(trials, 1)), timeout)
+
+
+class Processes:
+    """Worker processes, from entering the context to leaving it.
+
+    Args:
+        count: how many, at least 1; they all start at once.
+        timeout: seconds that a batch may take; None for as long as it takes.
+
+    Raises:
+        InvalidParameterError: no workers, or a timeout that is not positive.
+    """
+
+    worthwhile = 0.2  # a line through a pipe takes less than a thousandth of that
+
+    def __init__(self, count: int, timeout: float | None = None) -> None:
+        self.slots = whole(count, "workers", least=1, most=MOST_WORKERS)
+        if timeout is not None and not timeout > 0:
+            raise InvalidParameterError(
+                f"timeout is {timeout}, expected a number of seconds above 0, or None"
+            )
+        self._timeout = timeout
+        self._workers: list[WorkerProcess] = []
+        self._heard: SimpleQueue[tuple[WorkerProcess, str | None]] = SimpleQueue()
+
+    def __enter__(self) -> Self:
+        try:
+            for _ in range(self.slots):
+                self._workers.append(WorkerProcess(self._heard))
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for worker in self._workers:
+            worker.kill()
+        for worker in self._workers:
+            worker.end()
+        self._workers.clear()
+
+    def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
+        """Make batches, and give the number and the answer of each as it is ready.
+
+        An iterator that is left early leaves its batches running: leave the context too.
+
+        Raises:
+            GoalmeterError: no worker process can be started; some were tried in vain.
+        """
+        # Batches that a dead worker could not take stand in front of those to come.
+        returned: deque[tuple[int, Batch]] = deque()
+        numbered = enumerate(batches)
+        while self._share_out(returned, numbered):
+            worker, line = self._hear()
+            if worker not in self._workers:
+                continue  # the last words of one that was replaced
+            number = worker.batch
+            try:
+                answer = self._replace(worker) if line is None else worker.understand(line)
+            except (ValueError, TypeError, KeyError):  # the call wrote into a pipe not its own
+                answer = self._replace(worker)
+            if number is not None and answer is not None:
+                yield number, answer
+
+    def _share_out(
+        self, returned: deque[tuple[int, Batch]], numbered: Iterator[tuple[int, Batch]]
+    ) -> bool:
+        """Give every idle worker a batch; whether there is any answer to wait for."""
+        for worker in self._workers:
+            if not worker.ready or worker.batch is not None:
+                continue
+            taken = returned.popleft() if returned else next(numbered, None)
+            if taken is not None and not worker.ask(*taken, self._timeout):
+                returned.appendleft(taken)  # it is dead, of which we shall hear
+        starting = any(not worker.ready for worker in self._workers)
+        busy = any(worker.batch is not None for worker in self._workers)
+        # While a worker starts, nobody knows yet whether there is a batch for it.
+        return busy or bool(returned) or (starting and self._has_more(returned, numbered))
+
+    def _has_more(
+        self, returned: deque[tuple[int, Batch]], numbered: Iterator[tuple[int, Batch]]
+    ) -> bool:
+        following = next(numbered, None)
+        if following is not None:
+            returned.append(following)
+        return following is not None
+
+    def _hear(self) -> tuple[WorkerProcess, str | None]:
+        """The next line that a worker says, or None for one that died or took too long."""
+        while True:
+            deadline = min((worker.deadline for worker in self._workers), default=float("inf"))
+            wait = min(max(deadline - time.monotonic(), 0.0), _LOOK_EVERY)
+            with suppress(Empty):
+                return self._heard.get(timeout=wait) if wait else self._heard.get_nowait()
+            now = time.monotonic()
+            for worker in self._workers:
+                if now >= worker.deadline:
+                    worker.late = True
+                    return worker, None
+                # A process that it forked may hold the pipe open after the worker is gone.
+                if worker.process.poll() is not None and self._heard.empty():
+                    if worker.gone:  # and its last words were not on their way
+                        return worker, None
+                    worker.gone = True
+
+    def _replace(self, worker: WorkerProcess) -> Answer | None:
+        worker.kill()
+        status = worker.end()
+        if not worker.ready:
+            # A machine short of memory ends what has just begun; the next one may be spared.
+            if worker.attempt > _AGAIN:
+                raise GoalmeterError(
+                    f"a worker process cannot be started: {worker.attempt} attempts ended before "
+                    f"they took a job, the last with {status_in_words(status)}; what they said is "
+                    f"above. Look whether there is memory left, and whether {sys.executable} "
+                    f"starts; what is finished is kept where --out names a folder"
+                )
+            another = WorkerProcess(self._heard, worker.attempt + 1)
+            self._workers[self._workers.index(worker)] = another
+            return None
+        self._workers[self._workers.index(worker)] = WorkerProcess(self._heard)
+        if worker.late:
+            return Answer(lost=JobResult(TIMEOUT, detail=f"no answer within {self._timeout:g} s"))
+        detail = f"the process ended with {status_in_words(status)}"
+        return Answer(lost=JobResult(CRASH, detail=detail))

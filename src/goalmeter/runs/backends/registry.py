@@ -1,0 +1,79 @@
+"""The one place where it is chosen where trials run: a spelling in, a backend out.
+
+    here            this process, one trial after the other
+    processes:8     eight processes of this machine; "processes" is one a core
+
+Another package adds a place by an entry point in the group "goalmeter.backends": its name is the
+spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, like those below.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from goalmeter._arguments import MOST_WORKERS, whole
+from goalmeter._errors import InvalidParameterError
+from goalmeter._names import did_you_mean
+from goalmeter._plugins import loaded, plugins, refuse_taken
+from goalmeter._text import shown
+from goalmeter.runs.backends.here import here
+from goalmeter.runs.backends.processes import processes
+from goalmeter.runs.backends.protocol import Backend
+
+GROUP = "goalmeter.backends"
+HERE = "here"
+
+
+class Opener(Protocol):
+    """Makes a backend of what stands behind the colon of its spelling."""
+
+    def __call__(self, argument: str, *, trials: int, timeout: float | None) -> Backend:
+        """The backend; see `opened` for what it is told."""
+        ...
+
+
+BACKENDS: dict[str, Opener] = {HERE: here, "processes": processes}
+
+
+def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
+    """The backend that a spelling stands for; nothing is started before its context is entered.
+
+    Args:
+        on: its name, and behind a colon what it is told.
+        trials: how many there are to make, so that no more workers than that are started.
+        timeout: seconds that a trial may take; None for as long as it takes.
+
+    Raises:
+        InvalidParameterError: no backend has that name, or it cannot do what is asked of it.
+        PluginError: another package adds one wrongly.
+    """
+    name, _, argument = on.partition(":")
+    if name in BACKENDS:
+        return BACKENDS[name](argument, trials=trials, timeout=timeout)
+    refuse_taken(GROUP, BACKENDS)
+    if name in plugins(GROUP):
+        opener: Opener = loaded(plugins(GROUP)[name])
+        return opener(argument, trials=trials, timeout=timeout)
+    known = [*BACKENDS, *plugins(GROUP)]
+    raise InvalidParameterError(
+        f"there is no place {shown(name)} where trials could run"
+        f"{did_you_mean(name, known) or ';'} expected {', '.join(known)}, such as processes:2"
+    )
+
+
+def workers_as_place(workers: int, *, apart: bool = False) -> str:
+    """Where trials run for a number of workers: one works in this process, more in others.
+
+    Args:
+        workers: how many.
+        apart: whether one worker is a process of its own too, since its numerics have one thread,
+            or since what it runs may have to be ended.
+
+    Raises:
+        InvalidParameterError: fewer than 0.
+
+    >>> workers_as_place(1), workers_as_place(1, apart=True), workers_as_place(8)
+    ('here', 'processes:1', 'processes:8')
+    """
+    whole(workers, "workers", least=0, most=MOST_WORKERS)
+    return f"processes:{workers}" if workers > (0 if apart else 1) else HERE

@@ -1,0 +1,65 @@
+"""A worker process: reads batches, a line of JSON each, and answers each with a line.
+
+The code that it runs may be anybody's. What that prints goes to standard error, and what it reads
+is empty: the pipes of the protocol are moved out of its way. A thread waits for batches, so that a
+worker whose parent has gone ends at once, whatever it is doing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import NoReturn
+
+from goalmeter.runs.jobs import Batch, call
+from goalmeter.runs.streams import prepare_worker
+
+READY = "ready"
+
+
+def main() -> NoReturn:
+    """Serve until the other end of standard input is closed."""
+    prepare_worker()
+    asked, answers = os.dup(0), os.dup(1)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    os.dup2(2, 1)
+    batches: SimpleQueue[str] = SimpleQueue()
+    _send(answers, json.dumps(READY))
+    Thread(target=_listen, args=(asked, batches), daemon=True).start()
+    while True:
+        _send(answers, json.dumps(_answer(batches.get())))
+
+
+def _answer(line: str) -> dict[str, object]:
+    # Nobody interrupts a worker, which is in a session of its own: it is the code that raises it.
+    answer = call(Batch(**json.loads(line)), keep_interrupts=True)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # the user's code may have closed it
+            stream.flush()
+    return answer.to_json()
+
+
+def _listen(asked: int, batches: SimpleQueue[str]) -> None:
+    with os.fdopen(asked, encoding="utf-8") as lines:
+        for line in lines:
+            batches.put(line)
+    os._exit(0)
+
+
+def _send(answers: int, line: str) -> None:
+    rest = f"{line}\n".encode()
+    try:
+        while rest:
+            rest = rest[os.write(answers, rest) :]
+    except OSError:  # nobody is there to hear it
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

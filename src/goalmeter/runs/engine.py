@@ -1,0 +1,168 @@
+"""Carrying a study out: what is left of it is shared out, kept as it ends, and gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
+from goalmeter.runs.backends.protocol import Backend
+from goalmeter.runs.backends.registry import HERE, opened
+from goalmeter.runs.batches import BatchSize
+from goalmeter.runs.jobs import OK, REFUSED, Batch, JobResult
+from goalmeter.runs.progress import Tell
+from goalmeter.runs.results import Results
+from goalmeter.runs.study import Study
+
+T = TypeVar("T")
+
+
+def carry_out(
+    study: Study[T],
+    *,
+    on: str | Backend = HERE,
+    timeout: float | None = None,
+    out: str | Path | None = None,
+    progress: Tell | None = None,
+) -> dict[str, T]:
+    """The result of every trial of a study, by its key and in its order.
+
+    The results are the same wherever, in what order and in which batches they are made, and however
+    often this is interrupted and called again, as far as the function's results depend on nothing
+    but its arguments.
+
+    Args:
+        study: what is to be known.
+        on: where its trials run, as `backends.registry` spells it; or a backend, for these trials.
+        timeout: seconds that a trial may take, which is then a batch of its own; None for as long
+            as it takes. A backend that is given itself has to know it too.
+        out: run folder that keeps every result as soon as it is there; what it holds is not made
+            again. None keeps nothing.
+        progress: told now and then how many trials have ended, and what time is left.
+
+    Raises:
+        InvalidParameterError: there is no such place, or it cannot do what is asked of it; or `out`
+            holds another run.
+        InvalidFileError: the folder cannot be used, or a line of it is no result.
+        GoalmeterError: a trial came to nothing, and the study has nothing to put in its place.
+        MissingExtraError: a trial needs a package that is not installed.
+    """
+    with Results(study, out, tell=progress) as results:
+        if left := results.left:
+            with _place(study, on, len(left), timeout) as backend:
+                _ask_first(study, backend)
+                for key, result in _made(study, left, backend, alone=timeout is not None):
+                    results.keep(key, result)
+        return results.by_key()
+
+
+def check(
+    study: Study[Any],
+    *,
+    on: str = HERE,
+    timeout: float | None = None,
+    out: str | Path | None = None,
+) -> None:
+    """Raise what `carry_out` would raise before its first trial; `out` is made if need be."""
+    with _place(study, on, 1, timeout) as backend:
+        _ask_first(study, backend)
+    with Results(study, out):
+        pass
+
+
+def _place(
+    study: Study[Any], on: str | Backend, trials: int, timeout: float | None
+) -> AbstractContextManager[Backend]:
+    if not isinstance(on, str):
+        return on
+    if callable(study.function) and on != HERE:
+        raise InvalidParameterError(
+            f"{study.name} can be asked in this process only, since what makes its {study.noun}s "
+            f"has no name by which another process could find it"
+        )
+    return opened(on, trials=trials, timeout=timeout)
+
+
+def _ask_first(study: Study[Any], backend: Backend) -> None:
+    """Raise what the study's check gives, if it does not pass."""
+    if study.check is None:
+        return
+    for _, answer in backend.run(iter([study.check])):
+        for result in [answer.lost] if answer.lost is not None else answer.results:
+            if result.outcome == REFUSED:
+                raise result.cause or result.refusal()
+            if result.outcome != OK:
+                raise InvalidFileError(
+                    f"{study.name} cannot be made: {result.outcome}, {result.detail}"
+                    f"{'; ' * bool(study.check_advice)}{study.check_advice}"
+                )
+
+
+def _made(
+    study: Study[T], keys: list[str], backend: Backend, *, alone: bool
+) -> Iterator[tuple[str, T]]:
+    """The results of some trials, as they are ready.
+
+    Args:
+        study: whose trials.
+        keys: which of them.
+        backend: makes them.
+        alone: whether each trial is a batch, as where there is a limit of time for it.
+    """
+    size = BatchSize(backend.slots, 0.0 if alone else backend.worthwhile)
+    waiting = keys[::-1]  # the next one last, where a list is short to pop
+    asked: dict[int, list[str]] = {}
+
+    def batches() -> Iterator[Batch]:
+        for number in count():
+            if not waiting:
+                return
+            asked[number] = [waiting.pop() for _ in range(size.next(len(waiting)))]
+            yield study.batch(asked[number])
+
+    while waiting:
+        suspects: list[str] = []
+        for number, answer in backend.run(batches()):
+            batch = asked.pop(number)
+            if answer.lost is None:
+                size.took(len(batch), answer.seconds)
+                for key, result in zip(batch, answer.results, strict=True):
+                    yield key, _result(study, key, result)
+            elif len(batch) == 1:
+                yield batch[0], _result(study, batch[0], answer.lost)
+            else:
+                suspects += batch
+        if unanswered := len(waiting) + sum(map(len, asked.values())):
+            raise GoalmeterError(
+                f"{study.name}: {unanswered} {study.noun}s came to nothing, since "
+                f"{type(backend).__name__} ended without an answer to them; the same command goes "
+                f"on from what is kept"
+            )
+        # One trial of each lost batch did it: alone, it answers for itself, and the others end.
+        waiting += reversed(suspects)
+        size = BatchSize(backend.slots, 0.0)
+
+
+def _result(study: Study[T], key: str, result: JobResult) -> T:
+    """The result of a trial, or what the study puts in its place.
+
+    Raises:
+        GoalmeterError: it has nothing to put there.
+        Exception: what the trial raised in this process that no user can mend, as it was raised.
+    """
+    if result.outcome == OK:
+        return study.result(key, result.value)
+    if study.instead is not None:
+        return study.instead(key, result)
+    if result.outcome == REFUSED:
+        raise result.refusal(f"{study.name}, the {study.noun} {key!r}: ") from result.cause
+    if result.cause is not None:
+        raise result.cause
+    raise GoalmeterError(
+        f"{study.name}: the {study.noun} {key!r} ended with {result.outcome}: {result.detail}; "
+        f"what is finished is kept where --out names a folder, and the same command goes on from "
+        f"there"
+    )

@@ -1,0 +1,79 @@
+"""Tells how many trials have ended, how many failed, and what time is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+Tell = Callable[[str], None]
+# So many trials tell how long one takes; the first ones may have waited for processes to start.
+_FEW = 5
+# Seconds between two lines at least, and between two lines about steps.
+_OFTEN, _STEPS_EVERY = 1.0, 10.0
+
+
+class Progress:
+    """Tells of trials as they end, ever more rarely: every tenth of the time so far.
+
+    Args:
+        name: whose trials they are; every line begins with it.
+        noun: what a trial is called, in the singular.
+        trials: how many there are in all.
+        done: how many were there already.
+        failed: how many of those failed.
+        tell: is told each line; None tells nobody.
+    """
+
+    def __init__(
+        self, name: str, noun: str, trials: int, done: int, failed: int, tell: Tell | None
+    ) -> None:
+        self._tell = tell
+        self._name, self._noun = name, noun
+        self._all = trials
+        self._before = self._done = done
+        self._failed, self._steps = failed, 0
+        self._begun = self._told = time.monotonic()
+        if tell is not None and done:
+            tell(f"{name}: {done} of {trials} {noun}s were there already")
+
+    def step(self) -> None:
+        """A part of a trial is done: told only while no trial has ended, which can take long."""
+        self._steps += 1
+        if self._tell is None or self._done > self._before:
+            return
+        now = time.monotonic()
+        if now - self._told > max(_STEPS_EVERY, (now - self._begun) / 10):
+            self._told = now
+            self._tell(f"{self._so_far()}, {self._steps} steps so far")
+
+    def failed(self) -> None:
+        """A trial failed; `ended` says that it is not made again."""
+        self._failed += 1
+
+    def ended(self) -> None:
+        """A trial has ended."""
+        self._done += 1
+        now = time.monotonic()
+        too_soon = now - self._told < max(_OFTEN, (now - self._begun) / 10)
+        if self._tell is None or (too_soon and self._done < self._all):
+            return
+        self._told = now
+        made = self._done - self._before
+        left = (now - self._begun) / made * (self._all - self._done)
+        is_known = self._done < self._all and made >= _FEW
+        self._tell(self._so_far() + (f", {in_words(left)} left" if is_known else ""))
+
+    def _so_far(self) -> str:
+        failed = f", {self._failed} failed" if self._failed else ""
+        return f"{self._name}: {self._done} of {self._all} {self._noun}s{failed}"
+
+
+def in_words(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> [in_words(seconds) for seconds in (12.4, 240, 9000)]
+    ['12 s', '4 min', '2.5 h']
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

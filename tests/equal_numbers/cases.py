@@ -1,0 +1,54 @@
+"""The commands whose numbers must not change, read from cases.txt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_FILE = Path(__file__).with_name("cases.txt")
+AS_TEXT = ("text", "bad")  # groups of commands whose output is not asked for as JSON
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table.
+
+    Attributes:
+        name: of the row; a filter looks for its text here.
+        group: of commands, which a filter may name too.
+        commands: what is run, in this order and in one folder: the words after `goalmeter`, or
+            `python` and the name of a program.
+        keeps: files that the commands write, which are compared as well.
+    """
+
+    name: str
+    group: str
+    commands: tuple[tuple[str, ...], ...]
+    keeps: tuple[str, ...]
+
+
+def cases() -> Iterator[Case]:
+    """Every case, in the order of the file."""
+    group, words = "", dict[str, str]()
+    for line in _FILE.read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
+        text = re.sub(r"\$\w+", lambda name: words.get(name[0], name[0]), line)
+        if not text or text.startswith("#"):
+            continue
+        if text.startswith("["):
+            group = text.strip("[]")
+        elif setting := re.fullmatch(r"(\$\w+) = (.*)", text):
+            words[setting[1]] = setting[2]
+        elif group == "bad":
+            yield Case(f"bad: {text}", group, (tuple(text.split()),), ())
+        else:
+            name, _, rest = text.partition(": ")
+            commands, _, keeps = rest.partition("->")
+            asked = tuple(_words(command, group) for command in commands.split(";"))
+            yield Case(name, group, asked, tuple(keeps.split()))
+
+
+def _words(command: str, group: str) -> tuple[str, ...]:
+    words = tuple(command.split())
+    return words if group in AS_TEXT or words[0] == "python" else (*words, "--json")

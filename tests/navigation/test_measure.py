@@ -1,0 +1,157 @@
+"""`navigation.measure`: one result for a notebook and for the command, and how it is shown."""
+
+from __future__ import annotations
+
+import json
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from navigation.walked import Unreliable
+
+import goalmeter as gm
+from goalmeter import cli
+from goalmeter._errors import IncompleteRunError, InvalidParameterError, MissingExtraError
+from goalmeter.agents.navigators import navigator
+from goalmeter.commands.continuing import how_to_continue
+from goalmeter.commands.navigate import navigate
+from goalmeter.commands.outcome import json_text
+from goalmeter.navigation import Navigation
+from goalmeter.navigation.asking.settings import Asking
+
+SMALL: dict[str, Any] = {"sizes": [7], "complexities": [0.0, 1.0], "grids": 2, "trajectories": 2}
+CELL = ("size", "complexity", "grids", "trajectories")
+MEASURES = ("success", "accuracy", "accuracy_detour", "entropy", "jsd", "invalid")
+
+
+@pytest.mark.parametrize(
+    ("agent", "suite", "options"),
+    [
+        ("boltzmann( 2.0 )", "maze", SMALL),
+        ("random", "isometries", SMALL | {"transforms": ["swap"], "trajectories": 1}),
+        ("key-seeker", "key-no-door", {"grids": 3, "objects": ["key", "neutral"]}),
+        ("optimal", "two-path", {"grids": 2, "seed": 3}),
+    ],
+)
+def test_notebook_and_command_have_the_same_json(
+    agent: str, suite: str, options: dict[str, Any]
+) -> None:
+    result = gm.navigation.measure(agent, suite, **options)
+    outcome = navigate(agent, suite=suite, meg=True, **options)
+    assert json_text(result.to_json(directed=True)) == json_text(outcome.json)
+    found = json.loads(json_text(result.to_json()))
+    assert "meg" not in found and (found["agent"], found["suite"]) == (navigator(agent).name, suite)
+    for cell in found["cells"]:
+        assert all(name in cell for name in (*CELL, *MEASURES))
+        assert all(f"{name}_interval" in cell and f"{name}_n" in cell for name in MEASURES)
+
+
+def test_what_a_run_keeps_is_the_same_object(tmp_path: Path) -> None:
+    result = gm.navigation.measure("random", **SMALL, out=tmp_path / "run")
+    again = gm.navigation.load(tmp_path / "run")
+    assert again.to_json() == result.to_json() and again.walk_records() == result.walk_records()
+    assert again.plan.what == result.plan.what and str(again) == str(result)
+    assert result.to_json()["run"] == str((tmp_path / "run").resolve())
+    trials = tmp_path / "run" / "trials.jsonl"
+    trials.write_text("".join(trials.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(IncompleteRunError, match="lacks 1 of 8 walks; measure the same again with"):
+        gm.navigation.load(tmp_path / "run")
+    gm.navigation.measure("random", **SMALL, out=tmp_path / "run")
+    assert gm.navigation.load(tmp_path / "run").to_json() == result.to_json()
+
+
+def test_the_command_line_says_how_to_continue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gm.navigation.measure("greedy", **SMALL, beside=[], out=tmp_path / "run")
+    (tmp_path / "run" / "trials.jsonl").write_text("")
+    with pytest.raises(IncompleteRunError) as refused:
+        gm.navigation.load(tmp_path / "run")
+    monkeypatch.setattr("sys.argv", ["goalmeter", "report", str(tmp_path / "run")])
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == f"goalmeter: {how_to_continue(refused.value)}"
+    assert "make them with: goalmeter navigate greedy --suite maze --sizes 7 " in said
+
+
+def test_what_agents_go_for_is_part_of_the_result() -> None:
+    result = gm.navigation.measure("optimal", **SMALL, beside=["random"])
+    (own,) = result.directed
+    assert own.goal.share.value > 0.5 and own.thing is None
+    assert [fit.agent for fit in result.directed_beside] == ["optimal", "random"]
+    assert result.directed_beside[0] == own and result.directed is result.directed
+
+
+def test_an_agent_of_ones_own_walks_here(tmp_path: Path) -> None:
+    result = gm.navigation.measure(Unreliable(), **SMALL, beside=["optimal"], out=tmp_path / "run")
+    assert result.agent == "unreliable" and result.overall[0].invalid.value > 0
+    again = gm.navigation.measure(Unreliable(), **SMALL, beside=["optimal"], out=tmp_path / "run")
+    assert again.to_json() == result.to_json()
+    with pytest.raises(InvalidParameterError, match="workers is 2, expected 1: other processes"):
+        gm.navigation.measure(Unreliable(), **SMALL, workers=2)
+
+
+@pytest.fixture(scope="module")
+def result() -> Navigation:
+    return gm.navigation.measure("epsilon-optimal(0.4)", **SMALL, beside=["greedy", "optimal"])
+
+
+def test_records_are_the_rows_of_the_table(result: Navigation) -> None:
+    first, second = result.records()
+    assert [record["complexity"] for record in (first, second)] == [0.0, 1.0]
+    cell = result.cells[0]
+    assert first["success"] == cell.success.value and first["success_n"] == cell.success.n
+    assert (first["success_low"], first["success_high"]) == cell.success.interval
+    assert first["outcome: arrived"] == cell.outcomes["arrived"]
+    agents = [record["agent"] for record in result.records(references=True)]
+    assert agents == [name for name in ("epsilon-optimal(0.4)", "greedy", "optimal") for _ in "ab"]
+    walks = result.walk_records()
+    assert len(walks) == 8 and {walk["seed"] for walk in walks} == {0, 1}
+    for record, walk in zip(walks, result.seen.trajectories, strict=True):
+        assert record["arrived"] == walk.arrived and record["steps"] == len(walk.steps)
+        right = [step.is_optimal for step in walk.steps]
+        assert record["accuracy"] == pytest.approx(sum(right) / len(right))
+
+
+def test_frames_of_pandas_are_asked_for_by_name(
+    result: Navigation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match="needs the package 'pandas', which is not inst"):
+        result.to_pandas()
+
+
+def test_frames_of_pandas_have_a_row_a_record(result: Navigation) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = result.to_pandas(references=True)
+    assert isinstance(frame, pandas.DataFrame) and len(frame) == 6
+    assert frame["accuracy"].tolist() == [r["accuracy"] for r in result.records(references=True)]
+
+
+def test_it_prints_and_is_a_table_in_a_notebook(result: Navigation) -> None:
+    head, columns, *rows = str(result).splitlines()
+    assert head == "epsilon-optimal(0.4) in the suite maze: 8 walks in 4 grids"
+    assert "optimal in detour states" in columns and "SPL" in columns
+    assert [row.split("  ")[0] for row in rows] == ["epsilon-optimal(0.4)", "greedy", "optimal"]
+    assert repr(result) == "<Navigation of epsilon-optimal(0.4) in maze: 8 walks>"
+
+    cells: list[str] = []
+    reader = HTMLParser()
+    reader.handle_data = cells.append  # type: ignore[method-assign]
+    reader.feed(result._repr_html_())
+    assert f"{result.overall[0].success.value:.1%}" in " ".join(cells)
+    assert {"agent", "greedy", "optimal", "goal reached"} <= set(cells)
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(InvalidParameterError, match="no reference agent 'gredy'; did you mean"):
+        gm.navigation.measure("gredy")
+    with pytest.raises(InvalidParameterError, match="no suite 'mazes'; did you mean 'maze'"):
+        gm.navigation.measure("greedy", "mazes")
+    with pytest.raises(InvalidParameterError, match="language models only, and greedy is none"):
+        gm.navigation.measure("greedy", asking=Asking())
+    with pytest.raises(InvalidParameterError, match="no reference agent 'nobody'"):
+        gm.navigation.measure("greedy", **SMALL, beside=["nobody"])

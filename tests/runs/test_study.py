@@ -1,0 +1,432 @@
+"""Studies: made anywhere, in any order, killed and gone on with, they have the same results."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
+from goalmeter._plugins import plugins
+from goalmeter.runs import (
+    Answer,
+    Batch,
+    JobResult,
+    Results,
+    Study,
+    carry_out,
+    check,
+    keys_in,
+    read_run,
+    stored_results,
+)
+from goalmeter.runs.backends.here import Here
+from goalmeter.runs.batches import BatchSize
+from goalmeter.runs.jobs import call
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+# Any function of goalmeter's that is quick and takes plain values.
+NAMED = "goalmeter.runs.progress:in_words"
+PLAY = "goalmeter.reflection.named_trial:play"
+
+
+def seconds(count: int, **given: Any) -> Study[str]:
+    """A study of `count` times in words: a trial's key is its number."""
+    trials = {f"time {n}": {"seconds": float(n)} for n in range(count)}
+    return Study("clock", NAMED, trials, what={"kind": "test", "times": count}, **given)
+
+
+def local(function: Callable[..., Any], keys: str = "abc", **given: Any) -> Study[Any]:
+    """A study of a function that this process alone can call; each trial is told its key."""
+    trials = {key: {"key": key} for key in keys}
+    return Study("local", lambda key: function(key), trials, **given)
+
+
+# --- Where trials are made ------------------------------------------------------------------------
+
+
+def test_results_are_in_the_order_of_the_study_wherever_they_are_made(tmp_path: Path) -> None:
+    expected = {f"time {n}": f"{n} s" for n in range(40)}
+    for on in ("here", "processes:1", "processes:2"):
+        out = tmp_path / on
+        assert list(carry_out(seconds(40), on=on, out=out).items()) == list(expected.items())
+        assert read_run(out).values == expected
+    about = {(tmp_path / on / "run.json").read_bytes() for on in ("here", "processes:2")}
+    assert len(about) == 1
+    lines = {
+        tuple(sorted((tmp_path / on / "trials.jsonl").read_text().splitlines()))
+        for on in ("here", "processes:1", "processes:2")
+    }
+    assert len(lines) == 1  # the same lines, and in any order
+
+
+class Backwards:
+    """A backend of another package: takes all that there is, and answers the last one first."""
+
+    slots, worthwhile = 3, 1.0
+
+    def __enter__(self) -> Backwards:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
+        for number, batch in reversed(list(enumerate(batches))):
+            yield number, Answer.from_json(json.loads(json.dumps(call(batch).to_json())))
+
+
+def test_a_backend_is_twenty_lines(tmp_path: Path) -> None:
+    assert carry_out(seconds(7), on=Backwards(), out=tmp_path) == carry_out(seconds(7))
+    assert next(iter(read_run(tmp_path).values)) == "time 6"  # kept as it came
+
+
+def test_another_package_adds_a_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    (tmp_path / "theirs.py").write_text(
+        "from runs.test_study import Backwards\n"
+        "def place(argument, *, trials, timeout):\n"
+        "    assert (argument, trials, timeout) == ('a:b', 5, 9.0)\n"
+        "    return Backwards()\n"
+    )
+    dist = tmp_path / "theirs-1.0.dist-info"
+    dist.mkdir()
+    (dist / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (dist / "entry_points.txt").write_text("[goalmeter.backends]\ncluster = theirs:place\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plugins.cache_clear()  # nothing is installed while goalmeter runs, but for this test
+    request.addfinalizer(plugins.cache_clear)
+    assert carry_out(seconds(5), on="cluster:a:b", timeout=9.0) == carry_out(seconds(5))
+    with pytest.raises(InvalidParameterError, match=r"no place 'clutser' .*did you mean cluster\?"):
+        carry_out(seconds(5), on="clutser")
+
+
+@pytest.mark.parametrize(
+    ("on", "timeout", "message"),
+    [
+        ("proceses:2", None, r"no place 'proceses' .*did you mean processes\? expected here, proc"),
+        ("processes:0", None, "workers is 0, expected at least 1"),
+        ("processes:two", None, "workers is 'two', expected a whole number"),
+        ("here:2", None, "'here:2' is this process; expected 'here' alone"),
+        ("here", 3.0, "timeout is 3.0 for trials in this process"),
+        ("processes:1", -1.0, "timeout is -1.0, expected a number of seconds above 0"),
+    ],
+)
+def test_places_that_are_refused(on: str, timeout: float | None, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        carry_out(seconds(1), on=on, timeout=timeout)
+
+
+def test_a_function_without_a_name_is_called_here_only() -> None:
+    assert carry_out(local(lambda key: {key})) == {"a": {"a"}, "b": {"b"}, "c": {"c"}}
+    with pytest.raises(InvalidParameterError, match="local can be asked in this process only"):
+        carry_out(local(lambda key: key), on="processes:2")
+
+
+def test_a_named_function_gives_the_same_here_as_from_a_process() -> None:
+    # Tuples cross as lists, so that a result does not tell where it was made.
+    study = Study[Any]("s", "goalmeter.reflection.arguments:seeds_of", {"a": {"seeds": [3, 4]}})
+    assert carry_out(study) == {"a": [3, 4]}
+
+
+def test_a_backend_that_forgets_trials_is_an_error() -> None:
+    class Forgets(Here):
+        def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
+            yield from list(super().run(batches))[:2]
+
+    with pytest.raises(GoalmeterError, match="clock: 3 trials came to nothing, since Forgets end"):
+        carry_out(seconds(5), on=Forgets())
+
+
+# --- Batches --------------------------------------------------------------------------------------
+
+
+def test_batches_hold_as_many_trials_as_are_worth_their_way() -> None:
+    size = BatchSize(slots=2, worthwhile=0.2)
+    assert size.next(1000) == 1  # nothing is known yet
+    size.took(1, 5.0)  # of which the imports are most
+    size.took(1, 0.01)
+    size.took(1, 0.01)
+    assert size.next(1000) == 20  # 0.2 s of 0.01 s each
+    assert size.next(80) == 10  # four more for each of two workers
+    assert size.next(3) == 1
+    size = BatchSize(slots=1, worthwhile=0.2)
+    size.took(4, 0.0)  # a clock that stands still
+    assert size.next(10**6) == 1000
+    assert BatchSize(slots=1, worthwhile=0.0).next(10) == 1
+
+
+USER = """
+import os, time
+
+def good(history, *_):
+    return len(history.actions) % 2
+
+def exits_in_one(history, n_actions, n_observations):
+    if n_observations == 3:
+        os._exit(3)
+    return 0
+
+def slow(history, *_):
+    time.sleep(0.02)
+    return len(history.actions) % 2
+"""
+
+
+def played(user: Path, name: str, environments: list[str], seeds: int = 1) -> Study[Any]:
+    """Trials of a user's agent, of which processes die or take their time."""
+    return Study(
+        name,
+        PLAY,
+        {
+            f"{environment} seed {seed}": {"environment": environment, "seed": seed}
+            for environment in environments
+            for seed in range(seeds)
+        },
+        common={
+            "agent": f"{user}:{name}",
+            "opposite": False,
+            "steps": 4,
+            "opposite_reading": "literal",
+        },
+        what={"kind": "test"},
+        instead=lambda key, result: {"outcome": result.outcome, "detail": result.detail},
+    )
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Path:
+    (tmp_path / "user.py").write_text(USER)
+    return tmp_path / "user.py"
+
+
+def test_of_a_batch_that_is_lost_the_guilty_trial_alone_fails(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of these CensoredObservation alone has three observations.
+    names = ["IgnoreRewards", "CensoredObservation", "DejaVu", "CryingBaby"]
+    monkeypatch.setattr(BatchSize, "next", lambda self, left: 4 if self._worthwhile else 1)
+    found = carry_out(played(user, "exits_in_one", names), on="processes:1")
+    assert [value["outcome"] for value in found.values()] == ["ok", "crash", "ok", "ok"]
+    assert found["CensoredObservation seed 0"]["detail"] == "the process ended with exit status 3"
+
+
+# --- Kept and gone on with ------------------------------------------------------------------------
+
+KILLED = """
+import sys
+from pathlib import Path
+from runs.test_study import played
+from goalmeter.runs import carry_out
+carry_out(played(Path(sys.argv[1]), "slow", ["DejaVu"], 60), on="processes:2", out=sys.argv[2])
+"""
+
+
+def test_a_study_whose_process_is_killed_goes_on(user: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    tests = Path(__file__).resolve().parents[1]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (SRC, tests)))}
+    command = [sys.executable, "-c", KILLED, str(user), str(out)]
+    kept = out / "trials.jsonl"
+    with subprocess.Popen(command, env=environment) as driver:
+        while not (kept.exists() and kept.read_bytes().count(b"\n") > 3):
+            assert driver.poll() is None
+            time.sleep(0.005)
+        driver.send_signal(signal.SIGKILL)
+    lines, about = kept.read_bytes(), (out / "run.json").read_bytes()
+    there = lines.count(b"\n")
+    assert 3 < there < 60
+    told: list[str] = []
+    study = played(user, "slow", ["DejaVu"], 60)
+    found = carry_out(study, on="processes:1", out=out, progress=told.append)
+    assert told[0] == f"slow: {there} of 60 trials were there already"
+    assert told[-1] == "slow: 60 of 60 trials"
+    # Nothing that was kept has changed, and it all is what an uninterrupted study finds.
+    assert kept.read_bytes().startswith(lines[: lines.rfind(b"\n") + 1])
+    assert (out / "run.json").read_bytes() == about
+    quick = carry_out(played(user, "good", ["DejaVu"], 60), on="processes:1")
+    assert list(found) == list(quick) and list(found.values()) == list(quick.values())
+    assert stored_results(read_run(out), study) == found
+    assert set(keys_in(out)) == set(found) and set(keys_in(tmp_path / "none")) == set()
+
+
+def test_nothing_is_made_that_is_there(tmp_path: Path) -> None:
+    carry_out(seconds(3), out=tmp_path)
+    more = {**seconds(3).trials, "time 9": {"seconds": "no number"}}
+    study = Study[str]("clock", NAMED, more, what={"kind": "test", "times": 3})
+    with pytest.raises(TypeError, match="not supported between instances"):
+        carry_out(study, out=tmp_path)  # what was asked was the new one, and that is none
+    assert len(read_run(tmp_path).values) == 3
+    with pytest.raises(InvalidParameterError, match="times is 3 there, and 4 here"):
+        carry_out(seconds(4), out=tmp_path)
+
+
+def test_an_error_in_this_process_is_raised_as_it_was_and_all_before_is_kept(
+    tmp_path: Path,
+) -> None:
+    def breaks(key: str) -> str:
+        if key == "c":
+            raise ZeroDivisionError("by zero")
+        return key.upper()
+
+    with pytest.raises(ZeroDivisionError):
+        carry_out(local(breaks), out=tmp_path)
+    assert read_run(tmp_path).values == {"a": "A", "b": "B"}
+    assert carry_out(local(str.upper, "ab"), out=tmp_path) == {"a": "A", "b": "B"}
+
+
+def test_errors_name_the_study_and_the_trial() -> None:
+    def refuses(key: str) -> str:
+        raise InvalidFileError(f"{key} is no file")
+
+    with pytest.raises(InvalidFileError) as refused:
+        carry_out(local(refuses, noun="walk"))
+    assert str(refused.value) == "local, the walk 'a': a is no file"
+    study = Study[str]("clock", NAMED, {"x": {"seconds": "no number"}}, noun="walk")
+    with pytest.raises(GoalmeterError) as failed:
+        carry_out(study, on="processes:1")
+    assert str(failed.value).startswith("clock: the walk 'x' ended with exception: TypeError: ")
+    assert "the same command goes on from there" in str(failed.value)
+
+
+# --- Tries that failed ----------------------------------------------------------------------------
+
+
+def tried(answers: Iterator[str], keys: str = "ab") -> Study[str]:
+    """Trials that take the next answer each; "gone" is a failure that is made again."""
+
+    def takes(key: str) -> str:
+        return next(answers)
+
+    return local(takes, keys, is_failure="gone".__eq__, tries_again=True, what={"kind": "test"})
+
+
+def test_tries_that_failed_are_kept_and_made_again(tmp_path: Path) -> None:
+    go = partial(carry_out, out=tmp_path)
+    assert go(tried(iter(["gone", "B"]))) == {"a": "gone", "b": "B"}
+    assert go(tried(iter(["gone"]))) == {"a": "gone", "b": "B"}
+    assert go(tried(iter(["A"]))) == {"a": "A", "b": "B"}
+    assert read_run(tmp_path).values == {
+        "a, failed 1": "gone",
+        "b": "B",
+        "a, failed 2": "gone",
+        "a": "A",
+    }
+    assert go(tried(iter([]))) == {"a": "A", "b": "B"}
+
+
+def test_failures_that_are_final_are_counted_and_not_made_again(tmp_path: Path) -> None:
+    told: list[str] = []
+    study = local(lambda key: key, is_failure="a".__eq__, what={"kind": "test"})
+    for _ in range(2):
+        carry_out(study, out=tmp_path, progress=told.append)
+    assert told == ["local: 3 of 3 trials, 1 failed", "local: 3 of 3 trials were there already"]
+    assert list(read_run(tmp_path).values) == ["a", "b", "c"]
+
+
+def test_results_from_elsewhere_are_kept_first_and_count_as_there(tmp_path: Path) -> None:
+    study, told = local(str.upper, what={"kind": "test"}), list[str]()
+    with Results(study, tmp_path) as results:
+        results.keep("b", "from before")
+    taken = {"a": "taken over", "b": "too late"}
+    with Results(study, tmp_path, tell=told.append, taken_over=taken) as results:
+        assert results.left == ["c"]
+        assert results.by_key() == {"a": "taken over", "b": "from before"}
+    assert told == ["local: 2 of 3 trials were there already"]
+
+
+# --- What is read back ----------------------------------------------------------------------------
+
+
+def whole(key: str, value: Any) -> int:
+    if not isinstance(value, int):
+        raise GoalmeterError(f"{value!r} is no number")
+    return value
+
+
+def test_a_line_that_is_no_result_is_named_with_what_mends_it(tmp_path: Path) -> None:
+    study = local(len, what={"kind": "test"}, from_json=whole)
+    carry_out(study, out=tmp_path)
+    path = tmp_path / "trials.jsonl"
+    path.write_text(path.read_text().replace('"key": "b", "value": 1', '"key": "b", "value": "x"'))
+    for read in (
+        lambda: carry_out(study, out=tmp_path),
+        lambda: stored_results(read_run(tmp_path), study),
+    ):
+        with pytest.raises(InvalidFileError) as refused:
+            read()
+        assert str(refused.value) == (
+            f"{path}, line 2, the trial 'b': 'x' is no number; remove its line from trials.jsonl "
+            f"and it is made again"
+        )
+    path.write_text(path.read_text().splitlines(keepends=True)[0])
+    with pytest.raises(InvalidFileError, match=r"lacks 2 of 3 trials; measure the same again"):
+        stored_results(read_run(tmp_path), study)
+    assert carry_out(study, out=tmp_path) == {"a": 1, "b": 1, "c": 1}
+
+
+# --- What is asked first --------------------------------------------------------------------------
+
+
+def test_what_is_wrong_with_all_trials_is_found_before_the_first(tmp_path: Path) -> None:
+    def refuses() -> None:
+        raise InvalidParameterError("nobody has that name")
+
+    called: list[str] = []
+    study = local(called.append, check=Batch(refuses, [{}]), what={"kind": "test"})
+    for ask in (carry_out, check):
+        with pytest.raises(InvalidParameterError, match=r"^nobody has that name$"):
+            ask(study, out=tmp_path / "run")
+    assert called == []
+    broken = seconds(
+        3, check=Batch(NAMED, [{"seconds": None}]), check_advice="tell it what time it is"
+    )
+    with pytest.raises(InvalidFileError) as failed:
+        carry_out(broken, on="processes:1")
+    assert str(failed.value).startswith("clock cannot be made: exception, TypeError: ")
+    assert str(failed.value).endswith("; tell it what time it is")
+    check(seconds(3), out=tmp_path / "new")
+    assert read_run(tmp_path / "new").values == {}
+
+
+def test_a_result_keeps_its_error_where_it_was_raised() -> None:
+    (result,) = call(Batch("goalmeter.runs.progress:in_words", [{}])).results
+    assert result == JobResult("exception", detail=result.detail, error="TypeError")
+    assert isinstance(result.cause, TypeError) and "cause" not in result.to_json()
+
+
+# --- The one way ----------------------------------------------------------------------------------
+
+
+def test_nothing_outside_of_runs_starts_workers_or_writes_a_run() -> None:
+    """Whoever wants trials made says so in a study; only `runs` knows how and where."""
+    hidden = ("goalmeter.runs.backends", "goalmeter.runs.store", "goalmeter.runs.engine")
+    names = {"Processes", "RunStore", "opened", "run_jobs", "Workers"}
+    problems = []
+    for path in sorted((SRC / "goalmeter").rglob("*.py")):
+        if (SRC / "goalmeter" / "runs") in path.parents:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.ImportFrom(module=str(module), names=imported):
+                    bad = {alias.name for alias in imported} & names
+                    if module.startswith(hidden) or (module.startswith("goalmeter.runs") and bad):
+                        problems.append(f"{path.relative_to(SRC)}:{node.lineno}: {module}")
+                case ast.Import(names=imported):
+                    problems += [
+                        f"{path.relative_to(SRC)}:{node.lineno}: {alias.name}"
+                        for alias in imported
+                        if alias.name.startswith(hidden)
+                    ]
+    assert not problems, "\n".join(problems)
