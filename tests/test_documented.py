@@ -36,10 +36,10 @@ from documented import (
     says,
     shown,
 )
-from goalmeter.experiments.calibration.markdown import filled
 
 import goalmeter as gm
 from goalmeter.gridworld.planner import State
+from goalmeter.report.markdown import filled
 from goalmeter.gridworld.text import compact
 from goalmeter.navigation.asking.answers import understood
 from goalmeter.organisms import organism

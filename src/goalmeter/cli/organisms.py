@@ -50,7 +50,7 @@ def train_organism(
     json: Json = False,
 ) -> None:
     """Train one of the small language models whose goals are known; goes on where it stopped."""
-    from goalmeter.commands.navigate import numbers
+    from goalmeter.commands.suite_options import numbers
     from goalmeter.commands.train_organism import train_organism as run
 
     outcome = run(
