@@ -1,18 +1,20 @@
 """Every part of the search without sufficient recall earns its place.
 
 The search for maximum entropy policies (`goalmeter/meg/causal/search`) has parts that look for
-better utilities and parts that see to it that policies are maximum entropy policies at all. Each
-is switched off in turn, on random diagrams: decisions that forget, teams of two with binary
-choices, and committees of three with three choices each, whose policies are random, mixed or
-deterministic. A value that falls by more than 1e-6 nats is *lost*; one that is more than 1e-6 nats
-above that of a search with twice as many restarts is *false*, because what it belongs to is no
-maximum entropy policy. Time is the processor's, as a multiple of the whole search's. A part stays
-if without it a value is lost, false or found much more slowly. A part that the whole search never
-came to use on a diagram is not run without it there: nothing would change.
+better utilities and parts that see to it that policies are maximum entropy policies at all. Each is
+switched off in turn, on random diagrams: decisions that forget, teams of two with binary choices,
+members who are to match (as many policies are equally good as there are choices), and committees of
+three with three choices each; their policies are random, mixed or deterministic. A value that falls
+by more than 1e-6 nats is *lost*; one that is more than 1e-6 nats above that of a search with twice
+as many restarts is *false*, because what it belongs to is no maximum entropy policy. Time is the
+processor's, as a multiple of the whole search's. A part stays if without it a value is lost, false
+or found much more slowly. A part that the whole search never came to use on a diagram is not run
+without it there: nothing would change.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import sys
@@ -33,11 +35,14 @@ from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model
 
 from goalmeter.causal import utility_of
+from goalmeter.meg.causal.search import joint_outcomes, search
 
 PACKAGE = "goalmeter.meg.causal.search"
-SEEDS = {"forgetful": 12, "team": 12, "committee": 6}
+SEEDS = {"forgetful": 9, "team": 9, "matching": 9, "committee": 3}
 POLICIES = ("random", "mixed", "deterministic")
 RESTARTS = 24
+# No search is begun after so long; run again, the script goes on where it was.
+MINUTES = 40
 # Nats that count as lost or false.
 APART = 1e-6
 QUESTIONS = ("utility", "targets")
@@ -57,6 +62,19 @@ def committee(rng: np.random.Generator, policy: str) -> Model:
     parents |= {f"O{i}": ("S",) for i in (1, 2, 3)} | {f"D{i}": (f"O{i}",) for i in (1, 2, 3)}
     parents["T"] = ("D1", "D2", "D3", "S")
     return diagrams.filled(rng, sizes, parents, names, [("T",)], policy)
+
+
+def matching(rng: np.random.Generator, policy: str) -> Model:
+    """Members who do not see each other; the outcome is how many choices there were among them.
+
+    What all agree on is of no account, so as many policies are equally good as there are choices.
+    """
+    names = [f"D{i + 1}" for i in range(int(rng.integers(2, 4)))]
+    sizes = {**dict.fromkeys(names, 3), "T": len(names)}
+    parents: dict[str, tuple[str, ...]] = {**dict.fromkeys(names, ()), "T": tuple(names)}
+    model = diagrams.filled(rng, sizes, parents, names, [("T",)], policy)
+    outcome = diagrams.table(sizes, names, len(names), lambda *each: len(set(each)) - 1)
+    return model._replace(cpds={**model.cpds, "T": outcome})
 
 
 def _uniform_starts(_: Any) -> Any:
@@ -87,7 +105,7 @@ UTILITY_PARTS: dict[str, list[tuple[str, Switch]]] = {
     "fresh starts at the end": [
         (
             "known._confirmed",
-            lambda _: lambda family, curve, restarts: (curve.best().found[0], 0),
+            lambda _: lambda family, curve, restarts: (curve.best().maximisers[0], 0),
         )
     ],
     "Newton's method": [("supported._exact", lambda _: lambda task, b, policies: None)],
@@ -120,7 +138,7 @@ TARGET_PARTS: dict[str, list[tuple[str, Switch]]] = {
 
 def _nothing_held(task: Any, utilities: Any, starts: Any) -> Any:
     module = importlib.import_module(f"{PACKAGE}.supported")
-    return [module.Found([], 0) for _ in utilities]
+    return [module.Maximisers([], 0) for _ in utilities]
 
 
 def _always_supported(utilities: Any, trial: Any, n: int, rng: Any) -> Any:
@@ -173,24 +191,19 @@ def counting(names: Sequence[str], used: set[str]) -> list[tuple[str, Switch]]:
 
 def solve(model: Model, question: str, restarts: int) -> tuple[float, float]:
     """The value, nats, and the processor's seconds."""
-    outcomes = importlib.import_module(f"{PACKAGE}.outcomes")
     network = network_of(model)
+    goal: Any = utility_of(network, list(model.factors)) if question == "utility" else ("T",)
     began = time.process_time()
+    table = joint_outcomes(network, model.decisions, goal)
+    measured = table.policies(network)
     rng = np.random.default_rng(0)
-    if question == "utility":
-        utility = utility_of(network, list(model.factors))
-        table = outcomes.utility_outcomes(network, model.decisions, utility)
-        search = importlib.import_module(f"{PACKAGE}.known").search_known
-    else:
-        table = outcomes.target_outcomes(network, model.decisions, ("T",))
-        search = importlib.import_module(f"{PACKAGE}.targets").search_targets
-    result = search(table, table.policies(network), restarts=restarts, rng=rng)
+    result = search(table, measured, restarts=restarts, rng=rng)
     return float(result.value), time.process_time() - began
 
 
 def models(quick: bool) -> Iterator[tuple[str, Model]]:
     """The random diagrams by name."""
-    makers = {m.__name__: m for m in (*diagrams.INSUFFICIENT, committee)}
+    makers = {m.__name__: m for m in (*diagrams.INSUFFICIENT, matching, committee)}
     for i in range(max(SEEDS.values())):
         for name, count in SEEDS.items():
             if i < (0 if quick and name == "committee" else 1 if quick else count):
@@ -200,7 +213,7 @@ def models(quick: bool) -> Iterator[tuple[str, Model]]:
 
 def measure(quick: bool) -> dict[str, Any]:
     """Values and times of the whole search and of it less each part."""
-    cache = Path(tempfile.gettempdir()) / f"causal-search-parts-{harness.commit()[:12]}.jsonl"
+    cache = Path(tempfile.gettempdir()) / f"causal-search-parts-{digest()}.jsonl"
     runs: dict[tuple[str, str, str], tuple[float, float, list[str]]] = {}
     # A run that was broken off goes on where it was, unless it is a smoke run.
     if cache.exists() and not quick:
@@ -209,69 +222,82 @@ def measure(quick: bool) -> dict[str, Any]:
             runs[model, question, part] = (run[0], run[1], run[2])
     if not runs:
         solve(next(models(True))[1], "targets", 2)  # pays for what is loaded once
+    began = time.monotonic()
+    for name, model, question, part in tasks(quick):
+        if (name, question, part) in runs:
+            continue
+        if time.monotonic() - began > 60 * MINUTES:
+            break
+        restarts = 4 if quick else 2 * RESTARTS if part == REFERENCE else RESTARTS
+        used: set[str] = set()
+        switches = switches_of(question, part)
+        if part == WHOLE:
+            parts = UTILITY_PARTS if question == "utility" else TARGET_PARTS
+            switches = counting([n for each in parts.values() for n, _ in each], used)
+        elif switches:
+            value, seconds, called = runs[name, question, WHOLE]
+            if not set(called) & {n for n, _ in switches}:
+                runs[name, question, part] = value, seconds, []
+                continue
+        with replaced(switches):
+            try:
+                value, seconds = solve(model, question, restarts)
+            except Exception as error:  # what the others cannot do without this part
+                print(name, question, part, repr(error), file=sys.stderr)
+                value, seconds = float("nan"), float("nan")
+        runs[name, question, part] = value, seconds, sorted(used)
+        if not quick:
+            with cache.open("a") as file:
+                file.write(json.dumps([name, question, part, value, seconds, sorted(used)]) + "\n")
+    return {"diagrams": len({m for m, _, _ in runs}), "parts": summary(runs, quick)}
+
+
+def tasks(quick: bool) -> Iterator[tuple[str, Model, str, str]]:
+    """Every diagram, question and part, the whole search first; a diagram's are together."""
     for name, model in models(quick):
         for question in QUESTIONS:
-            parts = UTILITY_PARTS if question == "utility" else TARGET_PARTS
-            chosen = dict(list(parts.items())[:2]) if quick else parts
-            for part, switches in {WHOLE: [], REFERENCE: [], **chosen}.items():
-                if (name, question, part) in runs:
-                    continue
-                used: set[str] = set()
-                if part == WHOLE:
-                    names = [n for each in chosen.values() for n, _ in each]
-                    switches = counting(names, used)
-                else:
-                    value, seconds, before = runs[name, question, WHOLE]
-                    if switches and not used.union(before) & {n for n, _ in switches}:
-                        runs[name, question, part] = value, seconds, []
-                        continue
-                restarts = 4 if quick else 2 * RESTARTS if part == REFERENCE else RESTARTS
-                with replaced(switches):
-                    try:
-                        value, seconds = solve(model, question, restarts)
-                    except Exception as error:  # what the others cannot do without this part
-                        print(name, question, part, repr(error), file=sys.stderr)
-                        value, seconds = float("nan"), float("nan")
-                runs[name, question, part] = value, seconds, sorted(used)
-                if not quick:
-                    with cache.open("a") as file:
-                        run = [name, question, part, *runs[name, question, part]]
-                        file.write(json.dumps(run) + "\n")
-    return {"diagrams": len({m for m, _, _ in runs}), "parts": summary(runs)}
+            parts = list(UTILITY_PARTS if question == "utility" else TARGET_PARTS)
+            for part in (WHOLE, REFERENCE, *(parts[:2] if quick else parts)):
+                yield name, model, question, part
+
+
+def digest() -> str:
+    """A short name for the search as it is, so that runs of another one are not mixed in."""
+    package = importlib.import_module(PACKAGE)
+    files = sorted(Path(str(package.__file__)).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 def summary(
-    runs: dict[tuple[str, str, str], tuple[float, float, list[str]]],
+    runs: dict[tuple[str, str, str], tuple[float, float, list[str]]], quick: bool
 ) -> list[dict[str, Any]]:
-    """One row for each part of each question."""
+    """One row for each part of each question, over the diagrams on which every part was run."""
+    by_question: dict[str, dict[str, list[str]]] = {}
+    for name, _, question, part in tasks(quick):
+        by_question.setdefault(question, {}).setdefault(part, []).append(name)
     rows = []
-    for question in QUESTIONS:
-        by_part: dict[str, dict[str, tuple[float, float, list[str]]]] = {}
-        for (model, asked, part), run in runs.items():
-            if asked == question:
-                by_part.setdefault(part, {})[model] = run
-        whole, reference = by_part[WHOLE], by_part[REFERENCE]
-        for part, results in by_part.items():
-            both = [m for m in results if m in reference]
-            value = np.array([results[m][0] for m in both])
-            lost = np.array([whole[m][0] for m in both]) - value
-            false = value - np.array([max(whole[m][0], reference[m][0]) for m in both])
+    for question, parts in by_question.items():
+        done = [m for m in parts[WHOLE] if all((m, question, p) in runs for p in parts)]
+        whole = np.array([runs[m, question, WHOLE][0] for m in done])
+        best = np.maximum(whole, [runs[m, question, REFERENCE][0] for m in done])
+        for part in parts:
+            value = np.array([runs[m, question, part][0] for m in done])
+            names = {n for n, _ in switches_of(question, part)}
+            calls = [not names or names & set(runs[m, question, WHOLE][2]) for m in done]
+            # Written so that a search that broke down, whose value is NaN, counts as lost.
             rows.append(
                 {
                     "question": question,
                     "without": part,
-                    "n": len(both),
-                    "used": sum(
-                        part in (WHOLE, REFERENCE)
-                        or bool(set(whole[m][2]) & {n for n, _ in switches_of(question, part)})
-                        for m in both
-                    ),
-                    "lost": int((~(lost <= APART)).sum()),
-                    "most_lost": float(np.nanmax(lost, initial=0.0)),
-                    "false": int((false > APART).sum()),
-                    "most_false": float(np.nanmax(false, initial=0.0)),
+                    "n": len(done),
+                    "used": sum(map(bool, calls)),
+                    "lost": int((~(whole - value <= APART)).sum()),
+                    "most_lost": float(np.nanmax(whole - value, initial=0.0)),
+                    "false": int((value > best + APART).sum()),
+                    "most_false": float(np.nanmax(value - best, initial=0.0)),
                     "time": float(
-                        np.nansum([results[m][1] for m in both]) / sum(whole[m][1] for m in both)
+                        np.nansum([runs[m, question, part][1] for m in done])
+                        / max(sum(runs[m, question, WHOLE][1] for m in done), 1e-9)
                     ),
                 }
             )
@@ -279,8 +305,8 @@ def summary(
 
 
 def switches_of(question: str, part: str) -> list[tuple[str, Switch]]:
-    """What belongs to a part."""
-    return (UTILITY_PARTS if question == "utility" else TARGET_PARTS)[part]
+    """What belongs to a part; nothing to the whole search."""
+    return (UTILITY_PARTS if question == "utility" else TARGET_PARTS).get(part, [])
 
 
 def markdown(result: dict[str, Any]) -> str:

@@ -33,6 +33,7 @@ SCRIPTS = (
     "causal_vs_pgmpy",
     "causal_chain",
     "sensitivity_table",
+    "causal_search_parts",
     "reflection_agreement",
     "reflection_vs_library",
     "reflection_workers",

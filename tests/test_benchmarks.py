@@ -32,6 +32,7 @@ SCRIPTS = {
     "causal_vs_pgmpy": {"networks", "pgmpy"},
     "causal_chain": {"exponent_last_two", "rows"},
     "sensitivity_table": {"rows"},
+    "causal_search_parts": {"diagrams", "parts"},
     "reflection_agreement": {"library", "rows"},
     "reflection_workers": {"agent", "rows", "steps"},
     "reflection_vs_library": {

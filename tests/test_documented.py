@@ -39,10 +39,10 @@ from documented import (
 
 import goalmeter as gm
 from goalmeter.gridworld.planner import State
-from goalmeter.report.markdown import filled
 from goalmeter.gridworld.text import compact
 from goalmeter.navigation.asking.answers import understood
 from goalmeter.organisms import organism
+from goalmeter.report.markdown import filled
 from goalmeter.statistics.clustered import estimate
 from goalmeter.tabular import sample_trajectories
 

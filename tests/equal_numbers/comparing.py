@@ -70,9 +70,9 @@ def table(before: dict[str, Any], after: dict[str, Any], *, most: int = 12) -> l
         ]
         if len(places) > most:
             details.append(f"{name}: ... and {len(places) - most} more")
-    missing = [name for name in {**before, **after} if name not in before or name not in after]
-    if missing:
-        details.append("in one of the files only: " + ", ".join(missing))
+    alone = sum((name in before) != (name in after) for name in {**before, **after})
+    if alone:
+        details.append(f"{alone} cases are in one of the files only, and are not compared")
     summary = f"{equal} of {len(names)} cases have equal numbers"
     return [*rows, "", summary, "", *details]
 

@@ -339,6 +339,8 @@ def test_results_from_elsewhere_are_kept_first_and_count_as_there(tmp_path: Path
     study, told = local(str.upper, what={"kind": "test"}), list[str]()
     with Results(study, tmp_path) as results:
         results.keep("b", "from before")
+        results.keep("b", "once more")  # what has ended stands
+        assert results.by_key() == {"b": "from before"} == dict(read_run(tmp_path).values)
     taken = {"a": "taken over", "b": "too late"}
     with Results(study, tmp_path, tell=told.append, taken_over=taken) as results:
         assert results.left == ["c"]

@@ -88,8 +88,8 @@ def bif_text(network: CausalBayesianNetwork) -> str:
         ]
     for x in network.variables:
         parents = network.parents(x)
-        given = f" | {', '.join(map(quoted, parents))}" if parents else ""
-        lines.append(f"probability ( {quoted(x)}{given} ) {{")
+        condition = f" | {', '.join(map(quoted, parents))}" if parents else ""
+        lines.append(f"probability ( {quoted(x)}{condition} ) {{")
         rows = network.cpd(x).reshape(-1, network.size(x)).tolist()
         for values, row in zip(product(*(states[p] for p in parents)), rows, strict=True):
             head = f"({', '.join(values)})" if parents else "table"

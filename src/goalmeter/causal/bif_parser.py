@@ -200,6 +200,7 @@ class Parser:
                     row.start,
                 )
             values, end = flat[end : end + size], end + size
+            # The default fills what no row lists, wherever it stands in the block.
             if row.head == "default":
                 if default is not None:
                     raise self._tokens.error(
@@ -232,11 +233,11 @@ class Parser:
     ) -> int:
         """The number of a row among the values of the parents."""
         if len(row.states) != len(block.parents):
-            given = ", ".join(block.parents) or "none"
+            parents = ", ".join(block.parents) or "none"
             raise self._tokens.error(
                 f"a row of {block.x!r} names {len(row.states)} states "
                 f"({', '.join(row.states[:8])}), expected {len(block.parents)}, one for each "
-                f"parent ({given})",
+                f"parent ({parents})",
                 row.start,
             )
         context = 0

@@ -132,9 +132,9 @@ class DecisionProcess:
             check_size([network.size(x) for x in (*family, *scope)], (*family, *scope))
             parts = [Factor((*family, *rest), network.elimination.conditional(rest, family))]
             # Targets that the decision sees itself: certain, and equal to what it sees.
-            own = {x: f"\0{x}" for x in scope if x in family}
-            parts += [Factor((x, new), np.eye(network.size(x))) for x, new in own.items()]
-            order = (*family, *(own.get(x, x) for x in scope))
+            seen = {x: f"\0{x}" for x in scope if x in family}
+            parts += [Factor((x, new), np.eye(network.size(x))) for x, new in seen.items()]
+            order = (*family, *(seen.get(x, x) for x in scope))
             table = sum_of_product(parts, order).arranged(order)
             self._add(out, payer, table.reshape(-1, payer.n_actions, out.shape[-1]))
         return self._padded(out)
@@ -224,6 +224,7 @@ def decision_process(
     by_name = {d.name: d for d in nodes}
     rows: list[FloatArray] = []
     for d in nodes:
+        # A first decision of a branch meets its contexts with certainty; the others are led to.
         if before[d.name] is None:
             start = neutral.elimination.conditional(d.observed, ())
             initial[d.states] = start.reshape(-1)
@@ -285,12 +286,12 @@ def _moves(
     family = (*decision.observed, decision.name)
     for after in following:
         # A context may hold variables that the earlier decision sees, too.
-        own = tuple(x for x in after.observed if x not in family)
-        sizes = [neutral.size(x) for x in (*family, *own)]
-        check_size(sizes, (*family, *own))
-        kernel = neutral.elimination.conditional(own, family)
+        unseen = tuple(x for x in after.observed if x not in family)
+        sizes = [neutral.size(x) for x in (*family, *unseen)]
+        check_size(sizes, (*family, *unseen))
+        kernel = neutral.elimination.conditional(unseen, family)
         grid = np.indices(kernel.shape).reshape(kernel.ndim, -1)
-        place = dict(zip((*family, *own), grid, strict=True))
+        place = dict(zip((*family, *unseen), grid, strict=True))
         if after.observed:
             shape = [neutral.size(x) for x in after.observed]
             column = np.ravel_multi_index([place[x] for x in after.observed], shape)

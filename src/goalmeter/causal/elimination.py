@@ -85,12 +85,13 @@ class Elimination:
         Raises:
             InvalidModelError: the tables on the way would be too large.
         """
+        # CPDs that cannot matter are left out: most of a large network, for most queries.
         needed = bayes_ball(self._parents, self._children, xs, given).requisite
         order = (*given, *xs)
-        found = self._sum(needed, {}, order).values
+        joint = self._sum(needed, {}, order).values
         n_given = len(given)
-        total = found.sum(axis=tuple(range(n_given, found.ndim)), keepdims=True)
-        return np.asarray(np.divide(found, total, out=np.zeros_like(found), where=total > 0))
+        total = joint.sum(axis=tuple(range(n_given, joint.ndim)), keepdims=True)
+        return np.asarray(np.divide(joint, total, out=np.zeros_like(joint), where=total > 0))
 
     def weights(self, xs: Sequence[str], evidence: Mapping[str, int]) -> FloatArray:
         """P(xs, evidence), [*sizes of xs]; evidence maps variables to indices of their states."""
@@ -99,14 +100,14 @@ class Elimination:
         return self._sum(needed, fixed, tuple(xs)).values
 
     def _ancestral(self, xs: Iterable[str]) -> frozenset[str]:
-        found: set[str] = set()
+        above: set[str] = set()
         ahead = list(xs)
         while ahead:
             x = ahead.pop()
-            if x not in found:
-                found.add(x)
+            if x not in above:
+                above.add(x)
                 ahead += self._parents[x]
-        return frozenset(found)
+        return frozenset(above)
 
     def _sorted(self, xs: Iterable[str]) -> list[str]:
         """Causes first."""
@@ -124,6 +125,8 @@ class Elimination:
         for i, keyed in left.items():
             for v in keyed.factor.variables:
                 holding.setdefault(v, []).append(i)
+        # Bucket elimination: what holds x is multiplied, x is summed out, and the product goes
+        # back.
         for x in self._plan(scopes, keep).order:
             bucket = [left.pop(i) for i in holding.pop(x) if i in left]
             made = self._without(x, bucket)
@@ -136,8 +139,8 @@ class Elimination:
         rest = [keyed.factor for keyed in left.values()]
         absent = set(keep).difference(*(factor.variables for factor in rest))
         rest += [Factor((v,), np.ones(self._sizes[v])) for v in keep if v in absent]
-        found = sum_of_product(rest or [Factor((), np.ones(()))], keep)
-        return Factor(tuple(keep), found.arranged(keep))
+        product = sum_of_product(rest or [Factor((), np.ones(()))], keep)
+        return Factor(tuple(keep), product.arranged(keep))
 
     def _key(self, name: object) -> int:
         return self._keys.setdefault(name, len(self._keys))
@@ -145,17 +148,18 @@ class Elimination:
     def _without(self, x: str, bucket: list[_Keyed]) -> _Keyed:
         """The product of a bucket summed over x, from memory if it was made before."""
         key = self._key((x, frozenset(keyed.key for keyed in bucket)))
-        found = self._kept.get(key)
-        if found is None:
+        summed = self._kept.get(key)
+        if summed is None:
             factors = [keyed.factor for keyed in bucket]
             keep = dict.fromkeys(v for f in factors for v in f.variables if v != x)
-            found = sum_of_product(factors, tuple(keep))
-            self._kept_entries += found.values.size
+            summed = sum_of_product(factors, tuple(keep))
+            self._kept_entries += summed.values.size
+            # Forgetting everything is crude, but keeps no clock and happens rarely.
             if self._kept_entries > _KEPT_ENTRIES:
                 self._kept.clear()
-                self._kept_entries = found.values.size
-            self._kept[key] = found
-        return _Keyed(key, found)
+                self._kept_entries = summed.values.size
+            self._kept[key] = summed
+        return _Keyed(key, summed)
 
     def _plan(self, scopes: Sequence[tuple[str, ...]], keep: Sequence[str]) -> Plan:
         """An order to sum variables out in, whose tables fit.
@@ -164,9 +168,10 @@ class Elimination:
             InvalidModelError: no order is found that does.
         """
         plan = self._prepared(scopes, keep)
+        # The common order is free; a search of its own pays only for large tables.
         if plan is None or plan.product > _SMALL_ENTRIES:
-            own = best_plan(scopes, self._sizes, keep, _SMALL_ENTRIES)
-            plan = own if plan is None or own.product < plan.product else plan
+            fresh = best_plan(scopes, self._sizes, keep, _SMALL_ENTRIES)
+            plan = fresh if plan is None or fresh.product < plan.product else plan
         if plan.stored > MAX_ENTRIES or plan.product > MAX_PRODUCT:
             raise InvalidModelError(
                 f"the model is too large to eliminate: the best order found needs a table over "

@@ -120,6 +120,7 @@ def _cut(text: str, variables: Sequence[str]) -> tuple[str, str]:
 def _parsed(path: str | Path, text: str) -> Any:
     """The value of a JSON text; no name twice in an object, no NaN."""
 
+    # Python's reader keeps the last of two equal names without a word.
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         if len(set(names)) < len(names):
@@ -186,9 +187,9 @@ def _check_values(
     x = names[len(place)]
     states = network.domain(x)
     if not isinstance(node, list) or len(node) != len(states):
-        found = f"a list of {len(node)}" if isinstance(node, list) else _shown(node)
+        got = f"a list of {len(node)}" if isinstance(node, list) else _shown(node)
         raise InvalidFileError(
-            f"{_where('the values', names, place)} are {found}, expected a list of {len(states)}, "
+            f"{_where('the values', names, place)} are {got}, expected a list of {len(states)}, "
             f"one for each state of {x!r} in the model's order: {listed(states)}"
         )
     for state, below in zip(states, node, strict=True):

@@ -31,7 +31,7 @@ def conditional(
     name: str,
     domain: Sequence[Value],
     parents: Sequence[tuple[str, Sequence[Value]]],
-    given: Mechanism,
+    cpd: Mechanism,
 ) -> FloatArray:
     """The CPD of a variable, [*sizes of parents, own size], read-only.
 
@@ -39,7 +39,7 @@ def conditional(
         name: of the variable.
         domain: its states.
         parents: names and domains of its parents, in order.
-        given: an array, or a function of the parents' values that returns a value of the
+        cpd: an array, or a function of the parents' values that returns a value of the
             variable, a {value: probability}, or a row of probabilities.
 
     Raises:
@@ -54,10 +54,10 @@ def conditional(
             f"the CPD of {name!r} would have {entries:.3g} entries, expected at most "
             f"{MAX_ENTRIES:.3g}; give it fewer parents, or its parents fewer states"
         )
-    if callable(given):
-        array = _tabulated(name, domain, parents, given, shape)
+    if callable(cpd):
+        array = _tabulated(name, domain, parents, cpd, shape)
     else:
-        array = as_floats(given, f"cpds[{name!r}]", InvalidModelError)
+        array = as_floats(cpd, f"cpds[{name!r}]", InvalidModelError)
         if array.shape != shape:
             axes = listed([*(parent for parent, _ in parents), name])
             raise InvalidModelError(

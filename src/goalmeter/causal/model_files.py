@@ -52,6 +52,7 @@ def read_text(path: str | Path) -> str:
     try:
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
+        # Told by its first bytes: names lie, and pgmpy ships its networks packed.
         if data.startswith(_GZIP) and len(data) <= MAX_BYTES:
             with gzip.open(path) as unpacked:
                 data = unpacked.read(MAX_BYTES + 1)
@@ -197,9 +198,9 @@ class Draft:
             )
         if len(set(states)) < len(states) or not states:
             twice = [f"the state {s!r} twice" for s, n in Counter(states).items() if n > 1]
-            found = twice[0] if twice else "no states"
+            problem = twice[0] if twice else "no states"
             raise self.error(
-                line, f"the variable {x!r} has {found}, expected one or more, all different"
+                line, f"the variable {x!r} has {problem}, expected one or more, all different"
             )
         self.domains[x] = tuple(states)
         self._lines[x] = line
@@ -219,6 +220,7 @@ class Draft:
                 f"not {x!r} itself",
             )
         sizes = (*(len(self.domains[p]) for p in parents), len(self.domains[x]))
+        # Added up before anything is allocated, since a line of text can ask for any size.
         entries = math.prod(sizes)
         self._entries += entries
         if self._entries > MAX_ENTRIES or len(parents) > MAX_PARENTS:

@@ -97,9 +97,9 @@ class CausalBayesianNetwork(CausalGraph):
             )
         put("_cpds", {x: self._array(x, cpds[x]) for x in domains})
 
-    def _array(self, x: str, given: Mechanism) -> FloatArray:
+    def _array(self, x: str, cpd: Mechanism) -> FloatArray:
         return conditional(
-            x, self._domains[x], [(p, self._domains[p]) for p in self._parents[x]], given
+            x, self._domains[x], [(p, self._domains[p]) for p in self._parents[x]], cpd
         )
 
     # Set once in __init__; declared here for type checkers.

@@ -39,6 +39,7 @@ def best_plan(scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[str], sma
         plan = cost_of(scopes, find(scopes, sizes, keep), sizes, keep)
         if best is None or plan.product < best.product:
             best = plan
+        # Finding a better order would take longer than summing with this one.
         if best.product <= small:
             break
     assert best is not None

@@ -38,6 +38,7 @@ def read_pgmpy(model: Any) -> NetworkParts:
             f"the model is a {type(model).__name__}, expected a pgmpy DiscreteBayesianNetwork"
         )
     nodes = list(model.nodes())
+    # pgmpy allows any hashable name; here and in files names are text.
     names = {node: str(node) for node in nodes}
     if len(set(names.values())) < len(nodes):
         raise InvalidModelError("two variables have names that read the same, expected one each")

@@ -62,7 +62,9 @@ def recall_of(
     children = {x: network.children(x) for x in network.variables}
     reliance: dict[str, tuple[str, ...]] = {}
     for d in acting:
+        # A factor that the decision cannot influence is a constant to it, whatever others do.
         influenced = {x for scope in scopes if below[d].intersection(scope) for x in scope}
+        # A decision whose policy the query may depend on is one that this decision relies on.
         ball = bayes_ball(parents, children, influenced, (d, *parents[d]))
         reliance[d] = tuple(other for other in acting if other != d and other in ball.requisite)
     if len(acting) < 2:

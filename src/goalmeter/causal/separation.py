@@ -41,6 +41,8 @@ def bayes_ball(
     visits = [(target, True) for target in targets]
     while visits:
         x, from_child = visits.pop()
+        # From a child the ball passes up unless x is known; from a parent it is reflected up only
+        # if x is known, because a known effect makes its causes dependent.
         up = x not in observed if from_child else x in observed
         if up and x not in top:
             top.add(x)

@@ -65,8 +65,8 @@ def unroll(mdp: TabularMDP, policy: ArrayLike | None = None) -> InfluenceDiagram
         cpds[state] = moves if t else mdp.initial
         policies[decision] = chosen[min(t, len(chosen) - 1)].T
         paid = mdp.discount**t * rewards.at(t, slice(None))[..., 0]
-        own = ([state], paid[0]) if len(paid) == 1 else ([state, decision], paid.T)
-        utilities[f"U{t + 1}"] = own
+        paid_at = ([state], paid[0]) if len(paid) == 1 else ([state, decision], paid.T)
+        utilities[f"U{t + 1}"] = paid_at
     return InfluenceDiagram(
         domains, parents, cpds, decisions=list(policies), utilities=utilities, policy=policies
     )

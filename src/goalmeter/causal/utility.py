@@ -48,12 +48,12 @@ class Utility:
         )
 
 
-def utility_of(network: CausalBayesianNetwork, given: Any) -> Utility:
+def utility_of(network: CausalBayesianNetwork, utility: Any) -> Utility:
     """A utility from any of the forms that users write, checked against a network.
 
     Args:
         network: the model whose variables it is about.
-        given: a `Utility`; a mapping {variable: {state: number}}, or with several variables
+        utility: a `Utility`; a mapping {variable: {state: number}}, or with several variables
             {(variables): array or function of their values}, its entries added up; a pair
             (variables, array or function); a mapping {"variables": [...], "values": nested
             lists in the order of the model's states}; or a list of pairs and such mappings,
@@ -63,20 +63,20 @@ def utility_of(network: CausalBayesianNetwork, given: Any) -> Utility:
         InvalidUtilityError: anything else, unknown names, missing states, numbers that are not
             finite.
     """
-    if isinstance(given, Utility):
-        return Utility(tuple(_factor(network, f.variables, f.values) for f in given.factors))
-    if isinstance(given, Mapping) and given and set(given) != {"variables", "values"}:
+    if isinstance(utility, Utility):
+        return Utility(tuple(_factor(network, f.variables, f.values) for f in utility.factors))
+    if isinstance(utility, Mapping) and utility and set(utility) != {"variables", "values"}:
         return Utility(
             tuple(
                 _factor(network, x, table) if isinstance(x, tuple) else _by_state(network, x, table)
-                for x, table in given.items()
+                for x, table in utility.items()
             )
         )
-    single = (isinstance(given, Mapping) and bool(given)) or _is_pair(given)
-    parts = [given] if single else given
+    single = (isinstance(utility, Mapping) and bool(utility)) or _is_pair(utility)
+    parts = [utility] if single else utility
     if isinstance(parts, str) or not isinstance(parts, Iterable):
         raise InvalidUtilityError(
-            f"the utility is {given!r}, expected {{variable: {{state: number}}}}, a pair "
+            f"the utility is {utility!r}, expected {{variable: {{state: number}}}}, a pair "
             f"(variables, array), or a list of {{'variables': [...], 'values': [...]}}"
         )
     factors = tuple(_part(network, part) for part in parts)
@@ -85,10 +85,10 @@ def utility_of(network: CausalBayesianNetwork, given: Any) -> Utility:
     return Utility(factors)
 
 
-def _is_pair(given: Any) -> bool:
-    if not isinstance(given, (tuple, list)) or len(given) != 2:
+def _is_pair(utility: Any) -> bool:
+    if not isinstance(utility, (tuple, list)) or len(utility) != 2:
         return False
-    head = given[0]
+    head = utility[0]
     return isinstance(head, (tuple, list)) and all(isinstance(x, str) for x in head)
 
 

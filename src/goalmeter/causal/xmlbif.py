@@ -134,12 +134,12 @@ class _Element:
         return [child for child in self.children if child.tag == tag]
 
     def one(self, tag: str, draft: Draft) -> _Element:
-        found = self.all(tag)
-        if len(found) != 1:
+        children = self.all(tag)
+        if len(children) != 1:
             raise draft.error(
-                self.line, f"{self.tag} has {len(found)} elements {tag}, expected exactly one"
+                self.line, f"{self.tag} has {len(children)} elements {tag}, expected exactly one"
             )
-        return found[0]
+        return children[0]
 
     def name(self, tag: str, draft: Draft) -> str:
         child = self.one(tag, draft)
@@ -151,6 +151,7 @@ class _Element:
 def _parse(text: str, draft: Draft) -> _Element:
     """The outermost element of a document."""
     parser = expat.ParserCreate("utf-8")
+    # Text comes in one piece; without it a long table arrives in thousands of parts.
     parser.buffer_text = True
     document = _Element("", {}, 1)
     open_elements = [document]
@@ -210,7 +211,7 @@ def _declare(variable: _Element, draft: Draft) -> None:
 
 def _define(definition: _Element, draft: Draft) -> None:
     x = definition.name("FOR", draft)
-    sizes = draft.shape(x, [given.text for given in definition.all("GIVEN")], definition.line)
+    sizes = draft.shape(x, [parent.text for parent in definition.all("GIVEN")], definition.line)
     table = definition.one("TABLE", draft)
     try:
         values = numbers(table.text.split())

@@ -1,4 +1,4 @@
-"""The command line. It reads options and prints; the work is in `goalmeter.experiments`.
+"""The command line. It reads options and prints; what a command does is in `commands`.
 
 Results go to standard output, as tables, or with --json as one JSON object and nothing else.
 Progress and errors go to standard error. Exit status: 0; 2 for anything the user can mend; 3 for a

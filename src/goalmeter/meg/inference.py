@@ -117,6 +117,7 @@ def held_out(
         fitted = [(g.subset(keep), i) for i, (g, keep) in enumerate(train) if keep.any()]
         count = sum(len(g.trajectories) for g, _ in fitted)
         decisions = sum(int(g.trajectories.length.sum()) for g, _ in fitted)
+        # Every part is scored by a fit that has not seen it, worlds without training data included.
         fit = fitter(
             [g for g, _ in fitted], [np.full(len(g.trajectories), 1.0 / count) for g, _ in fitted]
         )
@@ -143,6 +144,7 @@ def _information(
 
 def _pseudo_inverse(information: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(information)
+    # Directions that the data do not identify would turn rounding into variance.
     keep = values > max(_NULL_SHARE * float(values[-1]), 1e-20)
     return np.asarray((vectors[:, keep] / values[keep]) @ vectors[:, keep].T)
 

@@ -102,18 +102,18 @@ def known_utility_many(
     Raises:
         InvalidParameterError: numbers of policies and utilities that do not go together.
     """
-    given: list[ArrayLike | None] = [None] if utilities is None else list(utilities)
+    compared: list[ArrayLike | None] = [None] if utilities is None else list(utilities)
     if (
         not policies
-        or not given
-        or (1 not in (len(policies), len(given)) and (len(policies) != len(given)))
+        or not compared
+        or (1 not in (len(policies), len(compared)) and (len(policies) != len(compared)))
     ):
         raise InvalidParameterError(
-            f"got {len(policies)} policies and {len(given)} utilities, expected as many of one "
+            f"got {len(policies)} policies and {len(compared)} utilities, expected as many of one "
             f"as of the other, or a single one that is used for all"
         )
     log_reference = None if reference is None else log_policy(mdp, reference, "reference")
-    batch = max(len(policies), len(given))
+    batch = max(len(policies), len(compared))
     # A part of the batch whose arrays stay in cache costs less than the whole at once.
     part = max(1, _PART_ENTRIES // (mdp.n_actions * mdp.n_states))
     results = []
@@ -122,7 +122,7 @@ def known_utility_many(
         results += measure_known(
             mdp,
             list(policies) if len(policies) == 1 else list(policies[some]),
-            given if len(given) == 1 else given[some],
+            compared if len(compared) == 1 else compared[some],
             log_reference,
             reference,
         )
@@ -141,9 +141,9 @@ def measure_known(
     `reference` is that policy as it was given, for the notes.
     """
     batch = max(len(policies), len(utilities))
-    given = stack_rewards([rewards_of(mdp, u) for u in utilities])
-    check_resolved(given)
-    rewards, unit = given.normalised()
+    raw_rewards = stack_rewards([rewards_of(mdp, u) for u in utilities])
+    check_resolved(raw_rewards)
+    rewards, unit = raw_rewards.normalised()
     behaviour = behaviour_of(mdp, policies)
     measure = yardstick(behaviour, log_reference, rewards.tells_apart())
     regret: FloatArray | None = None
@@ -153,11 +153,11 @@ def measure_known(
         task = problem(mdp, rewards, b, log_reference)
         if regret is not None:
             return model_evidence(task, regret)
-        found = evidence(task, behaviour)
+        at_b = evidence(task, behaviour)
         if b.any():
             # The signs are settled from here on, and with them the regrets.
-            regret = found.loss
-        return found
+            regret = at_b.loss
+        return at_b
 
     at_zero = evaluate(np.zeros(batch))
     best = best_rationality(evaluate, at_zero)
@@ -172,7 +172,7 @@ def measure_known(
         notes = [*normalised_notes(policy=policies[i % len(policies)]), *own_notes]
         top = float(bound[i]) + error
         if at_zero.start_loss[i] <= 0.0:
-            nothing = has_no_influence(mdp, given.array[..., i % given.array.shape[-1]])
+            nothing = has_no_influence(mdp, raw_rewards.array[..., i % raw_rewards.array.shape[-1]])
             notes.append(NO_INFLUENCE if nothing else UNRESOLVED)
             top = 0.0 if nothing else np.inf
         elif doubtful[i % len(doubtful)]:
@@ -192,7 +192,7 @@ def measure_known(
                 tolerance=certifying(TOLERANCE, error, fields["maximum"]),
                 by_step=shares.by_step[:, i],
                 by_state=shares.by_state[:, i],
-                utility=given.shown(i),
+                utility=raw_rewards.shown(i),
                 reference="uniform policy" if log_reference is None else "given reference policy",
                 notes=tuple(notes),
             )

@@ -96,11 +96,11 @@ def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
         rise = float(gradient @ step)
         if rise <= _DONE:
             break
-        size, found = 1.0, None
-        while found is None and damping <= _MOST_DAMPED:
+        size, better = 1.0, None
+        while better is None and damping <= _MOST_DAMPED:
             trial, reached = evaluate(theta + size * step)
             if reached >= value + 1e-4 * size * rise:
-                found = (theta + size * step, trial, reached)
+                better = (theta + size * step, trial, reached)
             elif size > _SHORTEST:
                 size /= 2
             else:
@@ -109,11 +109,11 @@ def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
                 damping = max(10 * damping, _LEAST_DAMPED)
                 step = system.solve(gradient, damping=damping)
                 rise, size = float(gradient @ step), 1.0
-        if found is None:
+        if better is None:
             break
         if size == 1.0:
             damping = damping / 10 if damping > _LEAST_DAMPED else 0.0
-        theta, models, value = found
+        theta, models, value = better
     return Fit(theta, models, value, _diverges(models, visits, step))
 
 
@@ -150,13 +150,13 @@ def _highest(
     from scipy.optimize import minimize_scalar
 
     low, high = grid[max(top - 1, 1)], grid[min(top + 1, len(grid) - 2)]
-    found = minimize_scalar(
+    optimum = minimize_scalar(
         lambda b: -float(evaluate(np.array([b])).value[0]),
         bounds=(low, high),
         method="bounded",
         options={"xatol": 1e-10 * abs(high - low)},
     )
-    return np.array([found.x]), -float(found.fun)
+    return np.array([optimum.x]), -float(optimum.fun)
 
 
 def fitted_model(group: Group, theta: FloatArray) -> SoftModel:

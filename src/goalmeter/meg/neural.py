@@ -92,7 +92,7 @@ def neural_utility(
 
     stopped: str | None = None
     try:
-        found = climb(
+        utilities = climb(
             behaviour,
             linear_class(mdp),
             log_reference,
@@ -106,8 +106,8 @@ def neural_utility(
     except (TimeIsUp, KeyboardInterrupt) as cause:
         stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
         # A restart that had not begun to climb leaves the utility that is 0 everywhere.
-        found = watch.best or [np.zeros(mdp.n_states)]
-    fits = [known_utility(mdp, policy, utility=u, reference=reference) for u in found]
+        utilities = watch.best or [np.zeros(mdp.n_states)]
+    fits = [known_utility(mdp, policy, utility=u, reference=reference) for u in utilities]
     best = max(fits, key=lambda fit: fit.value)
     values = np.array([fit.value for fit in fits])
     upper = ceiling
@@ -175,7 +175,7 @@ def _fits(
     """The fit of every seed, each with its rationality optimised exactly."""
     behaviour = behaviour_of(mdp, [policy])
     log_reference = None if reference is None else log_policy(mdp, reference, "reference")
-    found = climb(
+    utilities = climb(
         behaviour,
         linear_class(mdp),
         log_reference,
@@ -185,7 +185,7 @@ def _fits(
         iterations=iterations,
         heard=unheard(progress),
     )
-    return [known_utility(mdp, policy, utility=utility, reference=reference) for utility in found]
+    return [known_utility(mdp, policy, utility=u, reference=reference) for u in utilities]
 
 
 def _inputs(mdp: TabularMDP, inputs: ArrayLike | None) -> FloatArray:

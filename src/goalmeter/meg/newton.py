@@ -54,10 +54,10 @@ class NewtonSystem:
     def _unit(self) -> FloatArray:
         """The unit that each weight is scaled by [D]; 0 for weights that do not matter."""
         if self._direct:
-            own = np.diagonal(self._information)
+            information = np.diagonal(self._information)
         else:
-            own = np.sum([m.feature_squares(states) for m, states in self._parts], axis=0)
-        return np.where(own > _FLOOR, 1.0 / np.sqrt(np.maximum(own, _FLOOR)), 0.0)
+            information = np.sum([m.feature_squares(states) for m, states in self._parts], axis=0)
+        return np.where(information > _FLOOR, 1.0 / np.sqrt(np.maximum(information, _FLOOR)), 0.0)
 
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray]:
@@ -78,8 +78,8 @@ class NewtonSystem:
         return np.asarray(self._unit * solution)
 
     def _scaled_product(self, direction: FloatArray) -> FloatArray:
-        own = self._unit * direction
-        return np.asarray(self._unit * sum(m.curve(own, states) for m, states in self._parts))
+        scaled = self._unit * direction
+        return np.asarray(self._unit * sum(m.curve(scaled, states) for m, states in self._parts))
 
     def ignored(self, direction: FloatArray) -> FloatArray:
         """The part of a direction [D] along which no policy changes."""

@@ -123,15 +123,15 @@ def _newton_step(at: _Point, behaviour: Behaviour, penalty: float) -> _Point | N
     # What the root does not span changes no policy, and so has neither slope nor use.
     step = directions.T @ ((directions @ slope) / (sizes**2 + penalty))
     promised = float(slope @ step)
-    own = 0.5 * penalty * float(theta @ theta)
-    if promised <= _SETTLED * (penalty + 2.0 * own):
+    penalty_now = 0.5 * penalty * float(theta @ theta)
+    if promised <= _SETTLED * (penalty + 2.0 * penalty_now):
         return None
     length = 1.0
     while length > 1e-8:
         model = at.model.at(theta + length * step)
         value = model.evidence(behaviour)
         cost = 0.5 * penalty * float(model.theta @ model.theta)
-        if (value - cost) - (at.value - own) >= 0.1 * length * promised:
+        if (value - cost) - (at.value - penalty_now) >= 0.1 * length * promised:
             return _Point(model, value, model.gradient(behaviour))
         length *= 0.25
     return None
@@ -139,9 +139,9 @@ def _newton_step(at: _Point, behaviour: Behaviour, penalty: float) -> _Point | N
 
 def _certify(at: _Point, bounds: Bounds) -> None:
     """Add what the model's own policy proves, and the one that a Newton step would match."""
-    own = model_certificate(at.model, at.gradient)
-    bounds.add(own)
-    if at.value - own.kl < _NEAR:
+    proven = model_certificate(at.model, at.gradient)
+    bounds.add(proven)
+    if at.value - proven.kl < _NEAR:
         step = NewtonSystem([(at.model, at.model.states)]).solve(at.gradient)
         psi = dict(at.model.tangents(step[:, None]))
         matching = matching_certificate(at.model, psi, at.gradient)

@@ -52,6 +52,7 @@ def best_rationality(evaluate: Evaluate, at_zero: Evidence) -> FloatArray:
         if not open_.any():
             break
         now = evaluate(sign * size)
+        # A behaviour that gives nothing up is explained ever better by larger b.
         infinite = open_ & (now.loss <= 0.0)
         size = np.where(infinite, np.inf, size)
         open_ &= ~infinite
@@ -59,6 +60,7 @@ def best_rationality(evaluate: Evaluate, at_zero: Evidence) -> FloatArray:
         low = np.where(open_ & rising, size, low)
         high = np.where(open_ & ~rising, size, high)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            # Newton's step for log M(b) = log c, in which M' is the curvature.
             step = -now.model_loss * np.log(now.model_loss / now.loss) / now.curvature
             guess = size + step
             middle = np.where(np.isinf(high), 4.0 * size, 0.5 * (low + high))

@@ -133,8 +133,8 @@ def curves_by_trajectory(group: Group, utility: Rewards, rationality: FloatArray
 
     def visit(step: int, block: Block, done: Backup) -> None:
         for t in group.columns(step):
-            here = (log.states[:, t] >= block.start) & (log.states[:, t] < block.stop)
-            at = np.flatnonzero((log.length > t) & here)
+            in_block = (log.states[:, t] >= block.start) & (log.states[:, t] < block.stop)
+            at = np.flatnonzero((log.length > t) & in_block)
             ratio = done.log_ratio[log.actions[at, t], log.states[at, t] - block.start]
             with writing:
                 out[at] += group.decay(t) * ratio

@@ -80,6 +80,7 @@ def simplest_utility(
         return -value, penalty * theta - model.gradient(behaviour)
 
     theta, evidence = np.zeros(utilities.n_weights), 0.0
+    # From strong to weak penalties: the first utility that explains enough is the smallest.
     for penalty in _PENALTIES:
         if evidence >= share * best.value:
             break

@@ -167,6 +167,7 @@ class SoftModel:
             if arriving is None:
                 arriving = np.zeros(now.shape[1:])
                 visits = self.utilities.visits(now.shape[-1])
+            # What arrives in a state and is not spent there goes on under the model's own policy.
             mass = now + (arriving - now.sum(axis=0)) * self.step(t)[0][..., None]
             self.utilities.tally(visits, t, mass)
             arriving = self.mdp.transition.push(mass)
@@ -202,6 +203,7 @@ class SoftModel:
         for t, psi in self.tangents(np.eye(d)):
             scale = np.sqrt(self.step(t)[0] * self.states[t])
             rows = (psi * scale[..., None]).reshape(-1, d)
+            # The rows of all decisions so far, folded into one triangle: R^T R is never formed.
             root = np.asarray(np.linalg.qr(np.vstack([root, rows]), mode="r"))
         return root
 

@@ -71,7 +71,7 @@ def from_trajectories(
     groups = group_trajectories(
         mdp, trajectories, utility=utility, unknown=unknown, reference=reference
     )
-    found, _ = estimate(
+    result, _ = estimate(
         groups,
         known=unknown is None,
         confidence=confidence,
@@ -82,9 +82,9 @@ def from_trajectories(
     on_actions = any(g.utilities.on_actions for g in groups)
     warned = [ACTION_WARNING] if unknown is not None and on_actions else []
     return replace(
-        found,
+        result,
         reference="uniform policy" if reference is None else "given reference policy",
-        notes=(*warned, *normalised_notes(reference=reference), *found.notes),
+        notes=(*warned, *normalised_notes(reference=reference), *result.notes),
     )
 
 
@@ -164,14 +164,16 @@ def _result(
         model_shares(m, g.behaviour(w)) for g, m, w in zip(groups, fit.models, weights, strict=True)
     ]
     maximum = sum(float(m.maximum[0]) for m in measures)
+    # The ceiling of a sample is a model that knows every sampled frequency.
     ceiling = min(sum(float(m.ceiling[0]) for m in measures), maximum)
+    # A utility over states means nothing across worlds whose states differ.
     single = len(groups) == 1
     if known:
         rationality = float(fit.theta[0]) / groups[0].utilities.unit
-        found = None
+        utility = None
         method = "maximum likelihood in the rationality"
     else:
-        found, rationality = normalised_utility(groups[0].utilities, fit.theta)
+        utility, rationality = normalised_utility(groups[0].utilities, fit.theta)
         rationality = float("inf") if fit.infinite and rationality else rationality
         method = "maximum likelihood in the weights (a local maximum)"
     notes = []
@@ -204,7 +206,7 @@ def _result(
         tolerance=1e-6,
         by_step=_padded_sum([s[0] for s in shares]),
         by_state=shares[0][1] if single else np.zeros(0),
-        utility=found if single else None,
+        utility=utility if single else None,
         notes=tuple(notes),
         n=count,
         held_out=outside,

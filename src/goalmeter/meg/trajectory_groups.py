@@ -76,8 +76,8 @@ def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -
         )
     if isinstance(unknown, str):
         return [linear_class(world, None, unknown) for world in worlds]  # type: ignore[arg-type]
-    given = utility if unknown is None else unknown
-    each = list(given) if many and given is not None else [given] * len(worlds)
+    shared = utility if unknown is None else unknown
+    each = list(shared) if many and shared is not None else [shared] * len(worlds)
     if len(each) != len(worlds):
         raise InvalidParameterError(
             f"got {len(worlds)} MDPs and {len(each)} utilities or feature matrices, expected one "
@@ -86,19 +86,19 @@ def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -
     if unknown is not None:
         return [linear_class(world, features) for world, features in zip(worlds, each, strict=True)]
     name = "the reward" if utility is None else "the given utility"
-    utilities = [rewards_of(world, own) for world, own in zip(worlds, each, strict=True)]
+    utilities = [rewards_of(world, pair) for world, pair in zip(worlds, each, strict=True)]
     for every in utilities:
         check_resolved(every)
     pairs = [every.normalised() for every in utilities]
     # One rationality for all worlds takes one unit for all.
-    unit = max(float(own[0]) for _, own in pairs)
+    unit = max(float(pair[0]) for _, pair in pairs)
     return [
         LinearClass(
             rewards.array.shape[:3],
-            rewards.array.reshape(-1, 1) * (float(own[0]) / unit),
+            rewards.array.reshape(-1, 1) * (float(pair[0]) / unit),
             rewards.discount,
             name,
             unit,
         )
-        for rewards, own in pairs
+        for rewards, pair in pairs
     ]

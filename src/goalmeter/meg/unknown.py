@@ -81,6 +81,7 @@ def unknown_utility(
         >>> print(round(result.value, 4), result.rationality)
         0.6931 inf
     """
+    # One listener for both, so that progress and interruption look the same.
     hear = listener(progress)
     if network is not None and network is not False:
         if features is not None or over != "state":

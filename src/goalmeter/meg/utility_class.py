@@ -65,8 +65,8 @@ class LinearClass:
     def tally(self, visits: FloatArray, step: int, mass: FloatArray) -> None:
         """Add the mass [A, S, B] that decision `step` puts on state-action pairs."""
         weight = self.discount**step
-        here = mass if self.on_actions else mass.sum(axis=0, keepdims=True)
-        visits[min(step, self.shape[0] - 1)] += weight * here
+        added = mass if self.on_actions else mass.sum(axis=0, keepdims=True)
+        visits[min(step, self.shape[0] - 1)] += weight * added
 
     def collect(self, visits: FloatArray) -> FloatArray:
         """Feature expectations [D, B] of a tally."""

@@ -6,6 +6,7 @@ here, so they cannot differ.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -183,11 +184,8 @@ class Navigation:
         return html_table(self._caption(), head, rows, [_NOTE])
 
     def _caption(self) -> str:
-        row = self.behaviour.overall[0]
-        return (
-            f"{self.agent} in the suite {self.plan.suite.name}: {row.trajectories} walks in "
-            f"{row.grids} grids"
-        )
+        walks, grids = len(self.seen.trajectories), len(self.seen.grids)
+        return f"{self.agent} in the suite {self.plan.suite.name}: {walks} walks in {grids} grids"
 
     def _rows(self) -> list[list[str]]:
         """The table as text: its head, then this agent and its references."""
@@ -195,8 +193,14 @@ class Navigation:
         for result in (self, *self.references):
             several = len(result.overall) > 1
             for row in result.overall:
-                name = result.agent + (f", {row.condition}" if several else "")
-                rows.append([name, *(_share(getattr(row, column)) for column in _COLUMNS)])
+                condition = json.loads(row.condition).items() if several else ()
+                labels = [f"{name} {json.dumps(value)}" for name, value in condition]
+                rows.append(
+                    [
+                        ", ".join([result.agent, *labels]),
+                        *(_share(getattr(row, column)) for column in _COLUMNS),
+                    ]
+                )
         return rows
 
 

@@ -7,7 +7,7 @@ is overwritten. Where a trial has not succeeded yet, its last try counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -19,7 +19,6 @@ from goalmeter.runs.store import RunStore, made_here
 from goalmeter.runs.study import Study
 
 T = TypeVar("T")
-FromJson = Callable[[str, Any], T]
 
 
 class Results(Generic[T]):
@@ -84,8 +83,7 @@ class Results(Generic[T]):
             stored = StoredRun(store.folder, study.what, {}, store.values, store.lines)
             self.ended, self._failed = ended_and_failed(stored, study)
         for key, result in self._taken_over.items():
-            if key not in self.ended:
-                self.keep(key, result)
+            self.keep(key, result)
         failed = sum(map(study.is_failure, self.ended.values()))
         done = len(self.ended)
         self._progress = Progress(
@@ -98,17 +96,18 @@ class Results(Generic[T]):
         return [key for key in self._study.trials if key not in self.ended]
 
     def keep(self, key: str, result: T) -> None:
-        """Keep a result, or a try that failed.
+        """Keep a result, or a try that failed; a trial that has ended stays as it is.
 
         Raises:
             InvalidFileError: the disk is full, or the like; all earlier results are kept.
         """
+        if key in self.ended:
+            return
         is_failure = self._study.is_failure(result)
         is_try = is_failure and self._study.tries_again
         if self._store is not None:
-            tries = _number_of_tries(self._store.values, key)
-            kept_as = _try_key(key, tries + 1) if is_try else key
-            self._store.add(kept_as, self._study.to_json(result))
+            number = _number_of_tries(self._store.values, key) + 1 if is_try else 0
+            self._store.add(_try_key(key, number) if is_try else key, self._study.to_json(result))
         (self._failed if is_try else self.ended)[key] = result
         if is_failure:
             self._progress.failed()

@@ -136,17 +136,22 @@ def backup(
         prior = task.log_reference[min(step, len(task.log_reference) - 1), :, block.states, None]
         forbidden = np.isneginf(prior)
         if forbidden.any():
+            # A forbidden action must not be the best one, by which the others are judged.
             value = np.where(forbidden, -np.inf, value)
     hard = value.max(axis=0)
     gap = np.subtract(hard, value, out=value)
     if prior is not None:
+        # Its gap is never used: the prior already gives it no probability, and inf * 0 would be
+        # NaN.
         gap[np.broadcast_to(np.isneginf(prior), gap.shape)] = 0.0
+    # Ties that rounding has broken would decide between equals at an infinite rationality.
     gap[gap <= task.tie] = 0.0
 
     weight = task.weight(step)
     penalty = _penalty(task.rationality * weight, gap)
     log_ratio = expected[..., width : width + batch] - penalty
     weighted = log_ratio if prior is None else log_ratio + prior
+    # The largest logit goes out before exp, so that nothing overflows at any rationality.
     peak = weighted.max(axis=0)
     policy = weighted - peak
     np.exp(policy, out=policy)
@@ -155,6 +160,7 @@ def backup(
     soft = np.log(total, out=total)
     soft += peak
     if prior is None:
+        # The reference is uniform: one constant, in place of an array of them.
         soft -= np.log(mdp.n_actions)
     log_ratio -= soft
 
@@ -162,6 +168,7 @@ def backup(
         return Backup(hard, soft, gap, log_ratio, policy, None, None, None, None)
     next_loss = expected[..., width + batch : width + 2 * batch]
     next_spread = expected[..., width + 2 * batch :]
+    # L and C are the first two derivatives of h by the rationality, up to sign.
     cost = weight * gap + next_loss
     loss = np.einsum("anb,anb->nb", policy, cost)
     cost -= loss

@@ -32,9 +32,9 @@ def load_policy(path: str | Path) -> FloatArray:
         InvalidFileError: the file is missing, not a readable .npz, or lacks the array.
         InvalidPolicyError: another number of axes, or rows that are not distributions.
     """
-    found = load_arrays(path, required=("policy",))
+    arrays = load_arrays(path, required=("policy",))
     with naming(path):
-        return _checked_policy(found["policy"])
+        return _checked_policy(arrays["policy"])
 
 
 def save_policy(policy: ArrayLike, path: str | Path) -> Path:
@@ -54,9 +54,9 @@ def load_features(path: str | Path) -> FloatArray:
         InvalidFileError: the file is missing, not a readable .npz, or lacks the array.
         InvalidUtilityError: another number of axes, no feature, NaN or infinity.
     """
-    found = load_arrays(path, required=("features",))
+    arrays = load_arrays(path, required=("features",))
     with naming(path):
-        return _checked_features(found["features"])
+        return _checked_features(arrays["features"])
 
 
 def save_features(features: ArrayLike, path: str | Path) -> Path:

@@ -37,6 +37,7 @@ def read_environment(
     """
     gymnasium = require("gymnasium", extra="rl", feature="Reading a Gymnasium environment")
     if isinstance(env, str):
+        # A typo in an option surfaces as a TypeError of the environment's own constructor.
         try:
             made = gymnasium.make(env, **make_options)
         except (gymnasium.error.Error, TypeError) as cause:
@@ -174,6 +175,7 @@ def _starts(env: Any, initial: ArrayLike | int | None, n_states: int) -> FloatAr
 
 def _arguments(table: _Table, start: FloatArray, horizon: int) -> dict[str, Any]:
     n_states, n_actions = table.n_states, table.n_actions
+    # An outcome of probability 0 is listed by some environments and ends no episode.
     ends = table.terminated & (table.probability > 0)
     absorbing = np.unique(table.next_state[ends])
     target = table.next_state
@@ -188,6 +190,7 @@ def _arguments(table: _Table, start: FloatArray, horizon: int) -> dict[str, Any]
     next_state[table.state, table.action, table.slot] = target
     probability[table.state, table.action, table.slot] = table.probability
     reward = np.zeros(shape[:2])
+    # `add.at`, because a pair may be listed with several outcomes.
     np.add.at(reward, (table.state, table.action), table.probability * table.reward)
 
     next_state[absorbing] = absorbing[:, None, None]

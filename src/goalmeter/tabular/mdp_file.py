@@ -40,6 +40,7 @@ def read_mdp(path: str | Path) -> dict[str, Any]:
     )
     with naming(path):
         transition: AnyArray | tuple[AnyArray, AnyArray]
+        # Either form is complete; a mixture leaves open which of them counts.
         match sorted({"transition", "next_state", "probability"} & arrays.keys()):
             case ["transition"]:
                 transition = arrays["transition"]

@@ -44,6 +44,7 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
     if trajectories.length_given:
         return
     s, a = trajectories.states, trajectories.actions
+    # Padding repeats one state and action, so only a constant end can be padding.
     first = _constant_end(s, a)
     n, steps = s.shape
     rows = np.arange(n)
@@ -58,6 +59,7 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
                 f"0..{mdp.n_actions - 1}: it looks padded; {_MEND}"
             )
         return
+    # What led into the constant end is judged as well: padding needs no possible move.
     repeats = steps - 1 - first
     before = np.maximum(first - 1, 0)
     inside = (s[rows, before] >= 0) & (s[rows, before] < mdp.n_states)

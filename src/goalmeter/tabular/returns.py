@@ -79,10 +79,10 @@ def _step(
         now = policy[:, block.states]
         expected = mdp.transition.expect(block, after)
         value = reward[:, block.states] + g * (expected[..., 0] + middle)
-        here = (now * value).sum(axis=0)
+        mean_now = (now * value).sum(axis=0)
         chance = np.maximum(expected[..., 1] - expected[..., 0] ** 2, 0.0) + expected[..., 2]
-        new_mean[block.states] = here
-        new_variance[block.states] = (now * (g**2 * chance + (value - here) ** 2)).sum(axis=0)
+        new_mean[block.states] = mean_now
+        new_variance[block.states] = (now * (g**2 * chance + (value - mean_now) ** 2)).sum(axis=0)
 
     mdp.transition.map_blocks(work)
     return new_mean, new_variance

@@ -30,18 +30,18 @@ def with_derivatives(task: SoftProblem) -> Columns:
     fixed = fixed_point(task)
     loss, spread = np.zeros_like(fixed.soft), np.zeros_like(fixed.soft)
     for i in range(task.rationality.shape[0]):
-        one = one_problem(task, i)
+        single = one_problem(task, i)
         at = Columns(
             fixed.hard[:, i % fixed.hard.shape[1]][:, None],
             fixed.soft[:, i : i + 1],
             np.zeros((task.mdp.n_states, 1)),
             np.zeros((task.mdp.n_states, 1)),
         )
-        here = stationary_backup(one, at)
-        solver = policy_solver(one, here.policy[..., 0])
-        loss[:, i : i + 1] = solver.solve(_present(here.loss))
-        here = stationary_backup(one, at._replace(loss=loss[:, i : i + 1]))
-        spread[:, i : i + 1] = solver.solve(_present(here.spread))
+        backup = stationary_backup(single, at)
+        solver = policy_solver(single, backup.policy[..., 0])
+        loss[:, i : i + 1] = solver.solve(_present(backup.loss))
+        backup = stationary_backup(single, at._replace(loss=loss[:, i : i + 1]))
+        spread[:, i : i + 1] = solver.solve(_present(backup.spread))
     return Columns(fixed.hard, fixed.soft, loss, spread)
 
 
@@ -71,9 +71,9 @@ def _hard_values(task: SoftProblem) -> FloatArray:
     states = np.arange(task.mdp.n_states)
     before = np.zeros((task.mdp.n_actions, task.mdp.n_states))
     for _ in range(_MAX_ITERATIONS):
-        here = stationary_backup(task, at)
-        gain = here.hard - at.hard
-        gap = here.gap[..., 0]
+        backup = stationary_backup(task, at)
+        gain = backup.hard - at.hard
+        gap = backup.gap[..., 0]
         if task.log_reference is not None:
             gap = np.where(np.isneginf(task.log_reference[0]), np.inf, gap)
         greedy = np.zeros((task.mdp.n_actions, task.mdp.n_states))
@@ -91,8 +91,8 @@ def _soft_values(task: SoftProblem, hard: FloatArray) -> FloatArray:
     at = zero_columns(task.mdp.n_states, 1, 1, derivatives=False)._replace(hard=hard)
     last = np.inf
     for _ in range(_MAX_ITERATIONS):
-        here = stationary_backup(task, at)
-        step = policy_solver(task, here.policy[..., 0]).solve(here.soft - at.soft)
+        backup = stationary_backup(task, at)
+        step = policy_solver(task, backup.policy[..., 0]).solve(backup.soft - at.soft)
         at = at._replace(soft=at.soft + step)
         size = float(np.abs(step).max())
         # Newton converges quadratically; small steps that shrink slowly are rounding.

@@ -120,6 +120,7 @@ def check_trajectories(mdp: TabularMDP, trajectories: Trajectories) -> Trajector
             raise InvalidTrajectoryError(
                 f"{name}[{i}, {t}] is {array[i, t]}, expected 0..{count - 1}"
             )
+    # A likelihood of 0 would make every goal's evidence meaningless, so such rows stop here.
     impossible = mdp.initial[s[:, 0]] <= 0
     if impossible.any():
         i = int(np.argmax(impossible))
@@ -127,6 +128,7 @@ def check_trajectories(mdp: TabularMDP, trajectories: Trajectories) -> Trajector
             f"trajectory {i} starts in state {s[i, 0]}, which has initial probability 0; "
             f"expected a start of positive probability: mend the log or the MDP's initial"
         )
+    # Step by step: all moves at once would take memory for N * L rows of the transition.
     for t in range(longest - 1):
         at = np.flatnonzero(seen[:, t + 1])
         chance = mdp.transition.probability(s[at, t], a[at, t], s[at, t + 1])

@@ -237,8 +237,8 @@ class Transition:
         first, last = rows.indptr[:-1], rows.indptr[1:] - 1
         below = np.where(first > 0, totals[np.maximum(first - 1, 0)], 0.0)
         target = below + rng.random(len(first)) * (totals[last] - below)
-        found = np.searchsorted(totals, target, side="right")
-        return np.asarray(rows.indices[np.clip(found, first, last)], dtype=np.int64)
+        slots = np.searchsorted(totals, target, side="right")
+        return np.asarray(rows.indices[np.clip(slots, first, last)], dtype=np.int64)
 
     def _rows(self, states: AnyArray, actions: AnyArray) -> AnyArray:
         """Rows of the stored matrix that hold state-action pairs."""

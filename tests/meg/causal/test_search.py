@@ -23,16 +23,17 @@ from goalmeter.meg.causal.search import (
     SearchResult,
     joint_outcomes,
     outcomes,
+    planned_evidence,
     search,
 )
-from goalmeter.meg.causal.search.ascent import answer, ascend, respond, score
+from goalmeter.meg.causal.search.ascent import ascend, prospects_of, respond, score
 from goalmeter.meg.causal.search.branch import Branch, HeldBranch
 from goalmeter.meg.causal.search.candidates import Task, column, random_policies
 from goalmeter.meg.causal.search.frontier import Supported, gaps, supported_curve
 from goalmeter.meg.causal.search.held import greatest_entropies
 from goalmeter.meg.causal.search.stationary import implicit_gradient
 from goalmeter.meg.causal.search.supported import maximisers
-from goalmeter.meg.causal.search.utilities import class_of
+from goalmeter.meg.causal.search.utilities import utility_class_of
 
 LOG2 = float(np.log(2))
 few = settings(max_examples=3, deadline=None, derandomize=True)
@@ -172,6 +173,24 @@ def test_parity_is_in_a_gap_altogether() -> None:
     assert found.value == pytest.approx(3 * (LOG2 - entropy(0.6)), abs=1e-9)
     assert np.isnan(found.rationality)
     assert found.utility == pytest.approx(0.008, abs=1e-5)
+
+
+def test_a_goal_that_is_planned_anew_scores_what_it_was_fitted_with() -> None:
+    """The evidence of a fitted utility at its fitted rationality is the value; at b = 0 the plan is
+    uniform and says nothing; at -b it is the plan of who wants the opposite."""
+    network = team([0.9, 0.1], [0.9, 0.1])
+    table = joint_outcomes(network, ["D0", "D1"], utility_of(network, (("X",), [0.0, 1.0])))
+    measured = table.policies(network)
+    rng = np.random.default_rng(0)
+    found = search(table, measured, restarts=8, rng=rng)
+    assert np.isfinite(found.rationality)
+
+    def planned(b: float) -> float:
+        return planned_evidence(table, measured, b, restarts=8, rng=rng)
+
+    assert planned(found.rationality) == pytest.approx(found.value, abs=1e-9)
+    assert planned(0.0) == 0.0
+    assert planned(-found.rationality) < 0.0 < planned(0.9 * found.rationality) < found.value
 
 
 def test_a_local_maximum_does_not_count() -> None:
@@ -323,7 +342,7 @@ def test_no_answer_lowers_the_objective(model: Model, seed: int, size: float) ->
     before = score(table, value, now).objective(b)
     for _ in range(3):
         for i in range(len(now)):
-            now[i] = respond(answer(table, value, now, i), b, now[i])
+            now[i] = respond(prospects_of(table, value, now, i), b, now[i])
             after = score(table, value, now).objective(b)
             assert (after >= before - 1e-10 * (1 + np.abs(before))).all()
             before = after
@@ -339,7 +358,7 @@ def test_at_infinity_utility_comes_first(model: Model, seed: int) -> None:
     for _ in range(3):
         for i in range(len(now)):
             b = np.full(4, np.inf)
-            now[i] = respond(answer(table, table.features, now, i), b, now[i])
+            now[i] = respond(prospects_of(table, table.features, now, i), b, now[i])
         after = score(table, table.features, now)
         assert (after.utility >= before.utility - 1e-8).all()
         before = after
@@ -360,7 +379,7 @@ def test_derivatives_of_stationary_policies(model: Model, seed: int) -> None:
     table = joint_outcomes(network, model.decisions, ["T"])
     measured = table.policies(network)
     rng = np.random.default_rng(seed)
-    utilities = class_of(table, measured, rng)
+    utilities = utility_class_of(table, measured, rng)
     assume(utilities is not None)
     assert utilities is not None
     y = rng.standard_normal(utilities.basis.shape[1])

@@ -235,8 +235,12 @@ with Processes(2) as pool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_workers_end_with_the_process_that_started_them(user: Path, number: int) -> None:
-    user.write_text(USER.replace("def hangs(", "import random\ndef hangs("))
+def test_workers_end_with_the_process_that_started_them(
+    user: Path, tmp_path: Path, number: int
+) -> None:
+    notes = tmp_path / "notes"
+    hangs = "def hangs(history, *_):\n"
+    user.write_text(USER.replace(hangs, f"{hangs}    open({str(notes)!r}, 'a').write('x')\n"))
     command = [sys.executable, "-c", PARENT, f"{user}:hangs"]
     environment = os.environ | {"PYTHONPATH": str(SRC)}
     with subprocess.Popen(
@@ -245,7 +249,8 @@ def test_workers_end_with_the_process_that_started_them(user: Path, number: int)
         assert parent.stdout is not None
         workers = [int(pid) for pid in parent.stdout.readline().split()]
         assert all(alive(pid) for pid in workers)
-        time.sleep(1.0)  # by then they are in the user's code
+        in_the_users_code = (notes.exists() and notes.read_text() == "xx" for _ in iter(int, 1))
+        assert until(in_the_users_code, seconds=100)
         parent.send_signal(number)
     assert until(not any(alive(pid) for pid in workers) for _ in iter(int, 1))
 
@@ -279,7 +284,7 @@ def test_a_worker_that_is_killed_while_it_starts_is_started_again(
 @pytest.mark.parametrize(
     ("workers", "timeout", "message"),
     [
-        (-1, None, "workers is -1, expected at least 1"),
+        (-1, None, "workers is -1, expected at least 0"),
         (1, 0.0, "timeout is 0.0, expected a number of seconds above 0"),
         (1, float("nan"), "timeout is nan, expected"),
         (

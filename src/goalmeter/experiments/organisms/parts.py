@@ -25,13 +25,15 @@ from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import ACTIONS, GridWorld
 from goalmeter.navigation.asking.answers import understood
+from goalmeter.navigation.suites import key_door, key_no_door, maze
 from goalmeter.navigation.suites.tasks import Task, suite
 from goalmeter.organisms import organism
 from goalmeter.organisms.language import IDS, PLAN
 from goalmeter.organisms.lessons import COMPLEXITIES
 from goalmeter.organisms.thoughts import TEMPERATURE
 
-ANSWERS, WALKS, KEY_DOOR, KEY_NO_DOOR = "answers", "walks", "key-door", "key-no-door"
+ANSWERS, WALKS = "answers", "walks"
+KEY_DOOR, KEY_NO_DOOR = key_door.SUITE.name, key_no_door.SUITE.name
 # Mazes that are asked about for each maze that is walked through. Each is asked about in one state:
 # answers in one maze depend on each other, so as many answers in as many mazes say more.
 _MAZES = 16
@@ -82,7 +84,7 @@ def part(
 def mazes(size: int, grids: int, seed: int) -> Sequence[Task]:
     """Held-out mazes of every complexity, with the paper's cap."""
     return suite(
-        "maze",
+        maze.SUITE.name,
         sizes=[size],
         complexities=COMPLEXITIES,
         grids=grids,

@@ -123,15 +123,15 @@ def _of_list(
     """The best of a finite list."""
     if not utilities:
         raise InvalidParameterError("utilities is empty, expected at least one utility")
-    found = [causal_utility(model, decisions, utility, do=do) for utility in utilities]
-    best = max(range(len(found)), key=lambda i: found[i].value)
-    values = ", ".join(f"{result.value:.6g}" for result in found)
+    results = [causal_utility(model, decisions, utility, do=do) for utility in utilities]
+    best = max(range(len(results)), key=lambda i: results[i].value)
+    values = ", ".join(f"{result.value:.6g}" for result in results)
     note = f"the best is utility {best}, counted from 0; nats of each: {values}"
     return replace(
-        found[best],
-        upper_bound=max(result.upper_bound for result in found),
-        target=f"the best of {len(found)} given utilities",
-        notes=(note, *found[best].notes),
+        results[best],
+        upper_bound=max(result.upper_bound for result in results),
+        target=f"the best of {len(results)} given utilities",
+        notes=(note, *results[best].notes),
     )
 
 
@@ -139,26 +139,26 @@ def _linear(question: Question, features: list[Any], tolerance: float) -> Causal
     """The best weighted sum of features."""
     if not features:
         raise InvalidParameterError("features is empty, expected at least one utility")
-    given = [utility_of(question.network, feature) for feature in features]
-    scopes = tuple(dict.fromkeys(f.variables for utility in given for f in utility.factors))
+    utilities = [utility_of(question.network, feature) for feature in features]
+    scopes = tuple(dict.fromkeys(f.variables for utility in utilities for f in utility.factors))
     names = tuple(dict.fromkeys(x for scope in scopes for x in scope))
-    name = f"some utility linear in {len(given)} features over {listed(names)}"
+    name = f"some utility linear in {len(utilities)} features over {listed(names)}"
     recall = question.recall(scopes)
     if recall.kind == "none":
         return no_influence(question, names, name)
     _check_recall(recall)
     process = decision_process(question.network, question.decisions, scopes, recall=recall)
-    values = [_stacked(question.network, given, scope) for scope in scopes]
+    values = [_stacked(question.network, utilities, scope) for scope in scopes]
     span = span_of(process, process.payoff(values), name)
     behaviour = behaviour_of(process.mdp, [process.policy()])
-    found, fit = measure_class(behaviour, span.utilities, process.log_uniform, tolerance)
+    result, fit = measure_class(behaviour, span.utilities, process.log_uniform, tolerance)
     main = fit.directions[0] if fit.directions else fit.model.theta
     weights, scale = span.shown(span.weights(main))
     return in_process(
         question,
         process,
         recall,
-        found,
+        result,
         utility=weights,
         rationality=float("inf") if fit.directions else scale,
     )
@@ -206,7 +206,7 @@ def _of_network(
     _check_recall(recall)
     process = decision_process(question.network, question.decisions, [names], recall=recall)
     bound = TargetFit(process, tolerance)
-    found = climb(
+    climbed = climb(
         bound.behaviour,
         bound.span.plain,
         process.log_uniform,
@@ -217,15 +217,16 @@ def _of_network(
         heard=unheard(progress),
     )
     shape = [question.network.size(x) for x in names]
-    given = [Utility((Factor(names, each.reshape(shape)),)) for each in found]
-    results = [known_in(question, process, recall, [utility], name)[0] for utility in given]
+    utilities = [Utility((Factor(names, values.reshape(shape)),)) for values in climbed]
+    results = [known_in(question, process, recall, [utility], name)[0] for utility in utilities]
     values = np.array([result.value for result in results])
     best = int(values.argmax())
-    goal, scale = goal_of(process, bound.span, found[best] - found[best].mean())
+    goal, scale = goal_of(process, bound.span, climbed[best] - climbed[best].mean())
+    # Restarts that end apart are all that is known of how far the optimum may be.
     spread = 2 * float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return replace(
         results[best],
-        upper_bound=max(bound.found.upper_bound, float(values[best])),
+        upper_bound=max(bound.optimum.upper_bound, float(values[best])),
         rationality=results[best].rationality * scale if scale else 0.0,
         method=f"Algorithm 2, the best of {len(values)} seeded restarts",
         goal=goal,

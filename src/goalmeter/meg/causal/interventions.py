@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.causal.contexts import DecisionProcess, decision_process
+from goalmeter.causal.contexts import decision_process
 from goalmeter.causal.factors import Factor
 from goalmeter.causal.utility import Utility
-from goalmeter.meg.causal.hypothesis import Hypothesis, one_weight, score_of
+from goalmeter.meg.causal.hypothesis import Hypothesis, score_of
 from goalmeter.meg.causal.intervention_table import InterventionRow, Interventions
-from goalmeter.meg.causal.known import known_in, known_of, payments
+from goalmeter.meg.causal.known import known_in, known_of
 from goalmeter.meg.causal.question import (
     Do,
     Model,
@@ -36,10 +36,8 @@ from goalmeter.meg.causal.question import (
     ask,
     check_targets,
     target_name,
-    utility_name,
 )
 from goalmeter.meg.causal.result import no_influence
-from goalmeter.meg.causal.span import linear_in
 from goalmeter.meg.causal.targets import TargetFit
 from goalmeter.meg.linear_utility import TOLERANCE
 
@@ -113,49 +111,28 @@ def under_interventions(
         goal = check_targets(worlds[0], targets)
         scopes = [goal]
     # An intervention only takes edges away, so recall that suffices here does so everywhere.
-    if worlds[0].recall(scopes).kind == "insufficient":
-        # Only here, because the search brings SciPy's optimisers along.
-        from goalmeter.meg.causal.searched_interventions import searched_worlds
+    if targets is not None and worlds[0].recall(scopes).kind != "insufficient":
+        return _best_over_targets(worlds, scopes[0], tolerance)
+    # Only here, because the search brings SciPy's optimisers along.
+    from goalmeter.meg.causal.changed_worlds import carried_utility
 
-        return searched_worlds(worlds, goal, tolerance=tolerance, restarts=restarts, rng=rng)
-    if isinstance(goal, Utility):
-        return _known(worlds, goal)
-    return _unknown(worlds, goal, tolerance)
+    return carried_utility(worlds, goal, tolerance=tolerance, restarts=restarts, rng=rng)
 
 
-def _known(worlds: Sequence[Question], utility: Utility) -> Interventions:
-    """Rows of a known utility, whose rationality is all that was fitted."""
-    name = utility_name(utility)
-    scopes = [factor.variables for factor in utility.factors]
-    goal: Hypothesis | None = None
-    rows = []
-    for world in worlds:
-        process = _process(world, scopes)
-        if process is None:
-            result = no_influence(world, utility.variables, name)
-            rows.append(InterventionRow(world.do, result, 0.0, 0.0))
-            continue
-        (result,) = known_in(world, process, world.recall(scopes), [utility], name)
-        if goal is None:
-            goal = one_weight(result.rationality if not world.do else 0.0)
-        paid = linear_in(process, payments(process, utility)[..., None], name)
-        score = score_of(process, goal.planned(process, paid))
-        rows.append(InterventionRow(world.do, result, score, result.value))
-    return Interventions(worlds[0].decisions, name, tuple(rows))
-
-
-def _unknown(worlds: Sequence[Question], names: tuple[str, ...], tolerance: float) -> Interventions:
-    """Rows of the best utility over targets."""
+def _best_over_targets(
+    worlds: Sequence[Question], names: tuple[str, ...], tolerance: float
+) -> Interventions:
+    """Rows of the best utility over targets, with the directions in which it grows without end."""
     name = target_name(names)
     goal: Hypothesis | None = None
     rows = []
     for world in worlds:
-        process = _process(world, [names])
-        if process is None:
+        recall = world.recall([names])
+        if recall.kind == "none":
             result = no_influence(world, names, name)
             rows.append(InterventionRow(world.do, result, 0.0, 0.0))
             continue
-        recall = world.recall([names])
+        process = decision_process(world.network, world.decisions, [names], recall=recall)
         best = TargetFit(process, tolerance)
         if goal is None:
             # A world in which the decisions have no say in the targets shows no goal.
@@ -169,11 +146,3 @@ def _unknown(worlds: Sequence[Question], names: tuple[str, ...], tolerance: floa
         result = best.result(world, recall)
         rows.append(InterventionRow(world.do, result, score, refitted.value))
     return Interventions(worlds[0].decisions, name, tuple(rows))
-
-
-def _process(world: Question, scopes: Sequence[Sequence[str]]) -> DecisionProcess | None:
-    """The decision process of a world; None where no decision influences the utility."""
-    recall = world.recall(scopes)
-    if recall.kind == "none":
-        return None
-    return decision_process(world.network, world.decisions, scopes, recall=recall)

@@ -109,11 +109,11 @@ def known_in(
     name: str,
 ) -> list[CausalMeg]:
     """The results of utilities that share their scopes, in one decision process."""
-    given = [payments(process, utility) for utility in utilities]
-    found = measure_known(process.mdp, [process.policy()], list(given), process.log_uniform)
+    paid = [payments(process, utility) for utility in utilities]
+    results = measure_known(process.mdp, [process.policy()], list(paid), process.log_uniform)
     return [
         in_process(question, process, recall, each, target=name, method=method(recall, each))
-        for each in found
+        for each in results
     ]
 
 
@@ -128,10 +128,10 @@ def payments(process: DecisionProcess, utility: Utility) -> FloatArray:
     ]
 
 
-def method(recall: Recall, found: MegResult) -> str:
+def method(recall: Recall, result: MegResult) -> str:
     """How a known utility was measured, in words."""
     how = {
         "single": "one decision: closed form in the rationality",
         "sufficient": "soft backward induction over what each decision sees",
     }[recall.kind]
-    return f"{how}; {found.method}"
+    return f"{how}; {result.method}"

@@ -78,13 +78,13 @@ def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> 
     return Question(network.do(settings) if settings else network, names, utility, settings)
 
 
-def check_targets(question: Question, given: Any) -> tuple[str, ...]:
+def check_targets(question: Question, targets: Any) -> tuple[str, ...]:
     """The target variables as a tuple.
 
     Raises:
         InvalidParameterError: none, unknown ones, one twice, or a decision among them.
     """
-    names = question.network.check_names(given, "target")
+    names = question.network.check_names(targets, "target")
     if not names or len(set(names)) < len(names):
         raise InvalidParameterError(
             f"targets are {listed(names) or 'missing'}, expected one or more, each of them once"

@@ -149,16 +149,16 @@ RECALLS = {
 
 
 def in_process(
-    question: Question, process: DecisionProcess, recall: Recall, found: MegResult, **changes: Any
+    question: Question, process: DecisionProcess, recall: Recall, result: MegResult, **changes: Any
 ) -> CausalMeg:
     """The result of the process's MDP as a result of the model; `changes` replace fields."""
-    shares = {d.name: float(found.by_state[d.states].sum()) for d in process.decisions}
-    fields = {name: getattr(found, name) for name in MegResult.__dataclass_fields__}
+    shares = {d.name: float(result.by_state[d.states].sum()) for d in process.decisions}
+    fields = {name: getattr(result, name) for name in MegResult.__dataclass_fields__}
     fields |= {"utility": None, "reference": "uniform policy"}
-    if found.maximum > 0 and found.ceiling <= _NOTHING:
-        fields["notes"] = (*found.notes, UNIFORM)
+    if result.maximum > 0 and result.ceiling <= _NOTHING:
+        fields["notes"] = (*result.notes, UNIFORM)
     targets = tuple(dict.fromkeys(x for scope in process.scopes for x in scope))
-    own = {
+    of_model = {
         "decisions": question.decisions,
         "targets": targets,
         "do": question.do,
@@ -166,14 +166,14 @@ def in_process(
         "circle": recall.circle,
         "by_decision": {d: shares.get(d, 0.0) for d in question.decisions},
     }
-    return CausalMeg(**(fields | own | changes))
+    return CausalMeg(**(fields | of_model | changes))
 
 
 def no_influence(question: Question, targets: tuple[str, ...], target: str) -> CausalMeg:
     """The result where no decision influences the utility: 0, with the reason."""
     chosen = listed(question.decisions)
     noun = "decision" if len(question.decisions) == 1 else "decisions"
-    one, verb = (targets[0], "is") if len(targets) == 1 else (listed(targets), "are")
+    subject, verb = (targets[0], "is") if len(targets) == 1 else (listed(targets), "are")
     return CausalMeg(
         value=0.0,
         upper_bound=0.0,
@@ -186,7 +186,7 @@ def no_influence(question: Question, targets: tuple[str, ...], target: str) -> C
         by_step=np.zeros(0),
         by_state=np.zeros(0),
         notes=(
-            f"{one} {verb} not downstream of the {noun} {chosen} in the graph, so every policy "
+            f"{subject} {verb} not downstream of the {noun} {chosen} in the graph, so every policy "
             f"attains the same utility and MEG is 0 (Proposition 3.3)",
         ),
         decisions=question.decisions,

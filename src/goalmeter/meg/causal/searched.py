@@ -80,6 +80,7 @@ def fields_of(
         measured: the policy that predicts these best, [C, A] for each decision.
         result: of the search.
     """
+    # The measured policy predicts itself best, so no model of any goal scores more.
     ceiling = float(sum(share.sum() for share in table.shares_of(visits, measured)))
     shares = table.shares_of(visits, result.policies)
     by_decision = {d: float(s.sum()) for d, s in zip(recall.decisions, shares, strict=True)}

@@ -265,6 +265,7 @@ def sensitivity(
             rows[names] = _copied(names, rows[whole], above)
             continue
         recall = question.recall([names])
+        # Every row gets a generator of its own, so that its number does not depend on the others.
         if recall.kind == "insufficient":
             from goalmeter.meg.causal.searched import searched
 
@@ -338,35 +339,35 @@ class _Separation:
 
     def pseudo_terminal(self, names: Names) -> tuple[Names, ...]:
         """The smallest other sets S with D _|_ names | S that do not contain `names`."""
-        own = self._mask[names]
-        found: list[Names] = []
+        asked = self._mask[names]
+        sets: list[Names] = []
         covered: list[int] = []
         for other, connected in self._connected.items():
-            if connected & own:
+            if connected & asked:
                 continue
             mask = self._mask[other]
             # A set that is only a part of the names is equal to them; one that contains them, or
             # contains a set that was found before (sets come smallest first), is no news.
-            news = own & mask != own and own & mask != mask
+            news = asked & mask != asked and asked & mask != mask
             if news and not any(mask & smaller == smaller for smaller in covered):
-                found.append(other)
+                sets.append(other)
                 covered.append(mask)
-        return tuple(found)
+        return tuple(sets)
 
 
-def _row(found: CausalMeg, at_most: tuple[Names, ...]) -> SensitivityRow:
+def _row(result: CausalMeg, at_most: tuple[Names, ...]) -> SensitivityRow:
     return SensitivityRow(
-        targets=found.targets,
-        value=found.value,
-        upper_bound=found.upper_bound,
-        maximum=found.maximum,
-        fraction=found.fraction,
-        rationality=found.rationality,
-        goal=found.goal,
-        recall=found.recall,
+        targets=result.targets,
+        value=result.value,
+        upper_bound=result.upper_bound,
+        maximum=result.maximum,
+        fraction=result.fraction,
+        rationality=result.rationality,
+        goal=result.goal,
+        recall=result.recall,
         at_most=at_most,
         equal_to=None,
-        note="; ".join(found.notes),
+        note="; ".join(result.notes),
     )
 
 

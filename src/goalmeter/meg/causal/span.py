@@ -112,7 +112,7 @@ def _centred(process: DecisionProcess, features: FloatArray) -> FloatArray:
     """
     out = features.copy()
     for d in process.decisions:
-        own = out[d.states, : d.n_actions]
+        expected = out[d.states, : d.n_actions]
         axes = 1 if d.level == 0 else (0, 1)
-        out[d.states] -= own.mean(axis=axes, keepdims=True)
+        out[d.states] -= expected.mean(axis=axes, keepdims=True)
     return out

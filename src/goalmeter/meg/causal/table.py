@@ -136,7 +136,7 @@ def from_table(
     else:
         goals = _one_utility(process, chosen)
     levels = tuple(d.level for d in process.decisions)
-    found, weights = estimate(
+    estimated, weights = estimate(
         [Group(process.mdp, rows, goals, process.log_uniform, levels)],
         known=chosen is not None,
         confidence=confidence,
@@ -147,9 +147,9 @@ def from_table(
     goal = None
     if chosen is None:
         goal, scale = goal_of(process, span, span.weights(weights))
-        if np.isfinite(found.rationality):
-            found = replace(found, rationality=scale)
-    return _result(question, process, found, recall.kind, goal)
+        if np.isfinite(estimated.rationality):
+            estimated = replace(estimated, rationality=scale)
+    return _result(question, process, estimated, recall.kind, goal)
 
 
 def _one_utility(process: DecisionProcess, utility: Utility) -> LinearClass:
@@ -169,18 +169,18 @@ def _one_utility(process: DecisionProcess, utility: Utility) -> LinearClass:
 def _result(
     question: Question,
     process: DecisionProcess,
-    found: TrajectoryMeg,
+    estimated: TrajectoryMeg,
     recall: str,
     goal: Goal | None,
 ) -> TableMeg:
     """The estimate in the process's MDP as an estimate in the model."""
-    shares = {d.name: float(found.by_state[d.states].sum()) for d in process.decisions}
-    fields = {name: getattr(found, name) for name in TrajectoryMeg.__dataclass_fields__}
-    method = found.method
+    shares = {d.name: float(estimated.by_state[d.states].sum()) for d in process.decisions}
+    fields = {name: getattr(estimated, name) for name in TrajectoryMeg.__dataclass_fields__}
+    method = estimated.method
     if goal is not None and recall == "single":
         # With one decision the likelihood is concave in the weights.
         method = method.replace(" (a local maximum)", "")
-    own = {
+    of_model = {
         "method": method,
         "utility": None,
         "decisions": question.decisions,
@@ -191,7 +191,7 @@ def _result(
         "by_decision": {d: shares.get(d, 0.0) for d in question.decisions},
         "goal": goal,
     }
-    return TableMeg(**(fields | own))
+    return TableMeg(**(fields | of_model))
 
 
 def _rows(process: DecisionProcess, network: CausalBayesianNetwork, data: Any) -> Trajectories:

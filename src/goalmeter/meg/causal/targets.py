@@ -94,7 +94,7 @@ class TargetFit:
     Attributes:
         span: all utilities over the targets.
         behaviour: the measured policy.
-        found: the result, in terms of the process's MDP.
+        optimum: the result, in terms of the process's MDP.
         weights: of the joint states of the targets [D], as far as they are finite.
         directions: weights [D] that grow without bound, the dominant first.
     """
@@ -105,8 +105,8 @@ class TargetFit:
         self.process = process
         self.span = span_of(process, process.indicators(), target_name(names))
         self.behaviour: PolicyBehaviour = behaviour_of(process.mdp, [process.policy()])
-        self.found: MegResult
-        self.found, fit = measure_class(
+        self.optimum: MegResult
+        self.optimum, fit = measure_class(
             self.behaviour, self.span.utilities, process.log_uniform, tolerance
         )
         self.weights = self.span.weights(fit.model.theta)
@@ -120,7 +120,7 @@ class TargetFit:
             question,
             self.process,
             recall,
-            self.found,
+            self.optimum,
             rationality=float("inf") if self.directions else scale,
             goal=goal,
         )

@@ -109,10 +109,10 @@ def directedness(
     """
     if progress is not None:
         progress("goal-directedness")
-    seen = []
-    for result in results:
-        walks = result.seen.trajectories
-        seen.append(result.seen.where(np.array([walk.transform is None for walk in walks])))
+    seen = [
+        result.seen.where(np.array([w.transform is None for w in result.seen.trajectories]))
+        for result in results
+    ]
 
     def tops(number: int, coarse: Evidence) -> IntArray:
         return _tops(seen[number], coarse)

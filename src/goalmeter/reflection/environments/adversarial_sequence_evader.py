@@ -45,4 +45,5 @@ class AdversarialSequenceEvader(AdversarialSequencePredictor):
     __slots__ = ()
 
     def __init__(self, source: Source, draws: Random, sign: int) -> None:
+        # The same game, with the other side paid.
         super().__init__(source, draws, -sign)

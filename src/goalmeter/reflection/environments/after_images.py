@@ -52,6 +52,7 @@ class AfterImages(Run):
         reward = self.sign if copy.act() == action else -self.sign
         image = int(self.draws.random() * 8)
         copy.take(action)
+        # An image is three bits, so one over another is their union.
         copy.perceive(reward, image | self.image)
         self.image = image
         return reward, image

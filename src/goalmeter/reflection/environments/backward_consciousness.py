@@ -52,6 +52,7 @@ class BackwardConsciousness(Run):
 
     def react(self, action: int) -> tuple[float, int]:
         """Tell a fresh copy of everything in reverse; the time grows with the history."""
+        # Anew each time: what was first told is now the last, so nothing told before can be kept.
         copy = self.source.begin()
         replay(copy, reversed(self.percepts), reversed(self.actions))
         reward = self.sign if copy.act() == action else -self.sign

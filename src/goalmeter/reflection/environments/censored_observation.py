@@ -59,6 +59,7 @@ class CensoredObservation(Run):
         """Compare; tell the copy no more until there is a percept that is left."""
         reward = self.sign if self.answer == action else -self.sign
         observation = int(self.draws.random() * 3)
+        # What was done in censored turns is gone; the action before them leads to what follows.
         if self.left:
             self.follows = action
         self.left = observation != CENSORED

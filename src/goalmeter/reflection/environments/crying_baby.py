@@ -78,6 +78,7 @@ class CryingBaby(Run):
         """Feed the baby or not, and see what it does."""
         baby = self.baby
         self.nutrition += self.fed if action == FEED else self.hungry
+        # The baby is paid for being well fed; the agent is paid for what the baby then does.
         baby.perceive(1 if 50 <= self.nutrition <= 200 else -1, action)
         theirs = baby.act()
         if not 0 <= theirs < 2:

@@ -54,6 +54,7 @@ class CryingBaby2(Run):
     def react(self, action: int) -> tuple[float, int]:
         """Let the parent hear it, and see whether it feeds."""
         parent = self.parent
+        # The parent is paid for a laugh; the agent is paid for being well fed.
         parent.perceive(1 if action == LAUGH else -1, action)
         theirs = parent.act()
         if not 0 <= theirs < 2:

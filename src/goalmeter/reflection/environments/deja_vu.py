@@ -55,6 +55,7 @@ class DejaVu(Run):
         """Tell a fork of the copy of everything again; the time grows with the history."""
         copy = self.copy
         copy.take(action)
+        # A fork hears it all again; the copy itself goes on with what happened once.
         again = copy.fork()
         replay(again, self.percepts, self.actions)
         reward = self.sign if again.act() == action else -self.sign

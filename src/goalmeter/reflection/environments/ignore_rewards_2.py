@@ -67,6 +67,7 @@ class IgnoreRewards2(Run):
         reward = self.sign if self.answer == action else -self.sign
         if self.remembered:
             self.follows = action
+        # A turn with a pleasant reward leaves no trace, neither its percept nor its action.
         self.remembered = reward <= 0
         if self.remembered:
             self.copy.take(self.follows)

@@ -67,6 +67,7 @@ class IncentivizeLearningRate(Run):
     def react(self, action: int) -> tuple[float, int]:
         """Compare with the copy, if there can be one."""
         copy = self.copy
+        # Whoever has no such setting can never have acted as with another one.
         if copy is None:
             return -self.sign, 0
         reward = self.sign if copy.act() == action else -self.sign

@@ -42,6 +42,7 @@ class NthRewardMultipliedByN(Agreement):
 
     def tell(self, action: int, reward: float) -> None:
         """The reward, as often as there were turns."""
+        # Percepts are counted from 0, so the first reward that is earned is multiplied by 1.
         self.turn += 1
         self.copy.take(action)
         self.copy.perceive(reward * self.turn, 0)

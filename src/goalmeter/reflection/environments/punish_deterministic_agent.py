@@ -40,4 +40,5 @@ class PunishDeterministicAgent(PunishNondeterministicAgent):
     __slots__ = ()
 
     def __init__(self, source: Source, draws: Random, sign: int) -> None:
+        # Paid where the other is punished, for the same agreement.
         super().__init__(source, draws, -sign)

@@ -101,10 +101,12 @@ class Environment:
                 f"opposite_reading is {opposite_reading!r}, expected"
                 f" {' or '.join(map(repr, READINGS))}"
             )
+        # An unnegated opposite is a run of the environment itself; its rewards are turned outside.
         source = Source(agent, self.n_actions, self.n_observations)
         unnegated = opposite and opposite_reading == UNNEGATED
         sign = -1 if opposite and not unnegated else 1
         run = self.run(source, draws, sign, **dict(self.options))
+        # Ours are held to giving percepts by the tests; anybody else's is checked as it runs.
         if not self.run.__module__.startswith(_OURS):
             run = Checked(source, draws, run, self.n_observations)
         return Unnegated(source, draws, run) if unnegated else run

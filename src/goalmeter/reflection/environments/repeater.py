@@ -44,6 +44,7 @@ class Repeater(Agreement):
         """The turn that is over once more, then the percept."""
         copy = self.copy
         copy.take(action)
+        # The same percept and the same answer to it, a second time.
         copy.perceive(self.before, 0)
         copy.take(action)
         copy.perceive(reward, 0)

@@ -58,6 +58,7 @@ class SelfRecognition(Run):
         reward, observation = self.percept
         pay = 0
         if observation >= FIRST_STATEMENT:
+            # Statements are numbered by what would be seen, then by what would be played there.
             seen, stated = divmod(observation - FIRST_STATEMENT, 2)
             other = copy.fork()
             other.perceive(reward, seen)

@@ -74,6 +74,7 @@ class TemptingButton(Run):
 
     def would_push(self) -> bool:
         """Whether the agent would push the button, were there one in the present room."""
+        # The copy has not seen this room yet, so a fork of it can be shown the other one.
         other = self.copy.fork()
         other.perceive(self.percept[0], self.button)
         return other.act() == self.push

@@ -31,7 +31,7 @@ TIE = 1e-13
 TIE_AT_INFINITY = 1e-9
 
 
-class Answer(NamedTuple):
+class Prospects(NamedTuple):
     """What a decision has to go by, given the policies of the others; [C, A, B] each."""
 
     mass: FloatArray  # probability of the context, seen from each of its actions
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
     spare: FloatArray  # sum over later decisions of E[-log pi | context, action], nats
 
 
-def answer(table: OutcomeTable, utility: FloatArray, policies: Policies, i: int) -> Answer:
+def prospects_of(table: OutcomeTable, utility: FloatArray, policies: Policies, i: int) -> Prospects:
     """What decision `i` has to go by.
 
     Args:
@@ -50,32 +50,34 @@ def answer(table: OutcomeTable, utility: FloatArray, policies: Policies, i: int)
     """
     chance = table.probability(policies, without=i)
     mass = table.total(i, chance)
+    # Sums over a context become expectations in it; a context without mass keeps its zeros.
     known = np.where(mass > 0, mass, 1.0)
     paid = table.total(i, chance * utility) / known
     spare = np.zeros_like(paid)
     if table.later[i]:
         surprise = sum(table.rows(j, -safe_log(policies[j])) for j in table.later[i])
         spare = table.total(i, chance * surprise) / known
-    return Answer(mass, paid, spare)
+    return Prospects(mass, paid, spare)
 
 
-def respond(found: Answer, rationality: FloatArray, old: FloatArray) -> FloatArray:
+def respond(prospects: Prospects, rationality: FloatArray, old: FloatArray) -> FloatArray:
     """The best policy of a decision, [C, A, B]; where no context can come up, as it was.
 
     A context that a policy never brings about may still be one that it stays away from because of
     what would be done there, so that must not be forgotten.
     """
-    value = np.where(rationality < 0, -found.paid, found.paid)
+    value = np.where(rationality < 0, -prospects.paid, prospects.paid)
     gap = value.max(axis=1, keepdims=True) - value
     endless = np.isinf(rationality)
     gap[gap <= np.where(endless, TIE_AT_INFINITY, TIE)] = 0.0
     with np.errstate(invalid="ignore"):
         penalty = np.where(gap > 0, np.abs(rationality) * gap, 0.0)
-    return normalised(found.spare - penalty, found.mass, old)
+    return normalised(prospects.spare - penalty, prospects.mass, old)
 
 
 def normalised(logits: FloatArray, mass: FloatArray, old: FloatArray) -> FloatArray:
     """Softmax over actions [C, A, B]; the old policy where the context has no mass."""
+    # Less the largest one, so that exp cannot overflow.
     policy = np.exp(logits - logits.max(axis=1, keepdims=True))
     policy /= policy.sum(axis=1, keepdims=True)
     return np.where(mass.max(axis=1, keepdims=True) > 0, policy, old)
@@ -106,21 +108,27 @@ def ascend(
     out = [p.copy() for p in policies]
     running = np.arange(len(rationality))
     now = [p.copy() for p in policies]
-    own = utility
+    # The utility of the columns that still run; one for all of them stays as it is.
+    running_utility = utility
     for sweep in range(sweeps):
         moved = np.zeros(len(running))
         for i in range(len(now)):
-            new = respond(answer(table, own, now, i), rationality[running], now[i])
+            new = respond(
+                prospects_of(table, running_utility, now, i), rationality[running], now[i]
+            )
             moved = np.maximum(moved, np.abs(new - now[i]).max(axis=(0, 1)))
             now[i] = new
         settled = moved <= tolerance
+        # Taking columns out copies all of them, which pays once a tenth has settled; now and then
+        # it is done all the same, so that a few slow columns do not drag the others along to the
+        # end.
         if settled.any() and (settled.all() or settled.mean() > 0.1 or sweep % 16 == 0):
             for whole, part in zip(out, now, strict=True):
                 whole[..., running] = part
             keep = ~settled
             running = running[keep]
             now = [p[..., keep] for p in now]
-            own = utility if utility.shape[1] == 1 else utility[:, running]
+            running_utility = utility if utility.shape[1] == 1 else utility[:, running]
         if not len(running):
             break
     for whole, part in zip(out, now, strict=True):

@@ -18,7 +18,7 @@ from goalmeter.meg.causal.search.candidates import Candidate, Task
 from goalmeter.meg.causal.search.held import exact
 from goalmeter.meg.causal.search.stationary import implicit_gradient
 from goalmeter.meg.causal.search.supported import near
-from goalmeter.meg.causal.search.utilities import Class
+from goalmeter.meg.causal.search.utilities import UtilityClass
 
 _REMEMBERED = 8
 # Policies that differ by more, in decisions of the measured policy, are on different branches.
@@ -30,17 +30,17 @@ class Place(NamedTuple):
     """A point of a branch; x is y [K], or y and u [K + 1]."""
 
     x: FloatArray
-    found: Candidate
+    model: Candidate
     gradient: FloatArray  # d evidence / dx
 
 
 class Branch:
-    """Local maxima of E[G y] + H by y, each found from the nearest one that is known."""
+    """Local maxima of E[G y] + H by y, each reached from the nearest that is known."""
 
-    def __init__(self, utilities: Class, y: FloatArray, found: Candidate) -> None:
+    def __init__(self, utilities: UtilityClass, y: FloatArray, model: Candidate) -> None:
         """Begin with policies that are stationary at y [K]."""
         self.utilities = utilities
-        self._known = [(y, found)]
+        self._known = [(y, model)]
 
     def find(self, x: FloatArray) -> Candidate | None:
         """The point at y = x, or None if the branch is lost on the way."""
@@ -52,21 +52,21 @@ class Branch:
 
     def at(self, x: FloatArray) -> Place | None:
         """The point at y = x with its gradient."""
-        found = self.find(x)
-        if found is None:
+        model = self.find(x)
+        if model is None:
             return None
         task, b = self.utilities.task(x)
-        gradient = _gradient(task, b, found, held=False)
-        return None if gradient is None else Place(x.copy(), found, gradient[:-1] / b)
+        gradient = _gradient(task, b, model, held=False)
+        return None if gradient is None else Place(x.copy(), model, gradient[:-1] / b)
 
 
 class HeldBranch:
     """Stationary policies of H at E[G y] = u by y and u, x = (y, u)."""
 
-    def __init__(self, utilities: Class, x: FloatArray, found: Candidate) -> None:
-        """Begin with policies that are stationary at x [K + 1] with b `found.rationality`."""
+    def __init__(self, utilities: UtilityClass, x: FloatArray, model: Candidate) -> None:
+        """Begin with policies that are stationary at x [K + 1] with b `model.rationality`."""
         self.utilities = utilities
-        self._known = [(x, found)]
+        self._known = [(x, model)]
 
     def find(self, x: FloatArray) -> Candidate | None:
         """The point at x, or None if the branch is lost on the way."""
@@ -77,17 +77,17 @@ class HeldBranch:
 
     def at(self, x: FloatArray) -> Place | None:
         """The point at x with its gradient."""
-        found = self.find(x)
-        if found is None:
+        model = self.find(x)
+        if model is None:
             return None
         task = self.utilities.plain(x[:-1])
-        gradient = _gradient(task, found.rationality, found, held=True)
-        return None if gradient is None else Place(x.copy(), found, gradient)
+        gradient = _gradient(task, model.rationality, model, held=True)
+        return None if gradient is None else Place(x.copy(), model, gradient)
 
-    def entropy_gradient(self, found: Candidate) -> FloatArray:
+    def entropy_gradient(self, model: Candidate) -> FloatArray:
         """D H / dx [K + 1]: H is a maximum, so only the constraint counts."""
-        b = found.rationality
-        return np.append(b * self.utilities.table.expected(found.policies), -b)
+        b = model.rationality
+        return np.append(b * self.utilities.table.expected(model.policies), -b)
 
 
 def _walk(
@@ -98,17 +98,17 @@ def _walk(
 ) -> Candidate | None:
     """From the nearest known point to x, in steps that do not change the policies by much.
 
-    What is found is remembered in `known`. None if a step, however short, makes a jump.
+    What is reached is remembered in `known`. None if a step, however short, makes a jump.
     """
-    at, now = min(known, key=lambda one: float(np.sum((one[0] - x) ** 2)))
+    at, now = min(known, key=lambda point: float(np.sum((point[0] - x) ** 2)))
     done, length = 0.0, 1.0
     for _ in range(_TRIES):
         ahead = min(done + length, 1.0)
-        found = step(at + ahead * (x - at), now)
-        if found is None or distance(found, now) > _JUMP:
+        model = step(at + ahead * (x - at), now)
+        if model is None or distance(model, now) > _JUMP:
             length *= 0.5
             continue
-        now, done = found, ahead
+        now, done = model, ahead
         if done == 1.0:
             known.append((x.copy(), now))
             del known[1:-_REMEMBERED]
@@ -116,11 +116,11 @@ def _walk(
     return None
 
 
-def _gradient(task: Task, b: float, found: Candidate, *, held: bool) -> FloatArray | None:
+def _gradient(task: Task, b: float, model: Candidate, *, held: bool) -> FloatArray | None:
     """D evidence / d(weights, u), [K + 1], or None where branches meet."""
     try:
         by_weights, by_utility = implicit_gradient(
-            task.table, task.value, b, found.policies, task.visits, held=held
+            task.table, task.value, b, model.policies, task.visits, held=held
         )
     except np.linalg.LinAlgError:
         return None

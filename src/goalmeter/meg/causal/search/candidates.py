@@ -22,7 +22,7 @@ _BATCH = 2**21
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Policies that were found to maximise an objective.
+    """Policies that maximise an objective, as far as the search can tell.
 
     Attributes:
         policies: [C, A] each.
@@ -59,10 +59,10 @@ class Task:
         """Of the measured policy for models [C, A(, B)] each, nats, [] or [B]."""
         return evidence_of(self.table, self.visits, policies)
 
-    def distance(self, one: Candidate, other: Candidate) -> float:
+    def distance(self, first: Candidate, second: Candidate) -> float:
         """By how much two models differ where the measured policy goes, in decisions."""
         total = 0.0
-        for visits, p, q in zip(self.visits, one.policies, other.policies, strict=True):
+        for visits, p, q in zip(self.visits, first.policies, second.policies, strict=True):
             total += float(visits.sum(axis=1) @ np.abs(p - q).sum(axis=1)) / 2
         return total
 
@@ -84,6 +84,7 @@ def evidence_of(table: OutcomeTable, visits: Policies, policies: Policies) -> Fl
 
 def random_policies(table: OutcomeTable, n: int, rng: np.random.Generator) -> Policies:
     """N starts, [C, A, n] each: logits of all sizes, from nearly uniform to nearly certain."""
+    # Maximisers range from nearly uniform (small b) to nearly certain, and so do starts.
     size = np.exp(rng.uniform(np.log(0.1), np.log(10.0), size=n))
     out = []
     for c, a in zip(table.contexts, table.actions, strict=True):
@@ -134,10 +135,13 @@ def distinct(policies: Policies, order: Sequence[int]) -> list[int]:
     return kept
 
 
-def best_of(found: list[Candidate], objective: Sequence[float], slack: float) -> list[Candidate]:
+def best_of(
+    candidates: list[Candidate], objective: Sequence[float], slack: float
+) -> list[Candidate]:
     """Those that maximise an objective up to slack, the best predictor first, no two the same."""
     top = max(objective)
-    ties = [c for c, value in zip(found, objective, strict=True) if value >= top - slack]
+    ties = [c for c, value in zip(candidates, objective, strict=True) if value >= top - slack]
+    # Definition 3.2 takes the best predictor among equally good policies.
     ties.sort(key=lambda c: -c.evidence)
     pool = stacked([c.policies for c in ties])
     return [ties[i] for i in distinct(pool, range(len(ties)))][:_KEPT]

@@ -24,7 +24,7 @@ from goalmeter.meg.causal.search.candidates import (
 from goalmeter.meg.causal.search.held import ENTROPY_TIE, greatest_entropies
 from goalmeter.meg.causal.search.ridge import uphill_held
 from goalmeter.meg.causal.search.supported import candidate, maximisers, objectives, slack
-from goalmeter.meg.causal.search.utilities import Class
+from goalmeter.meg.causal.search.utilities import UtilityClass
 
 _ROUNDS = 4
 _FEW = 4
@@ -42,7 +42,7 @@ class Trial(NamedTuple):
     """Weights y [K] and policies that are stationary at E[G y] + H; attained: E[G y]."""
 
     y: FloatArray
-    found: Candidate
+    model: Candidate
     attained: float
 
 
@@ -59,32 +59,35 @@ class Verdict(NamedTuple):
     rival: Candidate | None
 
 
-def trial_of(utilities: Class, y: FloatArray, found: Candidate) -> Trial:
+def trial_of(utilities: UtilityClass, y: FloatArray, model: Candidate) -> Trial:
     """Policies that are stationary at y as a trial."""
-    chance = utilities.table.probability(found.policies)
-    return Trial(y, found, float(chance @ (utilities.table.features @ y)))
+    chance = utilities.table.probability(model.policies)
+    return Trial(y, model, float(chance @ (utilities.table.features @ y)))
 
 
-def check(utilities: Class, trial: Trial, n: int, rng: np.random.Generator) -> Verdict:
+def check(utilities: UtilityClass, trial: Trial, n: int, rng: np.random.Generator) -> Verdict:
     """Whether policies maximise E[G y] + H, or else H at their E[G y], as far as n starts tell."""
     task, b = utilities.task(trial.y)
-    mine = candidate(task, b, trial.found.policies)
+    mine = candidate(task, b, trial.model.policies)
     fresh = random_policies(task.table, n, rng)
-    tried = maximisers(task, [b], [fresh])[0]
-    best = tried.best[0]
-    one, other = objectives(
+    (fresh_ends,) = maximisers(task, [b], [fresh])
+    best = fresh_ends.best[0]
+    reached, fresh_reached = objectives(
         b, np.array([mine.utility, best.utility]), np.array([mine.entropy, best.entropy])
     )
-    if other <= one + slack(b) + _TIE:
-        return Verdict("supported", tried.agreed if other >= one - _TIE else 0, None)
+    if fresh_reached <= reached + slack(b) + _TIE:
+        agreed = fresh_ends.agreed if fresh_reached >= reached - _TIE else 0
+        return Verdict("supported", agreed, None)
     # The maximisers of the same utility in other sizes are starts as well: where the expected
     # utility moves smoothly with the size, one of them is near.
     sizes = np.outer([-1.0, 1.0], b * 4.0 ** np.arange(-5, 3)).reshape(-1)
     few = random_policies(task.table, _FEW, rng)
-    others = [found.best[0] for found in maximisers(task, list(sizes), [few] * len(sizes))]
+    others = [ends.best[0] for ends in maximisers(task, list(sizes), [few] * len(sizes))]
     starts = stacked(
         [fresh, near_measured(task.table, task.measured), *(c.policies for c in others)]
     )
+    # Half of the fresh starts begin with the utility's own multiplier, half with none: the first
+    # find maxima of the Lagrangian, the others plain maxima of the entropy.
     multipliers = np.zeros(starts[0].shape[2])
     multipliers[: n // 2] = min(b, _LARGEST)
     multipliers[-len(others) :] = np.clip(sizes, -_LARGEST, _LARGEST)
@@ -99,13 +102,13 @@ def check(utilities: Class, trial: Trial, n: int, rng: np.random.Generator) -> V
     return Verdict("held", min(held.agreed, n), None)
 
 
-def uphill(utilities: Class, start: Trial) -> tuple[Trial, float]:
+def uphill(utilities: UtilityClass, start: Trial) -> tuple[Trial, float]:
     """Follow the evidence along local maxima of E[G y] + H.
 
     Returns:
         The best trial on the way, not checked; and the size of the gradient there.
     """
-    path = _Path(Branch(utilities, start.y, start.found).at)
+    path = _Path(Branch(utilities, start.y, start.model).at)
     # The first step of the method has length 1: a share of y that does not overshoot.
     unit = _FIRST_STEP * float(np.linalg.norm(start.y))
     best: Place | None = None
@@ -113,7 +116,7 @@ def uphill(utilities: Class, start: Trial) -> tuple[Trial, float]:
     def loss(z: FloatArray) -> tuple[float, FloatArray]:
         nonlocal best
         value, gradient = path.loss(unit * z)
-        if value < _LOST and (best is None or -value > best.found.evidence):
+        if value < _LOST and (best is None or -value > best.model.evidence):
             best = path.place(unit * z)
         return value, unit * gradient
 
@@ -127,11 +130,11 @@ def uphill(utilities: Class, start: Trial) -> tuple[Trial, float]:
     if best is None:
         return start, np.inf
     slope = float(np.abs(best.gradient).max())
-    return trial_of(utilities, best.x, best.found), slope
+    return trial_of(utilities, best.x, best.model), slope
 
 
 def along_the_ridge(
-    utilities: Class, start: Trial, verdict: Verdict, n: int, rng: np.random.Generator
+    utilities: UtilityClass, start: Trial, verdict: Verdict, n: int, rng: np.random.Generator
 ) -> tuple[Trial, Verdict]:
     """From maximum entropy policies to better ones, with the expected utility held.
 
@@ -141,22 +144,22 @@ def along_the_ridge(
     rivals: list[HeldBranch] = []
     x = _held_at(start)
     for _ in range(_ROUNDS):
-        place = uphill_held(HeldBranch(utilities, x, start.found), x, rivals)
-        if place is None or place.found.evidence <= start.found.evidence:
+        place = uphill_held(HeldBranch(utilities, x, start.model), x, rivals)
+        if place is None or place.model.evidence <= start.model.evidence:
             break
-        at = trial_of(utilities, place.x[:-1] * place.found.rationality, place.found)
-        found = check(utilities, at, n, rng)
-        if found.kind != "beaten":
-            return at, found
-        if found.rival is None:
+        at = trial_of(utilities, place.x[:-1] * place.model.rationality, place.model)
+        checked = check(utilities, at, n, rng)
+        if checked.kind != "beaten":
+            return at, checked
+        if checked.rival is None:
             break
-        rivals.append(HeldBranch(utilities, _held_at(at), found.rival))
+        rivals.append(HeldBranch(utilities, _held_at(at), checked.rival))
     return start, verdict
 
 
 def _held_at(trial: Trial) -> FloatArray:
     """(weights, E[U]) of a trial, in a unit in which its b is that of its policies."""
-    b = trial.found.rationality
+    b = trial.model.rationality
     return np.append(trial.y / b, trial.attained / b)
 
 
@@ -176,6 +179,6 @@ class _Path:
     def loss(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Minus the evidence, and its gradient."""
         place = self.place(x)
-        if place is None or not np.isfinite(place.found.evidence):
+        if place is None or not np.isfinite(place.model.evidence):
             return _LOST, np.zeros_like(x)
-        return -place.found.evidence, -place.gradient
+        return -place.model.evidence, -place.gradient

@@ -36,12 +36,12 @@ class Node(NamedTuple):
     """A value of the parameter with its maximisers, the best predictor first; may be empty."""
 
     at: float
-    found: list[Candidate]
+    maximisers: list[Candidate]
 
     @property
     def evidence(self) -> float:
         """Of the best predictor, nats."""
-        return self.found[0].evidence if self.found else -np.inf
+        return self.maximisers[0].evidence if self.maximisers else -np.inf
 
 
 class Family(ABC):
@@ -60,7 +60,7 @@ class Family(ABC):
         """What maximisers at nearby values become at a value; cheaper, and may lose the best."""
 
     @abstractmethod
-    def merge(self, at: float, found: Sequence[Candidate]) -> list[Candidate]:
+    def merge(self, at: float, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The best of some candidates at a value."""
 
     @abstractmethod
@@ -82,7 +82,9 @@ class Family(ABC):
     def linked(self, left: Node, right: Node) -> bool:
         """Whether some maximisers of two nodes are nearly the same."""
         return any(
-            self.task.distance(one, other) <= LINKED for one in left.found for other in right.found
+            self.task.distance(below, above) <= LINKED
+            for below in left.maximisers
+            for above in right.maximisers
         )
 
 
@@ -95,19 +97,20 @@ class Curve:
         self.nodes = sorted(nodes, key=lambda node: node.at)
 
     def add(self, at: Sequence[float], fresh: int) -> None:
-        """Solve at new values, from random starts and from what their neighbours found."""
+        """Solve at new values, from random starts and from the maximisers of their neighbours."""
+        # A value that is there already has had its starts.
         values = sorted(set(at).difference(node.at for node in self.nodes))
         if not values:
             return
-        warm = [[c for node in self._around(x) for c in node.found] for x in values]
-        for x, found in zip(values, self.family.solve(values, warm, fresh), strict=True):
-            insort(self.nodes, Node(x, found), key=lambda node: node.at)
+        warm = [[c for node in self._around(x) for c in node.maximisers] for x in values]
+        for x, maximisers in zip(values, self.family.solve(values, warm, fresh), strict=True):
+            insort(self.nodes, Node(x, maximisers), key=lambda node: node.at)
         self._spread(set(values))
 
-    def put(self, at: float, found: Sequence[Candidate]) -> None:
-        """Add candidates that were found elsewhere, and tell the neighbours."""
+    def put(self, at: float, candidates: Sequence[Candidate]) -> None:
+        """Add candidates that other starts led to, and tell the neighbours."""
         node = next((n for n in self.nodes if n.at == at), Node(at, []))
-        merged = Node(at, self.family.merge(at, [*node.found, *found]))
+        merged = Node(at, self.family.merge(at, [*node.maximisers, *candidates]))
         self.nodes = sorted([*(n for n in self.nodes if n.at != at), merged], key=lambda n: n.at)
         self._spread({at})
 
@@ -121,7 +124,8 @@ class Curve:
             asked, warm = [], []
             for i, node in enumerate(self.nodes):
                 news = [n for n in self.nodes[max(i - 1, 0) : i + 2] if n.at in changed]
-                offered = [c for n in news if n.at != node.at for c in n.found]
+                # Only what has changed is news to its neighbours.
+                offered = [c for n in news if n.at != node.at for c in n.maximisers]
                 if offered:
                     asked.append(i)
                     warm.append(offered)
@@ -151,6 +155,7 @@ class Curve:
                     wanted.append(x)
             if not wanted or len(self.nodes) > _NODES:
                 return
+            # All gaps of a round at once: their ascents share a pass.
             self.add(wanted, fresh)
 
     def sharpen(self, enough: float) -> None:
@@ -167,8 +172,8 @@ class Curve:
             if node.evidence >= max(near) and top - _HOPE < node.evidence < enough and not flat:
                 peaks.append(i)
         peaks.sort(key=lambda i: -self.nodes[i].evidence)
-        found = [self._sharpened(i) for i in peaks[:_PEAKS]]
-        for at, best in found:
+        # All of them first: a node that is put in moves the others.
+        for at, best in [self._sharpened(i) for i in peaks[:_PEAKS]]:
             self.put(at, best)
 
     def _sharpened(self, i: int) -> tuple[float, list[Candidate]]:
@@ -176,18 +181,18 @@ class Curve:
         near = self.nodes[max(i - 1, 0) : i + 2]
         # One of each branch; the node's own first.
         warm: list[Candidate] = []
-        for c in (c for node in (self.nodes[i], *near) for c in node.found[:3]):
-            if all(self.task.distance(c, other) > 2 * LINKED for other in warm):
+        for c in (c for node in (self.nodes[i], *near) for c in node.maximisers[:3]):
+            if all(self.task.distance(c, kept) > 2 * LINKED for kept in warm):
                 warm.append(c)
         best: tuple[float, float, list[Candidate]] = (self.nodes[i].evidence, *self.nodes[i])
 
         def loss(x: float) -> float:
             nonlocal best
             at = self.family.value_of(x)
-            found = self.family.follow(at, warm)
-            if found and found[0].evidence > best[0]:
-                best = (found[0].evidence, at, found)
-            return -max(found[0].evidence, _FLOOR) if found else -_FLOOR
+            followed = self.family.follow(at, warm)
+            if followed and followed[0].evidence > best[0]:
+                best = (followed[0].evidence, at, followed)
+            return -max(followed[0].evidence, _FLOOR) if followed else -_FLOOR
 
         low, high = (self.family.coordinate(n.at) for n in (near[0], near[-1]))
         width = high - low

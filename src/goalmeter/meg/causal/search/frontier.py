@@ -46,25 +46,25 @@ class Supported(Family):
         """The maximisers at each b."""
         starts = []
         lean = leaning(self.task, at)
-        for i, given in enumerate(warm):
-            parts = [column(lean, i), *(c.policies for c in given)]
+        for i, neighbours in enumerate(warm):
+            parts = [column(lean, i), *(c.policies for c in neighbours)]
             parts.append(near_measured(self.task.table, self.task.measured))
             if fresh:
                 parts.append(random_policies(self.task.table, fresh, self.rng))
             starts.append(stacked(parts))
-        return [found.best for found in maximisers(self.task, at, starts)]
+        return [ends.best for ends in maximisers(self.task, at, starts)]
 
     def follow(self, at: float, warm: Sequence[Candidate]) -> list[Candidate]:
         """The best of what nearby maximisers become at b."""
         return self.merge(at, followed(self.task, at, stacked([c.policies for c in warm])))
 
-    def merge(self, at: float, found: Sequence[Candidate]) -> list[Candidate]:
+    def merge(self, at: float, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those with the greatest objective."""
-        return best_of(list(found), self._objective(at, found), slack(at))
+        return best_of(list(candidates), self._objective(at, candidates), slack(at))
 
-    def _objective(self, at: float, found: Sequence[Candidate]) -> list[float]:
-        utility = np.array([c.utility for c in found])
-        return list(objectives(at, utility, np.array([c.entropy for c in found])))
+    def _objective(self, at: float, candidates: Sequence[Candidate]) -> list[float]:
+        utility = np.array([c.utility for c in candidates])
+        return list(objectives(at, utility, np.array([c.entropy for c in candidates])))
 
     def improves(self, at: float, new: Sequence[Candidate], old: Sequence[Candidate]) -> bool:
         """A greater objective, or as great a one and more evidence."""
@@ -82,11 +82,12 @@ class Supported(Family):
             return min(4 * b, -self.scale)
         if b - a <= 1e-13 * max(abs(a), abs(b)):
             return None
-        one = max(left.found, key=lambda c: c.utility)
-        other = min(right.found, key=lambda c: c.utility)
-        rise = other.utility - one.utility
+        below = max(left.maximisers, key=lambda c: c.utility)
+        above = min(right.maximisers, key=lambda c: c.utility)
+        # The lines b -> b u + H(u) of both neighbours cross where one overtakes the other.
+        rise = above.utility - below.utility
         if rise > _JUMP:
-            return float((one.entropy - other.entropy) / rise)
+            return float((below.entropy - above.entropy) / rise)
         return 0.5 * (a + b)
 
     def coordinate(self, at: float) -> float:
@@ -123,7 +124,7 @@ def gaps(curve: Curve) -> list[Gap]:
     out = []
     pieces: list[list[list[Candidate]]] = []
     for node in curve.nodes:
-        utilities = sorted(node.found, key=lambda c: c.utility)
+        utilities = sorted(node.maximisers, key=lambda c: c.utility)
         groups: list[list[Candidate]] = [[utilities[0]]]
         for c in utilities[1:]:
             if c.utility - groups[-1][-1].utility > _JUMP:
@@ -151,34 +152,34 @@ class Held(Family):
         self, at: Sequence[float], warm: Sequence[Sequence[Candidate]], fresh: int
     ) -> list[list[Candidate]]:
         """The maximisers at each utility."""
-        followed = [self.follow(u, given) for u, given in zip(at, warm, strict=True)]
+        followed = [self.follow(u, near) for u, near in zip(at, warm, strict=True)]
         if not fresh and all(followed):
             return followed
         starts = []
-        for given in warm:
-            parts = [c.policies for c in given]
+        for near in warm:
+            parts = [c.policies for c in near]
             parts.append(near_measured(self.task.table, self.task.measured))
             if fresh:
                 parts.append(random_policies(self.task.table, fresh, self.rng))
             policies = stacked(parts)
             multipliers = np.full(policies[0].shape[2], self.rationality)
-            multipliers[: len(given)] = [self._finite(c.rationality) for c in given]
+            multipliers[: len(near)] = [self._finite(c.rationality) for c in near]
             starts.append((policies, multipliers))
-        return [found.best for found in greatest_entropies(self.task, at, starts)]
+        return [ends.best for ends in greatest_entropies(self.task, at, starts)]
 
     def _finite(self, rationality: float) -> float:
         return rationality if np.isfinite(rationality) else self.rationality
 
     def follow(self, at: float, warm: Sequence[Candidate]) -> list[Candidate]:
         """The best of what nearby maximisers become at a utility."""
-        found = [exact(self.task, at, c.policies, self._finite(c.rationality)) for c in warm]
-        return self.merge(at, [one for one in found if one is not None])
+        ends = [exact(self.task, at, c.policies, self._finite(c.rationality)) for c in warm]
+        return self.merge(at, [end for end in ends if end is not None])
 
-    def merge(self, at: float, found: Sequence[Candidate]) -> list[Candidate]:
+    def merge(self, at: float, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those with the greatest entropy."""
-        if not found:
+        if not candidates:
             return []
-        return best_of(list(found), [c.entropy for c in found], ENTROPY_TIE)
+        return best_of(list(candidates), [c.entropy for c in candidates], ENTROPY_TIE)
 
     def improves(self, at: float, new: Sequence[Candidate], old: Sequence[Candidate]) -> bool:
         """More entropy, or as much and more evidence."""
@@ -192,14 +193,14 @@ class Held(Family):
         if right.at - left.at <= 1e-8:
             return None
         middle = 0.5 * (left.at + right.at)
-        if not left.found or not right.found:
+        if not left.maximisers or not right.maximisers:
             return middle if right.at - left.at > 0.02 else None
-        one, other = left.found[0], right.found[0]
-        turn = other.rationality - one.rationality
+        below, above = left.maximisers[0], right.maximisers[0]
+        turn = above.rationality - below.rationality
         if not np.isfinite(turn) or turn == 0:
             return middle
-        rise = other.entropy - one.entropy
-        x = (rise - one.rationality * left.at + other.rationality * right.at) / turn
+        rise = above.entropy - below.entropy
+        x = (rise - below.rationality * left.at + above.rationality * right.at) / turn
         width = right.at - left.at
         return float(x) if left.at + 1e-9 < x < right.at - 1e-9 and width < 0.05 else middle
 
@@ -217,6 +218,7 @@ def gap_curve(task: Task, gap: Gap, rng: np.random.Generator, restarts: int) -> 
     low, high = gap.low.utility, gap.high.utility
     rationality = (gap.low.entropy - gap.high.entropy) / (high - low)
     curve = Curve(Held(task, rng, rationality), [Node(low, gap.left), Node(high, gap.right)])
+    # Denser towards the ends, where the entropy bends most.
     shares = 0.5 - 0.5 * np.cos(np.pi * np.arange(1, _GAP_NODES + 1) / (_GAP_NODES + 1))
     curve.add(list(low + (high - low) * shares), restarts)
     curve.refine(2)

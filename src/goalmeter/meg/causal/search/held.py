@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.causal.search.ascent import Answer, answer, respond, score
+from goalmeter.meg.causal.search.ascent import Prospects, prospects_of, respond, score
 from goalmeter.meg.causal.search.candidates import (
     Candidate,
     Task,
@@ -34,7 +34,7 @@ from goalmeter.meg.causal.search.candidates import (
 )
 from goalmeter.meg.causal.search.outcomes import Policies
 from goalmeter.meg.causal.search.stationary import finish
-from goalmeter.meg.causal.search.supported import Found, candidate
+from goalmeter.meg.causal.search.supported import Maximisers, candidate
 
 _SWEEPS = 320
 # r, nats per squared unit of utility: to begin with, and at least.
@@ -83,11 +83,12 @@ def held(
         moved = np.zeros(len(m))
         now = list(now)
         for i in range(len(now)):
-            found = answer(table, value, now, i)
-            b = _root(found, now[i], b, m, u, stiffness)
-            new = respond(found, b, now[i])
+            prospects = prospects_of(table, value, now, i)
+            b = _root(prospects, now[i], b, m, u, stiffness)
+            new = respond(prospects, b, now[i])
             moved = np.maximum(moved, np.abs(new - now[i]).max(axis=(0, 1)))
             now[i] = new
+        # b = m - r (E[U] - u), so this is how far the answers still are from u.
         off = np.abs(b - m) / stiffness
         m = np.clip(b, -_LARGEST, _LARGEST)
         # A stiff r keeps u from the first sweep on, and slows what moves along it: it is relaxed,
@@ -113,7 +114,7 @@ def held(
 
 
 def _root(
-    found: Answer,
+    prospects: Prospects,
     old: FloatArray,
     guess: FloatArray,
     multiplier: FloatArray,
@@ -121,15 +122,16 @@ def _root(
     stiffness: FloatArray,
 ) -> FloatArray:
     """The b with b + r (E[U] at b - u) = m, [B], by Newton's method inside a shrinking bracket."""
-    mass = found.mass.max(axis=1)
-    low = multiplier - stiffness * ((mass * found.paid.max(axis=1)).sum(axis=0) - utility)
-    high = multiplier - stiffness * ((mass * found.paid.min(axis=1)).sum(axis=0) - utility)
+    mass = prospects.mass.max(axis=1)
+    low = multiplier - stiffness * ((mass * prospects.paid.max(axis=1)).sum(axis=0) - utility)
+    high = multiplier - stiffness * ((mass * prospects.paid.min(axis=1)).sum(axis=0) - utility)
+    # The left side rises with b and E[U] lies between its extremes, so the root is in the bracket.
     b = np.clip(guess, low, high)
     for _ in range(_ROOT_STEPS):
-        policy = respond(found, b, old)
-        mean = (policy * found.paid).sum(axis=1)
+        policy = respond(prospects, b, old)
+        mean = (policy * prospects.paid).sum(axis=1)
         attained = (mass * mean).sum(axis=0)
-        spread = (mass * (policy * (found.paid - mean[:, None]) ** 2).sum(axis=1)).sum(axis=0)
+        spread = (mass * (policy * (prospects.paid - mean[:, None]) ** 2).sum(axis=1)).sum(axis=0)
         excess = b - multiplier + stiffness * (attained - utility)
         low = np.where(excess < 0, b, low)
         high = np.where(excess > 0, b, high)
@@ -145,8 +147,8 @@ def greatest_entropies(
     task: Task,
     utilities: Sequence[float],
     starts: Sequence[tuple[Policies, FloatArray]],
-) -> list[Found]:
-    """The greatest entropy found at each of several expected utilities.
+) -> list[Maximisers]:
+    """The greatest entropy that is reached at each of several expected utilities.
 
     Args:
         task: the utility and the measured policy.
@@ -173,13 +175,13 @@ def greatest_entropies(
     return out
 
 
-def _compared(task: Task, u: float, climbed: Policies, b: FloatArray) -> Found:
+def _compared(task: Task, u: float, climbed: Policies, b: FloatArray) -> Maximisers:
     attained = score(task.table, task.value[:, None], climbed)
     # What a rough end would have, were it to move along its multiplier to u.
     ahead = b * (attained.utility - u)
     rough = np.where(np.abs(ahead) <= _AHEAD, attained.entropy + ahead, -np.inf)
     if not np.isfinite(rough).any():
-        return Found([], 0)
+        return Maximisers([], 0)
     evidence = task.evidence(climbed)
     order = [int(i) for i in np.argsort(-rough, kind="stable") if np.isfinite(rough[i])]
     # Among equals the best predictors go first, so that none of them is left out.
@@ -188,13 +190,13 @@ def _compared(task: Task, u: float, climbed: Policies, b: FloatArray) -> Found:
     for i in distinct(climbed, order)[: 2 * _FINISHED]:
         if done and rough[i] < max(c.entropy for c in done) - _CLOSE:
             break
-        one = exact(task, u, column(climbed, i), float(b[i]))
-        if one is not None:
-            done.append(one)
+        finished = exact(task, u, column(climbed, i), float(b[i]))
+        if finished is not None:
+            done.append(finished)
     if not done:
-        return Found([], 0)
+        return Maximisers([], 0)
     best = best_of(done, [c.entropy for c in done], ENTROPY_TIE)
-    return Found(best, int((rough >= best[0].entropy - _CLOSE).sum()))
+    return Maximisers(best, int((rough >= best[0].entropy - _CLOSE).sum()))
 
 
 def exact(task: Task, u: float, policies: Policies, rationality: float) -> Candidate | None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from goalmeter.meg.causal.search.ascent import answer
+from goalmeter.meg.causal.search.ascent import prospects_of
 from goalmeter.meg.causal.search.candidates import (
     Candidate,
     Task,
@@ -79,13 +79,15 @@ def search_known(
     best, agreed = _confirmed(family, curve, restarts)
     in_gap: Gap | None = None
     note = "a rationality supports it"
+    # No model predicts better than the measured policy itself, so at the ceiling gaps are not
+    # searched.
     if best.evidence < ceiling - PREFERENCE:
         for gap in gaps(curve):
             inside = gap_curve(task, gap, rng, restarts)
             inside.sharpen(ceiling - PREFERENCE)
-            found, agreeing = _confirmed_inside(inside, restarts)
-            if found is not None and found.evidence > best.evidence + PREFERENCE:
-                best, agreed, in_gap = found, agreeing, gap
+            held, agreeing = _confirmed_inside(inside, restarts)
+            if held is not None and held.evidence > best.evidence + PREFERENCE:
+                best, agreed, in_gap = held, agreeing, gap
     rationality = best.rationality / unit
     if in_gap is not None:
         rationality = float("nan")
@@ -116,18 +118,18 @@ def _task(
 
     Units are powers of two, so that a change of the utility's unit by one changes no digit.
     """
-    given = table.features[:, 0]
-    origin = 0.5 * float(given.min() + given.max())
-    spread = float(np.ptp(given))
+    utility = table.features[:, 0]
+    origin = 0.5 * float(utility.min() + utility.max())
+    spread = float(np.ptp(utility))
     if spread == 0.0:
         return None
     unit = 2.0 ** np.ceil(np.log2(spread))
     visits = [v / v.sum() for v in visits]
-    task = Task(table, (given - origin) / unit, measured, visits)
+    task = Task(table, (utility - origin) / unit, measured, visits)
     tries = random_policies(table, 32, rng)
     starts = stacked([tries, near_measured(table, measured)])
     ends = maximisers(task, [np.inf, -np.inf], [starts, starts])
-    attained = [found.best[0].utility for found in ends]
+    attained = [end.best[0].utility for end in ends]
     say = attained[0] - attained[1]
     if say <= _NO_SAY:
         return None
@@ -135,9 +137,9 @@ def _task(
     value = task.value / factor
     largest = 0.0
     for i in range(len(tries)):
-        found = answer(table, value[:, None], tries, i)
-        seen = found.mass.min(axis=1) > 0
-        largest = max(largest, float((np.ptp(found.paid, axis=1) * seen).max()))
+        prospects = prospects_of(table, value[:, None], tries, i)
+        seen = prospects.mass.min(axis=1) > 0
+        largest = max(largest, float((np.ptp(prospects.paid, axis=1) * seen).max()))
     scaled = Task(table, value, measured, visits)
     # Powers of two for the same reason.
     return scaled, float(unit * factor), origin, float(2.0 ** -np.ceil(np.log2(largest)))
@@ -149,18 +151,18 @@ def _confirmed(family: Supported, curve: Curve, restarts: int) -> tuple[Candidat
     enough = float(task.evidence(task.measured)) - PREFERENCE
     for _ in range(_ROUNDS):
         node = _preferred(curve)
-        best = node.found[0]
+        best = node.maximisers[0]
         fresh = random_policies(task.table, restarts, family.rng)
-        found = maximisers(task, [node.at], [fresh])[0]
-        utility = np.array([best.utility, found.best[0].utility])
-        entropy = np.array([best.entropy, found.best[0].entropy])
-        mine, other = objectives(node.at, utility, entropy)
-        if other <= mine + slack(node.at):
-            return best, found.agreed if other >= mine - 10 * slack(node.at) else 0
-        curve.put(node.at, found.best)
+        (ends,) = maximisers(task, [node.at], [fresh])
+        utility = np.array([best.utility, ends.best[0].utility])
+        entropy = np.array([best.entropy, ends.best[0].entropy])
+        reached, fresh_reached = objectives(node.at, utility, entropy)
+        if fresh_reached <= reached + slack(node.at):
+            return best, ends.agreed if fresh_reached >= reached - 10 * slack(node.at) else 0
+        curve.put(node.at, ends.best)
         curve.refine(0)
         curve.sharpen(enough)
-    return _preferred(curve).found[0], 0
+    return _preferred(curve).maximisers[0], 0
 
 
 def _preferred(curve: Curve) -> Node:
@@ -180,16 +182,16 @@ def _confirmed_inside(curve: Curve, restarts: int) -> tuple[Candidate | None, in
     enough = float(task.evidence(task.measured)) - PREFERENCE
     for _ in range(_ROUNDS):
         node = curve.best()
-        if not node.found or node.at in (curve.nodes[0].at, curve.nodes[-1].at):
+        if not node.maximisers or node.at in (curve.nodes[0].at, curve.nodes[-1].at):
             return None, 0
-        best = node.found[0]
+        best = node.maximisers[0]
         fresh = random_policies(task.table, restarts, family.rng)
         multipliers = np.full(restarts, family.rationality)
-        found = greatest_entropies(task, [node.at], [(fresh, multipliers)])[0]
-        other = found.best[0].entropy if found.best else -np.inf
-        if other <= best.entropy + ENTROPY_TIE:
-            return best, found.agreed if other >= best.entropy - 10 * ENTROPY_TIE else 0
-        curve.put(node.at, found.best)
+        (ends,) = greatest_entropies(task, [node.at], [(fresh, multipliers)])
+        entropy = ends.best[0].entropy if ends.best else -np.inf
+        if entropy <= best.entropy + ENTROPY_TIE:
+            return best, ends.agreed if entropy >= best.entropy - 10 * ENTROPY_TIE else 0
+        curve.put(node.at, ends.best)
         curve.refine(2)
         curve.sharpen(enough)
     return None, 0

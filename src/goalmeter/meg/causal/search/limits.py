@@ -22,7 +22,7 @@ from goalmeter.meg.causal.search.candidates import (
     stacked,
 )
 from goalmeter.meg.causal.search.supported import candidate, maximisers, objectives
-from goalmeter.meg.causal.search.utilities import Class
+from goalmeter.meg.causal.search.utilities import UtilityClass
 
 _CUTS = 40
 _FIRST_CUTS = 64
@@ -35,12 +35,12 @@ class Limit(NamedTuple):
     """A direction y [K], its limit policies, and how many starts ended in as good ones."""
 
     y: FloatArray
-    found: Candidate
+    model: Candidate
     agreed: int
 
 
 def limits(
-    utilities: Class,
+    utilities: UtilityClass,
     directions: Sequence[FloatArray],
     n: int,
     ceiling: float,
@@ -56,39 +56,39 @@ def limits(
             is deterministic, and a utility that it alone is best for is looked for as well.
         rng: of the starts.
     """
-    found = [limit_at(utilities, y, n, rng) for y in directions]
+    tried = [limit_at(utilities, y, n, rng) for y in directions]
     if ceiling >= utilities.table.maximum - _CERTAIN:
         separating = _separating(utilities, n, rng)
-        found += [] if separating is None else [separating]
-    best = max(found, key=lambda limit: limit.found.evidence)
-    return best if np.isfinite(best.found.evidence) else None
+        tried += [] if separating is None else [separating]
+    best = max(tried, key=lambda limit: limit.model.evidence)
+    return best if np.isfinite(best.model.evidence) else None
 
 
-def limit_at(utilities: Class, y: FloatArray, n: int, rng: np.random.Generator) -> Limit:
+def limit_at(utilities: UtilityClass, y: FloatArray, n: int, rng: np.random.Generator) -> Limit:
     """The limit in one direction, from n random starts."""
     task, _ = utilities.task(y)
     starts = [random_policies(task.table, n, rng), near_measured(task.table, task.measured)]
-    found = maximisers(task, [np.inf], [stacked(starts)])[0]
-    return Limit(y, found.best[0], min(found.agreed, n))
+    (ends,) = maximisers(task, [np.inf], [stacked(starts)])
+    return Limit(y, ends.best[0], min(ends.agreed, n))
 
 
 def confirmed_limit(
-    utilities: Class, limit: Limit, n: int, rng: np.random.Generator
+    utilities: UtilityClass, limit: Limit, n: int, rng: np.random.Generator
 ) -> Limit | None:
     """The limit after it was tried on n fresh starts; None if one of them is better."""
     task, _ = utilities.task(limit.y)
-    mine = candidate(task, np.inf, limit.found.policies)
-    tried = maximisers(task, [np.inf], [random_policies(task.table, n, rng)])[0]
-    other = tried.best[0]
-    one, two = objectives(
-        np.inf, np.array([mine.utility, other.utility]), np.array([mine.entropy, other.entropy])
+    mine = candidate(task, np.inf, limit.model.policies)
+    (ends,) = maximisers(task, [np.inf], [random_policies(task.table, n, rng)])
+    best = ends.best[0]
+    reached, fresh_reached = objectives(
+        np.inf, np.array([mine.utility, best.utility]), np.array([mine.entropy, best.entropy])
     )
-    if two > one + _MARGIN:
+    if fresh_reached > reached + _MARGIN:
         return None
-    return limit._replace(agreed=tried.agreed if two >= one - _MARGIN else 0)
+    return limit._replace(agreed=ends.agreed if fresh_reached >= reached - _MARGIN else 0)
 
 
-def _separating(utilities: Class, n: int, rng: np.random.Generator) -> Limit | None:
+def _separating(utilities: UtilityClass, n: int, rng: np.random.Generator) -> Limit | None:
     """A utility for which the measured policy is the only best one, if there is one."""
     table = utilities.table
     wanted = table.expected(utilities.measured)
@@ -101,10 +101,10 @@ def _separating(utilities: Class, n: int, rng: np.random.Generator) -> Limit | N
         if y is None:
             return best
         limit = limit_at(utilities, y, n, rng)
-        if best is None or limit.found.evidence > best.found.evidence:
+        if best is None or limit.model.evidence > best.model.evidence:
             best = limit
-        cut = wanted - table.expected(limit.found.policies)
-        if limit.found.evidence >= table.maximum - _CERTAIN or np.abs(cut).max() <= _MARGIN:
+        cut = wanted - table.expected(limit.model.policies)
+        if limit.model.evidence >= table.maximum - _CERTAIN or np.abs(cut).max() <= _MARGIN:
             return best
         cuts.append(cut)
     return best
@@ -114,13 +114,13 @@ def _widest(cuts: FloatArray) -> FloatArray | None:
     """Y with the greatest least product with the cuts, no part of y above 1; None if it is 0."""
     k = cuts.shape[1]
     seen = cuts[np.abs(cuts).max(axis=1) > _MARGIN]
-    found = linprog(
+    solution = linprog(
         np.append(np.zeros(k), -1.0),
         A_ub=np.hstack([-seen, np.ones((len(seen), 1))]),
         b_ub=np.zeros(len(seen)),
         bounds=[(-1.0, 1.0)] * k + [(None, 1.0)],
         method="highs",
     )
-    if found.x is None or found.x[-1] <= _MARGIN:
+    if solution.x is None or solution.x[-1] <= _MARGIN:
         return None
-    return np.asarray(found.x[:-1])
+    return np.asarray(solution.x[:-1])

@@ -158,8 +158,8 @@ class OutcomeTable:
     def shares_of(self, visits: Policies, model: Policies) -> Policies:
         """The same for how often each context and action comes about, [C, A] for each decision."""
         out = []
-        for given, policy, a in zip(visits, model, self.actions, strict=True):
-            weight = given.reshape(*given.shape, *[1] * (policy.ndim - 2))
+        for counts, policy, a in zip(visits, model, self.actions, strict=True):
+            weight = counts.reshape(*counts.shape, *[1] * (policy.ndim - 2))
             with np.errstate(divide="ignore", invalid="ignore"):
                 terms = np.where(weight > 0, weight * (np.log(policy) + np.log(a)), 0.0)
             out.append(np.asarray(terms.sum(axis=1)))
@@ -210,7 +210,10 @@ class _Outcomes:
         entries = _product(self.sizes)
         if entries > MAX_ENTRIES:
             raise self._too_large(entries, MAX_ENTRIES, "")
+        # The policies are uniform in this network, so that P(x) times the number of choices is
+        # w(x).
         joint = self.network.elimination.conditional(self.family, ())
+        # Outcomes that the world rules out, whatever is chosen, would only cost time.
         self.where = np.nonzero(joint)
         choices = _product([network.size(d) for d in decisions])
         self.weight = joint[self.where] * choices
@@ -235,8 +238,8 @@ class _Outcomes:
         rest = tuple(x for x in factor.variables if x not in self.family)
         self._check(rest)
         kernel = Factor((*self.family, *rest), self._conditional(rest))
-        found = sum_of_product([kernel, factor], self.family)
-        return self._rows(found.arranged(self.family))
+        expected = sum_of_product([kernel, factor], self.family)
+        return self._rows(expected.arranged(self.family))
 
     def chances(self, targets: Sequence[str]) -> FloatArray:
         """P(targets | row), [R, joint states of the targets]."""
@@ -256,12 +259,12 @@ class _Outcomes:
         grid = np.indices([self.network.size(x) for x in rest]).reshape(len(rest), -1)
         column = np.zeros((len(self.weight), grid.shape[1] if rest else 1), dtype=np.int64)
         for x, size in zip(targets, sizes, strict=True):
-            own = (
+            state = (
                 self.where[self.family.index(x)][:, None]
                 if x in self.family
                 else grid[rest.index(x)][None]
             )
-            column = column * size + own
+            column = column * size + state
         out = np.zeros((len(self.weight), _product(sizes)))
         np.put_along_axis(out, column, unseen, axis=1)
         return out

@@ -23,7 +23,7 @@ from goalmeter.meg.causal.search.candidates import (
     stacked,
 )
 from goalmeter.meg.causal.search.outcomes import Policies
-from goalmeter.meg.causal.search.utilities import Class
+from goalmeter.meg.causal.search.utilities import UtilityClass
 
 _SWEEPS = 150
 _NEAR = 1e-7
@@ -48,24 +48,30 @@ _PASS = 2**18
 _LEAST_COLUMNS = 96
 
 
-class Tried(NamedTuple):
-    """Utilities with the best maximisers that were found: y [K, M], [C, A, M] each, [M]."""
+class Population(NamedTuple):
+    """Utilities with the best maximiser of each.
+
+    Attributes:
+        y: weights of the coordinates, [K, M].
+        policies: the maximisers, [C, A, M] each.
+        evidence: of the measured policy for each of them, nats, [M].
+    """
 
     y: FloatArray
     policies: Policies
     evidence: FloatArray
 
-    def take(self, chosen: Sequence[int] | IntArray) -> Tried:
+    def take(self, chosen: Sequence[int] | IntArray) -> Population:
         """Some of them."""
         where = np.asarray(chosen, dtype=np.int64)
         policies = [p[..., where] for p in self.policies]
-        return Tried(self.y[:, where], policies, self.evidence[where])
+        return Population(self.y[:, where], policies, self.evidence[where])
 
-    def with_more(self, more: Sequence[tuple[FloatArray, Policies, float]]) -> Tried:
+    def with_more(self, more: Sequence[tuple[FloatArray, Policies, float]]) -> Population:
         """These and others."""
         out = self
         for y, policies, evidence in more:
-            out = Tried(
+            out = Population(
                 np.concatenate([out.y, y[:, None]], axis=1),
                 stacked([out.policies, policies]),
                 np.append(out.evidence, evidence),
@@ -73,25 +79,27 @@ class Tried(NamedTuple):
         return out
 
 
-def tried(utilities: Class, y: FloatArray, shared: Policies, own: Policies | None = None) -> Tried:
+def evaluated(
+    utilities: UtilityClass, y: FloatArray, shared: Policies, parents: Policies | None = None
+) -> Population:
     """What utilities predict.
 
     Args:
         utilities: the class.
         y: [K, M].
         shared: starts for every utility, [C, A, n] each.
-        own: one more start for each utility, [C, A, M] each.
+        parents: one more start for each utility, [C, A, M] each.
     """
     table = utilities.table
     m = y.shape[1]
     begin = repeated(shared, m)
-    if own is not None:
+    if parents is not None:
         n = shared[0].shape[2]
         begin = [
             np.concatenate([p.reshape(*p.shape[:2], m, n), q[..., None]], axis=3).reshape(
                 *p.shape[:2], -1
             )
-            for p, q in zip(begin, own, strict=True)
+            for p, q in zip(begin, parents, strict=True)
         ]
     n = begin[0].shape[2] // m
     value = table.features @ y
@@ -116,15 +124,15 @@ def tried(utilities: Class, y: FloatArray, shared: Policies, own: Policies | Non
     tie = _TIE + 1e-14 * unit[:, None]
     equal = objective >= objective.max(axis=1, keepdims=True) - tie
     best = np.where(equal, evidence.reshape(m, n), -np.inf).argmax(axis=1) + n * np.arange(m)
-    return Tried(y, [p[..., best] for p in begin], evidence[best])
+    return Population(y, [p[..., best] for p in begin], evidence[best])
 
 
-def most_columns(utilities: Class) -> int:
+def most_columns(utilities: UtilityClass) -> int:
     """How many ascents to run side by side."""
     return max(_LEAST_COLUMNS, _PASS // utilities.table.n_rows)
 
 
-def evolved(utilities: Class, first: Tried, rng: np.random.Generator) -> Tried:
+def evolved(utilities: UtilityClass, first: Population, rng: np.random.Generator) -> Population:
     """Better utilities, from the best of the first ones and what is near them.
 
     Returns:
@@ -141,8 +149,10 @@ def evolved(utilities: Class, first: Tried, rng: np.random.Generator) -> Tried:
         fresh = random_policies(utilities.table, _FRESH, rng)
         family = np.repeat(np.arange(len(sizes)), children + 1)
         y = parents.y[:, family] + _changes(parents.y, sizes, children, rng)
-        own = [p[..., family] for p in parents.policies]
-        now = tried(utilities, y, stacked([near, fresh, kinds]), own)
+        inherited = [p[..., family] for p in parents.policies]
+        now = evaluated(utilities, y, stacked([near, fresh, kinds]), inherited)
+        # Each parent competes with its own children only: so the parents stay apart, and one that
+        # is ambiguous now may still lead further than today's best.
         chosen = []
         for parent in range(len(sizes)):
             mine = np.flatnonzero(family == parent)
@@ -173,15 +183,15 @@ def _changes(
     return np.asarray(out.reshape(k, -1))
 
 
-def apart(utilities: Class, some: Tried, n: int) -> list[int]:
+def apart(utilities: UtilityClass, population: Population, n: int) -> list[int]:
     """The n best that do not predict nearly the same as a better one."""
     weights = [v.sum(axis=1) for v in utilities.visits]
     kept: list[int] = []
-    for i in np.argsort(-some.evidence, kind="stable"):
+    for i in np.argsort(-population.evidence, kind="stable"):
         distances = [
             sum(
                 float(w @ np.abs(p[..., i] - p[..., j]).sum(axis=1)) / 2
-                for w, p in zip(weights, some.policies, strict=True)
+                for w, p in zip(weights, population.policies, strict=True)
             )
             for j in kept
         ]
@@ -192,9 +202,9 @@ def apart(utilities: Class, some: Tried, n: int) -> list[int]:
     return kept
 
 
-def _kinds(found: Tried | Policies) -> Policies:
+def _kinds(candidates: Population | Policies) -> Policies:
     """One of each kind of policies, the first ones first, [C, A, n] each."""
-    policies = found.policies if isinstance(found, Tried) else found
+    policies = candidates.policies if isinstance(candidates, Population) else candidates
     flat = np.concatenate([p.reshape(-1, p.shape[-1]) for p in policies])
     kept: list[int] = []
     for i in range(flat.shape[1]):
@@ -205,5 +215,5 @@ def _kinds(found: Tried | Policies) -> Policies:
     return [p[..., kept] for p in policies]
 
 
-def _joined(found: Tried, more: Policies) -> Policies:
-    return stacked([found.policies, more])
+def _joined(population: Population, more: Policies) -> Policies:
+    return stacked([population.policies, more])

@@ -53,10 +53,10 @@ def uphill_held(branch: HeldBranch, start: FloatArray, rivals: list[HeldBranch])
             break
         new = branch.at(now.x + step)
         clear = new is not None and _margins(branch, new, rivals)[0].min(initial=0.0) >= -_MARGIN
-        if new is None or not clear or new.found.evidence <= now.found.evidence:
+        if new is None or not clear or new.model.evidence <= now.model.evidence:
             trusted *= 0.4
             continue
-        if new.found.evidence - now.found.evidence > 0.5 * hoped:
+        if new.model.evidence - now.model.evidence > 0.5 * hoped:
             trusted = min(2.0 * trusted, 1.0)
         now = new
     return _finished(branch, now, rivals)
@@ -68,13 +68,13 @@ def _margins(
     """By how much a place has more entropy than each rival, nats [n], with gradients [n, K + 1]."""
     lead = np.full(len(rivals), 1.0)
     slopes = np.zeros((len(rivals), len(place.x)))
-    mine = branch.entropy_gradient(place.found)
+    mine = branch.entropy_gradient(place.model)
     for i, rival in enumerate(rivals):
-        other = rival.find(place.x)
+        attained = rival.find(place.x)
         # A rival that cannot attain the same is none here.
-        if other is not None:
-            lead[i] = place.found.entropy - other.entropy - _MARGIN
-            slopes[i] = mine - rival.entropy_gradient(other)
+        if attained is not None:
+            lead[i] = place.model.entropy - attained.entropy - _MARGIN
+            slopes[i] = mine - rival.entropy_gradient(attained)
     return lead, slopes
 
 
@@ -83,14 +83,14 @@ def _step(
 ) -> FloatArray | None:
     """The step within reach that promises most and keeps the lead; None if there is none."""
     scale = max(float(np.abs(gradient).max()), 1e-300)
-    found = linprog(
+    solution = linprog(
         -gradient / scale,
         A_ub=-slopes if len(slopes) else None,
         b_ub=lead if len(slopes) else None,
         bounds=[(-reach, reach)] * len(gradient),
         method="highs",
     )
-    return None if found.x is None else np.asarray(found.x)
+    return None if solution.x is None else np.asarray(solution.x)
 
 
 def _finished(branch: HeldBranch, place: Place, rivals: list[HeldBranch]) -> Place:
@@ -102,30 +102,30 @@ def _finished(branch: HeldBranch, place: Place, rivals: list[HeldBranch]) -> Pla
     def at(z: FloatArray) -> Place | None:
         nonlocal last, best
         if z.tobytes() != last[0]:
-            found = branch.at(size * z)
-            last = (z.tobytes(), found)
+            reached = branch.at(size * z)
+            last = (z.tobytes(), reached)
             if (
-                found is not None
-                and found.found.evidence > best.found.evidence
-                and _margins(branch, found, rivals)[0].min(initial=0.0) >= -_MARGIN
+                reached is not None
+                and reached.model.evidence > best.model.evidence
+                and _margins(branch, reached, rivals)[0].min(initial=0.0) >= -_MARGIN
             ):
-                best = found
+                best = reached
         return last[1]
 
     def loss(z: FloatArray) -> tuple[float, FloatArray]:
-        found = at(z)
-        if found is None or not np.isfinite(found.found.evidence):
+        reached = at(z)
+        if reached is None or not np.isfinite(reached.model.evidence):
             return _LOST, np.zeros_like(z)
-        return -found.found.evidence, -size * found.gradient
+        return -reached.model.evidence, -size * reached.gradient
 
     def lead(z: FloatArray) -> FloatArray:
-        found = at(z)
-        return -np.ones(len(rivals)) if found is None else _margins(branch, found, rivals)[0]
+        reached = at(z)
+        return -np.ones(len(rivals)) if reached is None else _margins(branch, reached, rivals)[0]
 
     def slopes(z: FloatArray) -> FloatArray:
-        found = at(z)
+        reached = at(z)
         shape = (len(rivals), len(z))
-        return np.zeros(shape) if found is None else size * _margins(branch, found, rivals)[1]
+        return np.zeros(shape) if reached is None else size * _margins(branch, reached, rivals)[1]
 
     minimize(
         loss,

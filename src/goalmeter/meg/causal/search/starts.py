@@ -10,7 +10,7 @@ from goalmeter._types import FloatArray
 from goalmeter.meg.causal.search.candidates import column, random_policies
 from goalmeter.meg.causal.search.outcomes import safe_log
 from goalmeter.meg.causal.search.stationary import Linearised
-from goalmeter.meg.causal.search.utilities import Class
+from goalmeter.meg.causal.search.utilities import UtilityClass
 
 _INDICATORS = 12
 # Typical differences in expected utility, in nats.
@@ -22,20 +22,20 @@ _MIXED = (0.02, 0.1, 0.3)
 
 
 def starting_weights(
-    utilities: Class,
+    utilities: UtilityClass,
     n: int,
     most: int,
     rng: np.random.Generator,
-    given: Sequence[FloatArray] = (),
+    known: Sequence[FloatArray] = (),
 ) -> list[FloatArray]:
     """Coordinates y [K], b included, of utilities to begin from.
 
-    Those given; those at which the measured policy is most nearly stationary; some joint states of
-    the targets by themselves, wanted or unwanted, and n random ones, each in several sizes: about
-    `most` in all.
+    Those that are known; those at which the measured policy is most nearly stationary; some joint
+    states of the targets by themselves, wanted or unwanted, and n random ones, each in several
+    sizes: about `most` in all.
     """
     inverse = np.linalg.pinv(utilities.basis)
-    out = [inverse @ weights for weights in given]
+    out = [inverse @ weights for weights in known]
     out += [fitted_weights(utilities, share) for share in _MIXED]
     states = rng.permutation(inverse.shape[1])[:_INDICATORS]
     directions = [sign * inverse[:, t] for t in states for sign in (1.0, -1.0)]
@@ -51,7 +51,7 @@ def starting_weights(
     return [y for y in out if np.isfinite(y).all() and np.abs(y).max(initial=0.0) > 0]
 
 
-def typical_gaps(utilities: Class, rng: np.random.Generator) -> FloatArray:
+def typical_gaps(utilities: UtilityClass, rng: np.random.Generator) -> FloatArray:
     """A matrix [K, K] that maps y to a vector as long as G y makes actions differ, typically.
 
     Root mean square, under random policies, over what the measured policy comes by.
@@ -69,7 +69,7 @@ def typical_gaps(utilities: Class, rng: np.random.Generator) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
 
 
-def fitted_weights(utilities: Class, share: float) -> FloatArray:
+def fitted_weights(utilities: UtilityClass, share: float) -> FloatArray:
     """The weights y [K] at which the measured policy, mixed with uniform, is nearest to stationary.
 
     Least squares in the logs of the policy, weighted by how often it comes by and what it does.

@@ -92,10 +92,13 @@ class Linearised:
         out = np.zeros((ends[-1], ends[-1]))
         for i, mine in enumerate(sizes):
             mass = self.masses[i].reshape(-1, 1)
+            # What can never come up answers nothing: by infinity, its derivatives are 0.
             known = np.where(mass > 0, mass, np.inf)
             for k, other in enumerate(sizes):
                 if k == i:
                     continue
+                # A later decision's surprise is -log pi_k, so its own derivative adds -1 to the
+                # others.
                 excess = self._excess[i] - 1.0 if k in table.later[i] else self._excess[i]
                 sums = np.bincount(
                     table.pairs[i, k], weights=self.chances[i] * excess, minlength=mine * other
@@ -203,6 +206,8 @@ def finish(
         missing = 0.0 if held is None else held - attained
         # An answer that leaves a probability where it is to 1e-16 is as good as can be seen.
         residual = float(np.abs(flat * error).max(initial=0.0)) + abs(missing)
+        # Newton's method either shrinks the residual fast or, at rounding or where two branches
+        # meet, not at all: going on would only wander.
         if not residual < 0.8 * best.residual:
             return Point(now, b, residual) if residual < best.residual else best
         best = Point(now, b, residual)
@@ -227,6 +232,8 @@ def _newton(
         return None, 0.0
     step, change = (solution[:-1], float(solution[-1])) if bordered else (solution, 0.0)
     step = at.centred(step[:, None])[:, 0]
+    # Far from the solution the linearised step can be absurd; a factor e^4 in a probability is the
+    # most that is believed.
     longest = float(np.abs(step).max(initial=0.0))
     scale = min(1.0, _LONGEST / longest) if longest > 0 else 1.0
     return scale * step, scale * change
@@ -258,6 +265,7 @@ def implicit_gradient(
         numpy.linalg.LinAlgError: the point is degenerate, two branches meet in it.
     """
     at = Linearised(table, utility, rationality, policies)
+    # Solved backwards: one system for all weights, however many there are.
     right = _flat(at.centred_slopes(slopes))
     if held:
         backwards = np.linalg.solve(at.bordered().T, np.append(right, 0.0))

@@ -2,7 +2,7 @@
 
 A maximiser at b has the most entropy of all policies with its expected utility. The converse fails
 where the greatest entropy, as a function of the utility attained, is not concave: those utilities
-are reached in `goalmeter.meg.causal.gaps`.
+are reached in `goalmeter.meg.causal.search.held`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CLOSE = 1e-3
 _FINISHED = 4
 
 
-class Found(NamedTuple):
+class Maximisers(NamedTuple):
     """The best of some starts: equally good maximisers, and how many starts ended there."""
 
     best: list[Candidate]
@@ -60,19 +60,21 @@ def objectives(rationality: float, utility: FloatArray, entropy: FloatArray) -> 
 
 def slack(rationality: float) -> float:
     """Nats within which objectives are equal: what rounding leaves of b E[U] is not compared."""
+    # b E[U] of a large b has few digits left behind the point.
     return TIE_NATS + (0.0 if np.isinf(rationality) else 1e-15 * abs(rationality))
 
 
 def maximisers(
     task: Task, rationalities: Sequence[float], starts: Sequence[Policies]
-) -> list[Found]:
-    """The best that ascents from given starts find, at each of several rationalities.
+) -> list[Maximisers]:
+    """The best that ascents from some starts reach, at each of several rationalities.
 
     Args:
         task: the utility and the measured policy.
         rationalities: b, either sign or infinite, in the task's unit.
         starts: for each of them [C, A, n] each; n may differ.
     """
+    # All starts of all rationalities climb side by side: one pass over the rows serves many.
     ends = np.cumsum([s[0].shape[2] for s in starts])
     whole = stacked(list(starts))
     owner = np.repeat(np.asarray(rationalities, dtype=np.float64), np.diff(ends, prepend=0))
@@ -106,11 +108,11 @@ def leaning(task: Task, rationalities: Sequence[float]) -> Policies:
     taken = sum(task.table.rows(i, p) for i, p in enumerate(task.measured))
     value = task.value[:, None] + _LEAN * np.asarray(taken)[:, None] / size
     uniform = [np.repeat(p[..., None], len(b), axis=2) for p in task.table.uniform()]
-    found, _ = ascend(task.table, value, size, uniform, sweeps=_LEANING_SWEEPS, tolerance=_NEAR)
-    return found
+    ends, _ = ascend(task.table, value, size, uniform, sweeps=_LEANING_SWEEPS, tolerance=_NEAR)
+    return ends
 
 
-def _compared(task: Task, b: float, climbed: Policies) -> Found:
+def _compared(task: Task, b: float, climbed: Policies) -> Maximisers:
     """The best of some ascents at one b, once they are finished."""
     attained = score(task.table, task.value[:, None], climbed)
     rough = objectives(b, attained.utility, attained.entropy)
@@ -122,7 +124,7 @@ def _compared(task: Task, b: float, climbed: Policies) -> Found:
     done = polished(task, b, [p[..., kept] for p in climbed])
     final = objectives(b, np.array([c.utility for c in done]), np.array([c.entropy for c in done]))
     best = best_of(done, list(final), slack(b))
-    return Found(best, int((rough >= rough.max() - 10 * _CLOSE**2).sum()))
+    return Maximisers(best, int((rough >= rough.max() - 10 * _CLOSE**2).sum()))
 
 
 def followed(task: Task, b: float, policies: Policies) -> list[Candidate]:
@@ -140,8 +142,8 @@ def followed(task: Task, b: float, policies: Policies) -> list[Candidate]:
 
 def near(task: Task, b: float, policies: Policies) -> Candidate | None:
     """The local maximum that policies [C, A] each are near; None if they are near none."""
-    found = _exact(task, b, policies)
-    if found is None:
+    finished = _exact(task, b, policies)
+    if finished is None:
         climbed, _ = ascend(
             task.table,
             task.value[:, None],
@@ -150,14 +152,14 @@ def near(task: Task, b: float, policies: Policies) -> Candidate | None:
             sweeps=_SOME_SWEEPS,
             tolerance=_NEAR,
         )
-        found = _exact(task, b, column(climbed, 0))
-    return found
+        finished = _exact(task, b, column(climbed, 0))
+    return finished
 
 
 def polished(task: Task, b: float, policies: Policies) -> list[Candidate]:
-    """Stationary policies near given ones, [C, A, n] each, that are not worse than those."""
+    """Stationary policies near others, [C, A, n] each, that are not worse than those."""
     out: list[Candidate | None] = [_exact(task, b, column(policies, i)) for i in _columns(policies)]
-    left = [i for i, one in enumerate(out) if one is None]
+    left = [i for i, finished in enumerate(out) if finished is None]
     if left:
         # Where two branches meet Newton's method has nothing to go by, nor has it at infinity.
         more, _ = ascend(
@@ -171,7 +173,7 @@ def polished(task: Task, b: float, policies: Policies) -> list[Candidate]:
         for k, i in enumerate(left):
             climbed = column(more, k)
             out[i] = _exact(task, b, climbed) or candidate(task, b, climbed)
-    return [one for one in out if one is not None]
+    return [finished for finished in out if finished is not None]
 
 
 def _columns(policies: Policies) -> range:
@@ -187,6 +189,7 @@ def _exact(task: Task, b: float, policies: Policies) -> Candidate | None:
         return None
     start, end = candidate(task, b, policies), candidate(task, b, point.policies)
     utility = np.array([start.utility, end.utility])
+    # Newton's method finds saddles as readily as maxima; a point below its start is one.
     before, after = objectives(b, utility, np.array([start.entropy, end.entropy]))
     return end if after >= before - slack(b) else None
 

@@ -36,12 +36,12 @@ from goalmeter.meg.causal.search.climb import (
 )
 from goalmeter.meg.causal.search.limits import Limit, confirmed_limit, limits
 from goalmeter.meg.causal.search.outcomes import OutcomeTable, Policies
-from goalmeter.meg.causal.search.population import Tried, apart, evolved, tried
+from goalmeter.meg.causal.search.population import Population, apart, evaluated, evolved
 from goalmeter.meg.causal.search.result import PREFERENCE, SearchResult, unaffected
 from goalmeter.meg.causal.search.starts import starting_weights
 from goalmeter.meg.causal.search.stationary import MAX_UNKNOWNS, Linearised
 from goalmeter.meg.causal.search.supported import leaning, maximisers
-from goalmeter.meg.causal.search.utilities import Class, class_of
+from goalmeter.meg.causal.search.utilities import UtilityClass, utility_class_of
 
 # Random starts for each utility at first; numbers in one pass over all of them, and utilities at
 # least; limits.
@@ -91,7 +91,7 @@ def search_targets(
     Returns:
         A `SearchResult` with `weights`.
     """
-    utilities = class_of(table, measured, rng, visits)
+    utilities = utility_class_of(table, measured, rng, visits)
     if utilities is None:
         return replace(unaffected(table), weights=np.full(table.features.shape[1], np.nan))
     ceiling = float(evidence_of(table, utilities.visits, measured))
@@ -100,33 +100,37 @@ def search_targets(
     fresh = stacked([random_policies(table, _FEW, rng), near_measured(table, measured)])
     most = max(_LEAST, _MOST // (table.n_rows * fresh[0].shape[2]))
     y = np.stack(starting_weights(utilities, restarts, most, rng, starts), axis=1)
-    first = tried(utilities, y, fresh)
+    first = evaluated(utilities, y, fresh)
     order = np.argsort(-first.evidence, kind="stable")
     few = [first.y[:, i] for i in order[:_LIMITS]]
     endless = limits(utilities, few, _FEW, ceiling, rng)
-    if endless is not None and endless.found.evidence >= ceiling - PREFERENCE:
+    if endless is not None and endless.model.evidence >= ceiling - PREFERENCE:
         endless = confirmed_limit(utilities, endless, restarts, rng)
-        if endless is not None and endless.found.evidence >= ceiling - PREFERENCE:
+        if endless is not None and endless.model.evidence >= ceiling - PREFERENCE:
             return _of_limit(utilities, endless, restarts)
     best, verdict = _best(utilities, first, ceiling, restarts, rng)
     best, verdict = _scaled(utilities, best, verdict, restarts, rng)
     last = limits(utilities, [best.y], restarts, ceiling, rng)
     for limit in (endless, last):
-        if limit is not None and limit.found.evidence >= best.found.evidence - PREFERENCE:
+        if limit is not None and limit.model.evidence >= best.model.evidence - PREFERENCE:
             sure = confirmed_limit(utilities, limit, restarts, rng)
-            if sure is not None and sure.found.evidence >= best.found.evidence - PREFERENCE:
+            if sure is not None and sure.model.evidence >= best.model.evidence - PREFERENCE:
                 return _of_limit(utilities, sure, restarts)
-    if best.found.evidence <= PREFERENCE:
+    if best.model.evidence <= PREFERENCE:
         return _indifferent(utilities, "no utility was found that predicts better than uniform")
-    found = _of_trial(utilities, best, verdict, restarts)
+    result = _of_trial(utilities, best, verdict, restarts)
     part = _endless_part(utilities, best) if verdict.kind == "supported" else None
     if part is None:
-        return found
-    return replace(found, rationality=np.inf, note=_ENDLESS, weights=utilities.shown(part)[0])
+        return result
+    return replace(result, rationality=np.inf, note=_ENDLESS, weights=utilities.shown(part)[0])
 
 
 def _best(
-    utilities: Class, first: Tried, ceiling: float, restarts: int, rng: np.random.Generator
+    utilities: UtilityClass,
+    first: Population,
+    ceiling: float,
+    restarts: int,
+    rng: np.random.Generator,
 ) -> tuple[Trial, Verdict]:
     """The best that gradients lead to, and where they mislead, generations and a ridge."""
     sure: list[tuple[Trial, Verdict]] = []
@@ -135,10 +139,10 @@ def _best(
     for i in apart(utilities, first, _CLIMBS):
         start = _trial(utilities, first, i)
         end, slope = uphill(utilities, start)
-        again += any(task.distance(end.found, other) < _SAME for other in ends)
+        again += any(task.distance(end.model, known) < _SAME for known in ends)
         if again >= _OFTEN:
             break
-        ends.append(end.found)
+        ends.append(end.model)
         verdict = check(utilities, end, restarts, rng)
         if verdict.kind != "beaten":
             sure.append((end, verdict))
@@ -146,11 +150,11 @@ def _best(
         if sure and _leader(sure).evidence >= ceiling - PREFERENCE:
             break
     if misled and (not sure or _leader(sure).evidence < ceiling - PREFERENCE):
-        known = first.with_more([(t.y, t.found.policies, t.found.evidence) for t, _ in sure])
+        known = first.with_more([(t.y, t.model.policies, t.model.evidence) for t, _ in sure])
         last = evolved(utilities, known, rng)
         for i in range(len(last.evidence)):
             trial = _trial(utilities, last, i)
-            if not sure or trial.found.evidence > _leader(sure).evidence:
+            if not sure or trial.model.evidence > _leader(sure).evidence:
                 verdict = check(utilities, trial, restarts, rng)
                 if verdict.kind != "beaten":
                     sure.append(along_the_ridge(utilities, trial, verdict, restarts, rng))
@@ -161,12 +165,12 @@ def _best(
         verdict = check(utilities, trial, restarts, rng)
         if verdict.kind != "beaten":
             sure.append((trial, verdict))
-    best = max(sure, key=lambda pair: pair[0].found.evidence)
+    best = max(sure, key=lambda pair: pair[0].model.evidence)
     return _refreshed(utilities, best, restarts, rng)
 
 
 def _refreshed(
-    utilities: Class, best: tuple[Trial, Verdict], restarts: int, rng: np.random.Generator
+    utilities: UtilityClass, best: tuple[Trial, Verdict], restarts: int, rng: np.random.Generator
 ) -> tuple[Trial, Verdict]:
     """An equally good maximiser for the same utility that predicts better, if one is found."""
     for _ in range(_REFRESHED):
@@ -175,37 +179,37 @@ def _refreshed(
             break
         task, b = utilities.task(trial.y)
         near = [near_measured(task.table, task.measured), leaning(task, [b])]
-        starts = stacked([*near, trial.found.policies])
-        other = maximisers(task, [b], [starts])[0].best[0]
-        if other.evidence <= trial.found.evidence + _GAIN:
+        starts = stacked([*near, trial.model.policies])
+        (equals,) = maximisers(task, [b], [starts])
+        if equals.best[0].evidence <= trial.model.evidence + _GAIN:
             break
-        end, _ = uphill(utilities, trial_of(utilities, trial.y, other))
-        found = check(utilities, end, restarts, rng)
-        if found.kind == "beaten":
+        end, _ = uphill(utilities, trial_of(utilities, trial.y, equals.best[0]))
+        checked = check(utilities, end, restarts, rng)
+        if checked.kind == "beaten":
             break
-        best = end, found
+        best = end, checked
     return best
 
 
 def _leader(sure: list[tuple[Trial, Verdict]]) -> Candidate:
-    return max((trial.found for trial, _ in sure), key=lambda found: found.evidence)
+    return max((trial.model for trial, _ in sure), key=lambda model: model.evidence)
 
 
-def _trial(utilities: Class, some: Tried, i: int) -> Trial:
-    """One of some utilities with its maximiser, finished."""
-    y = some.y[:, i]
+def _trial(utilities: UtilityClass, population: Population, i: int) -> Trial:
+    """One utility of a population with its maximiser, finished."""
+    y = population.y[:, i]
     task, b = utilities.task(y)
-    start = stacked([column(some.policies, i)])
+    start = stacked([column(population.policies, i)])
     return trial_of(utilities, y, maximisers(task, [b], [start])[0].best[0])
 
 
 def _scaled(
-    utilities: Class, trial: Trial, verdict: Verdict, restarts: int, rng: np.random.Generator
+    utilities: UtilityClass, trial: Trial, verdict: Verdict, restarts: int, rng: np.random.Generator
 ) -> tuple[Trial, Verdict]:
     """Larger utilities in the same direction, as long as that helps."""
     for _ in range(_DOUBLINGS if verdict.kind == "supported" else 0):
         larger = _larger(utilities, trial, trial.y)
-        if larger.found.evidence <= trial.found.evidence + _SETTLED:
+        if larger.model.evidence <= trial.model.evidence + _SETTLED:
             break
         checked = check(utilities, larger, restarts, rng)
         if checked.kind != "supported":
@@ -214,25 +218,25 @@ def _scaled(
     return trial, verdict
 
 
-def _larger(utilities: Class, trial: Trial, more: FloatArray) -> Trial:
+def _larger(utilities: UtilityClass, trial: Trial, more: FloatArray) -> Trial:
     """The maximiser that a trial's becomes as weights [K] are added to its utility."""
     y = trial.y + more
     task, b = utilities.task(y)
     return trial_of(
-        utilities, y, maximisers(task, [b], [stacked([trial.found.policies])])[0].best[0]
+        utilities, y, maximisers(task, [b], [stacked([trial.model.policies])])[0].best[0]
     )
 
 
-def _endless_part(utilities: Class, trial: Trial) -> FloatArray | None:
+def _endless_part(utilities: UtilityClass, trial: Trial) -> FloatArray | None:
     """The part of the weights [K] that could be of any larger size, if there is one.
 
     It no longer moves what the model says of the measured policy, and yet the evidence needs it.
     """
     task, b = utilities.task(trial.y)
-    if sum(p.size for p in trial.found.policies) > MAX_UNKNOWNS:
+    if sum(p.size for p in trial.model.policies) > MAX_UNKNOWNS:
         return None
     try:
-        moves = Linearised(task.table, task.value, b, trial.found.policies).moves()
+        moves = Linearised(task.table, task.value, b, trial.model.policies).moves()
     except np.linalg.LinAlgError:
         return None
     visits = np.concatenate([v.reshape(-1) for v in utilities.visits])
@@ -242,27 +246,27 @@ def _endless_part(utilities: Class, trial: Trial) -> FloatArray | None:
     part = directions[still].T @ (directions[still] @ trial.y)
     if not np.abs(part).max(initial=0.0) > 0:
         return None
-    value = trial.found.evidence
+    value = trial.model.evidence
     more, less = _larger(utilities, trial, part), _larger(utilities, trial, -0.9 * part)
-    needed = less.found.evidence < value - PREFERENCE
-    return part if needed and more.found.evidence >= value - PREFERENCE else None
+    needed = less.model.evidence < value - PREFERENCE
+    return part if needed and more.model.evidence >= value - PREFERENCE else None
 
 
-def _indifferent(utilities: Class, note: str) -> SearchResult:
+def _indifferent(utilities: UtilityClass, note: str) -> SearchResult:
     table = utilities.table
     weights, _ = utilities.shown(np.zeros(table.features.shape[1]))
     rank = utilities.basis.shape[1]
     return replace(unaffected(table), utility=0.0, note=note, weights=weights, rank=rank)
 
 
-def _of_limit(utilities: Class, limit: Limit, restarts: int) -> SearchResult:
+def _of_limit(utilities: UtilityClass, limit: Limit, restarts: int) -> SearchResult:
     weights, _ = utilities.shown(limit.y)
     return SearchResult(
-        value=max(limit.found.evidence, 0.0),
+        value=max(limit.model.evidence, 0.0),
         rationality=float("inf"),
-        utility=utilities.attained(limit.found.policies, weights),
-        entropy=limit.found.entropy,
-        policies=limit.found.policies,
+        utility=utilities.attained(limit.model.policies, weights),
+        entropy=limit.model.entropy,
+        policies=limit.model.policies,
         agreed=limit.agreed,
         starts=restarts,
         note="it maximises the utility and, among policies that do, the entropy",
@@ -271,15 +275,17 @@ def _of_limit(utilities: Class, limit: Limit, restarts: int) -> SearchResult:
     )
 
 
-def _of_trial(utilities: Class, trial: Trial, verdict: Verdict, restarts: int) -> SearchResult:
+def _of_trial(
+    utilities: UtilityClass, trial: Trial, verdict: Verdict, restarts: int
+) -> SearchResult:
     weights, size = utilities.shown(trial.y)
     supported = verdict.kind == "supported"
     return SearchResult(
-        value=trial.found.evidence,
+        value=trial.model.evidence,
         rationality=size if supported else float("nan"),
-        utility=utilities.attained(trial.found.policies, weights),
-        entropy=trial.found.entropy,
-        policies=trial.found.policies,
+        utility=utilities.attained(trial.model.policies, weights),
+        entropy=trial.model.entropy,
+        policies=trial.model.policies,
         agreed=verdict.agreed,
         starts=restarts,
         note="supported by a utility of finite size"

@@ -21,7 +21,7 @@ _NULL_SHARE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Class:
+class UtilityClass:
     """All utilities that are linear in features, and the policy that is to be predicted.
 
     Attributes:
@@ -38,8 +38,7 @@ class Class:
 
     def task(self, y: FloatArray) -> tuple[Task, float]:
         """The utility G y as a task in a unit of its own, and the b that stands for 1."""
-        given = self.table.features @ y
-        spread = float(np.ptp(given))
+        spread = float(np.ptp(self.table.features @ y))
         unit = 2.0 ** np.ceil(np.log2(spread)) if spread > 0 else 1.0
         return self.plain(y / unit), float(unit)
 
@@ -61,12 +60,12 @@ class Class:
         return Task(self.table, self.table.features @ y, self.measured, self.visits)
 
 
-def class_of(
+def utility_class_of(
     table: OutcomeTable,
     measured: Policies,
     rng: np.random.Generator,
     visits: Policies | None = None,
-) -> Class | None:
+) -> UtilityClass | None:
     """The class in coordinates that policies can tell apart; None if there are none.
 
     What no policy can change the expectation of says nothing. In the coordinates that remain,
@@ -80,8 +79,9 @@ def class_of(
     keep = sizes > max(_NULL_SHARE * sizes[0], 1e-14)
     if not keep.any():
         return None
+    # Scaled so that a unit step in any coordinate moves expected utility by about as much.
     basis = vectors[:, keep] / sizes[keep]
     visits = [v / v.sum() for v in (table.visits(measured) if visits is None else visits)]
     features = table.features @ basis
     features = features - 0.5 * (features.min(axis=0) + features.max(axis=0))
-    return Class(table.with_features(features), basis, measured, visits)
+    return UtilityClass(table.with_features(features), basis, measured, visits)

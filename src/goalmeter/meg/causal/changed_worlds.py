@@ -1,8 +1,8 @@
-"""The same policy in changed worlds, of decisions without sufficient recall.
+"""A goal that is carried through changed worlds as a utility with its rationality.
 
-A goal is carried as a utility with its rationality. In a world where decisions rely on each other,
-what an agent with that goal would do is searched for, like the goal itself; where an intervention
-has cut the circle, it is planned.
+So is every known utility, and the goal that a search found without sufficient recall. In a world
+where decisions rely on each other, what an agent with that goal would do is searched for, like the
+goal itself; elsewhere, also where an intervention has cut the circle, it is planned.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _IN_A_GAP = (
 )
 
 
-def searched_worlds(
+def carried_utility(
     worlds: Sequence[Question],
     goal: Utility | tuple[str, ...],
     *,
@@ -41,13 +41,13 @@ def searched_worlds(
     restarts: int,
     rng: np.random.Generator | None,
 ) -> Interventions:
-    """The rows of `under_interventions`, by search.
+    """The rows of `under_interventions`.
 
     Args:
-        worlds: the original one first, in which recall is insufficient.
-        goal: a known utility, or the targets.
+        worlds: the original one first.
+        goal: a known utility; or the targets, if recall is insufficient in the original world.
         tolerance: nats at which an optimum counts as certified, where one can be.
-        restarts: of each search.
+        restarts: of each search, where one is needed.
         rng: of the searches; default seed 0.
     """
     return _Worlds(worlds, goal, tolerance, restarts, rng).table()
@@ -66,6 +66,7 @@ class _Worlds:
     ) -> None:
         self.worlds, self.goal = worlds, goal
         self.tolerance, self.restarts, self.rng = tolerance, restarts, rng
+        self._processes: dict[int, DecisionProcess] = {}
         if isinstance(goal, Utility):
             self.scopes = [factor.variables for factor in goal.factors]
             self.variables = goal.variables
@@ -142,4 +143,9 @@ class _Worlds:
         return score_of(process, one_weight(rationality).planned(process, paid))
 
     def _process(self, world: Question, recall: Recall) -> DecisionProcess:
-        return decision_process(world.network, world.decisions, self.scopes, recall=recall)
+        # A world is asked for what is measured and for what is planned; its queries cost the most.
+        if id(world) not in self._processes:
+            network, decisions = world.network, world.decisions
+            process = decision_process(network, decisions, self.scopes, recall=recall)
+            self._processes[id(world)] = process
+        return self._processes[id(world)]
