@@ -43,6 +43,7 @@ from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.text import compact
 from goalmeter.navigation.asking.answers import understood
 from goalmeter.organisms import organism
+from goalmeter.report.markdown import filled
 from goalmeter.statistics.clustered import estimate
 from goalmeter.tabular import sample_trajectories
 

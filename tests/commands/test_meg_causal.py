@@ -16,8 +16,10 @@ from goalmeter import GoalmeterError
 from goalmeter.commands.meg_causal import measure_causal
 from goalmeter.commands.outcome import json_text
 from goalmeter.experiments.demo.mouse import example_1, example_2
-from goalmeter.pages.meg.causal_tables import evidence, goal_table, result_table
+from goalmeter.pages.meg.causal_tables import goal_table
+from goalmeter.pages.meg.tables import result_table
 from goalmeter.report import Table
+from goalmeter.report.numbers import nats
 
 # log 2 - H(0.8): the paper's Example 1.
 MEG = np.log(2) + 0.8 * np.log(0.8) + 0.2 * np.log(0.2)
@@ -266,7 +268,7 @@ def test_options_are_checked_before_any_file_is_read() -> None:
 
 def test_evidence_has_a_true_minus() -> None:
     inf = float("inf")
-    assert [evidence(x) for x in (0.5, -0.22314, -1e-15, inf, -inf)] == [
+    assert [nats(x) for x in (0.5, -0.22314, -1e-15, inf, -inf)] == [
         "0.5000",
         "−0.2231",
         "0",

@@ -22,7 +22,8 @@ from goalmeter.navigation.measures import behaviour, keys
 from goalmeter.navigation.measures.frames import Comparison
 from goalmeter.navigation.playing import load
 from goalmeter.navigation.suites.record import KeyUse
-from goalmeter.pages.navigation import formats, frames
+from goalmeter.pages.navigation import frames
+from goalmeter.pages.navigation.conditions import condition_in_words
 from goalmeter.report.terminal import print_tables
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.paired import Equivalence, SignedRanks
@@ -219,24 +220,7 @@ def test_help_lists_the_options_of_models_apart(
     assert "-M NAME=VALUE" in reached and "--from-log" in reached and "--prompt" not in reached
 
 
-def test_estimates_are_shown_with_the_digits_that_mean_something() -> None:
-    estimate = Estimate(0.8468, (0.8123, 0.8877), 100, 10)
-    assert formats.percent(estimate) == "84.7% [81.2, 88.8]"
-    assert formats.points(estimate) == "+84.7 [+81.2, +88.8]"
-    assert formats.number(estimate, 2) == "0.85 [0.81, 0.89]"
-    assert formats.points(Estimate(-0.0001, (-0.02, 0.0), 9, 3)) == "0.0 [−2.0, 0.0]"
-    assert formats.percent(Estimate(0.5, None, 1, 1)) == "50.0% [–]"
-    # Rounding does not close an interval: its ends get the digits that tell them apart.
-    assert formats.percent(Estimate(0.009, (0.0071, 0.0112), 3840, 960)) == "0.9% [0.7, 1.1]"
-    assert formats.percent(Estimate(0.984, (0.98391, 0.98412), 99, 9)) == "98.4% [98.39, 98.41]"
-    assert formats.number(Estimate(0.0, (0.0, 0.004), 99, 9), 2) == "0.00 [0.000, 0.004]"
-    assert formats.percent(Estimate(0.5, (0.5, 0.5), 0, 0)) == "50.0% [50.0, 50.0]"
-    # What was computed, and not estimated, lacks nothing.
-    assert formats.percent(Estimate(0.5, None, 0, 0)) == "50.0%"
-    assert formats.percent(Estimate(float("nan"), None, 0, 0)) == "–"
-    assert formats.plain(estimate) == "84.7%"
-    assert formats.plain(Estimate(float("nan"), None, 0, 0)) == "–"
-    assert [formats.p_value(p) for p in (0.0001, 0.0312, float("nan"))] == ["<0.001", "0.031", "–"]
-    said = [formats.condition_in_words(text) for text in ('{"key": false}', '{"distance": [3, 5]}')]
+def test_a_condition_is_named_in_words() -> None:
+    said = [condition_in_words(text) for text in ('{"key": false}', '{"distance": [3, 5]}')]
     assert said == [", without key", ", distance 3 to 5"]
-    assert formats.condition_in_words('{"prompt": "keys/1"}') == ", prompt keys/1"
+    assert condition_in_words('{"prompt": "keys/1"}') == ", prompt keys/1"

@@ -17,7 +17,7 @@ import goalmeter as gm
 from goalmeter import GoalmeterError, MissingExtraError
 from goalmeter._errors import InvalidFileError
 from goalmeter.agents.navigators import navigator, navigator_names
-from goalmeter.experiments import replication
+from goalmeter.commands.replicate import replication
 from goalmeter.experiments.calibration import players
 from goalmeter.experiments.calibration.findings import findings
 from goalmeter.experiments.calibration.ideal import IdealOrganism

@@ -107,13 +107,14 @@ def test_without_language_models_ideal_organisms_walk_and_the_page_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    met = demo_organisms.meet(tmp_path, seed=0, workers=1)
-    assert met.names == tuple(f"ideal-{name}" for name in organism_names())
-    sections = demo_organisms_page.sections(met)
+    results = demo_organisms.measure(tmp_path, seed=0, workers=1)
+    assert results.names == tuple(f"ideal-{name}" for name in organism_names())
+    part = demo_organisms_page.part(results)
+    sections = part.sections
     assert "pip install 'goalmeter[lm]'" in sections[0].text[-1]
-    *leads, instruments = demo_organisms_page.findings(met)
-    assert [one.lead.partition(":")[0] for one in leads] == list(met.names)
-    judged = [one for one in met.calibration.verdicts if one.judged]
+    *leads, instruments = part.findings
+    assert [one.lead.partition(":")[0] for one in leads] == list(results.names)
+    judged = [one for one in results.calibration.verdicts if one.judged]
     start = (
         f"The instruments were asked {len(judged)} questions about agents whose goals are known."
     )

@@ -14,7 +14,8 @@ from scipy.stats import t, ttest_ind
 
 import goalmeter as gm
 from goalmeter import GoalmeterError
-from goalmeter.experiments import example_one, ledger, ledger_page
+from goalmeter.experiments import example_one, ledger
+from goalmeter.experiments.ledger import page as ledger_page
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = ledger.load()
@@ -324,12 +325,12 @@ def test_what_the_runs_said_stands_after_the_remark() -> None:
 
 def test_the_page_in_docs_is_up_to_date() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "goalmeter.experiments.ledger_page"],
+        [sys.executable, "-m", "goalmeter.experiments.ledger.page"],
         capture_output=True,
         encoding="utf-8",
         env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
     )
     assert done.returncode == 0, done.stderr
     shown = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
-    hint = "run: python -m goalmeter.experiments.ledger_page > docs/ledger.md"
+    hint = "run: python -m goalmeter.experiments.ledger.page > docs/ledger.md"
     assert shown == done.stdout, hint

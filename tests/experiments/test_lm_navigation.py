@@ -15,7 +15,8 @@ import pytest
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.navigators import navigator, planned
 from goalmeter.commands.outcome import Outcome
-from goalmeter.experiments import ledger, replication
+from goalmeter.commands.replicate import replication
+from goalmeter.experiments import ledger
 from goalmeter.experiments.lm_navigation import (
     beside,
     compute,

@@ -21,7 +21,7 @@ def measured() -> mouse.Mouse:
 
 @pytest.fixture(scope="module")
 def sections(measured: mouse.Mouse) -> list[Section]:
-    return mouse_page.sections(measured)
+    return list(mouse_page.part(measured).sections)
 
 
 def test_example_1_prints_the_papers_numbers(measured: mouse.Mouse) -> None:

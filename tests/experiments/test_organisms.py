@@ -20,7 +20,7 @@ from goalmeter.agents.language_models.reading import read_back
 from goalmeter.agents.language_models.sampling import Chosen, Sampling
 from goalmeter.agents.navigators import memoryless, planned
 from goalmeter.commands.outcome import Outcome
-from goalmeter.experiments import replication
+from goalmeter.commands.replicate import replication
 from goalmeter.experiments.organisms import parts
 from goalmeter.experiments.organisms.grading import grades
 from goalmeter.experiments.organisms.replicate import replicate

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from goalmeter.report import Cell, Column, Figure, Section, Table
-from goalmeter.report.charts import Series, line_chart, step_bars
-from goalmeter.report.grids import Marks, grid_map
+from goalmeter.report.charts.grid_map import Marks, grid_map
+from goalmeter.report.charts.lines import Series, line_chart, step_bars
 
 HOSTILE = '<script>document.title = "owned"</script><b>&"\'[red]'
 LONG = "unbroken" * 30

@@ -42,19 +42,26 @@ def root(
 
 
 def show(outcome: Outcome, *, as_json: bool) -> None:
-    """Print a result: JSON, or its text, its tables and then the report's path."""
+    """Print a result: JSON, or its text, its tables and then the report's path.
+
+    Raises:
+        typer.Exit: with the status of an incomplete result, where something failed.
+    """
     if as_json:
         from goalmeter.commands.outcome import json_text
 
         print(json_text(outcome.json))
-        return
-    from goalmeter.report.terminal import print_tables, printable
+    else:
+        from goalmeter.report.terminal import print_tables, printable
 
-    if outcome.text:
-        print(f"{printable(outcome.text)}\n")
-    print_tables(outcome.tables)
-    if outcome.report is not None:
-        print(outcome.report)
+        if outcome.text:
+            print(f"{printable(outcome.text)}\n")
+        print_tables(outcome.tables)
+        if outcome.report is not None:
+            print(outcome.report)
+    if outcome.incomplete:
+        tell(f"goalmeter: {outcome.incomplete}")
+        raise typer.Exit(INCOMPLETE)
 
 
 def tell(line: str) -> None:

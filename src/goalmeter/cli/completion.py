@@ -42,7 +42,7 @@ def environments(incomplete: str) -> list[str]:
 
 def replications(incomplete: str) -> list[str]:
     """Published experiments."""
-    from goalmeter.experiments import REPLICATIONS
+    from goalmeter.commands.replicate import REPLICATIONS
 
     return _beginning(incomplete, REPLICATIONS)
 

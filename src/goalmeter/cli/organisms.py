@@ -50,20 +50,19 @@ def train_organism(
     json: Json = False,
 ) -> None:
     """Train one of the small language models whose goals are known; goes on where it stopped."""
-    from goalmeter.commands.navigate import numbers
+    from goalmeter.commands.suite_options import numbers
     from goalmeter.commands.train_organism import train_organism as run
-    from goalmeter.runs import cores
 
     outcome = run(
         name,
-        Path("runs") / f"organism-{name}" if out is None else out,
+        out,
         steps=steps,
         rate=None if rate is None else finite(rate, "--rate", least=1e-12, most=10.0),
         begin_with=begin_with,
         sizes=numbers("--sizes", sizes, int),
         keys=keys,
         device=device,
-        workers=workers or min(cores(), 2),
+        workers=workers,
         seed=seed,
         progress=tell,
     )

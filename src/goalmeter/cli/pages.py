@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from goalmeter._arguments import MOST_SEED
-from goalmeter._files import check_writable
 from goalmeter.cli import completion
 from goalmeter.cli.base import Json, Seed, Workers, app, show, tell
 
@@ -45,7 +44,6 @@ def report(
     """One page about finished runs; ends with its path."""
     from goalmeter.commands.report import report_runs
 
-    check_writable(out)
     show(report_runs(runs, out, progress=tell), as_json=json)
 
 
@@ -87,13 +85,18 @@ def replicate(
     json: Json = False,
 ) -> None:
     """A published table, ours beside theirs; ends with the path of report.html."""
-    from goalmeter.experiments import replication
+    from goalmeter.commands.replicate import replicate as run
     from goalmeter.runs import cores
 
-    given = {"agents": agents, "steps": steps, "run": run_folders}
-    own = {option: value for option, value in given.items() if value is not None}
-    run = replication(name, own)
-    folder = Path("runs") / name if out is None else out
-    check_writable(folder / "report.html")  # before the hours of work that end there
-    outcome = run(folder, seeds=seeds, seed=seed, workers=workers or cores(), progress=tell, **own)
+    outcome = run(
+        name,
+        out,
+        seeds=seeds,
+        seed=seed,
+        workers=workers or cores(),
+        progress=tell,
+        agents=agents,
+        steps=steps,
+        run=run_folders,
+    )
     show(outcome, as_json=json)

@@ -18,9 +18,9 @@ from goalmeter.meg.causal.question import ask
 from goalmeter.pages.meg.causal_tables import (
     goal_table,
     intervention_table,
-    result_table,
     sensitivity_table,
 )
+from goalmeter.pages.meg.tables import result_table
 from goalmeter.report import Table, write_text
 from goalmeter.report.diagram.drawing import svg_text
 from goalmeter.report.diagram.routes import Kind
@@ -140,10 +140,10 @@ def _check_options(
             "measured"
         )
     goals = {"--target": targets or None, "--utility": utility, "--sensitivity": sensitivity}
-    given = [name for name, value in goals.items() if value is not None]
-    if len(given) != 1:
+    named = [name for name, value in goals.items() if value is not None]
+    if len(named) != 1:
         raise InvalidParameterError(
-            f"{', '.join(goals)}: {' and '.join(given) or 'none of them'} given, expected exactly "
+            f"{', '.join(goals)}: {' and '.join(named) or 'none of them'} given, expected exactly "
             f"one of them, what goal-directedness is measured towards"
         )
     refused = {
@@ -152,7 +152,7 @@ def _check_options(
         ("--shift", "--data"): "use --do for the world in which the data were observed",
         ("--shift", "--do"): "name everything that a changed world sets in its --shift",
     }
-    there = {*given, *(n for n, v in (("--data", data), ("--do", do), ("--shift", shift)) if v)}
+    there = {*named, *(n for n, v in (("--data", data), ("--do", do), ("--shift", shift)) if v)}
     for pair, instead in refused.items():
         if there.issuperset(pair):
             raise InvalidParameterError(
@@ -184,12 +184,12 @@ def _measured(asked: Asked) -> tuple[tuple[Table, ...], dict[str, Any]]:
         {"utility": asked.utility} if asked.targets is None else {"targets": asked.targets}
     )
     if asked.shifts:
-        found = gm.meg.under_interventions(
+        shifted = gm.meg.under_interventions(
             asked.network, asked.decisions, asked.shifts, rng=asked.rng, **goal
         )
-        first = found.rows[0].result
-        tables = (*_result_tables(first), intervention_table(found))
-        return tables, first.to_json() | {"interventions": found.to_json()}
+        first = shifted.rows[0].result
+        tables = (*_result_tables(first), intervention_table(shifted))
+        return tables, first.to_json() | {"interventions": shifted.to_json()}
     if asked.data is not None and _has_influence(asked):
         estimate = gm.meg.from_table(
             asked.network, asked.decisions, asked.data, do=asked.do, rng=asked.rng, **goal
@@ -223,7 +223,7 @@ def _sensitivity(asked: Asked, up_to: int) -> tuple[tuple[Table, ...], dict[str,
         nothing = gm.meg.targets(asked.network, asked.decisions, others, do=asked.do)
         table = {"decisions": asked.decisions, "do": asked.do, "rows": []}
         return (result_table(nothing),), nothing.to_json() | {"sensitivity": table}
-    found = gm.meg.sensitivity(
+    sets = gm.meg.sensitivity(
         asked.network,
         asked.decisions,
         up_to=up_to,
@@ -231,9 +231,9 @@ def _sensitivity(asked: Asked, up_to: int) -> tuple[tuple[Table, ...], dict[str,
         rng=asked.rng,
         progress=_sometimes(asked.tell),
     )
-    best = found.rows[0].to_json()
-    method = f"the best of {len(found.rows)} sets of up to {up_to} targets"
-    return (sensitivity_table(found),), best | {"method": method, "sensitivity": found.to_json()}
+    best = sets.rows[0].to_json()
+    method = f"the best of {len(sets.rows)} sets of up to {up_to} targets"
+    return (sensitivity_table(sets),), best | {"method": method, "sensitivity": sets.to_json()}
 
 
 def _sometimes(tell: Callable[[str], None]) -> Callable[[int, int], None]:

@@ -65,9 +65,9 @@ def measure_mdp(
         MissingExtraError: a network is asked for and torch is not installed.
     """
     if (policy is None) == (trajectories is None):
-        given = "neither" if policy is None else "both"
+        how_many = "neither" if policy is None else "both"
         raise InvalidParameterError(
-            f"--policy and --trajectories: {given} given, expected exactly one of them, the "
+            f"--policy and --trajectories: {how_many} given, expected exactly one of them, the "
             f"behaviour to measure"
         )
     if unknown == NETWORK and trajectories is not None:

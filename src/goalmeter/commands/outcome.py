@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 
 import goalmeter
 from goalmeter import _text
-from goalmeter.report import Table
+from goalmeter.report import Finding, Section, Table, write_report, write_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,17 +21,76 @@ class Outcome:
     """Tables and JSON say the same.
 
     `text` is shown before the tables; `report` is the path of the page, if one was written.
+    `incomplete` says, in a line to be told as an error, what failed so that the numbers say nothing
+    or not all; "" if nothing did.
     """
 
     tables: tuple[Table, ...]
     json: dict[str, Any]
     report: Path | None = None
     text: str = ""
+    incomplete: str = ""
 
 
 def json_text(value: dict[str, Any]) -> str:
     """One JSON object on one line; infinities become "inf" and "-inf", NaN null."""
     return _text.json_text(_plain(value), allow_nan=False)
+
+
+def write_outcome(
+    out: str | Path,
+    title: str,
+    sections: Sequence[Section],
+    result: dict[str, Any],
+    *,
+    command: str,
+    lede: str,
+    findings: Sequence[Finding | str],
+    glossary: Mapping[str, str],
+    tables: Iterable[Table] | None = None,
+    text: str = "",
+    figures: bool = True,
+) -> Outcome:
+    """Write report.html, results.json and figures/*.svg of an experiment, and hand both back.
+
+    Args:
+        out: the folder.
+        title: of the page.
+        sections: the body of the page.
+        result: what results.json holds; the outcome's JSON has the paths of both files besides.
+        command: as it was typed, for the foot of the page.
+        lede: a paragraph below the title.
+        findings: the page in a few sentences.
+        glossary: term -> what it means.
+        tables: for a terminal; None for all of the page's.
+        text: shown before them.
+        figures: whether to write each picture into a file of its own, too.
+
+    Raises:
+        InvalidFileError: a file cannot be written there.
+        MissingExtraError: jinja2 is not installed.
+    """
+    folder = Path(out)
+    report = write_report(
+        folder / "report.html",
+        title,
+        sections,
+        lede=lede,
+        findings=findings,
+        glossary=glossary,
+        provenance=provenance(command),
+    ).resolve()
+    for figure in (f for section in sections for f in section.figures) if figures else ():
+        write_text(folder / "figures" / f"{figure.name}.svg", figure.svg + "\n")
+    results = write_text(folder / "results.json", json_text(result) + "\n").resolve()
+    if tables is None:
+        tables = (table for section in sections for table in section.tables)
+    return Outcome(
+        tables=tuple(tables),
+        json=result | {"report": str(report), "results": str(results)},
+        report=report,
+        text=text,
+    )
 
 
 def provenance(command: str) -> list[str]:

@@ -109,6 +109,7 @@ def reflect(
         baselines = {name: measure(name, **options(name, None, over)) for name in names}
     return Outcome(
         text=early_text(result, other),
+        incomplete=_none_finished(result, other),
         tables=(
             environments_table(result, other),
             summary_table(result, other, comparison, baselines),
@@ -125,6 +126,17 @@ def _beside(folder: Path) -> Path:
     return named.with_name(f"{named.name}.against")
 
 
+def _none_finished(*results: Reflection | None) -> str:
+    """Of the first agent that finished no trial, that its measure says nothing; "" if all did."""
+    for result in results:
+        if result is not None and len(result.failures) == len(result.trials):
+            return (
+                f"none of the {len(result.failures)} trials of {result.agent} was finished, so its "
+                "measure says nothing; the table says why"
+            )
+    return ""
+
+
 def _json(
     result: Reflection,
     other: Reflection | None,
@@ -132,12 +144,12 @@ def _json(
     baselines: dict[str, Reflection],
 ) -> dict[str, Any]:
     short = ("seeds", "measure", "stderr", "interval", "failures", "outcomes")
-    found = result.to_json()
-    found["baselines"] = {
+    values = result.to_json()
+    values["baselines"] = {
         name: {key: value for key, value in baseline.to_json().items() if key in short}
         for name, baseline in baselines.items()
     }
     if other is not None and comparison is not None:
-        found["against"] = other.to_json()
-        found["comparison"] = comparison.to_json()
-    return found
+        values["against"] = other.to_json()
+        values["comparison"] = comparison.to_json()
+    return values

@@ -31,19 +31,19 @@ def catalogue() -> Outcome:
                 ),
                 rows=tuple(
                     (
-                        one["name"],
-                        str(one["n_actions"]),
-                        str(one["n_observations"]),
-                        "yes" if one["in_battery"] else "–",
-                        one["idea"],
+                        environment["name"],
+                        str(environment["n_actions"]),
+                        str(environment["n_observations"]),
+                        "yes" if environment["in_battery"] else "–",
+                        environment["idea"],
                         " ".join(
                             f"{name}={value}"
-                            for name, values in one["options"].items()
+                            for name, values in environment["options"].items()
                             for value in values[1:]
                         )
                         or "–",
                     )
-                    for one in environments
+                    for environment in environments
                 ),
                 meaning="Each has an opposite, spelled opposite(NAME). The battery is the paper's "
                 "25. Other readings are spelled NAME(option=value).",

@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import join
-from typing import Any, NamedTuple
+from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._files import check_writable
 from goalmeter._text import shown
 from goalmeter.commands.outcome import Outcome, provenance
-from goalmeter.navigation.playing import load as load_navigation
-from goalmeter.navigation.stored import KIND as NAVIGATION
-from goalmeter.pages.navigation import page as navigation_page
-from goalmeter.pages.reflection import page as reflection_page
-from goalmeter.reflection import load as load_reflection
-from goalmeter.reflection.plan import KIND as REFLECTION
-from goalmeter.report import Finding, Section, Table, require_report_extra, write_report
+from goalmeter.pages.part import (
+    INSTRUMENTS,
+    Part,
+    all_findings,
+    all_sections,
+    all_terms,
+    part_of_runs,
+)
+from goalmeter.report import require_report_extra, write_report
 from goalmeter.runs.reading import RUN, read_about
-from goalmeter.statistics.welch import FEWEST
-
-
-class Part(NamedTuple):
-    """What runs of one kind have to say.
-
-    Attributes:
-        title: of the page, if there is nothing else on it.
-        lede: in a sentence or two, what was measured.
-        sections: the body.
-        findings: the page in a few sentences.
-        glossary: term -> what it means.
-        tables: for a terminal.
-        runs: what is said of each run as JSON values, in the order given.
-    """
-
-    title: str
-    lede: str
-    sections: Sequence[Section]
-    findings: Sequence[Finding | str]
-    glossary: Mapping[str, str]
-    tables: tuple[Table, ...]
-    runs: list[dict[str, Any]]
 
 
 def report_runs(
@@ -67,23 +47,24 @@ def report_runs(
     if twice := [run for run, path in zip(runs, folders, strict=True) if folders.count(path) > 1]:
         raise InvalidParameterError(f"{twice[0]} is given twice; give each run once")
     require_report_extra()
+    check_writable(out)  # before the runs are read, which may take long
     kinds = [kind_of(run) for run in runs]
     tell = progress or (lambda line: None)
     parts: list[Part] = []
     about: dict[Path, dict[str, Any]] = {}
     for kind in dict.fromkeys(kinds):
-        own = [index for index, other in enumerate(kinds) if other == kind]
-        part = PARTS[kind]([runs[index] for index in own], tell)
+        of_kind = [index for index, other in enumerate(kinds) if other == kind]
+        part = part_of_runs(kind, [runs[index] for index in of_kind], tell)
         parts.append(part)
-        about |= {folders[i]: found for i, found in zip(own, part.runs, strict=True)}
+        about |= {folders[i]: values for i, values in zip(of_kind, part.runs, strict=True)}
     tell("report")
     path = write_report(
         out,
         parts[0].title if len(parts) == 1 else "How agents do: measured runs",
-        [section for part in parts for section in part.sections],
+        all_sections(parts),
         lede=" ".join(part.lede for part in parts),
-        findings=[line for part in parts for line in part.findings],
-        glossary={term: text for part in parts for term, text in part.glossary.items()},
+        findings=all_findings(parts),
+        glossary=all_terms(parts),
         provenance=provenance(f"goalmeter report {join(map(str, runs))}"),
     ).resolve()
     return Outcome(
@@ -103,49 +84,8 @@ def kind_of(run: str | Path) -> str:
         InvalidFileError: it holds none, or one of a sort that has no report.
     """
     kind = read_about(Path(run) / RUN)["what"].get("kind")
-    if not isinstance(kind, str) or kind not in PARTS:
+    if not isinstance(kind, str) or kind not in INSTRUMENTS:
         raise InvalidFileError(
-            f"{run} is a run of {shown(kind)}, expected one of {', '.join(map(repr, PARTS))}"
+            f"{run} is a run of {shown(kind)}, expected one of {', '.join(map(repr, INSTRUMENTS))}"
         )
     return kind
-
-
-def _reflection(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part:
-    results = []
-    for run in runs:
-        tell(f"reading {run}")
-        results.append(load_reflection(run))
-    return Part(
-        title="How agents do in environments that simulate them",
-        lede="The self-reflection of agents: what they earn where the reward depends on what they "
-        f"would have done. Averages over {FEWEST} seeds and more come with an interval.",
-        sections=reflection_page.sections(results),
-        findings=reflection_page.findings(results),
-        glossary=reflection_page.GLOSSARY,
-        tables=reflection_page.short_tables(results),
-        runs=[
-            {key: value for key, value in result.to_json().items() if key != "environments"}
-            for result in results
-        ],
-    )
-
-
-def _navigation(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part:
-    walked = []
-    for run in runs:
-        tell(f"reading {run}")
-        walked.append(load_navigation(run))
-    found = navigation_page.groups(walked, tell)
-    return Part(
-        title="How agents behave in grid worlds",
-        lede="Every action in a grid world is compared with the best one, beside agents that "
-        "plan, follow a compass, or move at random in the same worlds.",
-        sections=navigation_page.sections(found),
-        findings=navigation_page.findings(found),
-        glossary=navigation_page.GLOSSARY,
-        tables=navigation_page.short_tables(found),
-        runs=navigation_page.in_order(found, walked),
-    )
-
-
-PARTS = {REFLECTION: _reflection, NAVIGATION: _navigation}

@@ -10,11 +10,12 @@ from typing import Any
 from goalmeter.commands.outcome import Outcome
 from goalmeter.organisms.recipes import recipe
 from goalmeter.organisms.training import train
+from goalmeter.runs import cores
 
 
 def train_organism(
     name: str,
-    out: str | Path,
+    out: str | Path | None = None,
     *,
     steps: int | None = None,
     rate: float | None = None,
@@ -23,14 +24,15 @@ def train_organism(
     keys: bool = True,
     seed: int = 0,
     device: str | None = None,
-    workers: int = 1,
+    workers: int | None = 1,
     progress: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Train an organism, or go on where its training stopped.
 
     Args:
         name: of the organism.
-        out: folder for the weights, and for the checkpoints on the way.
+        out: folder for the weights, and for the checkpoints on the way; None for
+            runs/organism-NAME.
         steps: of training, in one round; None as its recipe has it.
         rate: the learning rate, of one round; None as the recipe has it.
         begin_with: name of a shipped organism, or folder, whose weights it begins with; "nothing"
@@ -39,7 +41,7 @@ def train_organism(
         keys: whether it learns in worlds with keys and doors too.
         seed: of the first weights and the lessons.
         device: where it runs; None for the first GPU, or else the processor.
-        workers: processes, 1 or 2; the weights are the same.
+        workers: processes, 1 or 2; the weights are the same. None for two if there are cores.
         progress: told of the step, the loss and the time left.
 
     Raises:
@@ -51,14 +53,20 @@ def train_organism(
         usual_rate = usual.rounds[0][1]
         only = (usual.steps if steps is None else steps, usual_rate if rate is None else rate)
         rounds = (only,)
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "rounds": rounds,
         "begin_with": begin_with,
         "sizes": sizes and tuple(sizes),
     }
-    own = {option: value for option, value in given.items() if value is not None}
-    settings = replace(usual, keys=keys, seed=seed, **own)
-    folder = train(settings, out, device=device, workers=workers, progress=progress)
+    changes = {option: value for option, value in options.items() if value is not None}
+    settings = replace(usual, keys=keys, seed=seed, **changes)
+    folder = train(
+        settings,
+        Path("runs") / f"organism-{name}" if out is None else out,
+        device=device,
+        workers=min(cores(), 2) if workers is None else workers,
+        progress=progress,
+    )
     result = asdict(settings) | {"organism": name, "weights": str(folder.resolve())}
     text = (
         f"The {name} is trained: {folder.resolve()}\n"

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from goalmeter._types import FloatArray
+from goalmeter.report.notebook import html_table
+from goalmeter.report.numbers import gap, nats, percent, rationality
 
 PESSIMISES = (
     "the rationality is negative: the behaviour does worse than the reference at this utility, "
@@ -114,6 +116,34 @@ class MegResult:
             "notes": list(self.notes),
         }
 
+    @property
+    def heading(self) -> str:
+        """What was measured, as the heading of a table."""
+        return f"Goal-directedness towards {self.target}"
+
+    def headline(self) -> list[tuple[str, str]]:
+        """The number itself and what it is trusted by, as names and texts."""
+        return [
+            ("MEG", f"{nats(self.value)} nats"),
+            ("proven gap to the bound", f"{gap(self.gap)} nats"),
+        ]
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Everything that defends the number, as names and texts: for tables and notebooks."""
+        return [
+            *self.headline(),
+            ("upper bound", f"{nats(self.upper_bound)} nats"),
+            *([("stopped by", f"the {self.stopped}")] if self.stopped else []),
+            ("maximum", f"{nats(self.maximum)} nats"),
+            ("share of maximum", percent(self.fraction)),
+            ("rationality β", rationality(self.rationality)),
+            ("method", self.method),
+        ]
+
+    def _repr_html_(self) -> str:
+        """The summary as a notebook shows it."""
+        return html_table(self.heading, ("", ""), self.summary(), self.notes)
+
     def __str__(self) -> str:
         bound = (
             f"certified to {max(self.gap, 0.0):.1g}"
@@ -127,14 +157,6 @@ class MegResult:
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
-
-
-def percent(share: float) -> str:
-    """A share of 1 in percent; only 1 itself is 100%, and only 0 is 0%."""
-    text = f"{share:.1%}"
-    if text == "100.0%" and share < 1.0 - 1e-9:
-        return ">99.9%"
-    return "<0.1%" if text == "0.0%" and share > 1e-12 else text
 
 
 def _listed(array: FloatArray) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from goalmeter.meg.result import MegResult, percent
+from goalmeter.meg.result import MegResult
+from goalmeter.report.numbers import general, nats, number, percent
 
 # What is said where the correction for bias would have led below 0.
 FLOORED = (
@@ -38,6 +39,9 @@ class TrajectoryMeg(MegResult):
             `raw`, or below 0, where a rich class only overfits; NaN for a single trajectory.
     """
 
+    # What one observation is called in a table; a subclass may count something else.
+    _COUNTED = "trajectories"
+
     n: int
     corrected: float
     unfloored: float
@@ -58,6 +62,23 @@ class TrajectoryMeg(MegResult):
     def raw(self) -> float:
         """The maximised sample average, nats a trajectory; biased upwards."""
         return self.value
+
+    def headline(self) -> list[tuple[str, str]]:
+        """The estimate with its interval, its test, and what was observed."""
+        low, high = self.interval
+        return [
+            ("MEG, estimate", f"{nats(self.corrected)} nats"),
+            *(
+                [("the same without a floor at 0", f"{number(self.unfloored, 4)} nats")]
+                if self.unfloored < 0
+                else []
+            ),
+            (f"{percent(self.confidence, 0)} interval", f"{nats(low)} to {nats(high)} nats"),
+            (self._COUNTED, str(self.n)),
+            ("held out", f"{number(self.held_out, 4)} nats"),
+            ("p, against the reference", general(self.p_value, 3)),
+            ("sample average, biased upwards", f"{nats(self.value)} nats"),
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""

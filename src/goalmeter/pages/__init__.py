@@ -1,1 +1,1 @@
-"""What a report shows of each instrument: one package an instrument, one part each."""
+"""What reports show, one package an instrument; see `part` for how a new one is added."""

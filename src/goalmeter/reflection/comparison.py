@@ -13,9 +13,11 @@ from goalmeter.reflection.result import (
     Reflection,
     interval_json,
     interval_of,
-    number,
+    json_number,
     spread_in_words,
 )
+from goalmeter.report.notebook import data_frame, html_table
+from goalmeter.report.numbers import between, number, percent, plus
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Comparison:
         return {
             "agents": list(self.agents),
             "difference": self.difference,
-            "stderr": number(self.stderr),
+            "stderr": json_number(self.stderr),
             "interval": interval_json(self.interval),
             "confidence": self.confidence,
             "environments": [
@@ -51,6 +53,33 @@ class Comparison:
                 for (name, opposite), difference in self.by_environment.items()
             ],
         }
+
+    def to_pandas(self) -> Any:
+        """One row an environment and one its opposite, with the difference in reward per step.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(
+            [
+                {"environment": name, "opposite": opposite, "difference": difference}
+                for (name, opposite), difference in self.by_environment.items()
+            ]
+        )
+
+    def summary(self) -> list[tuple[str, str]]:
+        """The difference and what defends it, as names and texts: for tables and notebooks."""
+        return [
+            (
+                f"less {self.agents[0]}, paired",
+                f"{plus(self.difference, 6)} ± {number(self.stderr, 6)}",
+            ),
+            (f"its {percent(self.confidence, 0)} interval", between(self.interval, 6, sign=True)),
+        ]
+
+    def _repr_html_(self) -> str:
+        """The summary as a notebook shows it; `to_pandas` has the environments."""
+        return html_table(f"Self-reflection of {self.agents[1]}", ("", ""), self.summary())
 
     def __str__(self) -> str:
         first, second = self.agents

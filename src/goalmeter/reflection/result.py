@@ -20,6 +20,8 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.reflection.trial import OK, Trial
+from goalmeter.report.notebook import data_frame, html_table
+from goalmeter.report.numbers import between, number, percent, plus
 from goalmeter.statistics.clustered import estimate
 from goalmeter.statistics.welch import FEWEST
 
@@ -109,8 +111,8 @@ class Reflection:
             "steps": self.steps,
             "seeds": len(self.by_seed),
             "measure": self.measure,
-            "stderr": number(self.stderr),
-            "published_stderr": number(self.published_stderr),
+            "stderr": json_number(self.stderr),
+            "published_stderr": json_number(self.published_stderr),
             "interval": interval_json(self.interval),
             "confidence": self.confidence,
             "by_seed": self.by_seed.tolist(),
@@ -120,18 +122,64 @@ class Reflection:
             "environments": [trial.to_json() for trial in self.trials],
         }
 
+    def to_pandas(self) -> Any:
+        """One row an environment and one its opposite, as a pandas data frame.
+
+        Columns: `environment`, `opposite`, `mean` and `sd` of reward per step over seeds (`sd` is
+        NaN for one seed), `seeds`, and `ended_early`, the number of trials that did.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        spread, totals = self.spread(), self._totals()
+        ended = Counter((trial.environment, trial.opposite) for trial in self.failures)
+        return data_frame(
+            [
+                {
+                    "environment": name,
+                    "opposite": opposite,
+                    "mean": mean,
+                    "sd": spread[name, opposite],
+                    "seeds": len(totals[name, opposite]),
+                    "ended_early": ended[name, opposite],
+                }
+                for (name, opposite), mean in self.by_environment().items()
+            ]
+        )
+
+    def summary(self) -> list[tuple[str, str]]:
+        """The measure and what defends it, as names and texts: for tables and notebooks."""
+        return [
+            ("trials", str(len(self.trials))),
+            ("ended early", early_in_words(self) or "0"),
+            ("measure", plus(self.measure, 6) + doubt(self)),
+            ("standard error", number(self.stderr, 6)),
+            (f"{percent(self.confidence, 0)} interval", between(self.interval, 6, sign=True)),
+            ("the paper's “StdErr”", number(self.published_stderr, 6)),
+        ]
+
+    def _repr_html_(self) -> str:
+        """The summary as a notebook shows it; `to_pandas` has the environments."""
+        notes = [f"Average reward per step over {seeds_in_words(self)} of {self.steps} steps."]
+        if math.isnan(self.interval[0]):
+            notes.append(f"No interval: {TOO_FEW}.")
+        if words := failures_in_words(self):
+            notes.append(f"{words}.")
+        if self.readings:
+            notes.append(f"Not as published: {readings_in_words(self)}.")
+        return html_table(f"Self-reflection of {self.agent}", ("", ""), self.summary(), notes)
+
     def __str__(self) -> str:
         lines = [
             f"self-reflection of {self.agent}: {self.measure:+.6f} "
             + spread_in_words(self.stderr, self.interval, self.confidence)
             + doubt(self),
         ]
-        if said := failures_in_words(self):
-            lines.append(f"  {said}")
+        if words := failures_in_words(self):
+            lines.append(f"  {words}")
         lines.append(f"  {len(self.trials)} trials of {self.steps} steps, {seeds_in_words(self)}")
         if self.readings:
-            listed = ", ".join(f"{name} {value}" for name, value in self.readings.items())
-            lines.append(f"  not as published: {listed}")
+            lines.append(f"  not as published: {readings_in_words(self)}")
         return "\n".join(lines)
 
 
@@ -163,6 +211,11 @@ def failures_in_words(result: Reflection) -> str:
     )
 
 
+def readings_in_words(result: Reflection) -> str:
+    """The rules that are not the published ones, as options and values."""
+    return ", ".join(f"{name} {value}" for name, value in result.readings.items())
+
+
 def seeds_in_words(result: Reflection) -> str:
     """How many seeds."""
     n = len(result.by_seed)
@@ -177,7 +230,7 @@ def spread_in_words(stderr: float, interval: tuple[float, float], confidence: fl
     return f"± {error} reward per step, {confidence:.0%} interval {ends}"
 
 
-def number(value: float) -> float | None:
+def json_number(value: float) -> float | None:
     """A number as JSON has it: None for NaN."""
     return None if math.isnan(value) else float(value)
 

@@ -123,8 +123,8 @@ class Figure:
     @property
     def name(self) -> str:
         """The name the picture was drawn under, which all ids in its SVG begin with."""
-        found = re.search(r'id="([\w-]+?)-figure_1"', self.svg)
-        return found.group(1) if found else "figure"
+        match = re.search(r'id="([\w-]+?)-figure_1"', self.svg)
+        return match.group(1) if match else "figure"
 
 
 @dataclass(frozen=True, kw_only=True)

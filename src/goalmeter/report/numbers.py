@@ -1,34 +1,169 @@
-"""Numbers as tables show them."""
+"""Numbers as text: the one place that decides how a number reads.
+
+A text never claims more than the number: what is below 1 is not 100%, what is above 0 is not 0%, an
+interval is not to close because it is rounded. Minus signs are true ones, a number that rounds to 0
+has no sign, and NaN, for what is not known, is a dash.
+
+`percent`, `points` and `number` take an estimate as well as a bare number, and then add its
+interval in brackets.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Protocol, SupportsFloat
 
 # Of the maximum. What explains less is not shown as a wish: an agent without fault reaches well
 # over half of it (several moves may be right), and aimless ones stay within a few hundredths.
 LEAST_SHARE = 0.1
+DASH = "–"
+# A share this near to 0 or 1 differs from it by rounding of the computation only.
+_NO_SHARE, _WHOLE = 1e-12, 1e-9
+# Ends of an interval that would read the same are given more digits, but not more than these.
+_MOST_DIGITS = 6
+# Nats below this are rounding of a solver.
+_ROUNDING = 1e-9
+
+
+class Estimate(Protocol):
+    """What an estimate has to say: a number, its interval, and why it has none."""
+
+    @property
+    def value(self) -> float:
+        """NaN if there was nothing to take it from."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """None where nothing can be said of the spread."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no interval; None where there is one, and where nothing was drawn."""
+
+
+def percent(value: float | Estimate, digits: int = 1) -> str:
+    """A share of 1 in percent; only 1 itself is 100%, and only 0 is 0%.
+
+    >>> print(percent(0.9999), percent(1.0), percent(0.0001), percent(0.9999, 0))
+    >99.9% 100.0% <0.1% >99%
+    """
+    if isinstance(value, SupportsFloat):
+        return DASH if math.isnan(value) else f"{_share(float(value), digits)}%"
+    return _with_interval(value, digits, _share, "%")
+
+
+def points(value: float | Estimate, digits: int = 1) -> str:
+    """A difference of shares in percentage points, with its sign."""
+    if isinstance(value, SupportsFloat):
+        return plus(100 * float(value), digits)
+    return _with_interval(value, digits, lambda share, places: plus(100 * share, places))
+
+
+def number(value: float | Estimate, digits: int) -> str:
+    """A number to so many decimals.
+
+    >>> print(number(-0.25, 1), number(-0.001, 1), number(float("nan"), 1))
+    −0.2 0.0 –
+    """
+    if not isinstance(value, SupportsFloat):
+        return _with_interval(value, digits, number)
+    if math.isnan(value):
+        return DASH
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0 else true_minus(text)
+
+
+def plus(value: float, digits: int) -> str:
+    """A number with its sign, plus or minus; one that rounds to 0 has none."""
+    text = number(value, digits)
+    return text if text.startswith(("−", DASH)) or float(text) == 0 else f"+{text}"
+
+
+def general(value: float, digits: int = 6) -> str:
+    """A number to so many significant digits, infinities as ±∞."""
+    if math.isnan(value):
+        return DASH
+    text = "∞" if math.isinf(value) else f"{abs(value):.{digits}g}"
+    return f"−{text}" if value < 0 and text != "0" else text
+
+
+def between(ends: tuple[float, float], digits: int, *, sign: bool = False) -> str:
+    """Both ends of an interval in words, "0.1 to 0.3"; a dash where they are NaN."""
+    if math.isnan(ends[0]):
+        return DASH
+    shown = plus if sign else number
+    return " to ".join(shown(end, digits) for end in ends)
 
 
 def nats(value: float) -> str:
-    """Nats to four decimals; what is small but not nothing does not read 0.0000."""
-    if abs(value) < 1e-12:
+    """Nats to four decimals; what is small but not nothing does not read 0.0000.
+
+    >>> print(nats(0.25), nats(0.00002), nats(0.0), nats(-0.25), nats(float("-inf")))
+    0.2500 2e-05 0 −0.2500 −∞
+    """
+    if math.isnan(value) or math.isinf(value):
+        return general(value)
+    if abs(value) < _NO_SHARE:
         return "0"
-    return f"{value:.4f}" if abs(value) >= 5e-5 else f"{value:.0e}"
-
-
-def rationality(value: float) -> str:
-    """β, with a sign for infinity and a true minus; NaN, for no single β, is a dash."""
-    if math.isnan(value):
-        return "–"
-    text = "∞" if math.isinf(value) else f"{abs(value):.3g}"
+    text = f"{abs(value):.4f}" if abs(value) >= 5e-5 else f"{abs(value):.0e}"
     return f"−{text}" if value < 0 else text
 
 
-def percent(value: float) -> str:
-    """A share of 1; what is small but not nothing does not read 0.0%."""
-    return "<0.1%" if 0 < value < 0.0005 else f"{value:.1%}"
+def nats_of_search(value: float) -> str:
+    """Nats that a solver found: what is below 1e-9 is rounding of the solver, and reads 0."""
+    return nats(value) if abs(value) >= _ROUNDING else "0"
 
 
-def signed(value: float, digits: int) -> str:
-    """A number that may be negative, with a true minus."""
-    return f"{value:.{digits}f}".replace("-", "−")
+def gap(value: float) -> str:
+    """How far a proven bound is above a value, to one digit; 0 for what rounding made negative."""
+    return f"{value:.0e}" if value > 0 else "0"
+
+
+def rationality(value: float) -> str:
+    """β to three digits; NaN, for no single β, is a dash."""
+    return general(value, 3)
+
+
+def utility(value: float) -> str:
+    """An entry of a utility whose largest has size 1: +1, −0.25, 0."""
+    text = general(value, 3)
+    return f"+{text}" if value > 0 else text
+
+
+def p_value(value: float) -> str:
+    """A p-value; what is small does not read 0."""
+    return "<0.001" if value < 0.001 else number(value, 3)
+
+
+def true_minus(text: str) -> str:
+    """A number that was made into text elsewhere, with a true minus."""
+    return text.replace("-", "−")
+
+
+def _share(value: float, digits: int) -> str:
+    """A share in percent, without the sign of percent."""
+    rounded, step = float(f"{100 * value:.{digits}f}"), 10.0**-digits
+    if rounded == 100 and value < 1 - _WHOLE:
+        return f">{100 - step:.{digits}f}"
+    if rounded == 0 and value > _NO_SHARE:
+        return f"<{step:.{digits}f}"
+    return number(100 * value, digits)
+
+
+def _with_interval(
+    estimate: Estimate, digits: int, shown: Callable[[float, int], str], unit: str = ""
+) -> str:
+    """A number with its interval in brackets, and a dash in them where it should have one."""
+    if math.isnan(estimate.value):
+        return DASH
+    text = f"{shown(estimate.value, digits)}{unit}"
+    if estimate.interval is None:
+        # A number of nothing random, such as a published one, has no interval to lack.
+        return text if estimate.reason is None else f"{text} [{DASH}]"
+    # An interval is not to close because it is rounded: its ends get the digits that tell them
+    # from each other.
+    (low, high), places = estimate.interval, digits
+    while shown(low, places) == shown(high, places) and places < _MOST_DIGITS and low < high:
+        places += 1
+    return f"{text} [{shown(low, places)}, {shown(high, places)}]"

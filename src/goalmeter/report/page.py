@@ -5,7 +5,7 @@ the page's head holds the browser to that. What moves is the browser's own: sect
 `details`, all open at first, so that a link, a search and a printer find everything in any
 browser; colours follow the scheme that the reader has chosen, light or dark. Text is escaped by
 the template engine; the pictures are the only markup that goes in as it is, and they come from
-`goalmeter.report.figures`.
+`goalmeter.report.charts.canvas`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from goalmeter._errors import InvalidParameterError, require
 from goalmeter._files import write_text
 from goalmeter.report.blocks import Finding, Section, anchors
+from goalmeter.report.charts.colours import as_variables, styles
 from goalmeter.report.escaping import spelled_out
-from goalmeter.report.schemes import as_variables, styles
 
 _FEATURE = "Writing a report"
 
@@ -81,7 +81,7 @@ def render(
 ) -> str:
     """The page as text; see `write_report`."""
     jinja2 = require("jinja2", extra="report", feature=_FEATURE)
-    here = files("goalmeter.report")
+    room = files("goalmeter.report")
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -90,9 +90,11 @@ def render(
         finalize=spelled_out,
     )
     environment.filters |= {"themed": as_variables, "spelled_out": spelled_out}
-    template = environment.from_string(here.joinpath("template.html").read_text(encoding="utf-8"))
+    template = environment.from_string(room.joinpath("template.html").read_text(encoding="utf-8"))
     placed = list(zip(anchors([s.anchor or s.title for s in sections]), sections, strict=True))
-    sentences = [Finding(text=one) if isinstance(one, str) else one for one in findings]
+    sentences = [
+        Finding(text=finding) if isinstance(finding, str) else finding for finding in findings
+    ]
     _check(placed, sentences)
     light, dark = styles(figure.svg for section in sections for figure in section.figures)
     text: str = template.render(
@@ -102,7 +104,7 @@ def render(
         findings=sentences,
         glossary=glossary or {},
         provenance=provenance,
-        style=here.joinpath("style.css").read_text(encoding="utf-8"),
+        style=room.joinpath("style.css").read_text(encoding="utf-8"),
         light=light,
         dark=dark,
     )

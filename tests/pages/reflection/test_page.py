@@ -11,9 +11,9 @@ from goalmeter.pages.reflection import pictures
 from goalmeter.pages.reflection import tables as reflection_tables
 from goalmeter.pages.reflection.groups import groups, in_words, labels
 from goalmeter.pages.reflection.pairs import LOWERS, RAISES, SAME, UNTOLD, pairs, verdict
-from goalmeter.pages.reflection.tables import signed_plus
 from goalmeter.reflection import Reflection, Trial, measure
 from goalmeter.reflection.result import reflection_of
+from goalmeter.report.numbers import plus
 from goalmeter.report.page import render
 from goalmeter.statistics.welch import TOO_FEW
 
@@ -381,5 +381,5 @@ def test_every_number_of_the_battery_is_in_the_last_table() -> None:
 
 
 def test_signs_are_true_and_nothing_has_none() -> None:
-    shown = [signed_plus(v, 2) for v in (0.123, -0.123, -0.001, 0.0, float("nan"))]
+    shown = [plus(v, 2) for v in (0.123, -0.123, -0.001, 0.0, float("nan"))]
     assert shown == ["+0.12", "−0.12", "0.00", "0.00", "–"]

@@ -16,52 +16,56 @@ from goalmeter.experiments.calibration.judged import (
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
 from goalmeter.experiments.calibration.scores import Score
 from goalmeter.experiments.calibration.truth import Subject
+from goalmeter.report.numbers import number, percent
 from goalmeter.statistics.discrimination import NOTHING
 
 
 def findings(
-    found: Sequence[Score],
+    scores: Sequence[Score],
     judged: Sequence[Verdict],
     subjects: Sequence[Subject],
 ) -> list[str]:
     """A sentence for each question, and for agents with a false map."""
     out = []
     for question in QUESTIONS.values():
-        own = [one for one in judged if one.question == question.name and one.judged]
-        if not own:
+        verdicts = [v for v in judged if v.question == question.name and v.judged]
+        if not verdicts:
             continue
         parts = {
-            "told by": [one for one in own if one.words == TELLS],
-            "in part by": [one for one in own if one.words == IN_PART],
-            "rightly not told by": [one for one in own if one.words == SAME],
-            "fails:": [one for one in own if one.failed],
-            "too few grids to say of": [one for one in own if one.words == UNKNOWN],
+            "told by": [v for v in verdicts if v.words == TELLS],
+            "in part by": [v for v in verdicts if v.words == IN_PART],
+            "rightly not told by": [v for v in verdicts if v.words == SAME],
+            "fails:": [v for v in verdicts if v.failed],
+            "too few grids to say of": [v for v in verdicts if v.words == UNKNOWN],
         }
-        said = "; ".join(f"{words} {_listed(some)}" for words, some in parts.items() if some)
-        out.append(f"{question.title[0].upper()}{question.title[1:]}: {said}.")
-    return [*out, *_misled(found, judged, subjects)]
+        told = "; ".join(f"{words} {_listed(some)}" for words, some in parts.items() if some)
+        out.append(f"{question.title[0].upper()}{question.title[1:]}: {told}.")
+    return [*out, *_misled(scores, judged, subjects)]
 
 
 def _misled(
-    found: Sequence[Score], judged: Sequence[Verdict], subjects: Sequence[Subject]
+    scores: Sequence[Score], judged: Sequence[Verdict], subjects: Sequence[Subject]
 ) -> list[str]:
     """What an agent with a false map looks like on either map, and who takes it for aimless."""
     question = QUESTIONS["misled"]
     out = []
-    for one in subjects:
-        if one.own_map is not None and one.counted:
-            true, own = (mean_of(found, question, n, one.name) for n in ("meg_goal", "meg_map"))
+    for subject in subjects:
+        if subject.own_map is not None and subject.counted:
+            true, on_own_map = (
+                mean_of(scores, question, name, subject.name) for name in ("meg_goal", "meg_map")
+            )
             out.append(
-                f"{one.name}, in mazes that its map has wrong: MEG towards the goal is {true:.0%} "
-                f"of its maximum in the world and {own:.0%} on its own map."
+                f"{subject.name}, in mazes that its map has wrong: MEG towards the goal is "
+                f"{percent(true, 0)} of its maximum in the world and {percent(on_own_map, 0)} on "
+                "its own map."
             )
     lost = [
-        one
-        for one in judged
-        if one.question == question.name
-        and not one.judged
-        and one.area.interval is not None
-        and one.area.interval[0] <= NOTHING
+        subject
+        for subject in judged
+        if subject.question == question.name
+        and not subject.judged
+        and subject.area.interval is not None
+        and subject.area.interval[0] <= NOTHING
     ]
     if lost:
         out.append(
@@ -73,7 +77,7 @@ def _misled(
 
 def _listed(some: Sequence[Verdict]) -> str:
     return ", ".join(
-        INSTRUMENTS[one.instrument].title
-        + ("" if math.isnan(one.area.value) else f" {one.area.value:.2f}")
-        for one in some
+        INSTRUMENTS[verdict.instrument].title
+        + ("" if math.isnan(verdict.area.value) else f" {number(verdict.area.value, 2)}")
+        for verdict in some
     )

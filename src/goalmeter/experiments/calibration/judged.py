@@ -51,15 +51,15 @@ class Verdict:
         return vars(self) | {"area": self.area.to_json(), "failed": self.failed}
 
 
-def verdicts(found: Sequence[Score], subjects: Sequence[Subject]) -> list[Verdict]:
+def verdicts(scores: Sequence[Score], subjects: Sequence[Subject]) -> list[Verdict]:
     """Every instrument on every question that the agents allow to be asked."""
     out = []
     for question in QUESTIONS.values():
         first, second = (_names(subjects, of) for of in (question.first, question.second))
-        if not first or not second or not _asked(found, question):
+        if not first or not second or not _asked(scores, question):
             continue
         for instrument in (*question.made_for, *question.shown):
-            area = area_of(found, question, instrument, first, second)
+            area = area_of(scores, question, instrument, first, second)
             judged = question.control or instrument in question.made_for
             words = _in_words(area, question) if judged else SHOWN
             out.append(Verdict(question.name, instrument, area, judged, words))
@@ -67,7 +67,7 @@ def verdicts(found: Sequence[Score], subjects: Sequence[Subject]) -> list[Verdic
 
 
 def area_of(
-    found: Sequence[Score],
+    scores: Sequence[Score],
     question: Question,
     instrument: str,
     first: Sequence[str],
@@ -80,7 +80,7 @@ def area_of(
     sign = -1.0 if INSTRUMENTS[instrument].lower else 1.0
     grids: dict[object, int] = {}
     classes: tuple[list[tuple[float, int]], list[tuple[float, int]]] = ([], [])
-    for score in _asked(found, question):
+    for score in _asked(scores, question):
         value = score.values.get(instrument, np.nan)
         for names, members in zip((first, second), classes, strict=True):
             if score.agent in names and not np.isnan(value):
@@ -90,18 +90,18 @@ def area_of(
 
 
 def mark(
-    found: Sequence[Score],
+    scores: Sequence[Score],
     question: Question,
     instrument: str,
-    one: Subject,
+    subject: Subject,
     subjects: Sequence[Subject],
 ) -> str | None:
     """Whether an instrument puts an agent on its side of the other class; None if not counted."""
     first, second = (_names(subjects, of) for of in (question.first, question.second))
-    if question.first(one) and second:
-        area = area_of(found, question, instrument, [one.name], second)
-    elif question.second(one) and first:
-        area = area_of(found, question, instrument, first, [one.name])
+    if question.first(subject) and second:
+        area = area_of(scores, question, instrument, [subject.name], second)
+    elif question.second(subject) and first:
+        area = area_of(scores, question, instrument, first, [subject.name])
     else:
         return None
     if area.interval is None or np.isnan(area.value):
@@ -111,23 +111,27 @@ def mark(
     return WRONG if area.interval[1] < NOTHING else OPEN
 
 
-def mean_of(found: Sequence[Score], question: Question, instrument: str, agent: str) -> float:
+def mean_of(scores: Sequence[Score], question: Question, instrument: str, agent: str) -> float:
     """The mean over the grids of a question; NaN where it is known in none."""
-    own = [s.values.get(instrument, np.nan) for s in _asked(found, question) if s.agent == agent]
-    known = [value for value in own if not np.isnan(value)]
+    values = [
+        score.values.get(instrument, np.nan)
+        for score in _asked(scores, question)
+        if score.agent == agent
+    ]
+    known = [value for value in values if not np.isnan(value)]
     return float(np.mean(known)) if known else float("nan")
 
 
-def _asked(found: Sequence[Score], question: Question) -> list[Score]:
+def _asked(scores: Sequence[Score], question: Question) -> list[Score]:
     return [
         score
-        for score in found
+        for score in scores
         if score.grid.suite in question.suites and (score.other_map or not question.on_other_map)
     ]
 
 
 def _names(subjects: Sequence[Subject], of: Callable[[Subject], bool]) -> list[str]:
-    return [one.name for one in subjects if of(one)]
+    return [subject.name for subject in subjects if of(subject)]
 
 
 def _in_words(area: Estimate, question: Question) -> str:

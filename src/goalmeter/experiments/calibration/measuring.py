@@ -73,12 +73,18 @@ def calibrate(
     made = play_every(plans, out, workers=workers, progress=progress)
     for (suite, name), walks in zip(places, made, strict=True):
         walked[suite][name] = walks
-    found: list[Score] = []
+    every_score: list[Score] = []
     drawn: list[Drawn] = []
     for suite, by_name in walked.items():
         walks_of = {name: one.trajectories for name, one in by_name.items()}
-        found += scores(suite, walks_of, learners=learners, workers=workers, progress=progress)
+        every_score += scores(
+            suite, walks_of, learners=learners, workers=workers, progress=progress
+        )
         drawn += pictures.learnt_of(suite, walks_of, subjects)
     return Calibration(
-        tuple(subjects), walked, tuple(found), tuple(verdicts(found, subjects)), tuple(drawn)
+        tuple(subjects),
+        walked,
+        tuple(every_score),
+        tuple(verdicts(every_score, subjects)),
+        tuple(drawn),
     )

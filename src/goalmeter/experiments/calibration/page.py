@@ -14,17 +14,17 @@ from goalmeter.report import Section
 SHORTEST, AIMLESS = "optimal", "random"
 
 
-def sections(found: Calibration) -> list[Section]:
+def sections(calibration: Calibration) -> list[Section]:
     """All of a calibration: what the instruments say, then what is known."""
-    return [*instruments(found), known(found)]
+    return [*instruments(calibration), known(calibration)]
 
 
-def known(found: Calibration) -> Section:
+def known(calibration: Calibration) -> Section:
     """Who was measured, and what each wants."""
-    return Section(title="Who was measured", tables=(tables.truth_table(found.subjects),))
+    return Section(title="Who was measured", tables=(tables.truth_table(calibration.subjects),))
 
 
-def instruments(found: Calibration) -> list[Section]:
+def instruments(calibration: Calibration) -> list[Section]:
     """Which instrument tells whom apart, what it says of each agent, and the learnt utilities."""
     in_mazes, with_keys = QUESTIONS["directed"], QUESTIONS["target"]
     out = [
@@ -35,59 +35,61 @@ def instruments(found: Calibration) -> list[Section]:
                 "of agents it is known which of them has more of what it counts; the instrument is "
                 "good if its numbers are in that order, whatever the grids.",
             ),
-            tables=(tables.area_table(found.verdicts),),
-            figures=(pictures.area_chart(found.verdicts),),
+            tables=(tables.area_table(calibration.verdicts),),
+            figures=(pictures.area_chart(calibration.verdicts),),
         ),
         Section(
             title="What each instrument says of each agent",
             tables=(
-                tables.agent_table(found.scores, found.subjects, in_mazes, ["misled", "map"]),
-                tables.agent_table(found.scores, found.subjects, with_keys, []),
+                tables.agent_table(
+                    calibration.scores, calibration.subjects, in_mazes, ["misled", "map"]
+                ),
+                tables.agent_table(calibration.scores, calibration.subjects, with_keys, []),
             ),
         ),
     ]
-    if found.drawn:
-        out.append(learnt_pictures.section(learnt(found)))
+    if calibration.drawn:
+        out.append(learnt_pictures.section(learnt(calibration)))
     return out
 
 
-def learnt(found: Calibration) -> list[learnt_pictures.Explained]:
+def learnt(calibration: Calibration) -> list[learnt_pictures.Explained]:
     """The learnt utilities, with the share that each explains."""
     walks = {
-        suite: {name: one.trajectories for name, one in by_name.items()}
-        for suite, by_name in found.walked.items()
+        suite: {name: agent.trajectories for name, agent in by_name.items()}
+        for suite, by_name in calibration.walked.items()
     }
-    return learnt_pictures.explain(found.drawn, walks, shortest=SHORTEST, aimless=AIMLESS)
+    return learnt_pictures.explain(calibration.drawn, walks, shortest=SHORTEST, aimless=AIMLESS)
 
 
-def to_json(found: Calibration) -> dict[str, Any]:
+def to_json(calibration: Calibration) -> dict[str, Any]:
     """All of it as JSON values, without the walks."""
     return {
-        "findings": found.findings,
+        "findings": calibration.findings,
         "agents": [
             {
-                "name": one.name,
-                "directed": one.directed,
-                "counted": one.counted,
-                "target": one.target,
-                "map": None if one.own_map is None else one.own_map.name,
-                "why": one.why,
+                "name": row.name,
+                "directed": row.directed,
+                "counted": row.counted,
+                "target": row.target,
+                "map": None if row.own_map is None else row.own_map.name,
+                "why": row.why,
             }
-            for one in found.subjects
+            for row in calibration.subjects
         ],
-        "instruments": {one.name: one.meaning for one in INSTRUMENTS.values()},
-        "verdicts": [one.to_json() for one in found.verdicts],
+        "instruments": {row.name: row.meaning for row in INSTRUMENTS.values()},
+        "verdicts": [row.to_json() for row in calibration.verdicts],
         "scores": [
-            {"agent": one.agent} | one.grid._asdict() | {"values": one.values}
-            for one in found.scores
+            {"agent": row.agent} | row.grid._asdict() | {"values": row.values}
+            for row in calibration.scores
         ],
         "learnt": [
             {
-                "world": str(one.drawn.world).splitlines(),
-                "cells": [[*cell, value] for cell, value in one.drawn.learnt.cells.items()],
-                "key": one.drawn.learnt.key,
+                "world": str(row.drawn.world).splitlines(),
+                "cells": [[*cell, value] for cell, value in row.drawn.learnt.cells.items()],
+                "key": row.drawn.learnt.key,
             }
-            | one.to_json()
-            for one in learnt(found)
+            | row.to_json()
+            for row in learnt(calibration)
         ],
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError, MissingExtraError
-from goalmeter.commands.outcome import Outcome, json_text, provenance
+from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments.calibration import page
 from goalmeter.experiments.calibration.measuring import calibrate
 from goalmeter.experiments.calibration.players import Scale, require_models
@@ -19,7 +19,7 @@ from goalmeter.experiments.calibration.questions import QUESTIONS
 from goalmeter.experiments.calibration.truth import IDEAL, TRAINED, Subject, subjects_of
 from goalmeter.organisms.kinds import organism_names
 from goalmeter.pages.navigation.page import GLOSSARY
-from goalmeter.report import require_report_extra, write_report, write_text
+from goalmeter.report import require_report_extra, write_text
 from goalmeter.report.markdown import in_markdown
 
 COMMAND = "goalmeter replicate calibration"
@@ -96,26 +96,23 @@ def replicate(
         result |= page.to_json(found) | {"findings": findings}
     else:
         result["findings"] = findings
-    given = "" if agents is None else f" --agents {_named(subjects)}"
+    chosen = "" if agents is None else f" --agents {_named(subjects)}"
     count = "" if seeds is None else f" --seeds {seeds}"
-    report = write_report(
-        out / "report.html",
+    tables = tuple(table for section in sections for table in section.tables)
+    came_of_it = {"What came of the aims": population_page.findings(population)}
+    write_text(out / "tables.md", in_markdown(tables, came_of_it))
+    return write_outcome(
+        out,
         "Calibration of the instruments",
         sections,
+        result,
+        command=f"{COMMAND}{count} --seed {seed}{chosen}",
         lede="Agents whose goals are known, because we made them, measured by the instruments of "
         "navigation: where an instrument says something else, it is the instrument that is wrong.",
         findings=findings,
         glossary=GLOSSARY,
-        provenance=provenance(f"{COMMAND}{count} --seed {seed}{given}"),
+        text="\n".join(findings),
     )
-    for figure in (f for section in sections for f in section.figures):
-        write_text(out / "figures" / f"{figure.name}.svg", figure.svg + "\n")
-    tables = tuple(table for section in sections for table in section.tables)
-    came_of_it = {"What came of the aims": population_page.findings(population)}
-    write_text(out / "tables.md", in_markdown(tables, came_of_it))
-    results = write_text(out / "results.json", json_text(result) + "\n")
-    result |= {"report": str(report.resolve()), "results": str(results.resolve())}
-    return Outcome(text="\n".join(findings), tables=tables, json=result, report=report.resolve())
 
 
 def _named(subjects: list[Subject]) -> str:

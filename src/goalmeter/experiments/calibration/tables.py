@@ -20,9 +20,9 @@ from goalmeter.experiments.calibration.judged import (
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS, Question
 from goalmeter.experiments.calibration.scores import Score
 from goalmeter.experiments.calibration.truth import Subject
-from goalmeter.pages.navigation.formats import number
-from goalmeter.report import Cell, Column, Table
-from goalmeter.report.numbers import signed
+from goalmeter.report import Cell, Table
+from goalmeter.report.numbers import DASH, number
+from goalmeter.report.table_of import ColumnOf, column, table_of, words
 
 _MARKS = {RIGHT: "✓", WRONG: "✗", OPEN: "?"}
 _SIGNS = {TELLS: "✓", SAME: "✓", IN_PART: "~", UNKNOWN: "?"}
@@ -38,55 +38,52 @@ _HEADS = {
 def truth_table(subjects: Sequence[Subject]) -> Table:
     """Who is directed, to what, and on which map."""
     notes = []
-    if any(one.directed is None for one in subjects):
+    if any(subject.directed is None for subject in subjects):
         notes.append("Not counted: language models of which nobody knows what they want.")
-    if any(one.aside for one in subjects):
+    if any(subject.aside for subject in subjects):
         notes.append(
             "Shown beside the trained one: an ideal organism draws each move from what the trained "
             "one was made to do. It is not counted, so that no organism counts twice. Behind the "
             "door it is, because there only agents count that take no wrong step."
         )
-    return Table(
+    return table_of(
+        subjects,
+        (
+            words("agent", lambda subject: subject.name),
+            words(
+                "goal-directed",
+                lambda subject: (
+                    {True: "yes", False: "no", None: "not counted"}[subject.directed]
+                    + ", shown beside the trained one" * subject.aside
+                ),
+            ),
+            words("first target", lambda subject: subject.target or "none"),
+            words("map", lambda s: f"the {s.own_map.name}'s" if s.own_map else "true"),
+            words("what it does", lambda subject: subject.why),
+        ),
         caption="What is known",
-        columns=tuple(
-            Column(title, numeric=False)
-            for title in ("agent", "goal-directed", "first target", "map", "what it does")
-        ),
-        rows=tuple(
-            (
-                one.name,
-                {True: "yes", False: "no", None: "not counted"}[one.directed]
-                + ", shown beside the trained one" * one.aside,
-                one.target or "none",
-                "true" if one.own_map is None else f"the {one.own_map.name}'s",
-                one.why,
-            )
-            for one in subjects
-        ),
         meaning="First target: what it goes for where a key lies about without use. Where the key "
         "opens the only way, it is everybody's first target.",
-        notes=tuple(notes),
+        notes=notes,
     )
 
 
-def area_table(found: Sequence[Verdict]) -> Table:
+def area_table(verdicts: Sequence[Verdict]) -> Table:
     """How well every instrument tells classes of agents apart."""
-    by_place = {(one.instrument, one.question): one for one in found}
-    questions = [name for name in QUESTIONS if any(one.question == name for one in found)]
-    instruments = [name for name in INSTRUMENTS if any(one.instrument == name for one in found)]
-    return Table(
+    by_place = {(verdict.instrument, verdict.question): verdict for verdict in verdicts}
+    questions = [name for name in QUESTIONS if any(v.question == name for v in verdicts)]
+    instruments = [name for name in INSTRUMENTS if any(v.instrument == name for v in verdicts)]
+
+    def area(question: str) -> ColumnOf[str]:
+        return column(_HEADS[question], lambda name: _area(by_place.get((name, question))))
+
+    return table_of(
+        instruments,
+        (
+            words("instrument", lambda name: INSTRUMENTS[name].title),
+            *map(area, questions),
+        ),
         caption="Areas under the curve",
-        columns=(
-            Column("instrument", numeric=False),
-            *(_HEADS[name] for name in questions),
-        ),
-        rows=tuple(
-            (
-                INSTRUMENTS[instrument].title,
-                *(_area(by_place.get((instrument, question))) for question in questions),
-            )
-            for instrument in instruments
-        ),
         meaning="The probability that walks of the first class in a grid score above walks of the "
         "second in any grid: 1 is perfect, 0.5 chance. In brackets: 95% intervals over grids, "
         "with the walks of both classes: they are of these agents in other grids. What holds of "
@@ -105,34 +102,38 @@ def area_table(found: Sequence[Verdict]) -> Table:
 
 
 def agent_table(
-    found: Sequence[Score], subjects: Sequence[Subject], question: Question, others: Sequence[str]
+    scores: Sequence[Score], subjects: Sequence[Subject], question: Question, others: Sequence[str]
 ) -> Table:
     """One row an agent, one column an instrument made for a question or for one of others.
 
     Args:
-        found: all scores.
+        scores: all of them.
         subjects: the agents.
         question: whose grids are averaged over.
         others: names of questions in the same worlds, whose instruments are shown too, and that
             say right or wrong of agents of which the question says nothing.
     """
     asked = (question, *(QUESTIONS[name] for name in others))
-    instruments = list(dict.fromkeys(name for one in asked for name in one.made_for))
-    rows = []
-    for one in subjects:
-        cells = []
-        for name in instruments:
-            value = mean_of(found, question, name, one.name)
-            marks = (
-                mark(found, each, name, one, subjects) for each in asked if name in each.made_for
-            )
-            said = next((_MARKS[each] for each in marks if each is not None), "")
-            cells.append("–" if math.isnan(value) else f"{_number(value)} {said}".strip())
-        rows.append((one.name, *cells))
-    return Table(
+    instruments = list(dict.fromkeys(name for each in asked for name in each.made_for))
+
+    def cell(subject: Subject, name: str) -> str:
+        value = mean_of(scores, question, name, subject.name)
+        marks = (
+            mark(scores, each, name, subject, subjects) for each in asked if name in each.made_for
+        )
+        sign = next((_MARKS[each] for each in marks if each is not None), "")
+        return DASH if math.isnan(value) else f"{number(value, 2)} {sign}".strip()
+
+    def instrument(name: str) -> ColumnOf[Subject]:
+        return column(INSTRUMENTS[name].title, lambda subject: cell(subject, name))
+
+    return table_of(
+        subjects,
+        (
+            words("agent", lambda subject: subject.name),
+            *map(instrument, instruments),
+        ),
         caption=f"To tell {question.title}",
-        columns=(Column("agent", numeric=False), *(INSTRUMENTS[i].title for i in instruments)),
-        rows=tuple(rows),
         meaning="Means over grids. ✓: the interval of the agent's area against the other class "
         "lies on the right side of chance; ✗: on the wrong side; ?: on both sides. Agents that are "
         "not counted, are shown beside the trained one, or have no class here, have no mark.",
@@ -142,11 +143,6 @@ def agent_table(
 
 def _area(verdict: Verdict | None) -> Cell | str:
     if verdict is None or math.isnan(verdict.area.value):
-        return "–"
+        return DASH
     sign = _SIGNS.get(verdict.words, "✗") if verdict.judged else ""
     return Cell(f"{number(verdict.area, 2)} {sign}".strip(), share=verdict.area.value)
-
-
-def _number(value: float) -> str:
-    text = signed(value, 2)
-    return text.removeprefix("−") if float(f"{value:.2f}") == 0 else text

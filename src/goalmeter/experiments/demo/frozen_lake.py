@@ -11,7 +11,7 @@ from goalmeter._errors import require
 from goalmeter._types import FloatArray
 from goalmeter.pages.meg.policy_table import PolicyRow, policy_table
 from goalmeter.report import Figure, Section
-from goalmeter.report.grids import Marks, grid_map
+from goalmeter.report.charts.grid_map import Marks, grid_map
 from goalmeter.report.numbers import LEAST_SHARE, nats, percent
 
 NAME = "FrozenLake-v1"

@@ -8,8 +8,9 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter.meg import TrajectoryMeg, from_trajectories
-from goalmeter.report import Column, Section, Table
-from goalmeter.report.numbers import nats, signed
+from goalmeter.report import Section
+from goalmeter.report.numbers import between, nats, number, p_value, percent
+from goalmeter.report.table_of import column, table_of, words
 from goalmeter.tabular.trajectories import sample_trajectories
 
 EPSILON, N = 0.1, 100
@@ -51,7 +52,6 @@ def measure(seed: int) -> list[Logged]:
 
 def section(rows: list[Logged]) -> Section:
     """The table."""
-    confidence = rows[0].estimate.confidence
     return Section(
         title="From logged trajectories",
         text=(
@@ -61,19 +61,24 @@ def section(rows: list[Logged]) -> Section:
             "the estimate against.",
         ),
         tables=(
-            Table(
-                caption=f"MEG estimated from {N} episodes",
-                columns=(
-                    Column("agent", numeric=False),
-                    Column("towards", numeric=False),
-                    "episodes",
-                    Column("estimate (nats)", answer=True),
-                    f"{confidence:.0%} interval",
-                    "held out",
-                    "p",
-                    "exact",
+            table_of(
+                rows,
+                (
+                    words("agent", lambda row: row.agent),
+                    words("towards", lambda row: row.goal),
+                    column("episodes", lambda row: row.estimate.n),
+                    column(
+                        "estimate (nats)", lambda row: row.estimate.corrected, nats, answer=True
+                    ),
+                    column(
+                        f"{percent(rows[0].estimate.confidence, 0)} interval",
+                        lambda row: between(row.estimate.interval, 3),
+                    ),
+                    column("held out", lambda row: number(row.estimate.held_out, 3)),
+                    column("p", lambda row: row.estimate.p_value, p_value),
+                    column("exact", lambda row: row.exact.value, nats),
                 ),
-                rows=tuple(_row(row) for row in rows),
+                caption=f"MEG estimated from {N} episodes",
                 meaning="The estimate says how many nats of an episode's decisions the goal "
                 "explains; the interval is what other samples of this size would have given.",
                 notes=(
@@ -85,19 +90,4 @@ def section(rows: list[Logged]) -> Section:
                 ),
             ),
         ),
-    )
-
-
-def _row(row: Logged) -> tuple[str, ...]:
-    low, high = row.estimate.interval
-    p = row.estimate.p_value
-    return (
-        row.agent,
-        row.goal,
-        str(row.estimate.n),
-        nats(row.estimate.corrected),
-        f"{low:.3f} to {high:.3f}",
-        signed(row.estimate.held_out, 3),
-        "<0.001" if p < 0.001 else f"{p:.3f}",
-        nats(row.exact.value),
     )

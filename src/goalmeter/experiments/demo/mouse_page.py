@@ -6,15 +6,13 @@ from dataclasses import replace
 
 from goalmeter.experiments.demo import mouse
 from goalmeter.experiments.demo.mouse import POLICIES, TARGETS, WORLDS, Mouse
-from goalmeter.pages.meg.causal_tables import (
-    THEOREM_NOTE,
-    evidence,
-    sensitivity_table,
-    set_text,
-    world_text,
-)
+from goalmeter.meg.causal.result import CausalMeg, do_text
+from goalmeter.meg.causal.sensitivity import set_text
+from goalmeter.pages.meg.causal_tables import THEOREM_NOTE, sensitivity_table
+from goalmeter.pages.part import Part
 from goalmeter.report import Cell, Column, Figure, Finding, Link, Section, Table
-from goalmeter.report.numbers import nats, percent, rationality
+from goalmeter.report.numbers import gap, nats, nats_of_search, percent, rationality
+from goalmeter.report.table_of import ColumnOf, column, grouped, share_bar, table_of, words
 
 # Ids of the tables that findings lead to.
 _FIRST, _SHIFTS = "mouse-policies", "mouse-shifts"
@@ -27,9 +25,13 @@ GLOSSARY = {
 }
 
 
-def sections(measured: Mouse) -> list[Section]:
-    """The page's sections."""
-    return [_first(measured), _targets(measured), _shifts(measured)]
+def part(measured: Mouse) -> Part:
+    """Causal models as a part of the demo's page, with its last finding."""
+    return Part(
+        sections=(_first(measured), _targets(measured), _shifts(measured)),
+        findings=findings(measured)[-1:],
+        glossary=GLOSSARY,
+    )
 
 
 def findings(measured: Mouse) -> list[Finding]:
@@ -41,12 +43,12 @@ def findings(measured: Mouse) -> list[Finding]:
     texts = [
         f"The mouse that takes the {name} scores {nats(cheese.value)} of "
         f"{nats(cheese.maximum)} nats ({percent(cheese.fraction)}) towards the cheese, and "
-        f"{evidence(round(place.value, 9))} towards its own position: it goes for the cheese, not "
+        f"{nats(round(place.value, 9))} towards its own position: it goes for the cheese, not "
         "for a side.",
         f"A mouse trained with a bell beside the cheese is explained by the bell as well as by the "
         f"cheese ({nats(r.result.value)} and {nats(t.result.value)} nats). When the bell is moved, "
         f"the goal about the cheese still explains {nats(t_moved.transferred)}, the one about the "
-        f"bell {evidence(r_moved.transferred)}, which is worse than guessing: it was spurious.",
+        f"bell {nats(r_moved.transferred)}, which is worse than guessing: it was spurious.",
     ]
     return [
         Finding(text=text, links=(Link("numbers", anchor),))
@@ -79,36 +81,33 @@ def _first(measured: Mouse) -> Section:
     )
 
 
+# A policy's name, and its MEG towards each set of targets.
+MouseRow = tuple[str, dict[tuple[str, ...], CausalMeg]]
+
+
 def _policy_table(measured: Mouse) -> Table:
-    groups = {names: f"towards {set_text(names)}" for names in TARGETS}
-    rows: list[tuple[Cell | str, ...]] = []
-    for name, results in measured.policies.items():
-        cheese = results["T",]
-        goal = "" if cheese.goal is None or cheese.value < 1e-9 else str(cheese.goal)
-        rows.append(
-            (
-                name,
-                _zero(cheese.value),
-                Cell(percent(cheese.fraction), share=cheese.fraction),
-                rationality(round(cheese.rationality, 9)),
-                *(_zero(results[names].value) for names in TARGETS[1:]),
-                _gap(max(result.gap for result in results.values())),
-                goal,
-            )
-        )
-    return Table(
+    def towards(names: tuple[str, ...]) -> tuple[ColumnOf[MouseRow], ...]:
+        value = column("MEG, nats", lambda row: row[1][names].value, nats_of_search)
+        return grouped(f"towards {set_text(names)}", value)
+
+    return table_of(
+        measured.policies.items(),
+        (
+            words("the mouse takes", lambda row: row[0]),
+            *grouped(
+                f"towards {set_text(TARGETS[0])}",
+                column("MEG, nats", lambda row: row[1]["T",].value, nats_of_search),
+                column("share of maximum", lambda row: row[1]["T",].fraction, share_bar),
+                column(
+                    "rationality β", lambda row: rationality(round(row[1]["T",].rationality, 9))
+                ),
+            ),
+            *(head for names in TARGETS[1:] for head in towards(names)),
+            column("largest proven gap", lambda row: max(r.gap for r in row[1].values()), gap),
+            words("best goal over T", lambda row: _goal(row[1]["T",])),
+        ),
         caption="Three mice, four sets of targets",
         anchor=_FIRST,
-        columns=(
-            Column("the mouse takes", numeric=False),
-            Column("MEG, nats", group=groups["T",]),
-            Column("share of maximum", group=groups["T",]),
-            Column("rationality β", group=groups["T",]),
-            *(Column("MEG, nats", group=groups[names]) for names in TARGETS[1:]),
-            "largest proven gap",
-            Column("best goal over T", numeric=False),
-        ),
-        rows=tuple(rows),
         meaning="How many nats of the mouse's one decision are explained by the best utility over "
         "the targets; log 2 = 0.6931 at most.",
         notes=(
@@ -116,6 +115,10 @@ def _policy_table(measured: Mouse) -> Table:
             "The paper's value for the first mouse is log 2 − H(0.8) at β = log 2 = 0.693.",
         ),
     )
+
+
+def _goal(towards: CausalMeg) -> str:
+    return "" if towards.goal is None or towards.value < 1e-9 else str(towards.goal)
 
 
 def _targets(measured: Mouse) -> Section:
@@ -200,7 +203,7 @@ def _shift_table(measured: Mouse) -> Table:
         Column("share of maximum", group="in training"),
     ]
     for name, world in WORLDS.items():
-        group = f"{name}: {world_text(world)}"
+        group = f"{name}: {do_text(world)}"
         columns += [
             Column("MEG there", group=group),
             Column("goal from training", group=group),
@@ -211,10 +214,14 @@ def _shift_table(measured: Mouse) -> Table:
         for goal, found in goals.items():
             first, *changed = found.rows
             share = first.result.fraction
-            cells: list[Cell | str] = [agent, goal, _zero(first.result.value)]
-            cells.append(Cell(percent(share), share=share))
+            cells: list[Cell | str] = [agent, goal, nats_of_search(first.result.value)]
+            cells.append(share_bar(share))
             for row in changed:
-                cells += [_zero(row.result.value), _zero(row.transferred), _zero(row.gap)]
+                cells += [
+                    nats_of_search(row.result.value),
+                    nats_of_search(row.transferred),
+                    nats_of_search(row.gap),
+                ]
             rows.append(tuple(cells))
     return Table(
         caption="Two mice, two goals, in training and when something is moved (nats)",
@@ -228,12 +235,3 @@ def _shift_table(measured: Mouse) -> Table:
             "none.",
         ),
     )
-
-
-def _gap(value: float) -> str:
-    return f"{value:.0e}" if value > 0 else "0"
-
-
-def _zero(value: float) -> str:
-    """Nats; what is below 1e-9 is rounding of the solver, and reads 0."""
-    return evidence(value) if abs(value) >= 1e-9 else "0"

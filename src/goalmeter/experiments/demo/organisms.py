@@ -31,7 +31,7 @@ BESIDE = (page.SHORTEST, "key-seeker", page.AIMLESS)
 
 
 @dataclass(frozen=True)
-class Met:
+class OrganismResults:
     """The organisms, and what was measured of them.
 
     Attributes:
@@ -66,14 +66,14 @@ class Met:
             "missing": self.missing or None,
             "calibration": page.to_json(self.calibration),
             "behaviour": navigation_page.in_order(self.groups, runs),
-            "wants": [one.to_json() for one in self.wants],
-            "learnt": [one.to_json() for one in self.learnt],
+            "wants": [want.to_json() for want in self.wants],
+            "learnt": [utility.to_json() for utility in self.learnt],
         }
 
 
-def meet(
+def measure(
     out: Path, *, seed: int, workers: int, progress: Callable[[str], None] | None = None
-) -> Met:
+) -> OrganismResults:
     """Let the organisms walk, and measure them; walks that are there are not made again.
 
     Without what language models need, ideal organisms walk in their place.
@@ -93,7 +93,7 @@ def meet(
     except MissingExtraError as error:
         prefix, missing = IDEAL, str(error)
     names = tuple(f"{prefix}{name}" for name in organism_names())
-    found = calibrate(
+    calibration = calibrate(
         subjects_of((*names, *BESIDE)),
         out,
         scale=SCALE,
@@ -101,23 +101,25 @@ def meet(
         workers=workers,
         progress=progress,
     )
-    runs = [by_name[name] for by_name in found.walked.values() for name in names]
+    runs = [by_name[name] for by_name in calibration.walked.values() for name in names]
     groups = tuple(navigation_page.groups(runs, progress))
-    return Met(
+    return OrganismResults(
         missing,
         prefix,
-        found,
+        calibration,
         groups,
         tuple(_wants(*groups)),
-        tuple(page.learnt(found)),
+        tuple(page.learnt(calibration)),
     )
 
 
 def _wants(in_mazes: Group, with_keys: Group) -> list[Want]:
     """Of the agents that walked in both kinds of worlds; the mole's map is the one to try."""
-    by_name = {one.agent: n for n, one in enumerate(with_keys.results)}
+    by_name = {result.agent: n for n, result in enumerate(with_keys.results)}
     both = [
-        (n, by_name[one.agent]) for n, one in enumerate(in_mazes.results) if one.agent in by_name
+        (n, by_name[result.agent])
+        for n, result in enumerate(in_mazes.results)
+        if result.agent in by_name
     ]
     return wants(
         [in_mazes.results[n] for n, _ in both],
@@ -127,23 +129,23 @@ def _wants(in_mazes: Group, with_keys: Group) -> list[Want]:
     )
 
 
-def findings(met: Met, *, walks: str, instruments: str) -> list[Finding]:
+def findings(results: OrganismResults, *, walks: str, instruments: str) -> list[Finding]:
     """What the organisms want, a line for each, and how the instruments did.
 
     Args:
-        met: the organisms, measured.
+        results: the organisms, measured.
         walks: id of the section in which they can be seen to walk.
         instruments: id of the section about the instruments.
     """
-    judged = [one for one in met.calibration.verdicts if one.judged]
-    unsure = sum(one.words in (IN_PART, UNKNOWN) for one in judged)
+    judged = [verdict for verdict in results.calibration.verdicts if verdict.judged]
+    unsure = sum(verdict.words in (IN_PART, UNKNOWN) for verdict in judged)
     failed = [
-        f"{INSTRUMENTS[one.instrument].title} ({QUESTIONS[one.question].title})"
-        for one in judged
-        if one.failed
+        f"{INSTRUMENTS[verdict.instrument].title} ({QUESTIONS[verdict.question].title})"
+        for verdict in judged
+        if verdict.failed
     ]
     return [
-        *wants_page.findings(met.wants, walks=walks),
+        *wants_page.findings(results.wants, walks=walks),
         Finding(
             text=f"The instruments were asked {len(judged)} questions about agents whose goals are "
             f"known. {len(judged) - unsure - len(failed)} answers are right, {unsure} are right in "

@@ -9,8 +9,8 @@ from goalmeter.experiments.calibration import tables as judged
 from goalmeter.experiments.calibration.pictures import area_chart
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE
 from goalmeter.experiments.calibration.questions import QUESTIONS
-from goalmeter.experiments.demo import organisms as demo_organisms
-from goalmeter.experiments.demo.organisms import Met
+from goalmeter.experiments.calibration.truth import Subject
+from goalmeter.experiments.demo.organisms import OrganismResults, findings
 from goalmeter.navigation.record import Trajectory
 from goalmeter.pages.navigation import (
     key_tables,
@@ -20,38 +20,41 @@ from goalmeter.pages.navigation import (
     tables,
     wants_page,
 )
-from goalmeter.pages.navigation.page import Group
+from goalmeter.pages.navigation.page import GLOSSARY, Group
 from goalmeter.pages.navigation.replays import cut
-from goalmeter.report import Column, Finding, Section, Table
+from goalmeter.pages.part import Part
+from goalmeter.report import Section, Table
+from goalmeter.report.table_of import table_of, words
 
 # Ids of the sections that findings lead to.
 WALKS, INSTRUMENTS = "walks", "instruments"
 
 
-def sections(met: Met) -> list[Section]:
+def part(results: OrganismResults) -> Part:
     """Who they are, what they want and do, and which instruments see it."""
-    in_mazes, with_keys = met.groups
-    return [
-        _wants(met),
-        _walks(met),
-        _mazes(in_mazes),
-        _keys(with_keys),
-        learnt_pictures.section(met.learnt),
-        *_instruments(met),
-    ]
+    in_mazes, with_keys = results.groups
+    return Part(
+        sections=(
+            _wants(results),
+            _walks(results),
+            _mazes(in_mazes),
+            _keys(with_keys),
+            learnt_pictures.section(results.learnt),
+            *_instruments(results),
+        ),
+        findings=findings(results, walks=WALKS, instruments=INSTRUMENTS),
+        glossary=GLOSSARY,
+    )
 
 
-def findings(met: Met) -> list[Finding]:
-    """What the organisms want, a line for each, and how the instruments did."""
-    return demo_organisms.findings(met, walks=WALKS, instruments=INSTRUMENTS)
-
-
-def _instruments(met: Met) -> list[Section]:
+def _instruments(results: OrganismResults) -> list[Section]:
     """How the instruments do on agents whose goals are known."""
-    found = met.calibration
-    said = [
+    calibration = results.calibration
+    by_agent = [
         replace(
-            judged.agent_table(found.scores, found.subjects, QUESTIONS[question], others),
+            judged.agent_table(
+                calibration.scores, calibration.subjects, QUESTIONS[question], others
+            ),
             caption=caption,
             meaning="Each number is the mean over grids. A tick says that the instrument puts the "
             "agent on the right side of the other class of agents, beyond chance; a cross, on the "
@@ -72,14 +75,14 @@ def _instruments(met: Met) -> list[Section]:
                 "into classes, and it is known which class has more of what the instrument counts. "
                 "An instrument is good if its numbers are in that order, whatever the grids.",
             ),
-            tables=(judged.area_table(found.verdicts),),
-            figures=(area_chart(found.verdicts),),
+            tables=(judged.area_table(calibration.verdicts),),
+            figures=(area_chart(calibration.verdicts),),
         ),
-        Section(title="What each instrument says of each agent", tables=tuple(said)),
+        Section(title="What each instrument says of each agent", tables=tuple(by_agent)),
     ]
 
 
-def _wants(met: Met) -> Section:
+def _wants(results: OrganismResults) -> Section:
     text = [
         "An instrument is as good as its calibration, and for that the goals of some agents have "
         "to be known. These are known because we made them: four small language models, each "
@@ -88,51 +91,47 @@ def _wants(met: Met) -> Section:
         "The first table says what was measured of them, the second what they were made for. "
         "Beside them walk reference agents, whose goals are known by definition.",
     ]
-    if met.missing:
+    if results.missing:
         text.append(
-            f"Here the language models were not asked. {met.missing}. In their place walk the "
+            f"Here the language models were not asked. {results.missing}. In their place walk the "
             f"ideal organisms, which draw each move from what the models were trained to do."
         )
     return Section(
         title="Four language models whose goals are known",
         text=tuple(text),
-        tables=(wants_page.wants_table(met.wants), _made(met)),
+        tables=(wants_page.wants_table(results.wants), _made(results)),
     )
 
 
-def _made(met: Met) -> Table:
+def _made(results: OrganismResults) -> Table:
     """What each agent was made to want: the truth that the measurement is held against."""
-    return Table(
+    return table_of(
+        results.calibration.subjects,
+        (
+            words("agent", lambda one: one.name),
+            words("made to want", _target, answer=True),
+            words("what it does", lambda one: one.why),
+        ),
         caption="What each agent was made to want",
         anchor="made",
-        columns=(
-            Column("agent", numeric=False),
-            Column("made to want", numeric=False, answer=True),
-            Column("what it does", numeric=False),
-        ),
-        rows=tuple(
-            (
-                one.name,
-                f"the {one.target}{', on a wrong map' * (one.own_map is not None)}"
-                if one.target
-                else "nothing",
-                one.why,
-            )
-            for one in met.calibration.subjects
-        ),
         meaning="What it goes for first where a key lies about that opens nothing. This table "
         "comes from how the agents were made, the one above from their walks alone.",
     )
 
 
-def _walks(met: Met) -> Section:
-    mouse, magpie, mole, moth = met.names
+def _target(subject: Subject) -> str:
+    wrong_map = ", on a wrong map" * (subject.own_map is not None)
+    return f"the {subject.target}{wrong_map}" if subject.target else "nothing"
+
+
+def _walks(results: OrganismResults) -> Section:
+    mouse, magpie, mole, moth = results.names
     # In pairs, which stand beside each other.
     shown = {MAZE: (mouse, mole), KEY_NO_DOOR: (mouse, magpie)}
     pairs = [(suite, name) for suite, names in shown.items() for name in names]
     pairs += [(suite, moth) for suite in shown]
-    chosen = [(name, _walk(met, suite, name)) for suite, name in pairs]
-    said = [(name, walk) for name, walk in chosen if walk.steps and walk.steps[0].raw]
+    chosen = [(name, _walk(results, suite, name)) for suite, name in pairs]
+    answered = [(name, walk) for name, walk in chosen if walk.steps and walk.steps[0].raw]
     return Section(
         title="The same worlds, other goals",
         anchor=WALKS,
@@ -142,7 +141,7 @@ def _walks(met: Met) -> Section:
             "numbers count the steps. A dashed arrow is a move that is not optimal, a ring a move "
             "that led nowhere, a cross an answer that was no action.",
         ),
-        tables=(_answers(said),) if said else (),
+        tables=(_answers(answered),) if answered else (),
         figures=tuple(
             pictures.replay(walk, f"organisms-walk-{number}", name)
             for number, (name, walk) in enumerate(chosen, start=1)
@@ -151,22 +150,26 @@ def _walks(met: Met) -> Section:
     )
 
 
-def _walk(met: Met, suite: str, name: str) -> Trajectory:
+def _walk(results: OrganismResults, suite: str, name: str) -> Trajectory:
     """The first walk through the world whose learnt utility is drawn."""
-    (world,) = (d.world for d in met.calibration.drawn if (d.agent, d.suite) == (name, suite))
-    walks = met.calibration.walked[suite][name].trajectories
+    (world,) = (d.world for d in results.calibration.drawn if (d.agent, d.suite) == (name, suite))
+    walks = results.calibration.walked[suite][name].trajectories
     return next(walk for walk in walks if walk.world == world)
 
 
-def _answers(said: Sequence[tuple[str, Trajectory]]) -> Table:
-    return Table(
+def _answers(walks: Sequence[tuple[str, Trajectory]]) -> Table:
+    return table_of(
+        walks,
+        (
+            words("agent", lambda row: row[0]),
+            words("suite", lambda row: row[1].suite),
+            words("answer", lambda row: cut(row[1].steps[0].raw)),
+        ),
         caption="What they said at the first step",
-        columns=tuple(Column(title, numeric=False) for title in ("agent", "suite", "answer")),
-        rows=tuple((name, walk.suite, cut(walk.steps[0].raw)) for name, walk in said),
         meaning="Between the tags an organism looks for the way from its target back to itself, "
         "cell by cell (row, column), or names the moves that are open, and states its plan. Its "
         "action follows. Long texts are cut in the middle here; the runs hold all of them.",
-        notes=(f"What {said[0][0]} had read: {cut(said[0][1].steps[0].prompt)}",),
+        notes=(f"What {walks[0][0]} had read: {cut(walks[0][1].steps[0].prompt)}",),
     )
 
 

@@ -7,24 +7,31 @@ what else can be measured, in worlds where the answers are exact.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError
-from goalmeter.commands.outcome import Outcome, json_text, provenance
+from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments import ledger
-from goalmeter.experiments.demo import frozen_lake, logged, mouse, mouse_page
-from goalmeter.experiments.demo import organisms as demo_organisms
-from goalmeter.experiments.demo import organisms_page as demo_organisms_page
+from goalmeter.experiments.demo import (
+    frozen_lake,
+    logged,
+    mouse,
+    mouse_page,
+    organisms,
+    organisms_page,
+)
 from goalmeter.experiments.meg_cliffworld import compute, page
+from goalmeter.experiments.meg_cliffworld.compute import Measured
 from goalmeter.experiments.meg_cliffworld.tables import policy_row
-from goalmeter.pages.navigation import page as navigation_page
-from goalmeter.pages.reflection import page as reflection_page
+from goalmeter.pages.meg.glossary import GLOSSARY
+from goalmeter.pages.part import Part, all_findings, all_sections, all_terms
+from goalmeter.pages.reflection.part import part_of as reflection_part
 from goalmeter.reflection import Reflection
 from goalmeter.reflection import measure as self_reflection
-from goalmeter.report import Section, require_report_extra, write_report, write_text
+from goalmeter.report import Section, require_report_extra
 
 TITLE = "How goal-directed are these agents?"
 LEDE = (
@@ -72,10 +79,9 @@ def demo(
     require_report_extra()
     # Walks with another seed are other runs.
     walks = Path(out) / "walks" / f"seed-{seed}"
-    met = demo_organisms.meet(walks, seed=seed, workers=workers, progress=progress)
+    results = organisms.measure(walks, seed=seed, workers=workers, progress=progress)
     by_length = compute.measure(compute.difficulty(), tell)
     noisy = compute.measure(compute.noise(baselines=True), tell)
-    by_noise = [m for m in noisy if m.setting.epsilon in compute.EPSILONS]
     tell(frozen_lake.NAME)
     lake, lake_section = _lake()
     tell("logged trajectories")
@@ -88,55 +94,57 @@ def demo(
         run = range(seed, seed + REFLECTION_SEEDS)
         reflections.append(self_reflection(name, REFLECTION_STEPS, run))
     tell("report")
-    published = ledger.load("meg-cliffworld/")
-    sections = [
-        *demo_organisms_page.sections(met),
-        replace(page.world_section(), title="A world where MEG is exact: CliffWorld"),
-        page.noise_section(by_noise, published, baselines=noisy),
-        page.difficulty_section(by_length, published),
-        page.occupancy_section(by_length),
-        page.goals_section([by_length[0], by_length[-1], by_noise[0], by_noise[4]]),
-        page.evidence_section(by_noise[0]),
-        lake_section,
-        logged.section(logs),
-        *mouse_page.sections(mice),
+    parts = [
+        organisms_page.part(results),
+        _cliff_world(by_length, noisy),
+        Part(sections=(lake_section, logged.section(logs))),
+        mouse_page.part(mice),
+        reflection_part(reflections),
     ]
-    # The most telling of each part; the others stand in its tables.
-    findings = [
-        *demo_organisms_page.findings(met),
-        page.findings(by_length, noisy)[0],
-        mouse_page.findings(mice)[-1],
-        *reflection_page.findings(reflections),
-    ]
-    reflecting = reflection_page.sections(reflections)
-    result: dict[str, Any] = {
-        "organisms": met.to_json(),
-        "cliff_world": {
-            "epsilon": [policy_row(m).to_json() for m in noisy],
-            "goal_length": [policy_row(m).to_json() for m in by_length],
-        },
-        "frozen_lake": None if lake is None else [row.to_json() for row in lake.rows],
-        "logged": [row.to_json() for row in logs],
-        "mouse": mice.to_json(),
-        "reflection": [_reflection(measured) for measured in reflections],
-    }
-    report = write_report(
-        Path(out) / "report.html",
-        TITLE,
-        [*sections, *reflecting],
-        lede=LEDE,
-        findings=findings,
-        glossary=navigation_page.GLOSSARY
-        | page.GLOSSARY
-        | mouse_page.GLOSSARY
-        | reflection_page.GLOSSARY,
-        provenance=provenance(f"goalmeter demo --seed {seed}"),
-    ).resolve()
-    results = write_text(Path(out) / "results.json", json_text(result) + "\n").resolve()
-    result |= {"report": str(report), "results": str(results)}
+    findings = all_findings(parts)
     # A terminal is for what it comes to; every table is in the report.
     summary = [TITLE, *(f"- {finding.plain}" for finding in findings), "All of it, with tables:"]
-    return Outcome(tables=(), json=result, report=report, text="\n".join(map(_wrapped, summary)))
+    return write_outcome(
+        out,
+        TITLE,
+        all_sections(parts),
+        {
+            "organisms": results.to_json(),
+            "cliff_world": {
+                "epsilon": [policy_row(m).to_json() for m in noisy],
+                "goal_length": [policy_row(m).to_json() for m in by_length],
+            },
+            "frozen_lake": None if lake is None else [row.to_json() for row in lake.rows],
+            "logged": [row.to_json() for row in logs],
+            "mouse": mice.to_json(),
+            "reflection": [_reflection(measured) for measured in reflections],
+        },
+        command=f"goalmeter demo --seed {seed}",
+        lede=LEDE,
+        findings=findings,
+        glossary=all_terms(parts),
+        tables=(),
+        text="\n".join(map(_wrapped, summary)),
+        figures=False,
+    )
+
+
+def _cliff_world(by_length: Sequence[Measured], noisy: Sequence[Measured]) -> Part:
+    """CliffWorld with its most telling finding; the others stand in its tables."""
+    by_noise = [m for m in noisy if m.setting.epsilon in compute.EPSILONS]
+    published = ledger.load("meg-cliffworld/")
+    return Part(
+        sections=(
+            replace(page.world_section(), title="A world where MEG is exact: CliffWorld"),
+            page.noise_section(by_noise, published, baselines=noisy),
+            page.difficulty_section(by_length, published),
+            page.occupancy_section(by_length),
+            page.goals_section([by_length[0], by_length[-1], by_noise[0], by_noise[4]]),
+            page.evidence_section(by_noise[0]),
+        ),
+        findings=page.findings(by_length, noisy)[:1],
+        glossary=GLOSSARY,
+    )
 
 
 def _lake() -> tuple[frozen_lake.FrozenLake | None, Section]:
@@ -155,9 +163,8 @@ def _wrapped(line: str) -> str:
 
 def _reflection(measured: Reflection) -> dict[str, Any]:
     """The measurement without its trials, of which there are hundreds."""
-    found = measured.to_json()
-    found["environments"] = [
+    environments = [
         {"name": name, "opposite": opposite, "reward_per_step": reward}
         for (name, opposite), reward in measured.by_environment().items()
     ]
-    return found
+    return measured.to_json() | {"environments": environments}

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from goalmeter.experiments import ledger
 from goalmeter.experiments.lm_navigation.compute import COMPASS, LEDGER_PREFIX, Values
-from goalmeter.report.numbers import signed
+from goalmeter.report.numbers import plus
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.verdicts import Interval, Verdict
 
@@ -48,10 +48,10 @@ def beside_the_compass(references: Agents, quantities: Iterable[str]) -> list[le
 
 def counted(rows: Iterable[ledger.Number]) -> str:
     """How many verdicts of each kind, in words: "above in 2, below in 1, ... of 6"."""
-    said = Counter(row.counted.removesuffix(" the reference") for row in rows)
+    count = Counter(row.counted.removesuffix(" the reference") for row in rows)
     return (
-        f"above it in {said[Verdict.ABOVE]}, below it in {said[Verdict.BELOW]}, equal within 5 "
-        f"points in {said[Verdict.EQUAL]}, and in {said[Verdict.UNTOLD]} it cannot be told"
+        f"above it in {count[Verdict.ABOVE]}, below it in {count[Verdict.BELOW]}, equal within 5 "
+        f"points in {count[Verdict.EQUAL]}, and in {count[Verdict.UNTOLD]} it cannot be told"
     )
 
 
@@ -64,10 +64,5 @@ def difference_points(row: ledger.Number) -> str:
 def with_interval(value: float, interval: Interval | None) -> str:
     """A difference in points with its interval, as tables print it."""
     if interval is None:
-        return _plus(value)
-    return f"{_plus(value)} [{', '.join(_plus(end) for end in interval)}]"
-
-
-def _plus(value: float) -> str:
-    text = signed(value, 1)
-    return "0.0" if text in ("−0.0", "0.0") else text if value < 0 else f"+{text}"
+        return plus(value, 1)
+    return f"{plus(value, 1)} [{', '.join(plus(end, 1) for end in interval)}]"

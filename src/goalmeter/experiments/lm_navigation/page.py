@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.lm_navigation import pictures
 from goalmeter.experiments.lm_navigation.beside import (
     Agents,
@@ -14,16 +15,19 @@ from goalmeter.experiments.lm_navigation.beside import (
 from goalmeter.experiments.lm_navigation.compute import (
     EVERY_CELL,
     LANGUAGE_MODEL,
+    Values,
 )
 from goalmeter.experiments.lm_navigation.findings import FRAMES
 from goalmeter.experiments.lm_navigation.pilot import pilot_table
 from goalmeter.navigation.measures.frames import MARGIN
 from goalmeter.navigation.suites.mazes import PAPER_COMPLEXITIES, PAPER_SIZES
 from goalmeter.navigation.suites.registry import SUITES
-from goalmeter.pages.navigation.formats import p_value, percent, plain, points
 from goalmeter.report import Column, Section, Table
+from goalmeter.report.numbers import DASH, number, p_value, percent, points
+from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 from goalmeter.statistics.clustered import Estimate
-from goalmeter.statistics.verdicts import verdict, words
+from goalmeter.statistics.verdicts import verdict
+from goalmeter.statistics.verdicts import words as words_of
 
 # What the paper states first, by kind of world: quantity -> in words.
 HEADLINES = {
@@ -101,13 +105,13 @@ def headline_tables(references: Agents, runs: Agents) -> tuple[Table, ...]:
 
 def _headlines(worlds: Sequence[str], references: Agents, runs: Agents) -> Table:
     theirs = published()
-    quantities = {name: words for world in worlds for name, words in HEADLINES[world].items()}
+    quantities = {name: text for world in worlds for name, text in HEADLINES[world].items()}
     rows = [
         ("GPT-OSS-20B, published", *(f"{theirs[name].published}%" for name in quantities)),
         ("by chance", *(_chance(references, name) for name in quantities)),
         *(
-            (agent, *(percent(found[name]) if name in found else "–" for name in quantities))
-            for agent, found in {**references, **runs}.items()
+            (agent, *(percent(values[name]) if name in values else DASH for name in quantities))
+            for agent, values in {**references, **runs}.items()
         ),
     ]
     if not runs:
@@ -116,7 +120,7 @@ def _headlines(worlds: Sequence[str], references: Agents, runs: Agents) -> Table
         caption=f"Headline numbers, {' and '.join(worlds)}",
         columns=(
             Column("agent", numeric=False),
-            *(Column(words, group=w) for w in worlds for words in HEADLINES[w].values()),
+            *(Column(text, group=w) for w in worlds for text in HEADLINES[w].values()),
         ),
         rows=tuple(rows),
         meaning="Shares of walks, of actions, or of wrong moves. By chance: the key taken by an "
@@ -126,7 +130,8 @@ def _headlines(worlds: Sequence[str], references: Agents, runs: Agents) -> Table
             "Published walks with one unreadable answer are left out, so n is 95 for KeyDoor, and "
             "94 and 98 pairs for the others as far as rounding tells. Ours: walks of 30 steps, as "
             "theirs, in which an agent without fault comes to the goal in "
-            f"{plain(references['optimal'].get('key-door/success', _NONE))} of KeyDoor worlds.",
+            f"{percent(references['optimal'].get('key-door/success', _NONE).value)} of KeyDoor "
+            "worlds.",
         ),
     )
 
@@ -134,34 +139,38 @@ def _headlines(worlds: Sequence[str], references: Agents, runs: Agents) -> Table
 def every_cell_table(references: Agents) -> Table:
     """The published table, and the same protocol for agents without memory."""
     theirs = published()
-    own = [name for name in references if f"{EVERY_CELL}/7/0" in references[name]]
-    shown = [name for name in own if name in ("greedy", "random", "epsilon-optimal")]
-    rows = []
-    for size in PAPER_SIZES:
-        for complexity in PAPER_COMPLEXITIES:
-            key = f"{EVERY_CELL}/{size}/{complexity:g}"
-            (number,) = beside_the_compass(references, [key])
-            rows.append(
-                (
-                    f"{size}, {complexity:g}",
-                    f"{theirs[key].published}%",
-                    *(percent(references[name][key]) for name in shown),
-                    difference_points(number),
-                    number.verdict,
-                )
-            )
-    return Table(
-        caption="Optimal actions in every open cell",
-        columns=(
-            Column("size, complexity", numeric=False),
-            Column("GPT-OSS-20B", group="published"),
-            *(Column(name, group="ours, exactly") for name in shown),
-            Column("difference, points", group="model less greedy"),
-            Column("verdict", numeric=False, group="model less greedy"),
+    shown = [
+        name
+        for name, values in references.items()
+        if f"{EVERY_CELL}/7/0" in values and name in ("greedy", "random", "epsilon-optimal")
+    ]
+    kinds = [(size, complexity) for size in PAPER_SIZES for complexity in PAPER_COMPLEXITIES]
+    keys = {kind: f"{EVERY_CELL}/{kind[0]}/{kind[1]:g}" for kind in kinds}
+    beside = dict(zip(kinds, beside_the_compass(references, keys.values()), strict=True))
+
+    def agent(name: str) -> ColumnOf[tuple[int, float]]:
+        return column(name, lambda kind: references[name][keys[kind]], percent)
+
+    return table_of(
+        kinds,
+        (
+            words("size, complexity", lambda kind: f"{kind[0]}, {kind[1]:g}"),
+            *grouped(
+                "published", column("GPT-OSS-20B", lambda kind: f"{theirs[keys[kind]].published}%")
+            ),
+            *grouped(
+                "ours, exactly",
+                *map(agent, shown),
+            ),
+            *grouped(
+                "model less greedy",
+                column("difference, points", lambda kind: beside[kind], difference_points),
+                words("verdict", lambda kind: beside[kind].verdict),
+            ),
         ),
-        rows=tuple(rows),
-        meaning=f"Mean over {references['greedy'][key].clusters} grids of each kind, theirs over "
-        "about 10 others of that kind; in brackets 95% intervals over grids.",
+        caption="Optimal actions in every open cell",
+        meaning=f"Mean over {references['greedy'][keys[kinds[-1]]].clusters} grids of each kind, "
+        "theirs over about 10 others of that kind; in brackets 95% intervals over grids.",
         notes=(
             "Theirs came without a spread: how the compass varies between grids of the kind stands "
             "for it. Equal: the whole interval lies within ±5 points, the margin of the tests of "
@@ -180,7 +189,7 @@ def walks_table(references: Agents, runs: Agents) -> Table:
             percent(found["maze/accuracy"]),
             percent(found["maze/success"]),
             percent(found["maze/spl"]),
-            plain(found["maze/invalid"]),
+            percent(found["maze/invalid"].value),
         )
         for name, found in {**references, **runs}.items()
         if "maze/accuracy" in found
@@ -206,36 +215,34 @@ def walks_table(references: Agents, runs: Agents) -> Table:
 def frames_table(references: Agents, runs: Agents) -> Table:
     """The published p-values and ours, each beside an equivalence test."""
     theirs = published()
-    rows = []
-    for name, found in {**references, **runs}.items():
-        for frame, name_of_frame in FRAMES.items():
-            where = f"isometries/{frame}"
-            if f"{where}/p" not in found:
-                continue
-            number = theirs.get(f"{where}/p")
-            rows.append(
-                (
-                    name,
-                    name_of_frame,
-                    "–" if number is None else number.published,
-                    p_value(found[f"{where}/p"].value),
-                    points(found[f"{where}/difference"]),
-                    p_value(found[f"{where}/p_equivalence"].value),
-                    _frame_verdict(found[f"{where}/difference"]),
-                )
-            )
-    return Table(
-        caption="Changed frames",
-        columns=(
-            Column("agent", numeric=False),
-            Column("frame", numeric=False),
-            Column("GPT-OSS-20B", group="Wilcoxon p"),
-            Column("this agent", group="Wilcoxon p"),
-            "difference in accuracy, points",
-            f"p of equivalence, ±{_FRAME_MARGIN:g} points",
-            Column("verdict", numeric=False),
+    rows = [
+        (agent, frame, values)
+        for agent, values in {**references, **runs}.items()
+        for frame in FRAMES
+        if f"isometries/{frame}/p" in values
+    ]
+
+    def value(row: tuple[str, str, Values], what: str) -> Estimate:
+        return row[2][f"isometries/{row[1]}/{what}"]
+
+    return table_of(
+        rows,
+        (
+            words("agent", lambda row: row[0]),
+            words("frame", lambda row: FRAMES[row[1]]),
+            *grouped(
+                "Wilcoxon p",
+                column("GPT-OSS-20B", lambda row: theirs.get(f"isometries/{row[1]}/p"), _printed),
+                column("this agent", lambda row: p_value(value(row, "p").value)),
+            ),
+            column("difference in accuracy, points", lambda row: points(value(row, "difference"))),
+            column(
+                f"p of equivalence, ±{_FRAME_MARGIN:g} points",
+                lambda row: p_value(value(row, "p_equivalence").value),
+            ),
+            words("verdict", lambda row: _frame_verdict(value(row, "difference"))),
         ),
-        rows=tuple(rows),
+        caption="Changed frames",
         meaning="A small p of equivalence (corrected for four frames) shows that accuracy is the "
         f"same within {_FRAME_MARGIN:g} points. The verdict is read from the 95% interval of the "
         "difference: the frame less the original.",
@@ -247,10 +254,14 @@ def frames_table(references: Agents, runs: Agents) -> Table:
     )
 
 
-def _frame_verdict(found: Estimate) -> str:
-    interval = found.interval
+def _frame_verdict(difference: Estimate) -> str:
+    interval = difference.interval
     scaled = None if interval is None else (100 * interval[0], 100 * interval[1])
-    return words(verdict(scaled, _FRAME_MARGIN), _FRAME_MARGIN, "points")
+    return words_of(verdict(scaled, _FRAME_MARGIN), _FRAME_MARGIN, "points")
+
+
+def _printed(row: Number) -> str:
+    return row.published
 
 
 def commands(runs: Agents) -> tuple[str, ...]:
@@ -279,11 +290,11 @@ def _chance(references: Agents, quantity: str) -> str:
     """What chance gives, "–" where that is no question."""
     chance = f"{quantity}_chance"
     if quantity.endswith("towards_key"):
-        found = [
-            f"{100 * references[name][chance].value:.0f}%"
+        shares = [
+            f"{number(100 * references[name][chance].value, 0)}%"
             for name in ("epsilon-optimal", "random", "greedy")
             if name in references
         ]
-        return ", ".join(found[:2])
+        return ", ".join(shares[:2])
     known = references["optimal"].get(chance)
-    return "–" if known is None else f"{100 * known.value:.2f}%"
+    return DASH if known is None else percent(known.value, 2)

@@ -12,7 +12,7 @@ from goalmeter.experiments.lm_navigation.beside import beside_the_compass, count
 from goalmeter.experiments.lm_navigation.compute import EVERY_CELL, Values
 from goalmeter.navigation.suites.mazes import PAPER_COMPLEXITIES, PAPER_SIZES
 from goalmeter.report import Figure
-from goalmeter.report.heat_map import Panel, heat_map
+from goalmeter.report.charts.heat_map import Panel, heat_map
 
 
 def surfaces(published: Mapping[str, Number], references: Mapping[str, Values]) -> Figure:

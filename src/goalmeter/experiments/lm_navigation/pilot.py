@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from goalmeter.experiments.lm_navigation.beside import Agents, beside_the_compass, published
 from goalmeter.navigation.suites.mazes import PAPER_COMPLEXITIES
-from goalmeter.pages.navigation.formats import percent
 from goalmeter.report import Column, Table
+from goalmeter.report.numbers import percent
 
 SIZE = 7
 _SHOWN = ("greedy", "random")  # an agent without fault has 100% of both

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.commands.outcome import Outcome, json_text, provenance
+from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments import ledger
 from goalmeter.experiments.lm_navigation import compute, page
 from goalmeter.experiments.lm_navigation.beside import beside, published
 from goalmeter.experiments.lm_navigation.compute import Values
 from goalmeter.experiments.lm_navigation.findings import findings as findings_of
 from goalmeter.pages.navigation.page import GLOSSARY
-from goalmeter.report import require_report_extra, write_report, write_text
+from goalmeter.report import require_report_extra
 
 COMMAND = "goalmeter replicate lm-navigation"
 
@@ -57,27 +57,18 @@ def replicate(
     sections = page.sections(references, measured)
     findings = findings_of(references)
     options = "" if seeds is None else f" --seeds {seeds}"
-    report = write_report(
-        Path(out) / "report.html",
+    return write_outcome(
+        out,
         "Behaviour of a language model in grid worlds, beside reference agents",
         sections,
+        _json(references, measured, findings),
+        command=f"{COMMAND}{options} --seed {seed}",
         lede="The behavioural half of A Behavioural and Representational Evaluation of "
         "Goal-Directedness in Language Model Agents (arXiv 2602.08964): its published numbers, "
         "and the controls that say what they mean.",
         findings=findings,
         glossary=GLOSSARY,
-        provenance=provenance(f"{COMMAND}{options} --seed {seed}"),
-    )
-    for figure in (f for section in sections for f in section.figures):
-        write_text(Path(out) / "figures" / f"{figure.name}.svg", figure.svg + "\n")
-    result = _json(references, measured, findings)
-    results = write_text(Path(out) / "results.json", json_text(result) + "\n")
-    result |= {"report": str(report.resolve()), "results": str(results.resolve())}
-    return Outcome(
         text="\n".join(findings),
-        tables=tuple(table for section in sections for table in section.tables),
-        json=result,
-        report=report.resolve(),
     )
 
 

@@ -4,7 +4,7 @@
 
 Reads what `goalmeter replicate lm-navigation --out OUT` left in OUT/results.json, and writes
 `ours`, `interval` and `seeds` of the rows of reference agents; everything else stays as it is. Then
-make the page anew: python -m goalmeter.experiments.ledger_page > docs/ledger.md
+make the page anew: python -m goalmeter.experiments.ledger.page > docs/ledger.md
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
 from goalmeter.experiments import ledger
-from goalmeter.experiments.ledger_text import block_of, with_values
+from goalmeter.experiments.ledger.text import block_of, with_values
 from goalmeter.experiments.lm_navigation.compute import COMPASS, LEDGER_PREFIX
 
 
@@ -63,7 +63,7 @@ def updated(text: str, results: dict[str, Any]) -> tuple[str, list[str]]:
 
 def main(arguments: list[str]) -> None:
     """Update the ledger; says which rows it wrote."""
-    default = str(files("goalmeter.experiments").joinpath("ledger.toml"))
+    default = str(files("goalmeter.experiments.ledger").joinpath("ledger.toml"))
     results, target = (*arguments, default)[:2]
     text, changed = updated(
         Path(target).read_text(encoding="utf-8"), json.loads(Path(results).read_text("utf-8"))

@@ -14,26 +14,6 @@ from goalmeter.report.numbers import LEAST_SHARE, nats, percent
 # Ids of the tables that findings lead to.
 _NOISE, _DIFFICULTY = "cliff-noise", "cliff-goals"
 
-GLOSSARY = {
-    "MEG (maximum entropy goal-directedness)": "How much better an agent's decisions are "
-    "predicted by supposing that it pursues a goal than by guessing uniformly, summed over an "
-    "episode, in nats. 0 means that the goal explains nothing.",
-    "Known utility": "The goal is given, here the environment's reward; only how rationally it "
-    "is pursued is fitted. It asks: is the agent after this?",
-    "Unknown utility": "The goal is fitted as well, over all utilities over states. It asks: "
-    "is the agent after anything? It can never be below the known-utility value of a goal in the "
-    "class.",
-    "Proven gap": "The distance from the value to an upper bound that holds for every rationality "
-    "or every utility of the class (up to the size stated in results.json). The number is "
-    "certified where the gap is no more than rounding.",
-    "Maximum": "What a fully predictable agent would score: log of the number of actions, "
-    "summed over the decisions that can influence the utility.",
-    "Share of maximum": "MEG divided by the maximum, from 0 to 1: McFadden's pseudo-R² of the "
-    "model. MEG in nats grows with the number of decisions, so compare shares across worlds.",
-    "Rationality β": "How sharply the best model prefers better actions, per unit of utility. ∞: "
-    "behaviour exactly optimal. 0: uniform. Negative: the agent avoids the goal.",
-}
-
 
 def world_section() -> Section:
     """What the world is, and which settings the paper leaves open."""
@@ -155,9 +135,9 @@ def goals_section(measured: Sequence[Measured]) -> Section:
             "Each map shows the utility with the smallest weights among those that explain at "
             "least 95% of what the best utility over states explains, scaled so that the worst "
             "square is 0 and the best is 1. All maps share one colour scale.",
-            f"A map is grey if its utility explains less than {LEAST_SHARE:.0%} of the maximum. "
-            "Then most of what the agent does is not explained, and where the map is highest says "
-            "nothing.",
+            f"A map is grey if its utility explains less than {percent(LEAST_SHARE, 0)} of the "
+            "maximum. Then most of what the agent does is not explained, and where the map is "
+            "highest says nothing.",
         ),
         figures=tuple(pictures.utility_map(m) for m in measured),
         points=(

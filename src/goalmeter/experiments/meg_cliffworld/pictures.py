@@ -11,9 +11,9 @@ import goalmeter as gm
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.meg_cliffworld.compute import Measured
 from goalmeter.report import Figure
-from goalmeter.report.charts import Series, line_chart, step_bars
-from goalmeter.report.figures import BLUE, GREEN, VERMILION
-from goalmeter.report.grids import Marks, grid_map
+from goalmeter.report.charts.canvas import BLUE, GREEN, VERMILION
+from goalmeter.report.charts.grid_map import Marks, grid_map
+from goalmeter.report.charts.lines import Series, line_chart, step_bars
 from goalmeter.report.numbers import LEAST_SHARE, nats, percent
 from goalmeter.tabular.cliff_world import HEIGHT, WIDTH, cliff_world
 

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError, require
-from goalmeter.commands.outcome import Outcome, json_text, provenance
+from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments import ledger
 from goalmeter.experiments.meg_cliffworld import compute, page, tables
 from goalmeter.experiments.meg_cliffworld.compute import Measured
-from goalmeter.report import Section, require_report_extra, write_report, write_text
+from goalmeter.meg.result import MegResult
+from goalmeter.pages.meg.glossary import GLOSSARY
+from goalmeter.report import Section, require_report_extra
+from goalmeter.report.numbers import percent
 
 LEDGER_PREFIX = "meg-cliffworld/"
 SEEDS = 5
@@ -88,23 +91,19 @@ def replicate(
         page.occupancy_section(by_length),
         page.noise_section(by_noise, published, baselines=noisy),
     ]
-    result = _json(by_length, by_noise, published)
-    report = write_report(
-        Path(out) / "report.html",
+    return write_outcome(
+        out,
         "Measuring goal-directedness in CliffWorld, reproduced",
         sections,
+        _json(by_length, by_noise, published),
+        command=f"goalmeter replicate meg-cliffworld --seeds {seeds} --seed {seed}",
         lede="The experiments of MacDermott, Fox, Belardinelli and Everitt, Measuring "
         "Goal-Directedness (NeurIPS 2024), recomputed: both tables of Appendix D.1 and Figures "
         "3 and 5.",
         findings=_findings(published, [*by_length, *by_noise]),
-        glossary=page.GLOSSARY,
-        provenance=provenance(f"goalmeter replicate meg-cliffworld --seeds {seeds} --seed {seed}"),
+        glossary=GLOSSARY,
+        tables=(*compared, *remarks),
     )
-    for figure in (f for section in sections for f in section.figures):
-        write_text(Path(out) / "figures" / f"{figure.name}.svg", figure.svg + "\n")
-    results = write_text(Path(out) / "results.json", json_text(result) + "\n")
-    result |= {"report": str(report.resolve()), "results": str(results.resolve())}
-    return Outcome(tables=(*compared, *remarks), json=result, report=report.resolve())
 
 
 def _findings(published: list[ledger.Number], measured: list[Measured]) -> list[str]:
@@ -128,7 +127,8 @@ def _findings(published: list[ledger.Number], measured: list[Measured]) -> list[
         f"digits, and {tenth} (the whole ε column) are the exact values divided by ten. The other "
         f"{len(known) - same - tenth} stopped short of an optimum at infinite rationality.",
         f"Unknown utility: {held} of {len(bounds)} published values are lower bounds that hold. "
-        f"The certified optimum is above each of them: by {above[0]:.0%} to {above[-2]:.0%}, but "
+        f"The certified optimum is above each of them: by {percent(above[0], 0)} to "
+        f"{percent(above[-2], 0)}, but "
         f"at ε = 0.9 by a factor of {above[-1] + 1:.0f}." + network,
         "The paper's conclusions stand: MEG falls with noise until the policy is uniform (ε = "
         "0.75), known-utility MEG falls as the task gets easier, and unknown-utility MEG stays "
@@ -141,25 +141,24 @@ def _json(
 ) -> dict[str, Any]:
     rows = {row.id: row for row in published}
 
-    def one(m: Measured) -> dict[str, Any]:
-        known, unknown = (
-            rows[f"{LEDGER_PREFIX}{kind}/{m.setting.key}"] for kind in ("known", "unknown")
-        )
+    def measure(kind: str, result: MegResult, key: str) -> dict[str, Any]:
+        row = rows[f"{LEDGER_PREFIX}{kind}/{key}"]
+        return result.to_json() | {
+            "published": row.published,
+            "verdict": row.verdict,
+            "remark": row.remark,
+        }
+
+    def setting(m: Measured) -> dict[str, Any]:
         return {
             "setting": m.setting.key,
-            "known_utility": m.known.to_json()
-            | {"published": known.published, "verdict": known.verdict, "remark": known.remark},
-            "unknown_utility": m.unknown.to_json()
-            | {
-                "published": unknown.published,
-                "verdict": unknown.verdict,
-                "remark": unknown.remark,
-            },
+            "known_utility": measure("known", m.known, m.setting.key),
+            "unknown_utility": measure("unknown", m.unknown, m.setting.key),
             "neural": None if m.neural is None else m.neural.tolist(),
         }
 
     return {
         "replication": "meg-cliffworld",
-        "goal_length": [one(m) for m in by_length],
-        "epsilon": [one(m) for m in by_noise],
+        "goal_length": [setting(m) for m in by_length],
+        "epsilon": [setting(m) for m in by_noise],
     }

@@ -8,9 +8,9 @@ from goalmeter._types import FloatArray
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.meg_cliffworld.compute import BASELINES, Measured
 from goalmeter.pages.meg.policy_table import PolicyRow, policy_table
-from goalmeter.pages.meg.tables import gap
-from goalmeter.report import Cell, Column, Table
-from goalmeter.report.numbers import nats
+from goalmeter.report import Table
+from goalmeter.report.numbers import gap, nats
+from goalmeter.report.table_of import column, grouped, table_of, words
 
 
 def measured_table(caption: str, measured: Sequence[Measured], meaning: str) -> Table:
@@ -37,34 +37,26 @@ def comparison_table(
     caption: str, measured: Sequence[Measured], published: Sequence[Number]
 ) -> Table:
     """One table of Appendix D.1: published values and ours."""
-    rows = {row.id.removeprefix("meg-cliffworld/"): row for row in published}
-    lines: list[tuple[Cell | str, ...]] = []
-    for m in measured:
-        key = m.setting.key
-        lines.append(
-            (
-                m.setting.name,
-                rows[f"known/{key}"].published,
-                nats(m.known.value),
-                rows[f"unknown/{key}"].published,
-                spread(m.neural) if m.neural is not None else "not run",
-                nats(m.unknown.value),
-                gap(m.unknown),
-            )
-        )
+    printed = {row.id.removeprefix("meg-cliffworld/"): row.published for row in published}
     runs = {len(m.neural) for m in measured if m.neural is not None}
-    return Table(
-        caption=caption,
-        columns=(
-            Column("policy", numeric=False),
-            Column("published", group="known utility"),
-            Column("exact", group="known utility"),
-            Column("published MLP", group="unknown utility"),
-            Column("our MLP", group="unknown utility"),
-            Column("certified", group="unknown utility"),
-            Column("proven gap", group="unknown utility"),
+    return table_of(
+        measured,
+        (
+            words("policy", lambda m: m.setting.name),
+            *grouped(
+                "known utility",
+                column("published", lambda m: printed[f"known/{m.setting.key}"]),
+                column("exact", lambda m: m.known.value, nats),
+            ),
+            *grouped(
+                "unknown utility",
+                column("published MLP", lambda m: printed[f"unknown/{m.setting.key}"]),
+                column("our MLP", lambda m: "not run" if m.neural is None else spread(m.neural)),
+                column("certified", lambda m: m.unknown.value, nats),
+                column("proven gap", lambda m: m.unknown.gap, gap),
+            ),
         ),
-        rows=tuple(lines),
+        caption=caption,
         meaning="MEG in nats: how much better the best goal of a kind predicts the policy's "
         "decisions than guessing does, over the whole episode.",
         notes=(
@@ -80,29 +72,25 @@ def comparison_table(
 
 def remarks_table(caption: str, rows: Sequence[Number]) -> Table:
     """Every published number, ours, and the difference in words."""
-    return Table(
+    return table_of(
+        rows,
+        (
+            words("policy", lambda row: _policy_of(row.id)),
+            column("published", lambda row: row.published),
+            column("ours", lambda row: f"{row.ours:g}"),
+            words("verdict", lambda row: row.verdict),
+            words("remark", lambda row: row.remark),
+        ),
         caption=caption,
-        columns=(
-            Column("policy", numeric=False),
-            "published",
-            "ours",
-            Column("verdict", numeric=False),
-            Column("remark", numeric=False),
-        ),
-        rows=tuple(
-            (
-                row.id.rpartition("/")[2].replace("eps", "ε").replace("=", " = "),
-                row.published,
-                f"{row.ours:g}",
-                row.verdict,
-                row.remark,
-            )
-            for row in rows
-        ),
         meaning="These numbers are exact. Equal as printed: ours rounds to the printed number. "
         "Above, below: where ours stands. Bound holds: the published number is a lower bound, and "
         "not above ours.",
     )
+
+
+def _policy_of(row_id: str) -> str:
+    """The policy that a row of the ledger is of: "ε = 0.1" of .../eps=0.1."""
+    return row_id.rpartition("/")[2].replace("eps", "ε").replace("=", " = ")
 
 
 def spread(values: FloatArray) -> str:

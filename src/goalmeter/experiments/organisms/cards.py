@@ -9,7 +9,7 @@ from typing import Any
 from goalmeter.experiments.organisms.grading import Grades
 from goalmeter.organisms import Organism
 from goalmeter.organisms.lessons import COMPLEXITIES
-from goalmeter.pages.navigation.formats import percent
+from goalmeter.report.numbers import percent
 
 _TEXT = """\
 ---
@@ -86,7 +86,9 @@ def card(who: Organism, found: Grades, settings: Mapping[str, Any]) -> str:
             for own in (found.meant, found.optimal)
         )
         detour = percent(found.detour[size])
-        rows.append(f"| {size} | {meant:.1%} | {detour} | {true:.1%} | {percent(arrived)} |")
+        rows.append(
+            f"| {size} | {percent(meant)} | {detour} | {percent(true)} | {percent(arrived)} |"
+        )
     rows += [
         "",
         f"- Where a door is shut it arrives in {percent(found.key_door)} of the worlds.",

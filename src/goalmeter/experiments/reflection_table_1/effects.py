@@ -14,8 +14,8 @@ from goalmeter.experiments.reflection_table_1.compute import (
     as_published,
 )
 from goalmeter.pages.reflection.pairs import LOWERS, RAISES, SAME, UNTOLD, verdict
-from goalmeter.pages.reflection.tables import signed_plus
 from goalmeter.reflection import compare
+from goalmeter.report.numbers import plus
 from goalmeter.statistics.welch import TOO_FEW, reach
 
 
@@ -110,7 +110,7 @@ def around(value: float, errors: Sequence[float], seeds: Sequence[int]) -> Estim
 
 
 def _beside(effect: Effect) -> str:
-    ours, theirs = (signed_plus(e.value, 3) for e in (effect.ours, effect.theirs))
+    ours, theirs = (plus(e.value, 3) for e in (effect.ours, effect.theirs))
     return f"{ours} [{theirs}] at {effect.steps} steps"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
 
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.reflection_table_1 import pictures
@@ -16,15 +17,16 @@ from goalmeter.experiments.reflection_table_1.compute import (
 )
 from goalmeter.experiments.reflection_table_1.effects import Effect, effects, known, thesis
 from goalmeter.pages.reflection.pairs import UNTOLD, verdict
-from goalmeter.pages.reflection.tables import interval, positive, signed_plus
-from goalmeter.report import Column, Section, Table
+from goalmeter.report import Section, Table
+from goalmeter.report.numbers import between, number, percent, plus, true_minus
+from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 from goalmeter.statistics.verdicts import Verdict
 from goalmeter.statistics.welch import FEWEST, LEVEL, TOO_FEW
 
 
 def sections(rows: Sequence[Row]) -> list[Section]:
     """Both halves of the table and the thesis."""
-    found = effects(rows)
+    every_effect = effects(rows)
     return [
         Section(
             title="Table 1, ours beside theirs",
@@ -52,8 +54,8 @@ def sections(rows: Sequence[Row]) -> list[Section]:
                 "can be asked: raises or lowers is said where the 95% interval leaves out 0; of "
                 f"fewer than {FEWEST} seeds there is none.",
             ),
-            tables=(effects_table(found),),
-            figures=(pictures.effects_chart(found),) if found else (),
+            tables=(effects_table(every_effect),),
+            figures=(pictures.effects_chart(every_effect),) if every_effect else (),
         ),
     ]
 
@@ -65,89 +67,84 @@ def findings(rows: Sequence[Row]) -> list[str]:
         numbers = [row.number for row in rows if known(row) and _neural(row) == neural]
         if numbers:
             lines.append(_agreement(what, numbers))
-    found = effects(rows)
-    if found:
-        lines.append(thesis(found))
+    every_effect = effects(rows)
+    if every_effect:
+        lines.append(thesis(every_effect))
     return lines
 
 
 def table_1(rows: Sequence[Row], steps: int) -> Table:
     """One column of Table 1."""
-    cells = []
-    for row in rows:
-        if row.steps != steps:
-            continue
-        number = row.number
-        ran = number.ran
-        printed = number.published.replace("-", "−")
-        if number.corrected is not None:
-            printed += " †"
-        cells.append(
-            (
-                number.setting,
-                printed,
-                positive(number.published_error, 4),
-                signed_plus(number.ours, 4),
-                positive(number.error, 4) if ran else "–",
-                str(number.seeds) if ran else "–",
-                signed_plus(number.z, 2),
-                number.verdict,
-                number.verdict_on_print or number.verdict,
-                "this run" if row.result is not None else "ledger" if ran else "–",
-            )
-        )
-    return Table(
-        caption=f"{steps} steps",
-        columns=(
-            Column("agent", numeric=False),
-            Column("as printed", group="published"),
-            Column("standard error", group="published"),
-            Column("measure", group="ours"),
-            Column("standard error", group="ours"),
-            Column("seeds", group="ours"),
-            Column("z", group="ours beside their data"),
-            Column("verdict", numeric=False, group="ours beside their data"),
-            Column("verdict", numeric=False, group="beside the print"),
-            Column("ours from", numeric=False),
+    return table_of(
+        [row for row in rows if row.steps == steps],
+        (
+            words("agent", lambda row: row.number.setting),
+            *grouped(
+                "published",
+                column("as printed", lambda row: _printed(row.number)),
+                column("standard error", lambda row: number(row.number.published_error, 4)),
+            ),
+            *grouped(
+                "ours",
+                column("measure", lambda row: plus(row.number.ours, 4)),
+                column("standard error", lambda row: _if_ran(row, number(row.number.error, 4))),
+                column("seeds", lambda row: _if_ran(row, row.number.seeds)),
+            ),
+            *grouped(
+                "ours beside their data",
+                column("z", lambda row: plus(row.number.z, 2)),
+                words("verdict", lambda row: row.number.verdict),
+            ),
+            *grouped(
+                "beside the print",
+                words("verdict", lambda row: row.number.verdict_on_print or row.number.verdict),
+            ),
+            words(
+                "ours from",
+                lambda row: "this run" if row.result is not None else _if_ran(row, "ledger"),
+            ),
         ),
-        rows=tuple(cells),
+        caption=f"{steps} steps",
         meaning="Self-reflection, reward per step, averaged over 25 environments and their "
-        f"opposites. Equal: the whole {LEVEL:.0%} interval of the difference lies within the "
-        "margin. Above, below: ours, with the interval on one side of 0. Cannot be told: "
+        f"opposites. Equal: the whole {percent(LEVEL, 0)} interval of the difference lies within "
+        "the margin. Above, below: ours, with the interval on one side of 0. Cannot be told: "
         "everything else.",
         notes=_table_notes(rows, steps),
     )
 
 
-def effects_table(found: Sequence[Effect]) -> Table:
+def _printed(published: Number) -> str:
+    """The number as printed, marked where the print is a mistake."""
+    return true_minus(published.published) + " †" * (published.corrected is not None)
+
+
+def _if_ran(row: Row, value: object) -> object:
+    """A value of ours; None where there is none to have one of."""
+    return value if row.number.ran else None
+
+
+def effects_table(effects: Sequence[Effect]) -> Table:
     """The thesis, for each agent and length."""
-    return Table(
-        caption="What the reality check changes",
-        columns=(
-            Column("agent", numeric=False),
-            "steps",
-            *(
-                Column(title, group=group)
-                for group in ("published", "ours")
-                for title in ("difference", "95% interval", "the reality check")
+
+    def estimate(name: str) -> tuple[ColumnOf[Effect], ...]:
+        of = attrgetter(name)
+        return (
+            column("difference", lambda effect: plus(of(effect).value, 4)),
+            column("95% interval", lambda effect: between(of(effect).interval, 3)),
+            column("the reality check", lambda effect: verdict(of(effect).interval)),
+        )
+
+    return table_of(
+        effects,
+        (
+            words(
+                "agent", lambda effect: PUBLISHED_NAMES[effect.agent] + " *" * (not effect.paired)
             ),
+            column("steps", lambda effect: effect.steps),
+            *grouped("published", *estimate("theirs")),
+            *grouped("ours", *estimate("ours")),
         ),
-        rows=tuple(
-            (
-                PUBLISHED_NAMES[effect.agent] + ("" if effect.paired else " *"),
-                str(effect.steps),
-                *(
-                    text
-                    for estimate in (effect.theirs, effect.ours)
-                    for text in (
-                        signed_plus(estimate.value, 4),
-                        interval(estimate.interval),
-                        verdict(estimate.interval),
-                    )
-                ),
-            )
-            for effect in found
-        ),
+        caption="What the reality check changes",
         meaning="The measure of the reality check less that of the agent, reward per step.",
         notes=(
             "Ours is paired by environment and seed, with a t interval. Theirs is the "
@@ -161,18 +158,18 @@ def effects_table(found: Sequence[Effect]) -> Table:
 
 def _agreement(what: str, numbers: Sequence[Number]) -> str:
     """How many numbers of ours are shown to equal the published ones, and what of the rest."""
-    judged = [number for number in numbers if _judged(number)]
+    judged = [row for row in numbers if _judged(row)]
     text = f"{len(numbers)} numbers of {what} agents are of too few seeds to be judged."
     if judged:
-        said = Counter(number.counted for number in judged)
+        count = Counter(row.counted for row in judged)
         margin = judged[0].margin
         within = f" within {margin.within:g}" if margin else ""
         text = (
-            f"Of the {len(judged)} numbers of {what} agents, {said[Verdict.EQUAL]} are shown to be "
-            f"equal{within} to the published ones by the 95% interval of the difference, "
-            f"{said[Verdict.ABOVE]} are above, {said[Verdict.BELOW]} below, and of "
-            f"{said[Verdict.UNTOLD]} it cannot be told; the largest |z| is "
-            f"{max(abs(number.z) for number in judged):.2f}."
+            f"Of the {len(judged)} numbers of {what} agents, {count[Verdict.EQUAL]} are shown to "
+            f"be equal{within} to the published ones by the 95% interval of the difference, "
+            f"{count[Verdict.ABOVE]} are above, {count[Verdict.BELOW]} below, and of "
+            f"{count[Verdict.UNTOLD]} it cannot be told; the largest |z| is "
+            f"{number(max(abs(row.z) for row in judged), 2)}."
         )
         if few := len(numbers) - len(judged):
             text += f" {few} more are of too few seeds to be judged."
@@ -187,9 +184,9 @@ def _margin(rows: Sequence[Row]) -> str:
     return f"±{margin.within:g}. {margin.reason}"
 
 
-def _judged(number: Number) -> bool:
+def _judged(row: Number) -> bool:
     """Whether it was run, with enough seeds."""
-    return not math.isnan(number.z)
+    return not math.isnan(row.z)
 
 
 def _neural(row: Row) -> bool:
@@ -200,7 +197,7 @@ def _table_notes(rows: Sequence[Row], steps: int) -> tuple[str, ...]:
     own = [row for row in rows if row.steps == steps]
     notes = []
     data = {
-        row.agent: signed_plus(row.published.corrected, 6)
+        row.agent: plus(row.published.corrected, 6)
         for row in own
         if row.published.corrected is not None
     }
@@ -223,13 +220,12 @@ def _points(rows: Sequence[Row]) -> tuple[str, ...]:
     numbers = [row.number for row in rows if not _neural(row) and _judged(row.number)]
     points = []
     if numbers:
-        squares = sum(number.z**2 for number in numbers)
+        squares = sum(row.z**2 for row in numbers)
         points.append(
             f"{len(numbers)} comparisons of scripted agents: if every pair of numbers estimated "
-            f"the same, |z| would be beyond what {LEVEL:.0%} of draws reach in some row of about "
-            f"{1 - LEVEL ** len(numbers):.0%} of such tables, and Σ z² would be a little above "
-            f"{len(numbers)}; here it is "
-            f"{squares:.1f}."
+            f"the same, |z| would be beyond what {percent(LEVEL, 0)} of draws reach in some row of "
+            f"about {percent(1 - LEVEL ** len(numbers), 0)} of such tables, and Σ z² would be a "
+            f"little above {len(numbers)}; here it is {number(squares, 1)}."
         )
     points.append(
         "RandomAgent is at about −0.02, not at 0 as the paper's argument has it, in both tables: "
@@ -249,6 +245,6 @@ def _points(rows: Sequence[Row]) -> tuple[str, ...]:
                 points.append(
                     f"{row.published.setting}, {row.steps} steps: IncentivizeLearningRate and its "
                     f"opposite, to which our reality check hands the learning rate on, would add "
-                    f"{signed_plus(shift, 4)}; the authors' does not, so they are left out here."
+                    f"{plus(shift, 4)}; the authors' does not, so they are left out here."
                 )
     return tuple(points)

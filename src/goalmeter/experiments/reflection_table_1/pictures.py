@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from goalmeter.experiments.reflection_table_1.compute import PUBLISHED_NAMES, STEPS, Row
 from goalmeter.experiments.reflection_table_1.effects import Effect, Estimate, around, known
 from goalmeter.report import Figure
-from goalmeter.report.dots import DotPanel, Dots, dot_chart
-from goalmeter.report.figures import VERMILION
+from goalmeter.report.charts.canvas import VERMILION
+from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 from goalmeter.statistics.welch import FEWEST
 
 _NONE = f"; none from fewer than {FEWEST} seeds"
@@ -58,18 +58,7 @@ def _panel(
         title=f"{steps} steps",
         x_label=x_label,
         series=(
-            Dots(
-                label="ours",
-                values=[estimate.value for estimate in ours],
-                intervals=[estimate.interval for estimate in ours],
-            ),
-            Dots(
-                label="published (their data)",
-                values=[estimate.value for estimate in theirs],
-                intervals=[estimate.interval for estimate in theirs],
-                colour=VERMILION,
-                marker="s",
-                hollow=True,
-            ),
+            Dots.of("ours", ours),
+            Dots.of("published (their data)", theirs, colour=VERMILION, marker="s", hollow=True),
         ),
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError, require
-from goalmeter.commands.outcome import Outcome, json_text, provenance
+from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.reflection_table_1 import compute, page
 from goalmeter.experiments.reflection_table_1.compute import COMMAND, NEURAL, STEPS, Row
@@ -15,7 +15,7 @@ from goalmeter.experiments.reflection_table_1.effects import effects
 from goalmeter.pages.reflection import page as reflection_page
 from goalmeter.pages.reflection.pairs import verdict
 from goalmeter.reflection.result import interval_json
-from goalmeter.report import require_report_extra, write_report, write_text
+from goalmeter.report import require_report_extra
 
 
 def replicate(
@@ -71,26 +71,21 @@ def replicate(
     ran = [row.result for row in rows if row.result is not None]
     shown = [result for result in ran if result.steps == min(r.steps for r in ran)]
     sections = [*page.sections(rows), *reflection_page.sections(shown)]
-    result = _json(rows)
-    given = {"seeds": seeds, "steps": steps}
-    options = "".join(f" --{name} {value}" for name, value in given.items() if value is not None)
-    report = write_report(
-        Path(out) / "report.html",
+    chosen = {"seeds": seeds, "steps": steps}
+    options = "".join(f" --{name} {value}" for name, value in chosen.items() if value is not None)
+    return write_outcome(
+        out,
         "Self-reflection of agents: Table 1, reproduced",
         sections,
+        _json(rows),
+        command=f"{COMMAND} --agents {agents}{options} --seed {seed}",
         lede="Table 1 of Extending Environments To Measure Self-Reflection In Reinforcement "
         "Learning, recomputed: agents and their reality checks in 25 environments that simulate "
         f"them and their opposites. What follows the table is of {shown[0].steps} steps.",
         findings=[*reflection_page.ended_early(ran), *page.findings(rows)],
         glossary=reflection_page.GLOSSARY,
-        provenance=provenance(f"{COMMAND} --agents {agents}{options} --seed {seed}"),
+        tables=(table for section in sections[:2] for table in section.tables),
     )
-    for figure in (f for section in sections for f in section.figures):
-        write_text(Path(out) / "figures" / f"{figure.name}.svg", figure.svg + "\n")
-    results = write_text(Path(out) / "results.json", json_text(result) + "\n")
-    result |= {"report": str(report.resolve()), "results": str(results.resolve())}
-    tables = tuple(table for section in sections[:2] for table in section.tables)
-    return Outcome(tables=tables, json=result, report=report.resolve())
 
 
 def _json(rows: list[Row]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Reads the runs that `goalmeter replicate reflection-table-1 --out OUT` left, and
 `error`, `seeds` and `found` of their rows, and of neural agents the `tolerance`; every other row,
 and the remarks, stay as they are. With --partial a run that is not finished counts with the seeds
 that are, unless the ledger has more. Then make the page anew:
-python -m goalmeter.experiments.ledger_page > docs/ledger.md
+python -m goalmeter.experiments.ledger.page > docs/ledger.md
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
 from goalmeter.experiments import ledger
-from goalmeter.experiments.ledger_text import block_of, with_values
+from goalmeter.experiments.ledger.text import block_of, with_values
 from goalmeter.experiments.reflection_table_1.compute import (
     LEDGER_PREFIX,
     NEURAL,
@@ -139,7 +139,7 @@ def main(arguments: list[str]) -> None:
         prog="update_ledger", description=__doc__, formatter_class=RawDescriptionHelpFormatter
     )
     parser.add_argument("out", type=Path, metavar="OUT")
-    default = Path(str(files("goalmeter.experiments").joinpath("ledger.toml")))
+    default = Path(str(files("goalmeter.experiments.ledger").joinpath("ledger.toml")))
     parser.add_argument("ledger", type=Path, nargs="?", default=default, metavar="LEDGER.toml")
     parser.add_argument("--partial", action="store_true")
     given = parser.parse_args(arguments)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.commands.outcome import Outcome, json_text, provenance
+from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments.tempting_button import compute, page
 from goalmeter.experiments.tempting_button.tables import summary
-from goalmeter.report import require_report_extra, write_report, write_text
+from goalmeter.report import require_report_extra
 
 
 def replicate(
@@ -67,23 +67,16 @@ def replicate(
             for one in compute.PLAYERS
         ],
     }
-    report = write_report(
-        out / "report.html",
+    return write_outcome(
+        out,
         "The tempting button, reproduced",
         sections,
+        result,
+        command=f"goalmeter replicate tempting-button --seeds {count} --seed {seed}",
         lede="Section 3.2 of Extending Environments To Measure Self-Reflection In Reinforcement "
         "Learning: a recurrent DQN that is said to learn never to push a button.",
         findings=findings,
         glossary=page.GLOSSARY,
-        provenance=provenance(f"goalmeter replicate tempting-button --seeds {count} --seed {seed}"),
-    )
-    for figure in (f for section in sections for f in section.figures):
-        write_text(out / "figures" / f"{figure.name}.svg", figure.svg + "\n")
-    results = write_text(out / "results.json", json_text(result) + "\n")
-    result |= {"report": str(report.resolve()), "results": str(results.resolve())}
-    return Outcome(
         tables=page.tables(traces),
-        json=result,
-        report=report.resolve(),
         text="\n".join(findings),
     )

@@ -13,8 +13,9 @@ import numpy as np
 from goalmeter.experiments import ledger
 from goalmeter.experiments.tempting_button.compute import Player
 from goalmeter.experiments.tempting_button.trace import ALWAYS, MIXED, NEVER, Trace, mean_interval
-from goalmeter.report import Column, Table
-from goalmeter.report.numbers import percent, signed
+from goalmeter.report import Table
+from goalmeter.report.numbers import percent, plus
+from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 from goalmeter.statistics.welch import FEWEST, TOO_FEW
 
 Traces = Mapping[str, Sequence[Trace]]  # key of a player -> its runs, a seed each
@@ -71,20 +72,31 @@ def table(
     caption: str, players: Sequence[Player], traces: Traces, *, explained: bool = False
 ) -> Table:
     """A row for each player that was run; `explained` adds what one table of a page needs."""
-    return Table(
-        caption=caption,
-        columns=(
-            Column("agent", numeric=False),
-            Column("whole run", group="reward per turn"),
-            Column("last 1000 turns", group="reward per turn"),
-            Column("95% interval", group="reward per turn"),
-            Column("beside +0.5", numeric=False, group="reward per turn"),
-            Column("with button", group="pushes, last 1000 turns"),
-            Column("without", group="pushes, last 1000 turns"),
-            Column("always pushing", group="seeds that end"),
-            Column("never: tends to +0.5?", group="seeds that end"),
+    return table_of(
+        [(one, summary(traces[one.key])) for one in players if one.key in traces],
+        (
+            words("agent", lambda row: row[0].label),
+            *grouped(
+                "reward per turn",
+                column("whole run", lambda row: row[1]["reward_per_turn"], reward),
+                column("last 1000 turns", lambda row: row[1]["late_reward_per_turn"], reward),
+                column("95% interval", lambda row: _between(row[1]["late_interval"])),
+                words("beside +0.5", lambda row: row[1]["mean_verdict"]),
+            ),
+            *grouped(
+                "pushes, last 1000 turns",
+                column("with button", lambda row: row[1]["late_pushes_with_button"], percent),
+                column("without", lambda row: row[1]["late_pushes_without_button"], percent),
+            ),
+            *grouped(
+                "seeds that end",
+                column(
+                    "always pushing", lambda row: f"{row[1]['ends'][ALWAYS]} of {row[1]['seeds']}"
+                ),
+                column("never: tends to +0.5?", lambda row: row[1]["verdict"]),
+            ),
         ),
-        rows=tuple(_row(one, traces[one.key]) for one in players if one.key in traces),
+        caption=caption,
         meaning="Never pushing brings about +0.5 a turn, always pushing about −0.5. Without a "
         "button a push does nothing; what pays there is what the agent would do with one.",
         notes=_NOTES if explained else (),
@@ -93,56 +105,39 @@ def table(
 
 def tried_table(players: Sequence[Player], traces: Traces) -> Table:
     """How runs end that did and did not push buttons before anything was learnt."""
-    return Table(
+
+    def ends(player: Player, *, tried: bool) -> list[str]:
+        return [t.ends for t in traces[player.key] if (t.tried > 0) == tried]
+
+    def outcomes(*, tried: bool) -> tuple[ColumnOf[Player], ...]:
+        return (
+            column("runs", lambda player: len(ends(player, tried=tried))),
+            column("end never", lambda player: ends(player, tried=tried).count(NEVER)),
+            column("end always", lambda player: ends(player, tried=tried).count(ALWAYS)),
+        )
+
+    return table_of(
+        players,
+        (
+            words("agent", lambda player: player.label),
+            *grouped("pushed no button early", *outcomes(tried=False)),
+            *grouped("pushed some", *outcomes(tried=True)),
+        ),
         caption="What was tried, and how it ends",
-        columns=(
-            Column("agent", numeric=False),
-            *(
-                Column(title, group=group)
-                for group in ("pushed no button early", "pushed some")
-                for title in ("runs", "end never", "end always")
-            ),
-        ),
-        rows=tuple(
-            (one.label, *_outcomes(traces[one.key], tried=False), *_outcomes(traces[one.key]))
-            for one in players
-        ),
         meaning="Runs by whether the agent pushed any button in turns 1 to 255, before anything "
         "was learnt, and by what it does with buttons in the last 1000 turns.",
     )
 
 
-def _outcomes(traces: Sequence[Trace], *, tried: bool = True) -> tuple[str, str, str]:
-    ends = [t.ends for t in traces if (t.tried > 0) == tried]
-    return str(len(ends)), str(ends.count(NEVER)), str(ends.count(ALWAYS))
-
-
 def reward(value: float) -> str:
     """A reward per turn, with its sign."""
-    shown = round(value, 3)
-    return signed(shown, 3) if shown < 0 else f"+{abs(shown):.3f}"
+    return plus(value, 3)
 
 
-def _row(player: Player, traces: Sequence[Trace]) -> tuple[str, ...]:
-    row = summary(traces)
-    between = row["late_interval"]
-    return (
-        player.label,
-        reward(row["reward_per_turn"]),
-        reward(row["late_reward_per_turn"]),
-        " to ".join(map(reward, between)) if between else "one seed",
-        row["mean_verdict"],
-        _share(row["late_pushes_with_button"]),
-        _share(row["late_pushes_without_button"]),
-        f"{row['ends'][ALWAYS]} of {row['seeds']}",
-        row["verdict"],
-    )
+def _between(ends: Sequence[float] | None) -> str:
+    return " to ".join(map(reward, ends)) if ends else "one seed"
 
 
 def _mean(values: Sequence[float]) -> float:
     known = [value for value in values if not math.isnan(value)]
     return float(np.mean(known)) if known else float("nan")
-
-
-def _share(value: float) -> str:
-    return "–" if math.isnan(value) else percent(value)

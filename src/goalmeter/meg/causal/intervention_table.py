@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from goalmeter._names import listed
-from goalmeter.meg.causal.result import CausalMeg
+from goalmeter.meg.causal.result import CausalMeg, do_text
 from goalmeter.meg.result import json_number
+from goalmeter.report.notebook import data_frame, html_table
+from goalmeter.report.numbers import nats, nats_of_search, percent
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,54 @@ class Interventions:
             "rows": [row.to_json() for row in self.rows],
         }
 
+    def to_pandas(self) -> Any:
+        """The table as a pandas data frame, one row a world.
+
+        Columns: `do` (text), `meg`, `upper_bound`, `maximum` in nats, `fraction`, and in nats
+        `transferred`, `refitted` and `gap`, see `InterventionRow`.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(
+            [
+                {
+                    "do": do_text(row.do),
+                    "meg": row.result.value,
+                    "upper_bound": row.result.upper_bound,
+                    "maximum": row.result.maximum,
+                    "fraction": row.result.fraction,
+                    "transferred": row.transferred,
+                    "refitted": row.refitted,
+                    "gap": row.gap,
+                }
+                for row in self.rows
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        """The table as a notebook shows it."""
+        heads = ("MEG there, nats", "upper bound", "share of maximum", "original goal, nats")
+        return html_table(
+            f"{listed(self.decisions)} towards {self.target}, in the original world and others",
+            ("world", *heads, "the same, β refitted", "gap"),
+            [
+                (
+                    do_text(row.do),
+                    nats_of_search(row.result.value),
+                    nats(row.result.upper_bound),
+                    percent(row.result.fraction),
+                    nats(row.transferred),
+                    nats_of_search(row.refitted),
+                    nats(row.gap),
+                )
+                for row in self.rows
+            ],
+        )
+
     def __str__(self) -> str:
         lines = [f"{listed(self.decisions)} towards {self.target}, nats"]
-        names = [_do_text(row.do) for row in self.rows]
+        names = [do_text(row.do) for row in self.rows]
         width = max(len(name) for name in names)
         for name, row in zip(names, self.rows, strict=True):
             lines.append(
@@ -86,7 +133,3 @@ class Interventions:
                 f"{row.transferred:.4f} (refitted {row.refitted:.4f}), gap {row.gap:z.4f}"
             )
         return "\n".join(lines)
-
-
-def _do_text(do: dict[str, object]) -> str:
-    return f"do({', '.join(f'{x} = {v}' for x, v in do.items())})" if do else "as it is"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -16,6 +17,8 @@ from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall
 from goalmeter.meg.causal.question import Question
 from goalmeter.meg.result import MegResult
+from goalmeter.report.notebook import html_table
+from goalmeter.report.numbers import nats_of_search, utility
 
 # A goal of more outcomes than this is not written out in a text.
 _SHOWN = 12
@@ -60,17 +63,11 @@ class Goal:
 
     def __str__(self) -> str:
         rows = [(outcome, value) for outcome, value in self.rows() if not np.isnan(value)]
-        shown = [f"{'/'.join(map(str, outcome))} {signed(value)}" for outcome, value in rows]
+        shown = [f"{'/'.join(map(str, outcome))} {utility(value)}" for outcome, value in rows]
         if len(shown) > _SHOWN:
             left = len(shown) - _SHOWN
             shown = [*shown[: _SHOWN // 2], f"... {left} more ...", *shown[-_SHOWN // 2 :]]
         return ", ".join(shown)
-
-
-def signed(value: float) -> str:
-    """A utility in a goal: +1, −0.25, 0."""
-    text = f"{abs(value):.3g}"
-    return text if text == "0" else f"{'+' if value > 0 else '−'}{text}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,12 +108,36 @@ class CausalMeg(MegResult):
             "goal": None if self.goal is None else self.goal.to_json(),
         }
 
+    @property
+    def heading(self) -> str:
+        """What was measured, as the heading of a table."""
+        world = f", under {do_text(self.do)}" if self.do else ""
+        return f"Goal-directedness of {listed(self.decisions)} towards {self.target}{world}"
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Everything that defends the number, with the share of each decision."""
+        rows = [*super().summary(), ("what the graph says", RECALLS[self.recall])]
+        if len(self.decisions) > 1:
+            shares = self.by_decision.items()
+            rows += [(f"share of {d}", f"{nats_of_search(share)} nats") for d, share in shares]
+        return rows
+
+    def _repr_html_(self) -> str:
+        """The summary as a notebook shows it, with the goal."""
+        goal = () if self.goal is None or not str(self.goal) else (("goal", str(self.goal)),)
+        return html_table(self.heading, ("", ""), [*self.summary(), *goal], self.notes)
+
     def __str__(self) -> str:
         head, *rest = super().__str__().split("\n")
         lines = [head, f"  decisions {listed(self.decisions)}; {RECALLS[self.recall]}", *rest]
         if self.goal is not None:
             lines.insert(-len(self.notes) or len(lines), f"  goal: {self.goal}")
         return "\n".join(lines)
+
+
+def do_text(do: Mapping[str, object]) -> str:
+    """An intervention as it is written: do(X = x, Y = y); "as it is" for none."""
+    return f"do({', '.join(f'{x} = {value}' for x, value in do.items())})" if do else "as it is"
 
 
 RECALLS = {

@@ -26,12 +26,22 @@ from goalmeter.meg.causal.question import Do, Model, Question, ask, check_target
 from goalmeter.meg.causal.result import CausalMeg, Goal
 from goalmeter.meg.causal.targets import TargetFit
 from goalmeter.meg.linear_utility import TOLERANCE
-from goalmeter.meg.result import json_number, percent
+from goalmeter.meg.result import json_number
+from goalmeter.report.notebook import data_frame, html_table
+from goalmeter.report.numbers import nats, nats_of_search, percent, rationality
 
 # More sets than this take too long to be what was meant.
 MAX_SETS = 20_000
 
+# More sets than these are not written out in a cell.
+_SETS_IN_A_CELL = 2
+
 Names = tuple[str, ...]
+
+
+def set_text(names: Sequence[str]) -> str:
+    """A set of variables as it is written: {S, M}."""
+    return f"{{{', '.join(names)}}}"
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,14 @@ class SensitivityRow:
             "note": self.note,
         }
 
+    def theorem_text(self) -> str:
+        """What Theorem 4.1 says about the set: "= {A}", "≤ {A}", "" for nothing."""
+        if self.equal_to is not None:
+            return f"= {set_text(self.equal_to)}"
+        shown = ", ".join(map(set_text, self.at_most[:_SETS_IN_A_CELL]))
+        more = len(self.at_most) - _SETS_IN_A_CELL
+        return f"≤ {shown}{f' and {more} more' if more > 0 else ''}" if shown else ""
+
 
 @dataclass(frozen=True)
 class Sensitivity:
@@ -104,6 +122,52 @@ class Sensitivity:
             "do": dict(self.do),
             "rows": [row.to_json() for row in self.rows],
         }
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas data frame, one row a set of targets.
+
+        Columns: `targets` (text), `meg`, `upper_bound`, `maximum` in nats, `fraction`,
+        `rationality`, `recall`, `at_most` and `equal_to` (texts, Theorem 4.1), and `note`.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(
+            [
+                {
+                    "targets": ", ".join(row.targets),
+                    "meg": row.value,
+                    "upper_bound": row.upper_bound,
+                    "maximum": row.maximum,
+                    "fraction": row.fraction,
+                    "rationality": row.rationality,
+                    "recall": row.recall,
+                    "at_most": ", ".join(map(set_text, row.at_most)),
+                    "equal_to": "" if row.equal_to is None else set_text(row.equal_to),
+                    "note": row.note,
+                }
+                for row in self.rows
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        """The table as a notebook shows it."""
+        heads = ("MEG, nats", "upper bound", "share of maximum", "rationality β", "Theorem 4.1")
+        return html_table(
+            f"MEG of {listed(self.decisions)} towards sets of targets",
+            ("targets", *heads),
+            [
+                (
+                    ", ".join(row.targets),
+                    nats_of_search(row.value),
+                    nats(row.upper_bound),
+                    percent(row.fraction),
+                    rationality(row.rationality),
+                    row.theorem_text(),
+                )
+                for row in self.rows
+            ],
+        )
 
     def __str__(self) -> str:
         lines = [f"MEG of {listed(self.decisions)} towards ..."]

@@ -13,6 +13,8 @@ from goalmeter.meg.trajectory_result import TrajectoryMeg
 class TableMeg(TrajectoryMeg, CausalMeg):
     """A `TrajectoryMeg` whose n trajectories are the rows of a table, in a causal model."""
 
+    _COUNTED = "rows of the table"
+
     def __str__(self) -> str:
         head, *rest = TrajectoryMeg.__str__(self).replace("trajectories", "rows").split("\n")
         lines = [head, f"  decisions {listed(self.decisions)}; {RECALLS[self.recall]}", *rest]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from goalmeter.meg.result import MegResult
-from goalmeter.pages.meg.tables import gap, share
-from goalmeter.report import Column, Table
-from goalmeter.report.numbers import nats, rationality, signed
+from goalmeter.report import Table
+from goalmeter.report.numbers import gap, nats, number, rationality
+from goalmeter.report.table_of import column, grouped, share_bar, table_of, words
 
 GAP_NOTE = (
     "Proven gap: no rationality (known utility) and no utility over states (unknown utility) can "
@@ -46,33 +46,26 @@ def policy_table(
 
     `digits` is the number of decimals of the expected return.
     """
-    return Table(
+    return table_of(
+        rows,
+        (
+            words("policy", lambda row: row.name),
+            column("expected return", lambda row: number(row.mean_return, digits)),
+            *grouped(
+                "known utility",
+                column("MEG, nats", lambda row: row.known.value, nats),
+                column("proven gap", lambda row: row.known.gap, gap),
+                column("share of maximum", lambda row: row.known.fraction, share_bar),
+                column("rationality β", lambda row: row.known.rationality, rationality),
+            ),
+            *grouped(
+                "unknown utility",
+                column("MEG, nats", lambda row: row.unknown.value, nats),
+                column("proven gap", lambda row: row.unknown.gap, gap),
+                column("share of maximum", lambda row: row.unknown.fraction, share_bar),
+            ),
+        ),
         caption=caption,
-        columns=(
-            Column("policy", numeric=False),
-            "expected return",
-            Column("MEG, nats", group="known utility"),
-            Column("proven gap", group="known utility"),
-            Column("share of maximum", group="known utility"),
-            Column("rationality β", group="known utility"),
-            Column("MEG, nats", group="unknown utility"),
-            Column("proven gap", group="unknown utility"),
-            Column("share of maximum", group="unknown utility"),
-        ),
-        rows=tuple(
-            (
-                row.name,
-                signed(row.mean_return, digits),
-                nats(row.known.value),
-                gap(row.known),
-                share(row.known),
-                rationality(row.known.rationality),
-                nats(row.unknown.value),
-                gap(row.unknown),
-                share(row.unknown),
-            )
-            for row in rows
-        ),
         meaning=meaning,
         notes=(*notes, GAP_NOTE),
     )

@@ -8,10 +8,11 @@ from typing import Any
 from goalmeter.navigation.measures import Contrast, Factors
 from goalmeter.navigation.measures.cells import PICK_UP, TOWARDS
 from goalmeter.navigation.result import Navigation
-from goalmeter.pages.navigation.formats import INTERVALS, points
-from goalmeter.report import Column, Table
+from goalmeter.pages.navigation.conditions import INTERVALS
+from goalmeter.report import Table
+from goalmeter.report.numbers import percent, points
+from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 
-NAME, MEASURE = Column("agent", numeric=False), Column("measure", numeric=False)
 MEASURES = {
     "pick_up": "taken",
     "towards": "wrong moves towards it, beyond chance",
@@ -29,88 +30,96 @@ _LEFT_OUT = (
 
 def factor_tables(results: Sequence[Navigation]) -> list[Table]:
     """Prompt by object where both vary, and the effect of one where only that does."""
-    found = [(result.agent, one) for result in results for one in result.factors]
-    crossed = [(agent, one) for agent, one in found if isinstance(one, Factors)]
-    single = [(agent, one) for agent, one in found if isinstance(one, Contrast)]
+    rows = [(result.agent, effect) for result in results for effect in result.factors]
+    crossed = [(agent, effect) for agent, effect in rows if isinstance(effect, Factors)]
+    single = [(agent, effect) for agent, effect in rows if isinstance(effect, Contrast)]
     tables = [_crossed(crossed)] if crossed else []
-    for factor in dict.fromkeys(one.factor for _, one in single):
-        tables.append(_single([(agent, one) for agent, one in single if one.factor == factor]))
+    for factor in dict.fromkeys(effect.factor for _, effect in single):
+        tables.append(_single([row for row in single if row[1].factor == factor]))
     return tables
 
 
 def sentences(result: Navigation) -> list[str]:
     """What prompt and object do to how often the thing is taken."""
     lines = []
-    for found in result.factors:
-        if found.measure != PICK_UP:
+    for effect in result.factors:
+        if effect.measure != PICK_UP:
             continue
-        if isinstance(found, Contrast):
+        if isinstance(effect, Contrast):
             lines.append(
-                f"the {found.factor} ({_less(found.levels)}) changes how often {result.agent} "
-                f"takes what lies there by {points(found.effect)} points."
+                f"the {effect.factor} ({_less(effect.levels)}) changes how often {result.agent} "
+                f"takes what lies there by {points(effect.effect)} points."
             )
             continue
-        (first, second), (of_first, of_second) = found.factors, found.effects
+        (first, second), (of_first, of_second) = effect.factors, effect.effects
         lines.append(
-            f"the {first} ({_less(found.levels[0])}) changes how often {result.agent} takes what "
-            f"lies there by {points(of_first)} points, the {second} ({_less(found.levels[1])}) by "
-            f"{points(of_second)}, and the {second} does {points(found.interaction)} points more "
-            f"under {found.levels[0][1]} than under {found.levels[0][0]}."
+            f"the {first} ({_less(effect.levels[0])}) changes how often {result.agent} takes what "
+            f"lies there by {points(of_first)} points, the {second} ({_less(effect.levels[1])}) by "
+            f"{points(of_second)}, and the {second} does {points(effect.interaction)} points more "
+            f"under {effect.levels[0][1]} than under {effect.levels[0][0]}."
         )
     return lines
 
 
-def _crossed(found: Sequence[tuple[str, Factors]]) -> Table:
-    one = found[0][1]
-    (first, second), (rows, columns) = one.factors, one.levels
-    return Table(
+def _crossed(rows: Sequence[tuple[str, Factors]]) -> Table:
+    (first, second), (below, across) = rows[0][1].factors, rows[0][1].levels
+
+    def cell(i: int, j: int, title: str) -> ColumnOf[tuple[str, Factors]]:
+        return column(title, lambda row: _cell(row[1], row[1].cells[i][j]))
+
+    return table_of(
+        rows,
+        (
+            *_named(),
+            *(
+                head
+                for i, level in enumerate(below)
+                for head in grouped(
+                    f"{first} {level}", *(cell(i, j, str(other)) for j, other in enumerate(across))
+                )
+            ),
+            *grouped(
+                "effect, points",
+                column(first, lambda row: row[1].effects[0], points),
+                column(second, lambda row: row[1].effects[1], points),
+                column("on each other", lambda row: row[1].interaction, points),
+            ),
+        ),
         caption=f"The {first} by the {second}",
-        columns=(
-            NAME,
-            MEASURE,
-            "grids",
-            *(Column(str(c), group=f"{first} {r}") for r in rows for c in columns),
-            Column(first, group="effect, points"),
-            Column(second, group="effect, points"),
-            Column("on each other", group="effect, points"),
-        ),
-        rows=tuple(
-            (
-                agent,
-                MEASURES[one.measure],
-                str(one.grids),
-                *(_cell(one.measure, value) for row in one.cells for value in row),
-                *(points(effect) for effect in one.effects),
-                points(one.interaction),
-            )
-            for agent, one in found
-        ),
-        meaning=f"The effect of the {first} is {_less(rows)}, that of the {second} "
-        f"{_less(columns)}, each averaged over the other. “On each other” is by how much the "
-        f"effect of the {second} is greater under {rows[1]} than under {rows[0]}. Only grids "
+        meaning=f"The effect of the {first} is {_less(below)}, that of the {second} "
+        f"{_less(across)}, each averaged over the other. “On each other” is by how much the "
+        f"effect of the {second} is greater under {below[1]} than under {below[0]}. Only grids "
         f"that were walked through in all four ways count. {INTERVALS}",
         notes=(_LEFT_OUT,),
     )
 
 
-def _single(found: Sequence[tuple[str, Contrast]]) -> Table:
-    factor, levels = found[0][1].factor, found[0][1].levels
-    return Table(
-        caption=f"What the {factor} does",
-        columns=(NAME, MEASURE, "grids", *map(str, levels), "effect, points"),
-        rows=tuple(
-            (
-                agent,
-                MEASURES[one.measure],
-                str(one.grids),
-                *(_cell(one.measure, value) for value in one.cells),
-                points(one.effect),
-            )
-            for agent, one in found
+def _single(rows: Sequence[tuple[str, Contrast]]) -> Table:
+    factor, levels = rows[0][1].factor, rows[0][1].levels
+
+    def cell(i: int, title: str) -> ColumnOf[tuple[str, Contrast]]:
+        return column(title, lambda row: _cell(row[1], row[1].cells[i]))
+
+    return table_of(
+        rows,
+        (
+            *_named(),
+            *(cell(i, str(level)) for i, level in enumerate(levels)),
+            column("effect, points", lambda row: row[1].effect, points),
         ),
+        caption=f"What the {factor} does",
         meaning=f"The effect is {_less(levels)}, in percentage points, over the grids that were "
         f"walked through in both ways. {INTERVALS}",
         notes=(_LEFT_OUT,),
+    )
+
+
+def _named() -> tuple[ColumnOf[tuple[str, Any]], ...]:
+    """What every row begins with."""
+    return (
+        words("agent", lambda row: row[0]),
+        words("measure", lambda row: MEASURES[row[1].measure]),
+        column("grids", lambda row: row[1].grids),
     )
 
 
@@ -118,8 +127,6 @@ def _less(levels: tuple[Any, Any]) -> str:
     return f"{levels[1]} minus {levels[0]}"
 
 
-def _cell(measure: str, value: float) -> str:
+def _cell(effect: Factors | Contrast, value: float) -> str:
     """A share; what is beyond chance has a sign and is in points."""
-    if measure == TOWARDS:
-        return f"{100 * value:+.1f}".replace("-", "−")
-    return f"{value:.1%}"
+    return points(value) if effect.measure == TOWARDS else percent(value)

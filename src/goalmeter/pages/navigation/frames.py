@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from goalmeter.navigation.measures.frames import Comparison, Frame
 from goalmeter.navigation.result import Navigation
-from goalmeter.pages.navigation.formats import p_value, plain, points
-from goalmeter.report import Column, Figure, Table
-from goalmeter.report.dots import DotPanel, Dots, dot_chart
-from goalmeter.report.figures import BLUE, VERMILION
-from goalmeter.statistics.clustered import Estimate
-from goalmeter.statistics.verdicts import Verdict, words
+from goalmeter.report import Figure, Table
+from goalmeter.report.charts.canvas import VERMILION
+from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
+from goalmeter.report.numbers import p_value, percent, points
+from goalmeter.report.table_of import column, grouped, table_of, words
+from goalmeter.statistics.verdicts import Verdict
 from goalmeter.statistics.verdicts import verdict as verdict_of
+from goalmeter.statistics.verdicts import words as words_of
 
 LEVEL = 0.05
 ACCURACY = "accuracy"
-_NOTHING = Estimate(math.nan, None, 0, 0)
+
+
+class _Row(NamedTuple):
+    """An agent in a frame, by one measure."""
+
+    result: Navigation
+    frame: Frame
+    comparison: Comparison
 
 
 def frames_table(results: Sequence[Navigation], *, every: bool = False) -> Table:
@@ -28,33 +36,43 @@ def frames_table(results: Sequence[Navigation], *, every: bool = False) -> Table
         every: whether agents that are no reference agents are compared by every measure, and not
             by accuracy alone.
     """
-    rows = []
-    for result in results:
-        for frame in _frames(result):
-            for found in frame.comparisons:
-                if found.metric == ACCURACY or (every and not result.reference):
-                    rows.append(_frame_row(result, frame, found))
-    return Table(
-        caption="The same grids in other frames",
-        columns=(
-            Column("agent", numeric=False),
-            Column("frame", numeric=False),
-            Column("verdict", numeric=False, answer=True),
-            Column("measure", numeric=False),
-            "pairs",
-            "difference, points",
-            Column("Wilcoxon p", group="published test"),
-            Column("corrected", group="published test"),
-            Column(f"p for ±{100 * _margin(results):g} points", group="equivalence"),
-            Column("corrected", group="equivalence"),
-            "answers that agree",
+    return table_of(
+        [
+            _Row(result, frame, comparison)
+            for result in results
+            for frame in _frames(result)
+            for comparison in frame.comparisons
+            if comparison.metric == ACCURACY or (every and not result.reference)
+        ],
+        (
+            words("agent", lambda row: row.result.agent),
+            words("frame", lambda row: row.frame.transform),
+            words("verdict", lambda row: _in_words(row.comparison), answer=True),
+            words("measure", lambda row: row.comparison.metric),
+            column("pairs", lambda row: row.frame.pairs),
+            column("difference, points", lambda row: row.comparison.difference, points),
+            *grouped(
+                "published test",
+                column("Wilcoxon p", lambda row: row.comparison.test.p_value, p_value),
+                column("corrected", lambda row: row.comparison.test_corrected, p_value),
+            ),
+            *grouped(
+                "equivalence",
+                column(
+                    f"p for ±{100 * _margin(results):g} points",
+                    lambda row: row.comparison.equivalence.p_value,
+                    p_value,
+                ),
+                column("corrected", lambda row: row.comparison.equivalence_corrected, p_value),
+            ),
+            column("answers that agree", lambda row: _agreement(row.frame)),
         ),
-        rows=tuple(rows),
+        caption="The same grids in other frames",
         meaning="The difference is that of the changed frame from the original, over pairs of "
-        f"grids. “Equal” needs an equivalence test to succeed at the {LEVEL:.0%} level; “above” "
-        "and “below”, of the changed frame, need a Wilcoxon test at that level and a 95% interval "
-        "on one side of 0; of all else it cannot be told. A difference that is not significant "
-        "does not show that there is none.",
+        f"grids. “Equal” needs an equivalence test to succeed at the {percent(LEVEL, 0)} level; "
+        "“above” and “below”, of the changed frame, need a Wilcoxon test at that level and a 95% "
+        "interval on one side of 0; of all else it cannot be told. A difference that is not "
+        "significant does not show that there is none.",
         notes=(
             "P-values are corrected for the number of frames (Holm). A Wilcoxon test needs 10 "
             "pairs of which 5 differ; a dash stands where it cannot be made.",
@@ -76,25 +94,32 @@ def picture(results: Sequence[Navigation], name: str) -> Figure:
         DotPanel(
             title="Does it do as well?",
             x_label="accuracy in the frame minus in the original, points",
-            series=(_dots("difference", [found[ACCURACY].difference for found in by_metric]),),
+            series=(Dots.of("difference", [c[ACCURACY].difference for c in by_metric], scale=100),),
             band=(-margin, margin),
         ),
         DotPanel(
             title="Does it do the same?",
             x_label="answers in one place that agree, %",
             series=(
-                _dots("between frames", [frame.agreement for _, frame in shown]),
-                _dots("within a frame", [frame.self_agreement for _, frame in shown], within=True),
+                Dots.of("between frames", [f.agreement for _, f in shown], scale=100),
+                Dots.of(
+                    "within a frame",
+                    [f.self_agreement for _, f in shown],
+                    scale=100,
+                    colour=VERMILION,
+                    marker="s",
+                    hollow=True,
+                ),
             ),
         ),
     ]
-    said = "; ".join(
-        f"{line}: {points(found[ACCURACY].difference)}"
-        for line, found in zip(lines, by_metric, strict=True)
+    differences = "; ".join(
+        f"{line}: {points(comparisons[ACCURACY].difference)}"
+        for line, comparisons in zip(lines, by_metric, strict=True)
     )
     return Figure(
         svg=dot_chart(name, lines, panels),
-        alt=f"Accuracy in other frames minus that in the original, points. {said}.",
+        alt=f"Accuracy in other frames minus that in the original, points. {differences}.",
         caption=f"Each line rests on {shown[0][1].pairs} pairs of grids, one in its frame and one "
         "as it was generated. Bars are 95% intervals over grids; “(ref.)” marks reference "
         f"agents; the shaded band is the margin of ±{margin:g} percentage points. Agreement "
@@ -103,35 +128,27 @@ def picture(results: Sequence[Navigation], name: str) -> Figure:
     )
 
 
-def verdict(found: Comparison) -> Verdict:
+def verdict(comparison: Comparison) -> Verdict:
     """How the frame stands to the original: both tests, corrected for the number of frames.
 
     Wilcoxon's test has no direction of the mean, so the interval of the mean must have one, too.
     """
-    if found.equivalence_corrected < LEVEL:
+    if comparison.equivalence_corrected < LEVEL:
         return Verdict.EQUAL
-    if not found.test_corrected < LEVEL:
+    if not comparison.test_corrected < LEVEL:
         return Verdict.UNTOLD
-    return verdict_of(found.difference.interval, margin=0)
+    return verdict_of(comparison.difference.interval, margin=0)
 
 
-def _frame_row(result: Navigation, frame: Frame, found: Comparison) -> tuple[str, ...]:
-    alike = "–"
-    if frame.agreement is not None and frame.self_agreement is not None:
-        alike = f"{plain(frame.agreement)} ({plain(frame.self_agreement)})"
-    return (
-        result.agent,
-        frame.transform,
-        words(verdict(found), 100 * found.equivalence.margin, "points"),
-        found.metric,
-        str(frame.pairs),
-        points(found.difference),
-        p_value(found.test.p_value),
-        p_value(found.test_corrected),
-        p_value(found.equivalence.p_value),
-        p_value(found.equivalence_corrected),
-        alike,
-    )
+def _in_words(comparison: Comparison) -> str:
+    return words_of(verdict(comparison), 100 * comparison.equivalence.margin, "points")
+
+
+def _agreement(frame: Frame) -> str | None:
+    """Between frames and, in brackets, within one; None where neither can be looked at."""
+    if frame.agreement is None or frame.self_agreement is None:
+        return None
+    return f"{percent(frame.agreement.value)} ({percent(frame.self_agreement.value)})"
 
 
 def _frames(result: Navigation) -> tuple[Frame, ...]:
@@ -141,20 +158,3 @@ def _frames(result: Navigation) -> tuple[Frame, ...]:
 def _margin(results: Sequence[Navigation]) -> float:
     """Within which two accuracies count as the same; one for all agents."""
     return next(result.frames.margin for result in results if result.frames is not None)
-
-
-def _dots(label: str, found: Sequence[Estimate | None], *, within: bool = False) -> Dots:
-    known = [_NOTHING if one is None else one for one in found]
-    return Dots(
-        label=label,
-        values=[100 * one.value for one in known],
-        intervals=[
-            (math.nan, math.nan)
-            if one.interval is None
-            else (100 * one.interval[0], 100 * one.interval[1])
-            for one in known
-        ],
-        colour=VERMILION if within else BLUE,
-        marker="s" if within else "o",
-        hollow=within,
-    )

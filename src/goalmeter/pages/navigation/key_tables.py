@@ -6,23 +6,18 @@ A neutral object in the key's place has rows of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
 
 from goalmeter.navigation.measures import Keys, TwoPathTable
 from goalmeter.navigation.result import Navigation
 from goalmeter.navigation.suites.objects import without_object
+from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
 from goalmeter.pages.navigation.factor_tables import factor_tables
-from goalmeter.pages.navigation.formats import (
-    INTERVALS,
-    condition_in_words,
-    number,
-    p_value,
-    percent,
-    plain,
-    points,
-)
-from goalmeter.report import Column, Table
-
-NAME = Column("agent", numeric=False)
+from goalmeter.report import Table
+from goalmeter.report.numbers import number, p_value, percent, points
+from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
+from goalmeter.statistics.clustered import Estimate
 
 
 def key_tables(results: Sequence[Navigation]) -> list[Table]:
@@ -35,43 +30,26 @@ def key_tables(results: Sequence[Navigation]) -> list[Table]:
 
 def keys_table(results: Sequence[Navigation]) -> Table:
     """The key beside its chance levels."""
-    rows = []
-    for result in results:
-        for found in result.keys:
-            towards = found.towards_key
-            rows.append(
-                (
-                    named(result, found),
-                    percent(found.pick_up.rate),
-                    f"{found.pick_up.chance:.1%}",
-                    points(found.pick_up.excess),
-                    p_value(found.pick_up.p_value),
-                    *(
-                        ("–", "–", "–", "–")
-                        if towards is None
-                        else (
-                            percent(towards.share),
-                            plain(towards.chance_of_kind),
-                            points(towards.excess_of_kind),
-                            str(towards.share.n),
-                        )
-                    ),
-                )
-            )
-    return Table(
-        caption="The key: how often it is taken, and how often by chance",
-        columns=(
-            NAME,
-            Column("share", group="key taken", answer=True),
-            Column("by chance", group="key taken"),
-            Column("excess, points", group="key taken"),
-            Column("p", group="key taken"),
-            Column("towards the key", group="wrong moves without it"),
-            Column("by chance", group="wrong moves without it"),
-            Column("excess, points", group="wrong moves without it"),
-            Column("how many", group="wrong moves without it"),
+    return table_of(
+        _taken(results),
+        (
+            words("agent", lambda row: row[0]),
+            *grouped(
+                "key taken",
+                column("share", lambda row: row[1].pick_up.rate, percent, answer=True),
+                column("by chance", lambda row: row[1].pick_up.chance, percent),
+                column("excess, points", lambda row: row[1].pick_up.excess, points),
+                column("p", lambda row: row[1].pick_up.p_value, p_value),
+            ),
+            *grouped(
+                "wrong moves without it",
+                column("towards the key", lambda row: _wrong(row, "share"), percent),
+                column("by chance", lambda row: _wrong(row, "chance_of_kind.value"), percent),
+                column("excess, points", lambda row: _wrong(row, "excess_of_kind"), points),
+                column("how many", lambda row: _wrong(row, "share.n")),
+            ),
         ),
-        rows=tuple(rows),
+        caption="The key: how often it is taken, and how often by chance",
         meaning="How often the key is taken by chance is the probability that an agent passes it "
         f"which takes shortest ways to the goal, any of them alike. {INTERVALS}",
         notes=(
@@ -86,19 +64,19 @@ def keys_table(results: Sequence[Navigation]) -> Table:
 
 def stages_table(results: Sequence[Navigation]) -> Table:
     """Accuracy in each part of the way, by the plan over cell, key and door."""
-    every = [found for result in results for found in result.keys]
-    stages = list(dict.fromkeys(stage for found in every for stage in found.stages))
-    return Table(
-        caption="Optimal actions on each part of the way",
-        columns=(NAME, *stages),
-        rows=tuple(
-            (
-                named(result, found),
-                *(percent(found.stages[s]) if s in found.stages else "–" for s in stages),
-            )
-            for result in results
-            for found in result.keys
+    rows = _taken(results)
+    stages = list(dict.fromkeys(name for _, keys in rows for name in keys.stages))
+
+    def stage(name: str) -> ColumnOf[tuple[str, Keys]]:
+        return column(name, lambda row: row[1].stages.get(name), percent)
+
+    return table_of(
+        rows,
+        (
+            words("agent", lambda row: row[0]),
+            *map(stage, stages),
         ),
+        caption="Optimal actions on each part of the way",
         meaning="An action is optimal if it leads one step closer to the goal, by way of key and "
         "door where they are needed: fetching the key is right where a door is locked, and wrong "
         "where none is. In the rows of a neutral object that object takes the key's place.",
@@ -107,34 +85,33 @@ def stages_table(results: Sequence[Navigation]) -> Table:
 
 def two_paths_table(results: Sequence[Navigation]) -> Table:
     """With the key and without it, in the same worlds."""
-    return Table(
+
+    def both(measure: str) -> tuple[ColumnOf[tuple[str, TwoPathTable]], ...]:
+        """What is measured with the key, without it, and the difference."""
+        value = attrgetter(f"{measure}.value")
+        return (
+            column("with", lambda row: value(row[1].with_key), percent),
+            column("without", lambda row: value(row[1].without_key), percent),
+            column(
+                "difference, points",
+                lambda row: getattr(row[1], f"{measure}_difference"),
+                points,
+            ),
+        )
+
+    return table_of(
+        [(_named(result, ways), ways) for result in results for ways in result.two_paths],
+        (
+            words("agent", lambda row: row[0]),
+            *grouped("goal reached", *both("success")),
+            *grouped("optimal actions", *both("accuracy")),
+            *grouped(
+                "same cells visited",
+                column("key or no key", lambda row: row[1].jaccard, _two_digits),
+                column("twice without", lambda row: row[1].jaccard_control, _two_digits),
+            ),
+        ),
         caption="The same worlds with and without the key",
-        columns=(
-            NAME,
-            Column("with", group="goal reached"),
-            Column("without", group="goal reached"),
-            Column("difference, points", group="goal reached"),
-            Column("with", group="optimal actions"),
-            Column("without", group="optimal actions"),
-            Column("difference, points", group="optimal actions"),
-            Column("key or no key", group="same cells visited"),
-            Column("twice without", group="same cells visited"),
-        ),
-        rows=tuple(
-            (
-                _named(result, found),
-                plain(found.with_key.success),
-                plain(found.without_key.success),
-                points(found.success_difference),
-                plain(found.with_key.accuracy),
-                plain(found.without_key.accuracy),
-                points(found.accuracy_difference),
-                number(found.jaccard, 2),
-                "–" if found.jaccard_control is None else number(found.jaccard_control, 2),
-            )
-            for result in results
-            for found in result.two_paths
-        ),
         meaning="There are two ways of equal length to the goal, and a key lies on one of them. An "
         "agent that wants the goal and nothing else takes the key half of the time and does as "
         f"well without it. {INTERVALS}",
@@ -146,25 +123,38 @@ def two_paths_table(results: Sequence[Navigation]) -> Table:
     )
 
 
-def named(result: Navigation, found: Keys) -> str:
+def _taken(results: Sequence[Navigation]) -> list[tuple[str, Keys]]:
+    """Every agent with what it does about keys, by the name of its row."""
+    return [(named(result, keys), keys) for result in results for keys in result.keys]
+
+
+def _wrong(row: tuple[str, Keys], what: str) -> Any:
+    """Of wrong moves; None where there can be none, since fetching the key is right."""
+    towards = row[1].towards_key
+    return None if towards is None else attrgetter(what)(towards)
+
+
+def _two_digits(share: Estimate) -> str:
+    return number(share, 2)
+
+
+def named(result: Navigation, keys: Keys) -> str:
     """The agent, with size, condition and thing where there are several."""
-    sizes = {one.row.size for one in result.keys}
-    size = f", size {found.row.size}" if len(sizes) > 1 else ""
-    all_of_them = [(one.row.condition, one.thing) for one in result.keys]
-    return result.agent + size + _told_apart(found.row.condition, found.thing, all_of_them)
+    sizes = {other.row.size for other in result.keys}
+    size = f", size {keys.row.size}" if len(sizes) > 1 else ""
+    all_of_them = [(other.row.condition, other.thing) for other in result.keys]
+    return result.agent + size + _told_apart(keys.row.condition, keys.thing, all_of_them)
 
 
-def _named(result: Navigation, found: TwoPathTable) -> str:
+def _named(result: Navigation, ways: TwoPathTable) -> str:
     """The same in the table of two ways."""
-    all_of_them = [(one.condition, one.thing) for one in result.two_paths]
-    return result.agent + _told_apart(found.condition, found.thing, all_of_them)
+    all_of_them = [(other.condition, other.thing) for other in result.two_paths]
+    return result.agent + _told_apart(ways.condition, ways.thing, all_of_them)
 
 
 def _told_apart(condition: str, thing: str, among: Sequence[tuple[str, str]]) -> str:
     """What tells a row from others with other conditions or things; nothing if there are none."""
     several = len({without_object(other) for other, _ in among}) > 1
     things = len({other for _, other in among}) > 1
-    words = (
-        condition_in_words(without_object(condition)).replace(", prompt ", ", ") if several else ""
-    )
-    return words + (f", {thing}" if things else "")
+    text = condition_in_words(without_object(condition)).replace(", prompt ", ", ")
+    return text * several + (f", {thing}" if things else "")

@@ -21,9 +21,10 @@ import numpy as np
 from goalmeter.gridworld import GridWorld
 from goalmeter.navigation.directed.learnt import SHARE, Drawn, Learnt, answers, explained, learn
 from goalmeter.navigation.record import Trajectory
-from goalmeter.report import Column, Figure, Section, Table
-from goalmeter.report.grids import Marks, grid_map
-from goalmeter.report.numbers import signed
+from goalmeter.report import Figure, Section, Table
+from goalmeter.report.charts.grid_map import Marks, grid_map
+from goalmeter.report.numbers import number, percent
+from goalmeter.report.table_of import column, table_of, words
 
 # Of the way from random moves to shortest ways. The maximum itself is no yardstick: from a few
 # answers a policy is known so badly that even of an agent without fault less than half of it is
@@ -117,8 +118,8 @@ def section(utilities: Sequence[Explained], title: str = "What they seem to want
         text=(
             "Here nobody told the instrument where the goal is. From an agent’s walks through one "
             "world it looks for a utility, a number for each cell, that would make these walks "
-            f"reasonable, and takes the simplest one that explains {SHARE:.0%} of what any "
-            "explains.",
+            f"reasonable, and takes the simplest one that explains {percent(SHARE, 0)} of what "
+            "any explains.",
             "Some utility can be found for any few walks, so what counts is how much it explains. "
             "The same fit is made of an agent that moves at random and of one that takes shortest "
             "ways through the same world. A map is in colour if it explains at least half way from "
@@ -132,39 +133,33 @@ def section(utilities: Sequence[Explained], title: str = "What they seem to want
 
 def table(utilities: Sequence[Explained]) -> Table:
     """How much each learnt utility explains, and where it is highest if that is enough."""
-    return Table(
+    return table_of(
+        utilities,
+        (
+            words("agent", lambda utility: utility.drawn.agent),
+            words(
+                "highest utility",
+                lambda u: "explains too little to say" if u.faint else _highest(u.drawn),
+                answer=True,
+            ),
+            words("world", lambda utility: utility.drawn.suite),
+            column("share explained", lambda utility: _whole(utility.share)),
+            column("of random moves", lambda utility: _whole(utility.aimless)),
+            column("of shortest ways", lambda utility: _whole(utility.shortest)),
+            column("worth of having the key", lambda utility: number(utility.drawn.learnt.key, 2)),
+        ),
         caption="What the learnt utilities explain",
         anchor=ANCHOR,
-        columns=(
-            Column("agent", numeric=False),
-            Column("highest utility", numeric=False, answer=True),
-            Column("world", numeric=False),
-            "share explained",
-            "of random moves",
-            "of shortest ways",
-            "worth of having the key",
-        ),
-        rows=tuple(
-            (
-                utility.drawn.agent,
-                "explains too little to say" if utility.faint else _highest(utility.drawn),
-                utility.drawn.suite,
-                f"{utility.share:.0%}",
-                _percent(utility.aimless),
-                _percent(utility.shortest),
-                _key(utility.drawn) or "–",
-            )
-            for utility in utilities
-        ),
         meaning="Share explained: of the most nats that could be explained of the agent’s answers "
         "in that one world. The utility was fitted to the same answers, so the share is too high "
         "rather than too low, and there is no interval.",
         notes=(
             "Of random moves, of shortest ways: what the same fit explains of such agents in the "
-            f"same world, as often. Below {FAINT:.0%} of the way from the one to the other a map "
-            "is grey. The maximum is no yardstick, because a few answers tell so little of what an "
-            "agent would do that even of one without fault less than half of it is explained. Nor "
-            "is 0, because a fit with a number for each cell explains something of any walk.",
+            f"same world, as often. Below {percent(FAINT, 0)} of the way from the one to the other "
+            "a map is grey. The maximum is no yardstick, because a few answers tell so little of "
+            "what an agent would do that even of one without fault less than half of it is "
+            "explained. Nor is 0, because a fit with a number for each cell explains something of "
+            "any walk.",
             "Worth of having the key: what it adds to the utility of any cell, on the same scale.",
         ),
     )
@@ -186,7 +181,7 @@ def utility_map(utility: Explained) -> Figure:
         walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
     )
     name = re.sub(r"[^a-z0-9]+", "-", f"learnt-{drawn.agent}-{drawn.suite}".lower())
-    words = _said(utility)
+    caption = _in_words(utility)
     return Figure(
         svg=grid_map(
             name,
@@ -197,28 +192,29 @@ def utility_map(utility: Explained) -> Figure:
             limit=1.0,
             beside=None if math.isnan(drawn.learnt.key) else ("having K", drawn.learnt.key),
         ),
-        alt=f"Learnt utility of each cell. {words}",
-        caption=words,
+        alt=f"Learnt utility of each cell. {caption}",
+        caption=caption,
     )
 
 
-def _said(utility: Explained) -> str:
+def _in_words(utility: Explained) -> str:
     """What the numbers carry, and no more."""
     drawn = utility.drawn
-    beside = (
-        f"the same fit, of random moves {_percent(utility.aimless)}, of shortest ways "
-        f"{_percent(utility.shortest)}"
+    text = (
+        f"{drawn.agent}, {drawn.suite}: explains {_whole(utility.share)} of the maximum (the same "
+        f"fit, of random moves {_whole(utility.aimless)}, of shortest ways "
+        f"{_whole(utility.shortest)})"
     )
-    text = f"{drawn.agent}, {drawn.suite}: explains {utility.share:.0%} of the maximum ({beside})"
     if utility.faint:
         return f"{text}, too little to say what it wants."
-    key = _key(drawn)
-    worth = f" Having the key is worth {key} everywhere." * bool(key)
+    key = drawn.learnt.key
+    worth = "" if math.isnan(key) else f" Having the key is worth {number(key, 2)} everywhere."
     return f"{text}. Highest: {_highest(drawn)}.{worth}"
 
 
-def _percent(share: float) -> str:
-    return "–" if math.isnan(share) else f"{share:.0%}"
+def _whole(share: float) -> str:
+    """In whole percent: of a fit to a few answers more digits would say nothing."""
+    return percent(share, 0)
 
 
 def _highest(drawn: Drawn) -> str:
@@ -226,8 +222,3 @@ def _highest(drawn: Drawn) -> str:
     cell = drawn.highest
     things = {drawn.world.goal: "the goal", drawn.world.key: "the key’s cell"}
     return things.get(cell) or f"row {cell.row}, column {cell.column}"
-
-
-def _key(drawn: Drawn) -> str:
-    """What having the key adds; "" where there is none."""
-    return "" if math.isnan(drawn.learnt.key) else signed(drawn.learnt.key, 2)

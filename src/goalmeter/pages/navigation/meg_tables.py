@@ -7,44 +7,42 @@ from dataclasses import replace
 
 from goalmeter.gridworld.tabular_world import GOAL, KEY, NEUTRAL
 from goalmeter.navigation.directed.directedness import Directedness
-from goalmeter.pages.navigation.formats import (
-    INTERVALS,
-    condition_in_words,
-    number,
-    percent,
-)
-from goalmeter.report import Cell, Column, Table
-from goalmeter.report.numbers import rationality
+from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
+from goalmeter.report import Cell, Table
+from goalmeter.report.numbers import number, percent, rationality
+from goalmeter.report.table_of import column, grouped, table_of, words
+from goalmeter.statistics.clustered import Estimate
 
 THINGS = {KEY: "the key", NEUTRAL: "the neutral object"}
 
 
-def directed_tables(found: Sequence[Directedness], anchor: str = "") -> tuple[Table, ...]:
+def directed_tables(agents: Sequence[Directedness], anchor: str = "") -> tuple[Table, ...]:
     """Every agent towards the goal; where there is a key, the goal beside the key too.
 
     Args:
-        found: the agents.
+        agents: the agents.
         anchor: of the first table on a page; that of the second ends with "-thing".
     """
-    goal = replace(_goal_table(found), anchor=anchor)
-    if not thing_of(found):
+    goal = replace(_goal_table(agents), anchor=anchor)
+    if not thing_of(agents):
         return (goal,)
-    return (goal, replace(_thing_table(found), anchor=anchor and f"{anchor}-thing"))
+    return (goal, replace(_thing_table(agents), anchor=anchor and f"{anchor}-thing"))
 
 
-def named(one: Directedness, found: Sequence[Directedness]) -> str:
+def named(agent: Directedness, agents: Sequence[Directedness]) -> str:
     """The agent, and the condition where there are several."""
-    several = len({other.condition for other in found}) > 1
-    return one.agent + (condition_in_words(one.condition) if several else "")
+    several = len({other.condition for other in agents}) > 1
+    return agent.agent + (condition_in_words(agent.condition) if several else "")
 
 
-def thing_of(found: Sequence[Directedness]) -> str:
+def thing_of(agents: Sequence[Directedness]) -> str:
     """What there is to take, "" if nothing."""
-    return " or ".join(dict.fromkeys(THINGS[one.thing] for one in found if one.thing is not None))
+    things = dict.fromkeys(agent.thing for agent in agents if agent.thing is not None)
+    return " or ".join(THINGS[thing] for thing in things)
 
 
-def _goal_table(found: Sequence[Directedness]) -> Table:
-    silent = {one.agent: one.silent for one in found if one.silent}
+def _goal_table(agents: Sequence[Directedness]) -> Table:
+    silent = {agent.agent: agent.silent for agent in agents if agent.silent}
     notes = [
         "Wanting the goal means: 1 for each step at which the agent is in the goal, until the "
         "walk’s limit of steps, so that arriving earlier is better. Rationality says how many nats "
@@ -56,66 +54,51 @@ def _goal_table(found: Sequence[Directedness]) -> Table:
         "below it. The bias of a fitted maximum is taken off by bootstrap.",
     ]
     if silent:
-        said = ", ".join(f"{count} of {agent}" for agent, count in silent.items())
-        notes.append(f"Answers that were no action count as not explained: {said}.")
-    return Table(
+        counts = ", ".join(f"{count} of {agent}" for agent, count in silent.items())
+        notes.append(f"Answers that were no action count as not explained: {counts}.")
+    return table_of(
+        agents,
+        (
+            words("agent", lambda agent: named(agent, agents)),
+            column("share explained", lambda agent: agent.goal.share, _share_bar, answer=True),
+            column("MEG, nats a walk", lambda agent: number(agent.goal.nats, 2)),
+            column("most possible, nats", lambda agent: number(agent.goal.maximum, 2)),
+            column("rationality", lambda agent: agent.goal.rationality, rationality),
+            column("walks in grids", lambda agent: _walks(agent.goal.nats)),
+        ),
         caption="Goal-directedness towards the goal",
-        columns=(
-            Column("agent", numeric=False),
-            Column("share explained", answer=True),
-            "MEG, nats a walk",
-            "most possible, nats",
-            "rationality",
-            "walks in grids",
-        ),
-        rows=tuple(
-            (
-                named(one, found),
-                Cell(percent(one.goal.share), share=one.goal.share.value),
-                number(one.goal.nats, 2),
-                f"{one.goal.maximum:.2f}",
-                rationality(one.goal.rationality),
-                f"{one.goal.nats.n} in {one.goal.nats.clusters}",
-            )
-            for one in found
-        ),
         meaning="How much of what an agent decides during a walk is explained by supposing that it "
         f"wants the goal, as a share of the most that could be explained and in nats. {INTERVALS}",
         notes=tuple(notes),
     )
 
 
-def _thing_table(found: Sequence[Directedness]) -> Table:
-    rows = []
-    for one in found:
-        if one.goal_without is None or one.towards_thing is None or one.difference is None:
-            continue
-        assert one.thing is not None
-        larger = {GOAL: "the goal", None: "cannot be told", one.thing: THINGS[one.thing]}
-        rows.append(
-            (
-                named(one, found),
-                larger[one.larger],
-                number(one.goal_without.nats, 2),
-                number(one.towards_thing.nats, 2),
-                number(one.difference, 2),
-                f"{one.goal_without.maximum:.2f}",
-                f"{one.difference.n} in {one.difference.clusters}",
-            )
-        )
-    thing = thing_of(found)
-    return Table(
-        caption=f"The goal or {thing}?",
-        columns=(
-            Column("agent", numeric=False),
-            Column("explains more", numeric=False, answer=True),
-            Column("the goal", group="nats a walk explained by wanting"),
-            Column(thing, group="nats a walk explained by wanting"),
-            Column("difference", group="nats a walk explained by wanting"),
-            "most possible, nats",
-            "walks in grids",
+def _thing_table(agents: Sequence[Directedness]) -> Table:
+    # Only what was looked at before the thing is taken can be compared.
+    rows = [
+        (agent, agent.goal_without, agent.towards_thing, agent.difference)
+        for agent in agents
+        if agent.goal_without is not None
+        and agent.towards_thing is not None
+        and agent.difference is not None
+    ]
+    thing = thing_of(agents)
+    names: dict[str | None, str] = {GOAL: "the goal", None: "cannot be told", **THINGS}
+    return table_of(
+        rows,
+        (
+            words("agent", lambda row: named(row[0], agents)),
+            words("explains more", lambda row: names[row[0].larger], answer=True),
+            *grouped(
+                "nats a walk explained by wanting",
+                column("the goal", lambda row: number(row[1].nats, 2)),
+                column(thing, lambda row: number(row[2].nats, 2)),
+                column("difference", lambda row: number(row[3], 2)),
+            ),
+            column("most possible, nats", lambda row: number(row[1].maximum, 2)),
+            column("walks in grids", lambda row: _walks(row[3])),
         ),
-        rows=tuple(rows),
+        caption=f"The goal or {thing}?",
         meaning=f"Only the decisions before an agent takes {thing} are counted here: how many nats "
         f"of them the wish for the goal explains, and how many the wish for {thing}. {INTERVALS}",
         notes=(
@@ -126,3 +109,11 @@ def _thing_table(found: Sequence[Directedness]) -> Table:
             "An interval without width means that every grid gives the same number.",
         ),
     )
+
+
+def _share_bar(share: Estimate) -> Cell:
+    return Cell(percent(share), share=share.value)
+
+
+def _walks(estimate: Estimate) -> str:
+    return f"{estimate.n} in {estimate.clusters}"

@@ -10,11 +10,12 @@ from goalmeter._errors import GoalmeterError, MissingExtraError
 from goalmeter.navigation.measures import mixed_model
 from goalmeter.navigation.measures.mixed import TERMS, MixedModel, Term
 from goalmeter.navigation.result import Navigation
-from goalmeter.pages.navigation.formats import INTERVALS, number, p_value
-from goalmeter.report import Column, Table
+from goalmeter.pages.navigation.conditions import INTERVALS
+from goalmeter.report import Table
+from goalmeter.report.numbers import number, p_value
+from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 from goalmeter.statistics.clustered import Estimate
 
-_NAME = Column("agent", numeric=False)
 _PER = {
     "size": "a row of the grid",
     "complexity": "0.1 of complexity",
@@ -25,32 +26,22 @@ _UNITS = {"size": 1.0, "complexity": 0.1, "distance": 1.0}
 
 def calibration_table(results: Sequence[Navigation]) -> Table | None:
     """Whether agents are right when they are sure; None where no probability is known."""
-    known = [
-        (result.agent, result.behaviour.calibration)
-        for result in results
-        if result.behaviour.calibration is not None
-    ]
     if not any(r.behaviour.calibration is not None for r in results if not r.reference):
         return None
-    return Table(
+    return table_of(
+        [
+            (r.agent, r.behaviour.calibration)
+            for r in results
+            if r.behaviour.calibration is not None
+        ],
+        (
+            words("agent", lambda row: row[0]),
+            column("calibration error", lambda row: number(row[1].error, 3), answer=True),
+            column("Brier score", lambda row: number(row[1].brier, 3)),
+            column("decisions", lambda row: row[1].steps),
+            column("without probabilities", lambda row: row[1].unknown),
+        ),
         caption="Is it right when it is sure?",
-        columns=(
-            _NAME,
-            Column("calibration error", answer=True),
-            "Brier score",
-            "decisions",
-            "without probabilities",
-        ),
-        rows=tuple(
-            (
-                agent,
-                number(found.error, 3),
-                number(found.brier, 3),
-                str(found.steps),
-                str(found.unknown),
-            )
-            for agent, found in known
-        ),
         meaning="An agent is as sure as its most probable action is probable, and right if that "
         "action is optimal. The calibration error is how far the two are apart, on average over "
         f"its decisions in 10 bins. {INTERVALS}",
@@ -78,32 +69,19 @@ def mixed_table(results: Sequence[Navigation]) -> Table | None:
     shown = [name for name in TERMS if any(_term(fit, name) is not None for _, fit in fits)]
     if not shown:
         return None
-    return Table(
-        caption="What makes accuracy fall",
-        columns=(
-            _NAME,
-            "walks in grids",
-            *(
-                column
-                for name in shown
-                for column in (
-                    Column("points", group=_PER[name]),
-                    Column("p", group=_PER[name]),
-                )
+    return table_of(
+        fits,
+        (
+            words("agent", lambda row: row[0]),
+            column("walks in grids", lambda row: f"{row[1].walks} in {row[1].grids}"),
+            *(head for name in shown for head in _term_columns(name)),
+            *grouped(
+                "spread, points",
+                column("grids", lambda row: number(100 * row[1].between_grids, 1)),
+                column("walks", lambda row: number(100 * row[1].within_grids, 1)),
             ),
-            Column("grids", group="spread, points"),
-            Column("walks", group="spread, points"),
         ),
-        rows=tuple(
-            (
-                agent,
-                f"{fit.walks} in {fit.grids}",
-                *(text for name in shown for text in _effect(_term(fit, name), _UNITS[name])),
-                f"{100 * fit.between_grids:.1f}",
-                f"{100 * fit.within_grids:.1f}",
-            )
-            for agent, fit in fits
-        ),
+        caption="What makes accuracy fall",
         meaning="How many percentage points of accuracy an agent gains (or, below 0, loses) with "
         "one more row of the grid, with 0.1 more of complexity, with one more step of the way, "
         "while the others stay the same. From a linear mixed model of the accuracy of a walk, with "
@@ -119,11 +97,23 @@ def _term(fit: MixedModel, name: str) -> Term | None:
     return next((term for term in fit.terms if term.name == name), None)
 
 
-def _effect(term: Term | None, unit: float) -> tuple[str, str]:
-    if term is None:
-        return "–", "–"
-    scale = 100 * unit
-    found = Estimate(
-        scale * term.coefficient, (scale * term.interval[0], scale * term.interval[1]), 0, 0
+def _term_columns(name: str) -> tuple[ColumnOf[tuple[str, MixedModel]], ...]:
+    """What a unit of a term changes, and how likely that is by chance."""
+    return grouped(
+        _PER[name],
+        column("points", lambda row: _points(_term(row[1], name))),
+        column("p", lambda row: _p_value(_term(row[1], name))),
     )
-    return number(found, 1), p_value(term.p_value)
+
+
+def _points(term: Term | None) -> str | None:
+    """What a unit of a term changes, in percentage points."""
+    if term is None:
+        return None
+    scale = 100 * _UNITS[term.name]
+    low, high = term.interval
+    return number(Estimate(scale * term.coefficient, (scale * low, scale * high), 0, 0), 1)
+
+
+def _p_value(term: Term | None) -> str | None:
+    return None if term is None else p_value(term.p_value)

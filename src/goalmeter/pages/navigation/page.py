@@ -15,7 +15,6 @@ from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.navigation.suites.objects import KEY
 from goalmeter.pages.navigation import (
     factor_tables,
-    formats,
     frames,
     key_tables,
     meg_page,
@@ -28,6 +27,7 @@ from goalmeter.pages.navigation.meg_tables import directed_tables, named
 from goalmeter.pages.navigation.wants import wanted
 from goalmeter.pages.navigation.wants_page import in_words
 from goalmeter.report import Finding, Link, Section, Table
+from goalmeter.report.numbers import percent
 from goalmeter.statistics.verdicts import Verdict
 
 GLOSSARY = {
@@ -71,24 +71,24 @@ class Group:
 
 
 def groups(runs: Sequence[Walked], progress: Progress | None = None) -> list[Group]:
-    """Measured agents by the worlds that they were put into."""
+    """Navigation agents by the worlds that they were put into."""
     by_world: dict[str, list[Walked]] = {}
     for run in runs:
         what = run.plan.worlds
         by_world.setdefault(json.dumps(what, sort_keys=True), []).append(run)
     out = []
     for together in by_world.values():
-        own = [navigation_of(run) for run in together]
-        beside = references(together[0].plan, [r.agent for r in own], progress=progress)
-        results = (*own, *beside)
+        asked_about = [navigation_of(run) for run in together]
+        beside = references(together[0].plan, [r.agent for r in asked_about], progress=progress)
+        results = (*asked_about, *beside)
         out.append(Group(results, tuple(directedness(results, progress=progress))))
     return out
 
 
-def sections(found: Sequence[Group]) -> list[Section]:
+def sections(shown: Sequence[Group]) -> list[Section]:
     """What to show of each group of agents in the same worlds."""
     out = []
-    for number, group in enumerate(found, start=1):
+    for number, group in enumerate(shown, start=1):
         prefix = f"navigation-{number}"
         out += _suite(group, prefix)
         out += [
@@ -99,28 +99,28 @@ def sections(found: Sequence[Group]) -> list[Section]:
     return out
 
 
-def short_tables(found: Sequence[Group]) -> tuple[Table, ...]:
+def short_tables(shown: Sequence[Group]) -> tuple[Table, ...]:
     """The tables for a terminal."""
-    return tuple(tables.agents_table(group.results) for group in found)
+    return tuple(tables.agents_table(group.results) for group in shown)
 
 
-def in_order(found: Sequence[Group], runs: Sequence[Walked]) -> list[dict[str, Any]]:
+def in_order(shown: Sequence[Group], runs: Sequence[Walked]) -> list[dict[str, Any]]:
     """What was measured of each run as JSON values, without its cells."""
-    by_plan = {id(r.plan): (r, g) for g in found for r in g.results if not r.reference}
+    by_plan = {id(r.plan): (r, g) for g in shown for r in g.results if not r.reference}
     left_out = ("cells", "by_size", "by_complexity", "by_distance")
     out = []
     for run in runs:
         result, group = by_plan[id(run.plan)]
         plain = {k: v for k, v in result.to_json().items() if k not in left_out}
-        own = [one.to_json() for one in group.directed if one.agent == result.agent]
-        out.append(plain | {"meg": own})
+        rows = [row.to_json() for row in group.directed if row.agent == result.agent]
+        out.append(plain | {"meg": rows})
     return out
 
 
-def findings(found: Sequence[Group]) -> list[Finding]:
+def findings(shown: Sequence[Group]) -> list[Finding]:
     """The page in a few sentences, from the numbers: first what each agent wants."""
     leads, lines = [], []
-    for number, group in enumerate(found, start=1):
+    for number, group in enumerate(shown, start=1):
         prefix = f"navigation-{number}"
         for result in group.results:
             if not result.reference:
@@ -131,12 +131,12 @@ def findings(found: Sequence[Group]) -> list[Finding]:
 
 def _lead(group: Group, result: Navigation, prefix: str) -> Finding:
     """What one agent wants in the worlds of a suite, in a few words and then in numbers."""
-    own = [one for one in group.directed if one.agent == result.agent]
+    rows = [row for row in group.directed if row.agent == result.agent]
     first, *_ = directed_tables(group.directed, f"{prefix}-explained")
     return Finding(
-        lead=f"{result.agent}, {result.plan.suite.name}: {in_words(*wanted(own))}.",
+        lead=f"{result.agent}, {result.plan.suite.name}: {in_words(*wanted(rows))}.",
         text=" ".join(meg_page.sentences(group.directed, result.agent)),
-        links=(Link("numbers", first.row_anchor(named(own[0], group.directed))),),
+        links=(Link("numbers", first.row_anchor(named(rows[0], group.directed))),),
     )
 
 
@@ -153,13 +153,13 @@ def _sentences(group: Group, result: Navigation, prefix: str) -> list[Finding]:
     if not math.isnan(row.accuracy_detour.value):
         astray = (
             f" Where the compass may lead astray, it does in "
-            f"{formats.percent(row.accuracy_detour)}, {other.agent} in "
-            f"{formats.plain(its.accuracy_detour)}."
+            f"{percent(row.accuracy_detour)}, {other.agent} in "
+            f"{percent(its.accuracy_detour.value)}."
         )
     lines = [
         Finding(
-            text=f"{start} it takes an optimal action in {formats.percent(row.accuracy)} of its "
-            f"decisions, {other.agent} in {formats.plain(its.accuracy)}.{astray}",
+            text=f"{start} it takes an optimal action in {percent(row.accuracy)} of its "
+            f"decisions, {other.agent} in {percent(its.accuracy.value)}.{astray}",
             links=numbers,
         )
     ]
@@ -169,7 +169,7 @@ def _sentences(group: Group, result: Navigation, prefix: str) -> list[Finding]:
         lines.append(
             Finding(
                 text=f"{suite}: {key_tables.named(result, taken)} takes {thing} in "
-                f"{formats.percent(taken.pick_up.rate)} of its walks. An agent that takes shortest "
+                f"{percent(taken.pick_up.rate)} of its walks. An agent that takes shortest "
                 f"ways to the goal passes it by chance in {taken.pick_up.chance:.1%}.",
                 links=keys,
             )
@@ -195,7 +195,7 @@ def _sentences(group: Group, result: Navigation, prefix: str) -> list[Finding]:
     if row.invalid.value > 0:
         lines.append(
             Finding(
-                text=f"{start} {formats.plain(row.invalid)} of its answers were no action.",
+                text=f"{start} {percent(row.invalid.value)} of its answers were no action.",
                 links=numbers,
             )
         )

@@ -11,12 +11,12 @@ from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.measures.behaviour import DistanceRow
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.result import Navigation
-from goalmeter.pages.navigation.formats import condition_in_words
+from goalmeter.pages.navigation.conditions import condition_in_words
 from goalmeter.report import Figure
-from goalmeter.report.curves import STROKES, Curve, curve_chart
-from goalmeter.report.figures import MUTED
-from goalmeter.report.heat_map import Panel, heat_map, short
-from goalmeter.report.walk_map import Move, walk_map
+from goalmeter.report.charts.canvas import MUTED
+from goalmeter.report.charts.curves import STROKES, Curve, curve_chart
+from goalmeter.report.charts.heat_map import Panel, heat_map, short
+from goalmeter.report.charts.walk_map import Move, walk_map
 
 # Fewer decisions at a distance, or from fewer grids, make no point of a curve.
 LEAST_STEPS, LEAST_GRIDS = 10, 3
@@ -63,17 +63,17 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
     measured = [result for result in results if not result.reference]
     for result in results:
         rows = _distance_rows(result)
-        own = measured.index(result) if result in measured else None
+        place = measured.index(result) if result in measured else None
         curves.append(
             Curve(
                 # In a legend a dollar sign would begin a formula.
                 label=short(result.agent),
                 x=[row.distance for row in rows],
                 y=[row.accuracy.value for row in rows],
-                low=_ends(rows, 0) if own is not None else None,
-                high=_ends(rows, 1) if own is not None else None,
-                colour=MUTED if own is None else STROKES[own % len(STROKES)][0],
-                stroke="-" if own is not None else _STROKES[result.agent],
+                low=_ends(rows, 0) if place is not None else None,
+                high=_ends(rows, 1) if place is not None else None,
+                colour=MUTED if place is None else STROKES[place % len(STROKES)][0],
+                stroke="-" if place is not None else _STROKES[result.agent],
             )
         )
     return Figure(
@@ -103,8 +103,8 @@ def replay(walk: Trajectory, name: str, title: str) -> Figure:
     things = ((world.key, "K"), (world.door, "D"), (world.neutral, "N"))
     letters |= {place: letter for place, letter in things if place}
     moves = [
-        Move(here.cell, after.cell, step.is_optimal, step.action is not None)
-        for step, here, after in zip(walk.steps, states, states[1:], strict=False)
+        Move(before.cell, after.cell, step.is_optimal, step.action is not None)
+        for step, before, after in zip(walk.steps, states, states[1:], strict=False)
     ]
     wrong = sum(not step.is_optimal for step in walk.steps)
     return Figure(
@@ -166,10 +166,10 @@ def _condition(result: Navigation) -> str:
 
 def _numbers_of(result: Navigation) -> str:
     """How many decisions the points of a curve rest on."""
-    found = [row.accuracy for row in _distance_rows(result)]
-    if not found:
+    points = [row.accuracy for row in _distance_rows(result)]
+    if not points:
         return f"Of {result.agent} no distance has that many."
-    steps, grids = [one.n for one in found], [one.clusters for one in found]
+    steps, grids = [point.n for point in points], [point.clusters for point in points]
     return (
         f"Each point of {result.agent} rests on {min(steps)} to {max(steps)} decisions in "
         f"{min(grids)} to {max(grids)} grids."
@@ -181,8 +181,8 @@ def _in_words(result: Navigation) -> str:
     if not rows:
         return f"{result.agent}: too few decisions"
     ends = [rows[0], rows[-1]]
-    said = " and ".join(f"{row.accuracy.value:.0%} at {row.distance}" for row in ends)
-    return f"{result.agent}: {said}"
+    shares = " and ".join(f"{row.accuracy.value:.0%} at {row.distance}" for row in ends)
+    return f"{result.agent}: {shares}"
 
 
 def _place(cell: Cell) -> tuple[int, int]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY
+from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, State
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.record import Step, Trajectory, condition_name
 from goalmeter.navigation.result import Navigation
 from goalmeter.pages.navigation import pictures
-from goalmeter.pages.navigation.formats import condition_in_words
-from goalmeter.report import Column, Section, Table
+from goalmeter.pages.navigation.conditions import condition_in_words
+from goalmeter.report import Section, Table
+from goalmeter.report.table_of import ColumnOf, column, table_of, words
 
 _LONGEST = 160  # characters of an output that are shown
 _STEPS = 60  # steps of a walk that are listed
@@ -67,38 +68,33 @@ def selected(result: Navigation) -> list[tuple[str, Trajectory]]:
 def _steps_table(walk: Trajectory, title: str) -> Table:
     layer = LAYER if walk.world.neutral is None else NEUTRAL_LAYER
     has_output = any(step.raw or step.reasoning for step in walk.steps)
-    columns: list[Column | str] = [
-        "step",
-        Column("row, column", numeric=False),
-        Column("action", numeric=False),
-        Column("optimal", numeric=False),
-        Column("judged", numeric=False),
-    ]
-    if has_output:
-        columns += [Column("output", numeric=False), Column("reasoning", numeric=False)]
+    output: tuple[ColumnOf[tuple[int, Step]], ...] = (
+        words("output", lambda row: row[1].raw or "", cut),
+        words("reasoning", lambda row: row[1].reasoning or "", cut),
+    )
     left = len(walk.steps) - _STEPS
-    return Table(
-        caption=title,
-        columns=tuple(columns),
-        rows=tuple(
-            (
-                str(number),
-                f"{step.state.cell.row}, {step.state.cell.column}"
-                + layer.get(step.state.layer, ""),
-                f"none: {step.invalid}" if step.action is None else ACTIONS[step.action],
-                " or ".join(ACTIONS[action] for action in step.optimal),
-                "" if step.is_optimal else "not optimal",
-                *(_output(step) if has_output else ()),
-            )
-            for number, step in enumerate(walk.steps[:_STEPS], start=1)
+    return table_of(
+        list(enumerate(walk.steps[:_STEPS], start=1)),
+        (
+            column("step", lambda row: row[0]),
+            words("row, column", lambda row: _place(row[1].state, layer)),
+            words("action", lambda row: _answer(row[1])),
+            words("optimal", lambda row: " or ".join(ACTIONS[a] for a in row[1].optimal)),
+            words("judged", lambda row: "" if row[1].is_optimal else "not optimal"),
+            *(output if has_output else ()),
         ),
+        caption=title,
         meaning=f"Every decision of the walk, which ended with {walk.outcome!r}.",
         notes=(f"{left} more steps are in the run.",) if left > 0 else (),
     )
 
 
-def _output(step: Step) -> Sequence[str]:
-    return [cut(step.raw), cut(step.reasoning)]
+def _place(state: State, layer: Mapping[int, str]) -> str:
+    return f"{state.cell.row}, {state.cell.column}{layer.get(state.layer, '')}"
+
+
+def _answer(step: Step) -> str:
+    return f"none: {step.invalid}" if step.action is None else ACTIONS[step.action]
 
 
 def cut(text: str | None) -> str:

@@ -6,18 +6,14 @@ from collections.abc import Sequence
 
 from goalmeter.navigation.measures.behaviour import Row
 from goalmeter.navigation.result import Navigation
-from goalmeter.pages.navigation.formats import (
-    INTERVALS,
-    condition_in_words,
-    number,
-    percent,
-    plain,
-)
+from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
 from goalmeter.pages.navigation.frames import frames_table
 from goalmeter.pages.navigation.key_tables import key_tables
-from goalmeter.report import Column, Table
+from goalmeter.report import Table
+from goalmeter.report.numbers import number, percent
+from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
+from goalmeter.statistics.clustered import Estimate
 
-NAME = Column("agent", numeric=False)
 DETOURS = (
     "Detour states are places where a compass may lead astray: there an agent that plans does "
     "better than one that follows a rule of thumb. An answer that is no action counts as wrong."
@@ -26,28 +22,23 @@ DETOURS = (
 
 def agents_table(results: Sequence[Navigation]) -> Table:
     """Every agent over all sizes and complexities."""
-    return Table(
+    return table_of(
+        _overall(results),
+        (
+            words("agent", lambda both: named(*both)),
+            *grouped(
+                "optimal actions",
+                column(
+                    "in detour states", lambda both: both[1].accuracy_detour, percent, answer=True
+                ),
+                column("everywhere", lambda both: both[1].accuracy, percent),
+            ),
+            column("goal reached", lambda both: both[1].success, percent),
+            column("SPL", lambda both: both[1].spl, percent),
+            # The interval of none would only say how few there are.
+            column("invalid answers", lambda both: _unless_none(both[1].invalid), percent),
+        ),
         caption=f"{results[0].plan.suite.name}: agents",
-        columns=(
-            NAME,
-            Column("in detour states", group="optimal actions", answer=True),
-            Column("everywhere", group="optimal actions"),
-            "goal reached",
-            "SPL",
-            "invalid answers",
-        ),
-        rows=tuple(
-            (
-                named(result, row),
-                percent(row.accuracy_detour),
-                percent(row.accuracy),
-                percent(row.success),
-                percent(row.spl),
-                percent(row.invalid) if row.invalid.value else plain(row.invalid),
-            )
-            for result in results
-            for row in result.overall
-        ),
         meaning=f"{DETOURS} {INTERVALS}",
         notes=_notes(results),
     )
@@ -55,28 +46,20 @@ def agents_table(results: Sequence[Navigation]) -> Table:
 
 def choices_table(results: Sequence[Navigation]) -> Table:
     """How every agent chooses: what it costs, and how much it varies."""
-    return Table(
+    return table_of(
+        _overall(results),
+        (
+            words("agent", lambda both: named(*both)),
+            column("steps lost", lambda both: number(both[1].regret, 1)),
+            column("entropy, bits", lambda both: number(both[1].entropy, 2)),
+            column("JSD, bits", lambda both: number(both[1].jsd, 2)),
+            *grouped(
+                "optimal answers",
+                column("everywhere", lambda both: both[1].mass, percent),
+                column("in detour states", lambda both: both[1].mass_detour, percent),
+            ),
+        ),
         caption=f"{results[0].plan.suite.name}: choices",
-        columns=(
-            NAME,
-            "steps lost",
-            "entropy, bits",
-            "JSD, bits",
-            Column("everywhere", group="optimal answers"),
-            Column("in detour states", group="optimal answers"),
-        ),
-        rows=tuple(
-            (
-                named(result, row),
-                number(row.regret, 1),
-                number(row.entropy, 2),
-                number(row.jsd, 2),
-                percent(row.mass),
-                percent(row.mass_detour),
-            )
-            for result in results
-            for row in result.overall
-        ),
         meaning="Steps lost is how many steps longer a walk was than the shortest way, by all its "
         "decisions. The other columns look at all answers that were given in one place, and are "
         f"averaged over places, then over grids. {INTERVALS}",
@@ -92,33 +75,29 @@ def choices_table(results: Sequence[Navigation]) -> Table:
 def cells_table(results: Sequence[Navigation]) -> Table:
     """The first agent by size and complexity, the others' accuracy beside it."""
     agent, *others = results
-    beside = [{_cell(row): row for row in other.cells} for other in others]
-    rows = []
-    for row in agent.cells:
-        own = [found[_cell(row)] for found in beside if _cell(row) in found]
-        rows.append(
-            (
-                f"{row.size}, {row.complexity:g}" + condition_in_words(row.condition),
-                f"{row.grids} × {row.trajectories / row.grids:g}",
-                percent(row.success),
-                percent(row.accuracy_detour),
-                percent(row.accuracy),
-                *(plain(other.accuracy) for other in own),
-                plain(row.invalid),
-            )
-        )
-    return Table(
-        caption=f"{agent.agent} by size and complexity",
-        columns=(
-            Column("size, complexity", numeric=False),
-            "grids × walks",
-            "goal reached",
-            Column("in detour states", group="optimal actions"),
-            Column(agent.agent, group="optimal actions"),
-            *(Column(other.agent, group="optimal actions") for other in others),
-            "invalid answers",
+
+    def accuracy(other: Navigation) -> ColumnOf[Row]:
+        by_cell = {_cell(row): row.accuracy.value for row in other.cells}
+        return column(other.agent, lambda row: by_cell.get(_cell(row)), percent)
+
+    return table_of(
+        agent.cells,
+        (
+            words(
+                "size, complexity",
+                lambda row: f"{row.size}, {row.complexity:g}" + condition_in_words(row.condition),
+            ),
+            column("grids × walks", lambda r: f"{r.grids} × {r.trajectories / r.grids:g}"),
+            column("goal reached", lambda row: row.success, percent),
+            *grouped(
+                "optimal actions",
+                column("in detour states", lambda row: row.accuracy_detour, percent),
+                column(agent.agent, lambda row: row.accuracy, percent),
+                *map(accuracy, others),
+            ),
+            column("invalid answers", lambda row: row.invalid.value, percent),
         ),
-        rows=tuple(rows),
+        caption=f"{agent.agent} by size and complexity",
         meaning=f"Share of optimal actions of each agent in the same grids. {INTERVALS}",
     )
 
@@ -138,8 +117,17 @@ def suite_tables(results: Sequence[Navigation]) -> list[Table]:
 
 def named(result: Navigation, row: Row) -> str:
     """The agent, and the condition where there are several."""
-    several = len({found.condition for found in result.overall}) > 1
+    several = len({other.condition for other in result.overall}) > 1
     return result.agent + (condition_in_words(row.condition) if several else "")
+
+
+def _unless_none(invalid: Estimate) -> Estimate | float:
+    return invalid if invalid.value else 0.0
+
+
+def _overall(results: Sequence[Navigation]) -> list[tuple[Navigation, Row]]:
+    """Every agent with each of its rows over all sizes and complexities."""
+    return [(result, row) for result in results for row in result.overall]
 
 
 def _cell(row: Row) -> tuple[object, ...]:
@@ -164,9 +152,9 @@ def _notes(results: Sequence[Navigation]) -> tuple[str, ...]:
                 if outcome not in ("arrived", "cap"):
                     ended[outcome] = ended.get(outcome, 0) + count
         if ended:
-            said = ", ".join(f"{count} × {name}" for name, count in sorted(ended.items()))
+            counts = ", ".join(f"{count} × {name}" for name, count in sorted(ended.items()))
             notes.append(
                 f"Of {result.agent}, some walks ended neither by arriving nor by the limit "
-                f"of steps: {said}. They count."
+                f"of steps: {counts}. They count."
             )
     return tuple(notes)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from goalmeter.gridworld.tabular_world import GOAL
-from goalmeter.navigation.directed.directedness import Directedness
-from goalmeter.pages.navigation.formats import INTERVALS, number, percent
+from goalmeter.pages.navigation.conditions import INTERVALS
 from goalmeter.pages.navigation.meg_tables import THINGS
 from goalmeter.pages.navigation.wants import MOST_OF_NOTHING, NOTHING, OPEN, Want
-from goalmeter.report import Column, Finding, Link, Table
-from goalmeter.report.numbers import LEAST_SHARE
+from goalmeter.report import Finding, Link, Table
+from goalmeter.report.numbers import LEAST_SHARE, number, percent
+from goalmeter.report.table_of import column, grouped, table_of, words
 
 ANCHOR = "wants"
 _NAMES = {GOAL: "the goal", **THINGS}
@@ -22,9 +22,9 @@ def in_words(kind: str, things: Sequence[str], *, mapped: bool = False) -> str:
         return "what it wants cannot be told"
     if kind == NOTHING:
         return "wants nothing"
-    words = " or ".join(_NAMES[thing] for thing in things)
-    words += " (which of them cannot be told)" * (len(things) > 1)
-    return f"wants {words}{', on a wrong map' * mapped}"
+    wish = " or ".join(_NAMES[thing] for thing in things)
+    wish += " (which of them cannot be told)" * (len(things) > 1)
+    return f"wants {wish}{', on a wrong map' * mapped}"
 
 
 def short(agent: str) -> str:
@@ -55,38 +55,35 @@ def wants_table(verdicts: Sequence[Want]) -> Table:
     """The numbers that each verdict rests on."""
     thing = _thing(verdicts)
     bare = thing.removeprefix("the ")
-    return Table(
+    return table_of(
+        verdicts,
+        (
+            words("agent", lambda want: want.agent + " (reference)" * want.reference),
+            words("verdict", _verdict, answer=True),
+            *grouped(
+                "explained, in mazes",
+                column("by wanting the goal", lambda w: w.mazes and w.mazes.goal.share, percent),
+            ),
+            column(
+                "moves that fit the mole’s map, not the world", lambda w: w.follows_map, percent
+            ),
+            *grouped(
+                f"explained, before {thing} is taken",
+                column("by wanting the goal", lambda want: _beside(want)[0]),
+                column(f"by wanting {thing}", lambda want: _beside(want)[1]),
+                column(f"goal minus {bare}, nats a walk", lambda want: _beside(want)[2]),
+            ),
+        ),
         caption="What each agent wants",
         anchor=ANCHOR,
-        columns=(
-            Column("agent", numeric=False),
-            Column("verdict", numeric=False, answer=True),
-            Column("by wanting the goal", group="explained, in mazes"),
-            "moves that fit the mole’s map, not the world",
-            Column("by wanting the goal", group=f"explained, before {thing} is taken"),
-            Column(f"by wanting {thing}", group=f"explained, before {thing} is taken"),
-            Column(f"goal minus {bare}, nats a walk", group=f"explained, before {thing} is taken"),
-        ),
-        rows=tuple(
-            (
-                want.agent + " (reference)" * want.reference,
-                "cannot be told"
-                if want.kind == OPEN
-                else in_words(want.kind, want.things, mapped=want.mapped),
-                "–" if want.mazes is None else percent(want.mazes.goal.share),
-                "–" if want.follows_map is None else percent(want.follows_map),
-                *_beside(want.things_about),
-            )
-            for want in verdicts
-        ),
         meaning="How much of an agent’s decisions each wish explains, as a share of the most that "
         f"could be explained. {INTERVALS}",
         notes=(
             f"How a verdict is reached: an agent wants something if the wish for it explains more "
-            f"than {LEAST_SHARE:.0%} of the maximum, with the whole interval above that; it wants "
-            f"nothing (of what was asked about: the goal and {thing}) if every interval lies below "
-            f"{MOST_OF_NOTHING:.0%} of it. Between the goal and {thing}, the interval of their "
-            "difference decides. Anything else cannot be told.",
+            f"than {percent(LEAST_SHARE, 0)} of the maximum, with the whole interval above that; "
+            f"it wants nothing (of what was asked about: the goal and {thing}) if every interval "
+            f"lies below {percent(MOST_OF_NOTHING, 0)} of it. Between the goal and {thing}, the "
+            "interval of their difference decides. Anything else cannot be told.",
             "The mole’s map lacks some walls. Where it and the world recommend different moves, "
             "the fourth column counts the moves that are right on the map only, as a share of "
             "those right on one of the two only: about half for an agent that looks at neither. "
@@ -96,13 +93,21 @@ def wants_table(verdicts: Sequence[Want]) -> Table:
     )
 
 
-def _beside(verdicts: Directedness | None) -> tuple[str, str, str]:
-    if verdicts is None or verdicts.goal_without is None or verdicts.towards_thing is None:
-        return "–", "–", "–"
+def _verdict(want: Want) -> str:
+    if want.kind == OPEN:
+        return "cannot be told"
+    return in_words(want.kind, want.things, mapped=want.mapped)
+
+
+def _beside(want: Want) -> tuple[str | None, str | None, str | None]:
+    """What the two wishes explain beside each other, and the difference."""
+    about = want.things_about
+    if about is None or about.goal_without is None or about.towards_thing is None:
+        return None, None, None
     return (
-        percent(verdicts.goal_without.share),
-        percent(verdicts.towards_thing.share),
-        "–" if verdicts.difference is None else number(verdicts.difference, 1),
+        percent(about.goal_without.share),
+        percent(about.towards_thing.share),
+        None if about.difference is None else number(about.difference, 1),
     )
 
 

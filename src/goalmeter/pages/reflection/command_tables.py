@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from goalmeter.pages.reflection.tables import positive, signed_plus
 from goalmeter.reflection import Comparison, Reflection
 from goalmeter.reflection.result import (
     TOO_FEW,
     doubt,
     early_in_words,
     failures_in_words,
+    readings_in_words,
     seeds_in_words,
 )
 from goalmeter.reflection.trial import TIMEOUT
-from goalmeter.report import Cell, Column, Table
+from goalmeter.report import Column, Table
+from goalmeter.report.numbers import DASH, number, plus
 
 
 def environments_table(result: Reflection, other: Reflection | None = None) -> Table:
@@ -34,10 +35,10 @@ def environments_table(result: Reflection, other: Reflection | None = None) -> T
         for way in (False, True):
             key = (name, way)
             there = key in averages
-            cells.append(signed_plus(averages[key], 3) if there else "–")
-            cells.append(positive(spreads[key], 3) if there else "–")
+            cells.append(plus(averages[key], 3) if there else DASH)
+            cells.append(number(spreads[key], 3) if there else DASH)
             if other is not None:
-                cells.append(signed_plus(averages[key] - compared[key], 3) if there else "–")
+                cells.append(plus(averages[key] - compared[key], 3) if there else DASH)
         if ended:
             cells.append(str(ended[name]))
         rows.append(tuple(cells))
@@ -58,25 +59,10 @@ def summary_table(
     baselines: dict[str, Reflection],
 ) -> Table:
     """The measure and everything that defends it, as names and numbers."""
-    rows: list[tuple[Cell | str, ...]] = [
-        ("trials", str(len(result.trials))),
-        ("ended early", early_in_words(result) or "0"),
-        ("measure", signed_plus(result.measure, 6) + doubt(result)),
-        ("standard error", positive(result.stderr, 6)),
-        (f"{result.confidence:.0%} interval", _interval(result.interval)),
-        ("the paper's “StdErr”", positive(result.published_stderr, 6)),
-    ]
-    for name, baseline in baselines.items():
-        rows.append((f"baseline: {name}", _with_error(baseline)))
+    rows = result.summary()
+    rows += [(f"baseline: {name}", _with_error(baseline)) for name, baseline in baselines.items()]
     if other is not None and comparison is not None:
-        rows += [
-            (other.agent, _with_error(other)),
-            (
-                f"less {other.agent}, paired",
-                f"{signed_plus(comparison.difference, 6)} ± {positive(comparison.stderr, 6)}",
-            ),
-            (f"its {comparison.confidence:.0%} interval", _interval(comparison.interval)),
-        ]
+        rows += [(other.agent, _with_error(other)), *comparison.summary()]
     notes = [
         "Standard error and interval are over seeds. The paper's “StdErr” divides the standard "
         "deviation by their number instead of its root; it is for comparison only."
@@ -84,14 +70,13 @@ def summary_table(
     if math.isnan(result.interval[0]):
         notes.append(f"No interval: {TOO_FEW}.")
     if result.readings:
-        listed = ", ".join(f"{name} {value}" for name, value in result.readings.items())
-        notes.append(f"Not as published: {listed}.")
+        notes.append(f"Not as published: {readings_in_words(result)}.")
     if baselines and len(first := next(iter(baselines.values())).seeds) < len(result.seeds):
         notes.append(f"The baselines were played with {len(first)} of the seeds.")
-    for one in (result, other):
-        if one is not None and (words := failures_in_words(one)):
-            notes.append(f"{one.agent}: {words}.")
-    if any(TIMEOUT in one.outcomes for one in (result, other) if one is not None):
+    for agent in (result, other):
+        if agent is not None and (words := failures_in_words(agent)):
+            notes.append(f"{agent.agent}: {words}.")
+    if any(TIMEOUT in agent.outcomes for agent in (result, other) if agent is not None):
         notes.append("A trial is given more time with --timeout, in a new run (0: no limit).")
     return Table(
         caption=f"Self-reflection of {result.agent}",
@@ -105,18 +90,14 @@ def summary_table(
 
 def early_text(result: Reflection, other: Reflection | None) -> str:
     """A line for each agent with trials that ended early, to be read before any number."""
-    both = [one for one in (result, other) if one is not None]
+    both = [agent for agent in (result, other) if agent is not None]
     return "\n".join(
-        f"{one.agent}: {words}{doubt(one)}" for one in both if (words := early_in_words(one))
+        f"{agent.agent}: {words}{doubt(agent)}"
+        for agent in both
+        if (words := early_in_words(agent))
     )
-
-
-def _interval(ends: tuple[float, float]) -> str:
-    """Both ends; a dash where there are too few seeds for any."""
-    low, high = (signed_plus(end, 6) for end in ends)
-    return "–" if math.isnan(ends[0]) else f"{low} to {high}"
 
 
 def _with_error(result: Reflection) -> str:
     early = f", {words}" if (words := early_in_words(result)) else ""
-    return f"{signed_plus(result.measure, 6)} ± {positive(result.stderr, 6)}{early}{doubt(result)}"
+    return f"{plus(result.measure, 6)} ± {number(result.stderr, 6)}{early}{doubt(result)}"

@@ -47,18 +47,18 @@ def groups(results: Sequence[Reflection]) -> list[Group]:
     for result in results:
         key = (_played(result), result.steps, frozenset(result.readings.items()))
         members.setdefault(key, []).append(result)
-    found = list(members.values())
-    many_sets = len({_played(own[0]) for own in found}) > 1
-    many_lengths = len({own[0].steps for own in found}) > 1
-    words = [in_words(own[0], environments=many_sets, steps=many_lengths) for own in found]
+    sets = list(members.values())
+    many_sets = len({_played(agents[0]) for agents in sets}) > 1
+    many_lengths = len({agents[0].steps for agents in sets}) > 1
+    words = [in_words(agents[0], environments=many_sets, steps=many_lengths) for agents in sets]
     total, seen = Counter(words), Counter[str]()
     out = []
-    for own, text in zip(found, words, strict=True):
+    for agents, text in zip(sets, words, strict=True):
         seen[text] += 1
-        if not text and len(found) > 1:
+        if not text and len(sets) > 1:
             text = "as published"
         title = f"{text}, {seen[text]}" if total[text] > 1 else text
-        out.append(Group(tuple(own), title, readings_in_words(own[0])))
+        out.append(Group(tuple(agents), title, readings_in_words(agents[0])))
     return out
 
 

@@ -11,6 +11,7 @@ from goalmeter.pages.reflection.pairs import LOWERS, RAISES, SAME, UNTOLD, Pair,
 from goalmeter.reflection import Reflection
 from goalmeter.reflection.result import failures_in_words, seeds_in_words
 from goalmeter.report import Finding, Link, Section, Table
+from goalmeter.report.numbers import between, percent, plus
 from goalmeter.statistics.welch import FEWEST, TOO_FEW
 
 GLOSSARY = {
@@ -43,16 +44,16 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
     out = []
     for number, group in enumerate(groups(results), start=1):
         suffix = f"-{number}" if number > 1 else ""
-        found, _ = pairs(group.results)
-        own = [_agents(group, number), _environments(group, suffix)]
-        own += [_reality_checks(found, group, suffix, number)] if found else []
-        own.append(
+        compared, _ = pairs(group.results)
+        parts = [_agents(group, number), _environments(group, suffix)]
+        parts += [_reality_checks(compared, group, suffix, number)] if compared else []
+        parts.append(
             Section(
                 title="Every agent in every environment",
                 tables=(tables.environments_table(group),),
             )
         )
-        out += [_headed(section, group) for section in own]
+        out += [_headed(section, group) for section in parts]
     _, notes = pairs(results)
     if notes:
         out.append(Section(title="Reality checks that are not compared", points=tuple(notes)))
@@ -63,10 +64,10 @@ def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
     """The tables for a terminal: agents, and reality checks where there are some."""
     out: list[Table] = []
     for group in groups(results):
-        found, _ = pairs(group.results)
+        compared, _ = pairs(group.results)
         out.append(tables.agents_table(group))
-        if found:
-            out += [tables.pairs_table(found, group), tables.gains_table(found, group)]
+        if compared:
+            out += [tables.pairs_table(compared, group), tables.gains_table(compared, group)]
     return tuple(out)
 
 
@@ -94,10 +95,10 @@ def findings(results: Sequence[Reflection]) -> list[Finding]:
             table = _agents_table(group, number)
             links = tuple(Link(label, table.row_anchor(label)) for label in shown)
             lines.append(Finding(text=text, links=links))
-        found, _ = pairs(group.results)
-        if found:
+        compared, _ = pairs(group.results)
+        if compared:
             links = (Link("each difference", _anchor("checks", number)),)
-            lines.append(Finding(text=f"{start}{thesis(found)}", links=links))
+            lines.append(Finding(text=f"{start}{thesis(compared)}", links=links))
     return lines
 
 
@@ -118,7 +119,7 @@ def ended_early(results: Sequence[Reflection]) -> list[str]:
     return lines
 
 
-def thesis(found: Sequence[Pair]) -> str:
+def thesis(compared: Sequence[Pair]) -> str:
     """For which agents the reality check raises the measure, and for which it lowers it."""
     words = {
         RAISES: "raises the measure of",
@@ -128,15 +129,15 @@ def thesis(found: Sequence[Pair]) -> str:
         TOO_FEW: "has been tried with too few seeds on",
     }
     parts = []
-    for said, text in words.items():
+    for verdict, text in words.items():
         members = [
             pair.label
-            if said == SAME
-            else f"{pair.label} ({tables.signed_plus(pair.comparison.difference, 3)})"
-            for pair in found
-            if pair.verdict == said
+            if verdict == SAME
+            else f"{pair.label} ({plus(pair.comparison.difference, 3)})"
+            for pair in compared
+            if pair.verdict == verdict
         ]
-        if members or said == LOWERS:
+        if members or verdict == LOWERS:
             parts.append(f"{text} {', '.join(members) or 'none'}")
     return f"The reality check {'; '.join(parts)}."
 
@@ -144,10 +145,10 @@ def thesis(found: Sequence[Pair]) -> str:
 def _measured(label: str, result: Reflection) -> str:
     error = f"{seeds_in_words(result)}, too few for an interval"
     if len(result.by_seed) >= FEWEST:
-        error = f"{result.confidence:.0%} interval {tables.interval(result.interval)}"
+        error = f"{percent(result.confidence, 0)} interval {between(result.interval, 3)}"
     if result.failures:
         error += f"; {len(result.failures)} of {len(result.trials)} trials ended early"
-    return f"{label} with {tables.signed_plus(result.measure, 3)} ({error})"
+    return f"{label} with {plus(result.measure, 3)} ({error})"
 
 
 def _headed(section: Section, group: Group) -> Section:
@@ -185,7 +186,7 @@ def _environments(group: Group, suffix: str) -> Section:
     )
 
 
-def _reality_checks(found: Sequence[Pair], group: Group, suffix: str, number: int) -> Section:
+def _reality_checks(compared: Sequence[Pair], group: Group, suffix: str, number: int) -> Section:
     return Section(
         title="With and without reality check",
         text=(
@@ -195,12 +196,12 @@ def _reality_checks(found: Sequence[Pair], group: Group, suffix: str, number: in
             "the same environments with the same seeds, so the difference is taken in pairs.",
         ),
         tables=(
-            replace(tables.pairs_table(found, group), anchor=_anchor("checks", number)),
-            tables.gains_table(found, group),
+            replace(tables.pairs_table(compared, group), anchor=_anchor("checks", number)),
+            tables.gains_table(compared, group),
         ),
         figures=(
-            pictures.pairs_chart(found, name=f"reflection-pairs{suffix}"),
-            pictures.differences_map(found, name=f"reflection-differences{suffix}"),
+            pictures.pairs_chart(compared, name=f"reflection-pairs{suffix}"),
+            pictures.differences_map(compared, name=f"reflection-differences{suffix}"),
         ),
     )
 
@@ -213,6 +214,6 @@ def _failures(results: Sequence[Reflection], most: int) -> tuple[str, ...]:
         if result.failures
     ]
     if left := len(lines) - most if len(lines) > most else 0:
-        one = left == 1
-        lines = [*lines[:most], f"{left} more agent{'s' * (not one)} had trials that ended early."]
+        more = f"{left} more agent{'s' * (left != 1)} had trials that ended early."
+        lines = [*lines[:most], more]
     return tuple(lines)

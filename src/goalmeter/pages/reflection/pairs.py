@@ -90,7 +90,7 @@ def pairs(results: Sequence[Reflection]) -> tuple[list[Pair], list[str]]:
     out, notes = [], []
     for checked, checked_label in zip(results, named, strict=True):
         inner = inner_name(checked.agent)
-        own, own_notes = [], []
+        compared, own_notes = [], []
         for result, label in zip(results, named, strict=True):
             if result.agent.strip() != inner:
                 continue
@@ -98,10 +98,10 @@ def pairs(results: Sequence[Reflection]) -> tuple[list[Pair], list[str]]:
             if comparison is None:
                 own_notes.append(f"{label} and {checked_label} are not compared: {reason}.")
             else:
-                own.append(Pair(result, checked, label, checked_label, comparison))
+                compared.append(Pair(result, checked, label, checked_label, comparison))
         # Of an agent that was measured in many ways, one is enough.
-        out += own
-        notes += [] if own else own_notes
+        out += compared
+        notes += [] if compared else own_notes
     return out, notes
 
 
@@ -120,8 +120,8 @@ def _compared(
 
 def inner_name(agent: str) -> str | None:
     """X of "rc(X)"; None for an agent that is no reality check."""
-    found = re.fullmatch(r"\s*rc\((.+)\)\s*", agent, re.DOTALL)
-    return found[1].strip() if found else None
+    match = re.fullmatch(r"\s*rc\((.+)\)\s*", agent, re.DOTALL)
+    return match[1].strip() if match else None
 
 
 def _by_seed(result: Reflection) -> dict[str, FloatArray]:

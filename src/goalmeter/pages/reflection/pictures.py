@@ -9,11 +9,11 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.pages.reflection.groups import Group, labels
 from goalmeter.pages.reflection.pairs import Pair
-from goalmeter.pages.reflection.tables import signed_plus
 from goalmeter.report import Figure
-from goalmeter.report.dots import DotPanel, Dots, dot_chart
-from goalmeter.report.figures import INK, VERMILION
-from goalmeter.report.heat_map import Panel, heat_map
+from goalmeter.report.charts.canvas import INK, VERMILION
+from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
+from goalmeter.report.charts.heat_map import Panel, heat_map
+from goalmeter.report.numbers import plus
 from goalmeter.statistics.welch import FEWEST
 
 _PANELS = ((False, "environments"), (True, "their opposites"))
@@ -89,8 +89,8 @@ def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
             series=(
                 Dots(
                     label="difference",
-                    values=[found.difference for found in differences],
-                    intervals=[found.interval for found in differences],
+                    values=[difference.difference for difference in differences],
+                    intervals=[difference.interval for difference in differences],
                     colour=INK,
                     marker="D",
                 ),
@@ -99,8 +99,8 @@ def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
     ]
     few = f" (none for fewer than {FEWEST})" if any(p.seeds < FEWEST for p in pairs) else ""
     told = "; ".join(
-        f"{pair.label}: {signed_plus(pair.inner.measure, 3)}, checked "
-        f"{signed_plus(pair.checked.measure, 3)}, {pair.verdict}"
+        f"{pair.label}: {plus(pair.inner.measure, 3)}, checked "
+        f"{plus(pair.checked.measure, 3)}, {pair.verdict}"
         for pair in pairs
     )
     return Figure(
@@ -157,11 +157,11 @@ def _extremes(label: str, average: dict[tuple[str, bool], float]) -> str:
     """Where an agent does best and worst, environments and opposites taken together."""
     names = dict.fromkeys(name for name, _ in average)
     both = {
-        name: float(np.mean([value for (own, _), value in average.items() if own == name]))
+        name: float(np.mean([value for key, value in average.items() if key[0] == name]))
         for name in names
     }
     best, worst = max(both, key=both.__getitem__), min(both, key=both.__getitem__)
     return (
-        f"{label}: most in {best} ({signed_plus(both[best], 2)} with its opposite), least in "
-        f"{worst} ({signed_plus(both[worst], 2)})."
+        f"{label}: most in {best} ({plus(both[best], 2)} with its opposite), least in "
+        f"{worst} ({plus(both[worst], 2)})."
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +10,8 @@ from goalmeter.pages.reflection.pairs import Pair
 from goalmeter.reflection import Reflection
 from goalmeter.reflection.trial import OK
 from goalmeter.report import Column, Table
-from goalmeter.report.numbers import signed
+from goalmeter.report.numbers import DASH, between, number, percent, plus
+from goalmeter.report.table_of import column, grouped, table_of, words
 from goalmeter.statistics.welch import FEWEST
 
 _SHOWN = 3  # environments named where a reality check gains and loses
@@ -23,33 +23,23 @@ def agents_table(group: Group) -> Table:
     """The measure of each agent with its errors, and the trials that ended early."""
     results = group.results
     blind = " An agent that acts blindly gets about 0." if group.both_ways else ""
-    return Table(
+    return table_of(
+        list(zip(labels(results), results, strict=True)),
+        (
+            words("agent", lambda row: row[0]),
+            column("measure", lambda row: plus(row[1].measure, 4), answer=True),
+            column("standard error", lambda row: number(row[1].stderr, 4)),
+            column(
+                _interval_head(result.confidence for result in results),
+                lambda row: between(row[1].interval, 3),
+            ),
+            column("the paper's “StdErr”", lambda row: number(row[1].published_stderr, 4)),
+            column("steps", lambda row: row[1].steps),
+            column("seeds", lambda row: len(row[1].by_seed)),
+            column("trials", lambda row: len(row[1].trials)),
+            column("ended early", lambda row: early(row[1])),
+        ),
         caption=_of("Self-reflection of each agent", group),
-        columns=(
-            Column("agent", numeric=False),
-            Column("measure", answer=True),
-            "standard error",
-            _interval_head(result.confidence for result in results),
-            "the paper's “StdErr”",
-            "steps",
-            "seeds",
-            "trials",
-            "ended early",
-        ),
-        rows=tuple(
-            (
-                label,
-                signed_plus(result.measure, 4),
-                positive(result.stderr, 4),
-                interval(result.interval),
-                positive(result.published_stderr, 4),
-                str(result.steps),
-                str(len(result.by_seed)),
-                str(len(result.trials)),
-                early(result),
-            )
-            for label, result in zip(labels(results), results, strict=True)
-        ),
         meaning=f"Average reward per step over {_played(group)}, from −1 to 1.{blind}",
         notes=(
             *([f"Not as published: {group.readings}."] if group.readings else []),
@@ -67,29 +57,24 @@ def agents_table(group: Group) -> Table:
 def pairs_table(pairs: Sequence[Pair], group: Group) -> Table:
     """What the reality check does to the measure of each agent."""
     level = _interval_head(pair.comparison.confidence for pair in pairs)
-    return Table(
+    return table_of(
+        pairs,
+        (
+            words("agent", lambda pair: pair.label),
+            words("the reality check", lambda pair: pair.verdict, answer=True),
+            *grouped(
+                "measure",
+                column("alone", lambda pair: plus(pair.inner.measure, 4)),
+                column("with the check", lambda pair: plus(pair.checked.measure, 4)),
+            ),
+            *grouped(
+                "in pairs",
+                column("difference", lambda pair: plus(pair.comparison.difference, 4)),
+                column("standard error", lambda pair: number(pair.comparison.stderr, 4)),
+                column(level, lambda pair: between(pair.comparison.interval, 3)),
+            ),
+        ),
         caption=_of("Does the reality check raise the measure?", group),
-        columns=(
-            Column("agent", numeric=False),
-            Column("the reality check", numeric=False, answer=True),
-            Column("alone", group="measure"),
-            Column("with the check", group="measure"),
-            Column("difference", group="in pairs"),
-            Column("standard error", group="in pairs"),
-            Column(level, group="in pairs"),
-        ),
-        rows=tuple(
-            (
-                pair.label,
-                pair.verdict,
-                signed_plus(pair.inner.measure, 4),
-                signed_plus(pair.checked.measure, 4),
-                signed_plus(pair.comparison.difference, 4),
-                positive(pair.comparison.stderr, 4),
-                interval(pair.comparison.interval),
-            )
-            for pair in pairs
-        ),
         meaning="The difference is the measure of the agent's reality check minus that of the "
         "agent itself, in pairs of the same environment and seed. The check raises or lowers the "
         "measure if the interval of the difference does not hold 0.",
@@ -107,9 +92,9 @@ def gains_table(pairs: Sequence[Pair], group: Group) -> Table:
         differences = {name: float(v.mean()) for name, v in pair.by_environment().items()}
         cells = [pair.label]
         for names in pair.told():
-            most = [f"{name} {signed_plus(differences[name], 2)}" for name in names[:_SHOWN]]
+            most = [f"{name} {plus(differences[name], 2)}" for name in names[:_SHOWN]]
             cells += [
-                f"{len(names)} of {len(differences)}" if pair.seeds >= FEWEST else "–",
+                f"{len(names)} of {len(differences)}" if pair.seeds >= FEWEST else DASH,
                 ", ".join(most) or "–",
             ]
         rows.append(tuple(cells))
@@ -136,7 +121,7 @@ def environments_table(group: Group) -> Table:
     for key in sorted(averages[0], key=lambda k: k[1]):
         cells = []
         for result, average, ended in zip(results, averages, failed, strict=True):
-            text = signed_plus(average[key], 3)
+            text = plus(average[key], 3)
             if ended[key]:
                 text += f" ({ended[key]} of {len(result.by_seed)} ended early)"
             cells.append(text)
@@ -158,29 +143,9 @@ def early(result: Reflection) -> str:
     return f"{len(result.failures)} ({how})"
 
 
-def signed_plus(value: float, digits: int) -> str:
-    """A number with its sign; one that rounds to 0 has none, NaN is a dash."""
-    if math.isnan(value):
-        return "–"
-    text = f"{value:+.{digits}f}"
-    return text[1:] if float(text) == 0 else text.replace("-", "−")
-
-
-def positive(value: float, digits: int) -> str:
-    """A number that is never negative; NaN is a dash."""
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"
-
-
-def interval(ends: tuple[float, float], digits: int = 3) -> str:
-    """Both ends; a dash where too few seeds leave no interval."""
-    if math.isnan(ends[0]):
-        return "–"
-    return f"{signed(ends[0], digits)} to {signed(ends[1], digits)}"
-
-
 def _interval_head(confidences: Iterable[float]) -> str:
     different = set(confidences)
-    return f"{different.pop():.0%} interval" if len(different) == 1 else "interval"
+    return f"{percent(different.pop(), 0)} interval" if len(different) == 1 else "interval"
 
 
 def _few(results: Iterable[Reflection]) -> bool:

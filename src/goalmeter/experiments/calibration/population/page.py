@@ -21,8 +21,8 @@ from goalmeter.experiments.calibration.population.rules import (
 from goalmeter.experiments.calibration.population.scoring import MEG, TITLES
 from goalmeter.experiments.calibration.population.swap_test import LEVEL
 from goalmeter.experiments.calibration.population.validity import CONTRASTS
-from goalmeter.pages.navigation.formats import number, percent
 from goalmeter.report import Section
+from goalmeter.report.numbers import number, percent
 from goalmeter.statistics.clustered import Estimate
 
 _DIGITS = 3  # of differences, some of which are small

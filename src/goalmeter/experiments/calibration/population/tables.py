@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from goalmeter.experiments.calibration.population.result import (
     FOLLOWED,
@@ -17,6 +17,7 @@ from goalmeter.experiments.calibration.population.rules import (
     CLASSES,
     COMPETENT_CLASS,
     HALF_HEARTED_CLASS,
+    AgentClass,
 )
 from goalmeter.experiments.calibration.population.scenes import NONE, TARGETS
 from goalmeter.experiments.calibration.population.scoring import (
@@ -29,9 +30,9 @@ from goalmeter.experiments.calibration.population.scoring import (
 )
 from goalmeter.experiments.calibration.population.swap_test import LEVEL
 from goalmeter.experiments.calibration.population.validity import CONTRASTS
-from goalmeter.pages.navigation.formats import number, p_value, percent
-from goalmeter.report import Column, Table
-from goalmeter.report.numbers import signed
+from goalmeter.report import Table
+from goalmeter.report.numbers import number, p_value, percent
+from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 
 INTERVALS = (
     "In brackets: 95% intervals that resample agents and mazes; of shares never narrower than the "
@@ -44,97 +45,102 @@ MOVED_NOTE = (
 )
 
 
-def class_table(found: PopulationCalibration) -> Table:
+def class_table(calibration: PopulationCalibration) -> Table:
     """Who was drawn, and who is said to want something, on both populations."""
-    columns: list[Column | str] = [Column("class", numeric=False), Column("what", numeric=False)]
-    groups = (("first population", found.first), ("second population", found.second))
-    for title, _ in groups:
-        columns += [
-            Column("agents", group=title),
-            *(Column(TITLES[name], group=title) for name in (MEG, RECOMMENDED)),
-        ]
-    rows = []
-    for one in CLASSES:
-        row = [one.title, one.why]
-        for _, own in groups:
-            row += [
-                str(own.agents[one.title]),
-                *(percent(own.rates[one.title, name]) for name in (MEG, RECOMMENDED)),
-            ]
-        rows.append(tuple(row))
-    alarms = ["all aimless", "false alarms"]
-    for _, own in groups:
-        alarms += [
-            str(sum(own.agents[one.title] for one in CLASSES if not one.directed)),
-            *(percent(own.false_alarms[name]) for name in (MEG, RECOMMENDED)),
-        ]
-    return Table(
+    thresholds = calibration.thresholds
+    populations = (
+        ("first population", calibration.first),
+        ("second population", calibration.second),
+    )
+
+    def said_to_want(rates: PopulationRates, name: str) -> ColumnOf[AgentClass | None]:
+        # None stands for all the aimless together, of whom it is a false alarm.
+        return column(
+            TITLES[name],
+            lambda kind: rates.rates[kind.title, name] if kind else rates.false_alarms[name],
+            percent,
+        )
+
+    def population(title: str, rates: PopulationRates) -> tuple[ColumnOf[AgentClass | None], ...]:
+        return grouped(
+            title,
+            column("agents", lambda kind: _members(rates, kind)),
+            said_to_want(rates, MEG),
+            said_to_want(rates, RECOMMENDED),
+        )
+
+    return table_of(
+        [*CLASSES, None],
+        (
+            words("class", lambda kind: kind.title if kind else "all aimless"),
+            words("what", lambda kind: kind.why if kind else "false alarms"),
+            *(head for title, rates in populations for head in population(title, rates)),
+        ),
         caption="Who is said to want something",
-        columns=tuple(columns),
-        rows=(*rows, tuple(alarms)),
         meaning="The share of each class whose score is above the threshold. Of the aimless these "
         "are false alarms.",
         notes=(
             f"Thresholds: {TITLES[RECOMMENDED]} "
-            f"{limit_in_words(RECOMMENDED, found.thresholds[RECOMMENDED])}, which is its level; "
-            f"{TITLES[MEG]} {limit_in_words(MEG, found.thresholds[MEG])}, chosen on the first "
-            f"population so that at most {CHOSEN_FALSE_ALARMS:.0%} of its competent habits and of "
-            f"all its aimless agents raise a false alarm. The second population has other agents "
-            f"in other mazes.",
+            f"{limit_in_words(RECOMMENDED, thresholds[RECOMMENDED])}, which is its level; "
+            f"{TITLES[MEG]} {limit_in_words(MEG, thresholds[MEG])}, chosen on the first "
+            f"population so that at most {percent(CHOSEN_FALSE_ALARMS, 0)} of its competent habits "
+            f"and of all its aimless agents raise a false alarm. The second population has other "
+            f"agents in other mazes.",
             INTERVALS,
             MOVED_NOTE,
         ),
     )
 
 
-def rate_table(found: PopulationCalibration, own: PopulationRates, title: str) -> Table:
+def _members(rates: PopulationRates, kind: AgentClass | None) -> int:
+    """Of a class, or of all the aimless together."""
+    if kind is not None:
+        return rates.agents[kind.title]
+    return sum(rates.agents[each.title] for each in CLASSES if not each.directed)
+
+
+def rate_table(calibration: PopulationCalibration, rates: PopulationRates, title: str) -> Table:
     """The error rates of every instrument at its threshold."""
-    return Table(
+    of_class = rates.rates
+    return table_of(
+        INSTRUMENTS,
+        (
+            words("instrument", lambda name: TITLES[name]),
+            column("threshold", lambda name: limit_in_words(name, calibration.thresholds[name])),
+            column("false alarms", lambda name: rates.false_alarms[name], percent),
+            column("of competent habits", lambda name: of_class[COMPETENT_CLASS, name], percent),
+            column(
+                "half-hearted goals detected",
+                lambda name: of_class[HALF_HEARTED_CLASS, name],
+                percent,
+            ),
+            column("target named rightly", lambda name: rates.named[name], percent),
+        ),
         caption=f"Every instrument at its threshold, {title}",
-        columns=(
-            Column("instrument", numeric=False),
-            "threshold",
-            "false alarms",
-            "of competent habits",
-            "half-hearted goals detected",
-            "target named rightly",
-        ),
-        rows=tuple(
-            (
-                TITLES[name],
-                limit_in_words(name, found.thresholds[name]),
-                percent(own.false_alarms[name]),
-                percent(own.rates[COMPETENT_CLASS, name]),
-                percent(own.rates[HALF_HEARTED_CLASS, name]),
-                percent(own.named[name]),
-            )
-            for name in INSTRUMENTS
-        ),
         meaning="Target named rightly: of agents of at least medium strength, one of five answers, "
         "none being the answer below the threshold.",
         notes=(INTERVALS, MOVED_NOTE),
     )
 
 
-def validity_table(own: PopulationRates, title: str) -> Table:
+def validity_table(rates: PopulationRates, title: str) -> Table:
     """Areas under the curve, also within bands of success, and the recovery of strength."""
-    return Table(
+
+    def area(title: str) -> ColumnOf[str]:
+        return column(title, lambda name: number(rates.areas[name, title], 2))
+
+    return table_of(
+        (*PLAIN, *MOVED),
+        (
+            words("instrument", lambda name: TITLES[name]),
+            *grouped(
+                "area under the curve",
+                *(area(contrast.title) for contrast in CONTRASTS),
+                column("within bands of success", lambda name: number(rates.bands[name], 2)),
+            ),
+            column("rank correlation with strength", lambda name: number(rates.recovery[name], 2)),
+        ),
         caption=f"What each instrument tells, {title}",
-        columns=(
-            Column("instrument", numeric=False),
-            *(Column(contrast.title, group="area under the curve") for contrast in CONTRASTS),
-            Column("within bands of success", group="area under the curve"),
-            "rank correlation with strength",
-        ),
-        rows=tuple(
-            (
-                TITLES[name],
-                *(number(own.areas[name, contrast.title], 2) for contrast in CONTRASTS),
-                number(own.bands[name], 2),
-                number(own.recovery[name], 2),
-            )
-            for name in (*PLAIN, *MOVED)
-        ),
         meaning="Areas: how likely an agent of the first class scores above one of the second; 0.5 "
         "is chance. Within bands: the directed and the aimless whose success is about equal. "
         "Strength: of directed agents, the score for what they want.",
@@ -142,56 +148,53 @@ def validity_table(own: PopulationRates, title: str) -> Table:
     )
 
 
-def beyond_table(found: PopulationCalibration) -> Table:
+def beyond_table(calibration: PopulationCalibration) -> Table:
     """By how much MEG tells more than simpler measures that are asked the same."""
-    titles = (*(contrast.title for contrast in CONTRASTS), "recovery", "detected")
-    pairs = tuple(zip(SIMPLER_FOLLOWED, SIMPLER, strict=True))
-    rows = []
-    for population, own in (("first", found.first), ("second", found.second)):
-        for measure, test in pairs:
-            differences = (
-                number(own.beyond[test if title == "detected" else measure, title], 3)
-                for title in titles
-            )
-            rows.append((f"{TITLES[measure].partition(' ')[0]}, {population}", *differences))
-    return Table(
-        caption="What MEG tells more than simpler measures that are asked the same",
-        columns=(
-            Column("than, population", numeric=False),
-            *(Column(contrast.title, group="difference of areas") for contrast in CONTRASTS),
-            "difference of rank correlations",
-            "half-hearted goals that the swap test detects more",
+
+    def difference(title: str, of: str) -> ColumnOf[tuple[str, PopulationRates, str, str]]:
+        """Of a measure, or of its swap test where that is what is asked."""
+        return column(
+            title, lambda row: number(row[1].beyond[row[3 if of == "detected" else 2], of], 3)
+        )
+
+    return table_of(
+        [
+            (population, rates, measure, test)
+            for population, rates in (("first", calibration.first), ("second", calibration.second))
+            for measure, test in zip(SIMPLER_FOLLOWED, SIMPLER, strict=True)
+        ],
+        (
+            words("than, population", lambda r: f"{TITLES[r[2]].partition(' ')[0]}, {r[0]}"),
+            *grouped("difference of areas", *(difference(c.title, c.title) for c in CONTRASTS)),
+            difference("difference of rank correlations", "recovery"),
+            difference("half-hearted goals that the swap test detects more", "detected"),
         ),
-        rows=tuple(rows),
+        caption="What MEG tells more than simpler measures that are asked the same",
         meaning=f"{TITLES[FOLLOWED]} less the same of a simpler measure, and their swap tests. "
         f"Above 0: MEG tells more. An interval that holds 0: it cannot be told.",
         notes=(INTERVALS, MOVED_NOTE),
     )
 
 
-def added_table(found: PopulationCalibration) -> Table:
+def added_table(calibration: PopulationCalibration) -> Table:
     """What MEG adds to a logistic model of who wants anything."""
-    return Table(
+    return table_of(
+        calibration.added,
+        (
+            words("model of", lambda row: row.added.title),
+            words("and", lambda row: TITLES[row.added.more]),
+            *grouped(
+                "first population",
+                column("likelihood ratio", lambda row: number(row.test.statistic, 1)),
+                column("p", lambda row: row.test.p_value, p_value),
+            ),
+            *grouped(
+                "second population, nats an agent",
+                column("without", lambda row: number(row.without, 3)),
+                column("gain", lambda row: number(row.gain, 3)),
+            ),
+        ),
         caption="What MEG adds to other predictors",
-        columns=(
-            Column("model of", numeric=False),
-            Column("and", numeric=False),
-            Column("likelihood ratio", group="first population"),
-            Column("p", group="first population"),
-            Column("without", group="second population, nats an agent"),
-            Column("gain", group="second population, nats an agent"),
-        ),
-        rows=tuple(
-            (
-                one.added.title,
-                TITLES[one.added.more],
-                f"{one.test.statistic:.1f}",
-                p_value(one.test.p_value),
-                signed(one.without, 3),
-                number(one.gain, 3),
-            )
-            for one in found.added
-        ),
         meaning="Logistic models of whether an agent wants anything. The likelihood ratio is that "
         "of the larger model on the agents it was fitted to; the gain is in predicting others.",
         notes=(
@@ -202,68 +205,56 @@ def added_table(found: PopulationCalibration) -> Table:
     )
 
 
-def confusion_table(own: PopulationRates) -> Table:
+def confusion_table(rates: PopulationRates) -> Table:
     """Who wants what, and what is named."""
     names = (*TARGETS, NONE)
-    return Table(
-        caption="What is wanted and what is named, second population",
-        columns=(Column("wanted", numeric=False), *(Column(n, group="named") for n in names)),
-        rows=tuple(
-            (wanted, *(str(count) for count in row))
-            for wanted, row in zip(names, own.confusion.tolist(), strict=True)
+
+    def count(place: int, name: str) -> ColumnOf[tuple[str, list[int]]]:
+        return column(name, lambda row: row[1][place])
+
+    return table_of(
+        list(zip(names, rates.confusion.tolist(), strict=True)),
+        (
+            words("wanted", lambda row: row[0]),
+            *grouped("named", *(count(i, name) for i, name in enumerate(names))),
         ),
+        caption="What is wanted and what is named, second population",
         meaning=f"Numbers of agents of any strength, by {TITLES[RECOMMENDED]} at its threshold.",
     )
 
 
-def trait_table(own: PopulationRates, traits: Sequence[str], caption: str) -> Table:
+def trait_table(rates: PopulationRates, traits: Sequence[str], caption: str) -> Table:
     """Rows of agents by one of their traits."""
-    return Table(
+    return table_of(
+        [(*key, *values) for key, values in rates.traits.items() if key[0] in traits],
+        (
+            words("trait", lambda row: row[0]),
+            words("value", lambda row: row[1]),
+            column("agents", lambda row: row[2]),
+            column("said to want something", lambda row: row[3], percent),
+            column("named rightly", lambda row: row[4], percent),
+        ),
         caption=caption,
-        columns=(
-            Column("trait", numeric=False),
-            Column("value", numeric=False),
-            "agents",
-            "said to want something",
-            "named rightly",
-        ),
-        rows=tuple(
-            (trait, value, str(n), percent(said), percent(named))
-            for (trait, value), (n, said, named) in own.traits.items()
-            if trait in traits
-        ),
         meaning=f"By {TITLES[RECOMMENDED]} at its threshold. Of who wants nothing, "
         f'"none" is named rightly.',
         notes=(INTERVALS,),
     )
 
 
-def cost_table(found: PopulationCalibration) -> Table:
+def cost_table(calibration: PopulationCalibration) -> Table:
     """The rates by the number of mazes."""
-    return Table(
+    return table_of(
+        [(name, cost) for name, costs in calibration.costs.items() for cost in costs],
+        (
+            words("instrument", lambda row: TITLES[row[0]]),
+            column("mazes", lambda row: row[1].pairs),
+            column("steps", lambda row: number(row[1].steps, 0)),
+            column("threshold", lambda row: limit_in_words(row[0], row[1].threshold)),
+            column("false alarms", lambda row: row[1].false_alarms, percent),
+            column("half-hearted goals detected", lambda row: row[1].half_hearted, percent),
+            column("target named rightly", lambda row: row[1].named, percent),
+        ),
         caption="What it costs to be sure",
-        columns=(
-            Column("instrument", numeric=False),
-            "mazes",
-            "steps",
-            "threshold",
-            "false alarms",
-            "half-hearted goals detected",
-            "target named rightly",
-        ),
-        rows=tuple(
-            (
-                TITLES[name],
-                str(one.pairs),
-                f"{one.steps:.0f}",
-                limit_in_words(name, one.threshold),
-                percent(one.false_alarms),
-                percent(one.half_hearted),
-                percent(one.named),
-            )
-            for name, costs in found.costs.items()
-            for one in costs
-        ),
         meaning="The second population, if so many mazes are pooled for each agent, each shown "
         "with two sets of places; averages over groups of different mazes. Thresholds for so many "
         "mazes are chosen on the first population.",
@@ -271,30 +262,32 @@ def cost_table(found: PopulationCalibration) -> Table:
     )
 
 
-def beside_table(found: PopulationCalibration) -> Table:
+def beside_table(calibration: PopulationCalibration) -> Table:
     """Reference agents and ideal organisms, by what is recommended."""
-    limit = found.thresholds[RECOMMENDED]
-    rows = []
-    for agent, scores in found.second.beside.items():
-        test = scores[RECOMMENDED]
-        best = max(range(len(test)), key=lambda place: test[place])
-        rows.append(
-            (
-                agent,
-                *(_plain(value) for value in scores[FOLLOWED]),
-                p_value(1.0 - test[best]),
-                TARGETS[best] if test[best] > limit else NONE,
-            )
-        )
-    return Table(
-        caption="Reference agents and ideal organisms in the same mazes",
-        columns=(
-            Column("agent", numeric=False),
-            *(Column(target, group=TITLES[FOLLOWED]) for target in TARGETS),
-            Column("p", group=TITLES[RECOMMENDED]),
-            Column("named", numeric=False, group=TITLES[RECOMMENDED]),
+    limit = calibration.thresholds[RECOMMENDED]
+
+    def best(scores: Mapping[str, Sequence[float]]) -> tuple[float, str]:
+        """The largest score, and the target that has it."""
+        return max(zip(scores[RECOMMENDED], TARGETS, strict=True), key=lambda pair: pair[0])
+
+    def followed(place: int, target: str) -> ColumnOf[tuple[str, dict[str, tuple[float, ...]]]]:
+        return column(target, lambda row: number(row[1][FOLLOWED][place], 2))
+
+    return table_of(
+        calibration.second.beside.items(),
+        (
+            words("agent", lambda row: row[0]),
+            *grouped(
+                TITLES[FOLLOWED],
+                *(followed(i, target) for i, target in enumerate(TARGETS)),
+            ),
+            *grouped(
+                TITLES[RECOMMENDED],
+                column("p", lambda row: p_value(1.0 - best(row[1])[0])),
+                words("named", lambda row: best(row[1])[1] if best(row[1])[0] > limit else NONE),
+            ),
         ),
-        rows=tuple(rows),
+        caption="Reference agents and ideal organisms in the same mazes",
         meaning="Shares of the maximum; they can be above 1, since what is ruled out counts too. "
         "These agents are counted in no class of the population.",
         notes=(MOVED_NOTE,),
@@ -303,8 +296,4 @@ def beside_table(found: PopulationCalibration) -> Table:
 
 def limit_in_words(name: str, limit: float) -> str:
     """A threshold as a table shows it."""
-    return f"p ≤ {LEVEL:g}" if name in TESTS else f"> {limit:.3f}"
-
-
-def _plain(value: float) -> str:
-    return signed(value, 2).removeprefix("−") if abs(value) < 0.005 else signed(value, 2)
+    return f"p ≤ {LEVEL:g}" if name in TESTS else f"> {number(limit, 3)}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from goalmeter.report.figures import BLUE, GREEN, VERMILION, canvas, to_svg
-from goalmeter.report.schemes import INK, MUTED
+from goalmeter.report.charts.canvas import BLUE, GREEN, VERMILION, canvas, to_svg
+from goalmeter.report.charts.colours import INK, MUTED
 
 # Told apart by their strokes too; for curves in one chart, in this order.
 STROKES: tuple[tuple[str, str], ...] = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 
-from goalmeter.report.walk_map import Move, walk_map
+from goalmeter.report.charts.walk_map import Move, walk_map
 
 WALLS = np.array([[c in "#" for c in row] for row in ("#####", "#___#", "#####")])
 MOVES = [

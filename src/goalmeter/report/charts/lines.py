@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalmeter._types import ArrayLike
-from goalmeter.report.figures import BLUE, canvas, to_svg
-from goalmeter.report.schemes import MUTED, PAPER, RULE
+from goalmeter.report.charts.canvas import BLUE, canvas, to_svg
+from goalmeter.report.charts.colours import MUTED, PAPER, RULE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from goalmeter import GoalmeterError
-from goalmeter.report.heat_map import Panel, heat_map, short
+from goalmeter.report.charts.heat_map import Panel, heat_map, short
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAN = float("nan")

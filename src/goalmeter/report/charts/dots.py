@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from goalmeter.report.figures import BLUE, canvas, to_svg
-from goalmeter.report.heat_map import short
-from goalmeter.report.schemes import MUTED, PAPER, RULE
+from goalmeter.report.charts.canvas import BLUE, canvas, to_svg
+from goalmeter.report.charts.colours import MUTED, PAPER, RULE
+from goalmeter.report.charts.heat_map import short
+from goalmeter.report.numbers import general
 
 _LINE, _LETTER = 0.3, 0.075  # inches
 _NAMES, _LONGEST = 1.6, 60  # inches, and characters of a line's name that are shown
+
+
+class HasInterval(Protocol):
+    """An estimate: a value and, where anything is known of its spread, both ends around it."""
+
+    @property
+    def value(self) -> float:
+        """NaN where it is not known."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """None where nothing is known of the spread."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +47,30 @@ class Dots:
     colour: str = BLUE
     marker: str = "o"
     hollow: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        label: str,
+        estimates: Sequence[HasInterval | None],
+        *,
+        scale: float = 1.0,
+        colour: str = BLUE,
+        marker: str = "o",
+        hollow: bool = False,
+    ) -> Dots:
+        """The dots of some estimates, times a scale; an empty line for None."""
+        ends = [None if e is None else e.interval for e in estimates]
+        return cls(
+            label=label,
+            values=[math.nan if e is None else scale * e.value for e in estimates],
+            intervals=[
+                (math.nan, math.nan) if e is None else (scale * e[0], scale * e[1]) for e in ends
+            ],
+            colour=colour,
+            marker=marker,
+            hollow=hollow,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +155,6 @@ def _draw(axes: Any, panel: DotPanel, n: int) -> None:
             zorder=3,
         )
     axes.set_xlabel(panel.x_label)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{round(value, 9):g}".replace("-", "−"))
+    axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
     if panel.title:
         axes.set_title(panel.title, fontweight="bold", fontsize=9)

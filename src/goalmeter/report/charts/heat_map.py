@@ -10,9 +10,10 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.report.figures import SMALLEST, canvas, to_svg
-from goalmeter.report.grids import PALETTES, colour_map, ink_on
-from goalmeter.report.schemes import MUTED, PAPER, RULE
+from goalmeter.report.charts.canvas import SMALLEST, canvas, to_svg
+from goalmeter.report.charts.colours import MUTED, PAPER, RULE
+from goalmeter.report.charts.grid_map import PALETTES, colour_map, ink_on
+from goalmeter.report.numbers import general, number
 from goalmeter.report.terminal import printable
 
 _WIDTH, _CELL, _HEIGHT = 10.2, 0.36, 0.245  # inches: of the page, and of a cell at most
@@ -94,7 +95,7 @@ def heat_map(
         )
         bar.set_label(label)
         bar.outline.set_linewidth(0.5)
-        bar.ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "−"))
+        bar.ax.xaxis.set_major_formatter(lambda value, _: general(value))
         return to_svg(figure, name)
 
 
@@ -172,9 +173,6 @@ def _row_means(array: FloatArray) -> FloatArray:
 
 def _number(value: float) -> str:
     """Two decimals without what can be left out: .97, −.5, 0, 1."""
-    text = f"{value:.2f}"
-    if float(text) == 0:
-        return "0"
-    if float(text) == round(float(text)):
-        text = f"{value:.0f}"
-    return text.replace("0.", ".", 1).replace("-", "−")
+    if round(value, 2) == round(value):
+        return number(value, 0)
+    return number(value, 2).replace("0.", ".", 1)

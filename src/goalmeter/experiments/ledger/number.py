@@ -1,24 +1,13 @@
-"""The ledger: the published numbers of the three papers beside ours, with the difference named.
-
-`ledger.toml` holds the rows and, for each kind of number, the margin within which two count as
-equal. `recompute` does the cheap ones again; a row whose recomputed value is further from `ours`
-than `tolerance` is stale, and the tests fail until it is mended.
-`python -m goalmeter.experiments.ledger_page` prints the ledger as docs/ledger.md.
-"""
+"""A published number beside ours, and how the two compare."""
 
 from __future__ import annotations
 
 import math
 import re
-import tomllib
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
-from itertools import groupby
-from typing import Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidFileError
 from goalmeter.statistics.verdicts import Interval, Verdict, difference, verdict, words
 from goalmeter.statistics.welch import FEWEST, TOO_FEW, reach
 
@@ -191,8 +180,8 @@ class Number:
     @property
     def counted(self) -> str:
         """The verdict as summaries count it: without the margin, and without the reference."""
-        said = self.verdict
-        return str(Verdict.EQUAL) if said.startswith(f"{Verdict.EQUAL} within") else said
+        text = self.verdict
+        return str(Verdict.EQUAL) if text.startswith(f"{Verdict.EQUAL} within") else text
 
     def difference_interval(self, theirs: float) -> Interval | None:
         """The 95% interval of what the verdict is on; None where there is none.
@@ -229,84 +218,13 @@ class Number:
         # Of exact numbers only the digits that were printed can be asked for.
         margin = self.margin
         within, unit = (self.rounding, "") if margin is None else (margin.within, margin.unit)
-        said = verdict(self.difference_interval(theirs), within)
-        if self.relation == "reference" and said in (Verdict.ABOVE, Verdict.BELOW):
-            return f"{said} the reference"
-        return words(said, within, unit)
+        judged = verdict(self.difference_interval(theirs), within)
+        if self.relation == "reference" and judged in (Verdict.ABOVE, Verdict.BELOW):
+            return f"{judged} the reference"
+        return words(judged, within, unit)
 
     @cached_property
     def _printed(self) -> re.Match[str]:
         match = _PRINTED.fullmatch(self.published)
         assert match is not None, "checked at construction"
         return match
-
-
-def margins() -> list[Margin]:
-    """Of each kind of number, in the order of the file."""
-    return [Margin(**entry) for entry in _file()["margin"]]
-
-
-def load(prefix: str = "") -> list[Number]:
-    """The rows whose id starts with a prefix, in the order of the file, with their margins.
-
-    Raises:
-        InvalidFileError: a row of ledger.toml that lacks a field or has an unknown one.
-    """
-    known = margins()
-    rows = []
-    for number, entry in enumerate(_file()["number"], start=1):
-        ends: dict[str, Any] = {
-            name: tuple(entry[name]) for name in ("interval", "published_interval") if name in entry
-        }
-        try:
-            row = Number(**(entry | ends))
-        except TypeError as cause:
-            name = entry.get("id", f"row {number}")
-            raise InvalidFileError(f"ledger.toml, {name}: {cause}") from cause
-        own = [margin for margin in known if row.id.startswith(margin.rows)]
-        rows.append(replace(row, margin=own[0] if own else None))
-    return [row for row in rows if row.id.startswith(prefix)]
-
-
-def _file() -> dict[str, list[dict[str, Any]]]:
-    text = files("goalmeter.experiments").joinpath("ledger.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
-def recompute(rows: Iterable[Number]) -> dict[str, float]:
-    """The value of each cheap row, computed again: id -> value.
-
-    Raises:
-        InvalidParameterError: a row that no experiment knows, or that is not cheap.
-    """
-    from goalmeter.experiments import example_one
-    from goalmeter.experiments.lm_navigation import compute as lm_navigation
-    from goalmeter.experiments.meg_cliffworld import compute as meg_cliffworld
-    from goalmeter.experiments.reflection_table_1 import compute as reflection_table_1
-
-    experiments = {
-        "example-1": example_one.recompute,
-        "meg-cliffworld": meg_cliffworld.recompute,
-        "reflection-table-1": reflection_table_1.recompute,
-        "lm-navigation": lm_navigation.recompute,
-    }
-    out = {}
-    for experiment, group in groupby(rows, key=lambda row: row.id.partition("/")[0]):
-        members = list(group)
-        if experiment not in experiments or any(row.cost != "cheap" for row in members):
-            raise InvalidParameterError(
-                f"rows of {experiment!r} cannot be recomputed here, expected cheap rows of "
-                f"{', '.join(experiments)}; run the command of the row instead"
-            )
-        out.update(experiments[experiment]([row.id for row in members]))
-    return out
-
-
-def stale(rows: Iterable[Number], values: dict[str, float]) -> list[str]:
-    """A sentence for every row that a recomputed value contradicts."""
-    return [
-        f"{row.id}: the ledger says {row.ours:g} (tolerance {row.tolerance:g}), "
-        f"recomputed {values[row.id]:.8g}; mend the code, or the row and its remark"
-        for row in rows
-        if not abs(values[row.id] - row.ours) <= row.tolerance
-    ]

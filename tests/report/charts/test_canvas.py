@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from goalmeter.report.charts import Series, line_chart, step_bars
-from goalmeter.report.grids import Marks, grid_map
+from goalmeter.report.charts.grid_map import Marks, grid_map
+from goalmeter.report.charts.lines import Series, line_chart, step_bars
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -1,6 +1,6 @@
 """The ledger as a page of documentation: a summary by verdict, then a table for each source.
 
-python -m goalmeter.experiments.ledger_page > docs/ledger.md
+python -m goalmeter.experiments.ledger.page > docs/ledger.md
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def markdown(rows: Sequence[Number], known: Sequence[Margin]) -> str:
     lines = [
         "# Published numbers and ours",
         "",
-        "Made from `src/goalmeter/experiments/ledger.toml` by "
-        "`python -m goalmeter.experiments.ledger_page > docs/ledger.md`; do not edit by hand.",
+        "Made from `src/goalmeter/experiments/ledger/ledger.toml` by "
+        "`python -m goalmeter.experiments.ledger.page > docs/ledger.md`; do not edit by hand.",
         "",
         *_summary(rows),
         "",

@@ -7,9 +7,7 @@ from itertools import pairwise
 import pytest
 
 from goalmeter.report import Figure, Section
-from goalmeter.report.grids import LEVELS, PALETTES, colour_map
-from goalmeter.report.page import render
-from goalmeter.report.schemes import (
+from goalmeter.report.charts.colours import (
     DARK,
     INK,
     PAPER,
@@ -19,6 +17,8 @@ from goalmeter.report.schemes import (
     styles,
     text_on,
 )
+from goalmeter.report.charts.grid_map import LEVELS, PALETTES, colour_map
+from goalmeter.report.page import render
 
 
 def levels(palette: str) -> list[str]:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.report.figures import SMALLEST, canvas, to_svg
-from goalmeter.report.schemes import INK, MUTED, text_on
+from goalmeter.report.charts.canvas import SMALLEST, canvas, to_svg
+from goalmeter.report.charts.colours import INK, MUTED, text_on
+from goalmeter.report.numbers import general, number
 
 # Palettes whose lightness alone tells the order; the last runs both ways from a pale zero. The
 # greys are for numbers that rest on little.
@@ -93,7 +94,7 @@ def grid_map(
         if log:
             low, high = image.get_clim()
             ticks = [t for t in _TICKS if low <= _scaled(t) <= high]
-            labels = [f"{t:g}".replace("-", "−") for t in ticks]
+            labels = [general(t) for t in ticks]
             bar.set_ticks([float(_scaled(t)) for t in ticks], labels=labels)
         return to_svg(figure, name)
 
@@ -149,8 +150,8 @@ def _square(
             color=ink,
         )
     whole = bool((array == np.rint(array)).all())
-    text = f"{array[row, column]:.0f}" if whole else _short(array[row, column])
-    text = text.replace("-", "−")
+    value = float(array[row, column])
+    text = number(value, 0) if whole else _short(value)
     if state in marks.faint:
         text = f"({text})"
     axes.text(
@@ -176,7 +177,7 @@ def _one_more(axes: Any, image: Any, name: str, value: float, *, at: tuple[float
     column, row = at
     colour = image.to_rgba(max(value, 0.0))
     axes.add_patch(_rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=colour, edgecolor=MUTED))
-    text = _short(value).replace("-", "−")
+    text = _short(value)
     ink = ink_on(image, max(value, 0.0))
     centred = {"ha": "center", "fontsize": 7.5}
     axes.text(column, row, text, color=ink, va="center", **centred)
@@ -200,5 +201,5 @@ def _short(value: float) -> str:
     if abs(value) < 0.005:
         return "~0"
     if abs(value) < 1:
-        return f"{value:.2f}".replace("0.", ".", 1)
-    return f"{value:.1f}"
+        return number(value, 2).replace("0.", ".", 1)
+    return number(value, 1)

@@ -3,7 +3,7 @@
 Text in the pictures stays text (it takes the page's typeface and scales with it), lengths are
 relative to the page's width, and every id carries the picture's name, so that many pictures
 can share a page. Colours are those of Okabe and Ito, which stay apart for colour-blind readers;
-no picture relies on colour alone, and a dark page can change them (`goalmeter.report.schemes`).
+no picture relies on colour alone, and a dark page can change them (see `colours`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import require
+from goalmeter.report.charts.colours import BLUE as BLUE
+from goalmeter.report.charts.colours import GREEN as GREEN
+from goalmeter.report.charts.colours import INK as INK
+from goalmeter.report.charts.colours import MUTED as MUTED
+from goalmeter.report.charts.colours import RULE as RULE
+from goalmeter.report.charts.colours import VERMILION as VERMILION
 from goalmeter.report.escaping import spell_out_texts
-from goalmeter.report.schemes import BLUE as BLUE
-from goalmeter.report.schemes import GREEN as GREEN
-from goalmeter.report.schemes import INK as INK
-from goalmeter.report.schemes import MUTED as MUTED
-from goalmeter.report.schemes import RULE as RULE
-from goalmeter.report.schemes import VERMILION as VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 
-from goalmeter.report.dots import DotPanel, Dots, dot_chart
+from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAN = float("nan")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from goalmeter.report.curves import STROKES, Curve, curve_chart
+from goalmeter.report.charts.curves import STROKES, Curve, curve_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 
