@@ -36,7 +36,6 @@ from documented import (
     says,
     shown,
 )
-from goalmeter.experiments.calibration.markdown import filled
 
 import goalmeter as gm
 from goalmeter.gridworld.planner import State
