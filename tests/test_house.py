@@ -41,13 +41,6 @@ ALLOWED_NEIGHBOURS: frozenset[tuple[str, str]] = frozenset(
 )
 # Packages of which nothing but what `__init__` exports is imported from outside.
 FRONTS = ("goalmeter.meg.causal.search",)
-# File -> files that it imports in a circle, until that circle is gone.
-CIRCLES_FOR_NOW: dict[str, set[str]] = {
-    "goalmeter.experiments.ledger": {
-        "goalmeter.experiments.example_one",
-        "goalmeter.experiments.reflection_table_1.compute",
-    }
-}
 # What a world or an instrument may use of `report`: numbers as text, graphs as pictures and tables
 # for notebooks. Pages are drawn above, in `pages`, from what an instrument measured.
 REPORT_FOR_RESULTS = (
@@ -211,8 +204,6 @@ def file_problems(src: Path) -> list[str]:
     """Files that import each other in a circle, and files behind a front that are reached for."""
     imports = file_graph(src)
     graph = {name: {i.target for i in found} - {name} for name, found in imports.items()}
-    for name, excepted in CIRCLES_FOR_NOW.items():
-        graph[name] -= excepted
     problems = []
     if circle := find_circle(graph):
         problems.append("files import each other in a circle: " + " -> ".join(circle))
@@ -366,9 +357,8 @@ def test_the_checker_reports_a_circle(tmp_path: Path) -> None:
     ],
 )
 def test_the_checker_reports_circles_of_files_and_what_is_behind_a_front(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], message: str
+    tmp_path: Path, files: dict[str, str], message: str
 ) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "CIRCLES_FOR_NOW", {})
     files = {"__init__.py": "", "meg/__init__.py": "", **files}
     problems = file_problems(build(tmp_path, files))
     assert len(problems) == bool(message), problems
