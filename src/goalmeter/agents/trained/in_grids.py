@@ -160,7 +160,8 @@ def _flat(world: GridWorld, states: tuple[State, ...]) -> AnyArray:
     from goalmeter.gridworld.world_env import WorldEnv
 
     env = WorldEnv(world)
-    return np.stack([flatten(env.observation_space, env.observation(state)) for state in states])
+    space = env.observation_space
+    return np.stack([np.asarray(flatten(space, env.observation(state))) for state in states])
 
 
 def _flat_length(rows: int, columns: int) -> int:

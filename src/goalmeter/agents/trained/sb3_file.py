@@ -95,7 +95,7 @@ class SavedPolicy:
             seen, _ = policy.obs_to_tensor(observations)
             if self.greedy:
                 best = policy.q_net(seen).argmax(dim=1).numpy()  # the lowest of equals
-                return np.eye(self.n_actions)[best]
+                return np.asarray(np.eye(self.n_actions)[best])
             chances = policy.get_distribution(seen).distribution.probs
         out = np.asarray(chances.numpy(), dtype=np.float64)
         return np.asarray(out / out.sum(axis=1, keepdims=True))
@@ -110,12 +110,13 @@ class SavedPolicy:
         from stable_baselines3.dqn.policies import DQNPolicy
 
         seen = self.observations
-        space: Any = (
-            spaces.Discrete(seen.count)
-            if seen.count is not None
+        space: Any
+        if seen.count is not None:
+            space = spaces.Discrete(seen.count)
+        else:
+            assert seen.length is not None, "observations are counted or have a length"
             # The bounds say nothing to a network that sees a flat array.
-            else spaces.Box(-np.inf, np.inf, (seen.length,), np.float32)
-        )
+            space = spaces.Box(-np.inf, np.inf, (seen.length,), np.float32)
         settings = dict(self.settings)
         if "activation_fn" in settings:
             settings["activation_fn"] = getattr(torch.nn, settings["activation_fn"])
