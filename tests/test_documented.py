@@ -63,7 +63,6 @@ NOT_RUN = {
     "docs/architecture.md: a drawing",
     "docs/navigation-language-models.md: goes on until the model has answered",
     "docs/navigation-language-models.md: asks through Inspect, as the tests in tests/lm do",
-    "docs/organisms.md: twenty minutes on two cores, and its results are not kept",
 }
 
 
@@ -345,20 +344,30 @@ def test_a_kept_result_is_what_its_command_gives(
     assert list(numbers_of(again)) == pytest.approx(list(numbers_of(kept)), rel=1e-6)
 
 
-# What a run of `goalmeter replicate calibration` wrote to tables.md, by the label of the run.
-CALIBRATIONS = {"": "docs/results/calibration.txt", "ideal": "docs/results/calibration-ideal.txt"}
+# A page -> what runs of a replication wrote to tables.md, by the label of the run.
+FILLED = {
+    "docs/calibration.md": {
+        "": "docs/results/calibration.txt",
+        "ideal": "docs/results/calibration-ideal.txt",
+    },
+    "docs/organisms.md": {"": "docs/results/organisms.txt"},
+}
 
 
-def test_the_tables_of_the_calibration_are_those_that_its_runs_wrote() -> None:
-    page = (ROOT / "docs" / "calibration.md").read_text(encoding="utf-8")
-    marked = {item.marker[1] for item in EVERYTHING if item.marker and item.marker[0] == "table"}
+@pytest.mark.parametrize("name", FILLED)
+def test_the_tables_of_a_page_are_those_that_its_runs_wrote(name: str) -> None:
+    page = (ROOT / name).read_text(encoding="utf-8")
+    marked = {
+        item.marker[1]
+        for item in EVERYTHING
+        if item.marker and item.marker[0] == "table" and item.page == name
+    }
     kept = set()
-    for label, file in CALIBRATIONS.items():
-        if (ROOT / file).exists():
-            tables = (ROOT / file).read_text(encoding="utf-8")
-            assert filled(page, tables, label) == page, f"fill the page from {file} again"
-            captions = re.findall(r"<!-- table: (.+) -->", tables)
-            kept |= {f"{caption}, {label}" if label else caption for caption in captions}
+    for label, file in FILLED[name].items():
+        tables = (ROOT / file).read_text(encoding="utf-8")
+        assert filled(page, tables, label) == page, f"fill the page from {file} again"
+        captions = re.findall(r"<!-- table: (.+) -->", tables)
+        kept |= {f"{caption}, {label}" if label else caption for caption in captions}
     assert marked <= kept
 
 
