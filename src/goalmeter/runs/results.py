@@ -80,7 +80,7 @@ class Results(Generic[T]):
     def _begin(self) -> None:
         study, store = self._study, self._store
         if store is not None:
-            stored = StoredRun(store.folder, study.what, {}, store.values, store.lines)
+            stored = StoredRun(store.folder, dict(study.what), {}, store.values, store.lines)
             self.ended, self._failed = ended_and_failed(stored, study)
         for key, result in self._taken_over.items():
             self.keep(key, result)

@@ -87,7 +87,9 @@ MouseRow = tuple[str, dict[tuple[str, ...], CausalMeg]]
 
 def _policy_table(measured: Mouse) -> Table:
     def towards(names: tuple[str, ...]) -> tuple[ColumnOf[MouseRow], ...]:
-        value = column("MEG, nats", lambda row: row[1][names].value, nats_of_search)
+        value: ColumnOf[MouseRow] = column(
+            "MEG, nats", lambda row: row[1][names].value, nats_of_search
+        )
         return grouped(f"towards {set_text(names)}", value)
 
     return table_of(

@@ -83,7 +83,8 @@ def _thing_table(agents: Sequence[Directedness]) -> Table:
         and agent.difference is not None
     ]
     thing = thing_of(agents)
-    names: dict[str | None, str] = {GOAL: "the goal", None: "cannot be told", **THINGS}
+    names: dict[str | None, str] = {GOAL: "the goal", None: "cannot be told"}
+    names.update(THINGS)
     return table_of(
         rows,
         (
