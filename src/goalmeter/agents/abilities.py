@@ -1,6 +1,6 @@
 """What can be asked of an agent, and an agent of a name as the abilities that it has.
 
-Instruments need abilities, not kinds of agents: `goalmeter reflect` asks for an action at a
+Instruments need abilities, not kinds of agents: self-reflection asks for an action at a
 history, whoever gives it. What is asked for is made only then, so that to name a trained policy or
 a language model imports neither torch nor Inspect.
 """
@@ -134,7 +134,7 @@ class NamedAgent:
 
         Args:
             needed: the abilities, of which one will do.
-            asker: who needs it, for the message: "goalmeter reflect".
+            asker: who needs it, as the message names it.
 
         Raises:
             MissingAbilityError: it has none of them.
