@@ -23,6 +23,7 @@ import harness
 import numpy as np
 
 import goalmeter as gm
+from goalmeter._types import FloatArray
 from goalmeter.agents.navigators import navigator
 from goalmeter.meg.trajectories import from_trajectories
 from goalmeter.navigation import suite, walk
@@ -207,12 +208,13 @@ def meg_of_walks(grids: int) -> list[Setting]:
     # Walks of both agents are in the same order, four a grid.
     other = np.repeat(np.arange(grids) % 10 == 0, 4)
     best, aimless = found[AGENTS.index("optimal")], found[AGENTS.index("random")]
-    mixed = Evidence(
-        *(
-            np.where(other.reshape(-1, *(1,) * (one.ndim - 1)), two, one)
-            for one, two in zip(vars(best).values(), vars(aimless).values(), strict=True)
-        )
-    )
+
+    def chosen_of(name: str) -> FloatArray:
+        one, two = getattr(best, name), getattr(aimless, name)
+        return np.where(other.reshape(-1, *(1,) * (one.ndim - 1)), two, one)
+
+    names = ("whole", "without", "most", "most_without")
+    mixed = Evidence(best.rationalities, *map(chosen_of, names))
     populations = [*zip(AGENTS, seen, found, strict=True)]
     populations.append(("optimal, one in ten random", seen[0], mixed))
 

@@ -155,7 +155,7 @@ def test_names_are_spelled_in_one_way(tmp_path: Path) -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(InvalidParameterError, match=r"AGENT is missing: name one of optimal"):
+    with pytest.raises(InvalidParameterError, match="AGENT is missing: name one, such as greedy"):
         navigate(None)
     with pytest.raises(InvalidParameterError, match="or a language model as PROVIDER/NAME"):
         navigate(None)

@@ -195,7 +195,7 @@ def test_the_list_names_everything_that_can_be_played() -> None:
     for words in shown["CryingBaby"][4].split():
         assert find(f"CryingBaby({words})")[0].name == f"CryingBaby({words})"
     agents = {one["name"] for one in outcome.json["agents"]}
-    assert {"random", "naive", "a2c", "rc(NAME)", "FILE.py:NAME", "constant(K)"} <= agents
+    assert {"random", "naive", "a2c", "rc(NAME)", "FILE.py:NAME", "constant"} <= agents
     assert agents == set(rows(outcome, 1))
 
 

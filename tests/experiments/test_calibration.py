@@ -100,7 +100,18 @@ def walks_in(picture: str, name: str, *, suite: str = "maze", n: int = 5) -> lis
     """Walks of an ideal organism or a reference agent through one world."""
     world = GridWorld.from_text(picture)
     distance = tabular_distance(world)
-    task = Task(suite, 7, None, 0, 0, None, {}, world, distance, 6 * distance)
+    task = Task(
+        suite=suite,
+        size=7,
+        complexity=None,
+        grid=0,
+        seed=0,
+        transform=None,
+        condition={},
+        world=world,
+        distance=distance,
+        cap=6 * distance,
+    )
     ideal = name.startswith("ideal-")
     own = organism(name.removeprefix("ideal-")) if ideal else None
     who = navigator(name) if own is None else IdealOrganism(name, own)
@@ -502,7 +513,7 @@ def test_the_command_writes_what_it_found(small: None, tmp_path: Path) -> None:
         "calibration-areas.svg",
         *(f"learnt-ideal-{n}-{s}.svg" for n in ("mouse", "mole") for s in ("maze", "key-no-door")),
     }
-    assert said[-1] == "key-door: measuring 4 agents, grids: 1"
+    assert said[-1] == "utilities in key-door: 4 of 4 fits"
     with pytest.raises(GoalmeterError, match="seed is 0 there, and 3 here"):
         replicate(tmp_path, seeds=1, seed=3, agents=NAMES)
 

@@ -170,9 +170,9 @@ def test_the_answer_says_what_was_found() -> None:
     assert "naive learner +0.500" in others
 
 
-def test_rewards_are_shown_with_their_sign_and_nothing_has_none_below_zero() -> None:
+def test_rewards_are_shown_with_their_sign_and_nothing_has_none() -> None:
     shown = [tables.reward(value) for value in (0.5, -0.25, 0.0, -0.0001)]
-    assert shown == ["+0.500", "−0.250", "+0.000", "+0.000"]
+    assert shown == ["+0.500", "−0.250", "0.000", "0.000"]
 
 
 def test_verdicts_count_seeds() -> None:

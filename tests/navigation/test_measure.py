@@ -147,7 +147,7 @@ def test_it_prints_and_is_a_table_in_a_notebook(result: Navigation) -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(InvalidParameterError, match="no reference agent 'gredy'; did you mean"):
+    with pytest.raises(InvalidParameterError, match="no agent 'gredy'; did you mean"):
         gm.navigation.measure("gredy")
     with pytest.raises(InvalidParameterError, match="no suite 'mazes'; did you mean 'maze'"):
         gm.navigation.measure("greedy", "mazes")

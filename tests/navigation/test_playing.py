@@ -109,7 +109,7 @@ def test_a_run_grows_and_refuses_to_become_another(tmp_path: Path) -> None:
 
 
 def test_nothing_is_made_for_an_agent_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameterError, match="no reference agent 'greedi'"):
+    with pytest.raises(InvalidParameterError, match="no agent 'greedi'"):
         play_all(plan_of("greedi", "maze", **SMALL), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
     with pytest.raises(InvalidParameterError, match="workers is 0"):

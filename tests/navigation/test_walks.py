@@ -14,7 +14,18 @@ from goalmeter.gridworld.draws import Draws
 from goalmeter.navigation import Episode, Task, Trajectory, suite, walk, walks
 
 WORLD = GridWorld.from_text(["#######", "#A__KG#", "#######"])
-TASK = Task("maze", 3, 1.0, 0, 0, None, {"key": True}, WORLD, 4, 6)
+TASK = Task(
+    suite="maze",
+    size=3,
+    complexity=1.0,
+    grid=0,
+    seed=0,
+    transform=None,
+    condition={"key": True},
+    world=WORLD,
+    distance=4,
+    cap=6,
+)
 AGENTS = ("optimal", "greedy", "random", "epsilon-optimal", "wall-follower", "key-seeker")
 
 

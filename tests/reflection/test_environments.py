@@ -413,7 +413,7 @@ def test_names(spelled: str, name: str, is_opposite: bool) -> None:
     ("spelled", "message"),
     [
         ("cryingbaby", "there is no environment 'cryingbaby'"),
-        ("CryingBabe", "no environment 'CryingBabe'; did you mean 'CryingBaby'[?] `goalmeter"),
+        ("CryingBabe", "no environment 'CryingBabe'; did you mean 'CryingBaby'[?] known are Back"),
         ("opposite(opposite(DejaVu))", "no environment 'opposite\\(opposite\\(DejaVu\\)\\)'"),
         ("DejaVu(coding=paper)", "DejaVu has no option 'coding'; it has: none"),
         ("CryingBaby(coding=paper)", "no option 'coding'; it has: nutrition, recursion"),

@@ -78,7 +78,7 @@ def test_usage_errors_are_spelled_out_too(tmp_path: Path) -> None:
     [
         ("navigate greedy --sizes 999999999999999999999", "size is 999999999999999999999, exp"),
         ("navigate greedy --sizes 100001", "size is 100001, expected at most 51"),
-        ("navigate greedy --complexities nan", "complexity is nan, expected a share in [0, 1]"),
+        ("navigate greedy --complexities nan", "complexity is nan, expected a number from 0 to 1"),
         ("navigate greedy --grids 9999 --trajectories 999", "walks, expected at most 1000000"),
         ("navigate greedy --grids 999999999999", "grids is 999999999999, expected at most 100000"),
         ("navigate greedy --cap 1000000000", "cap is 1000000000, expected at most 100000"),

@@ -121,6 +121,7 @@ class CausalGraph:
         Source: Pearl, Causality (2009), section 1.2.3.
 
         Example: the cheese does not tell where it was, unless one knows which way the mouse went.
+            >>> from goalmeter.causal import CausalBayesianNetwork
             >>> mouse = CausalBayesianNetwork(
             ...     {"S": [0, 1], "D": [0, 1], "T": [0, 1]},
             ...     {"T": ["S", "D"]},

@@ -98,8 +98,10 @@ def measure(
         MissingExtraError: a language model is named, and inspect_ai is not installed.
 
     Example: a compass leads astray in a maze, and a plan does not.
-        >>> print(measure("greedy", sizes=[7], complexities=[1], grids=3, beside=["optimal"]))
-        greedy in the suite maze: 12 walks in 3 grids
+        >>> result = measure("greedy", sizes=[7], complexities=[1], grids=3, beside=["optimal"])
+        >>> agents = (result, *result.references)
+        >>> [f"{agent.overall[0].success.value:.0%}" for agent in agents]
+        ['67%', '100%']
     """
     walker = None if isinstance(agent, str) else agent
     name, is_model = _name(agent) if isinstance(agent, str) else (agent.name, False)

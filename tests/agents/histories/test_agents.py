@@ -38,10 +38,10 @@ from goalmeter.agents.histories import (
     NaiveLearner,
     QLearner,
     RandomAgent,
-    agent,
 )
 from goalmeter.agents.histories.adapters import as_function
 from goalmeter.agents.histories.protocol import History, Percept
+from goalmeter.agents.registry import history_agent as agent
 
 ALL = (*SCRIPTED, *CHECKED, "rc(rc(naive))")
 BOUND = st.integers(1, 4)

@@ -11,7 +11,7 @@ import pytest
 import goalmeter as gm
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
 from goalmeter.agents.histories import ConstantAgent, NaiveLearner
-from goalmeter.agents.histories.user_objects import check_mind, made
+from goalmeter.agents.histories.user_objects import agent_of, check_mind
 from goalmeter.reflection import FunctionAgent, History, RealityCheck, compare, measure
 
 NAMES = ["TemptingButton", "IgnoreRewards", "IncentivizeLearningRate"]
@@ -177,7 +177,7 @@ def test_an_agent_that_fails_to_begin_is_left_to_its_trials() -> None:
         def begin(self, n_actions: int, n_observations: int) -> TurnsMind:
             raise RuntimeError("not here")
 
-    check_mind(made(Shy(), 0, "it"), "it")
+    check_mind(agent_of(Shy(), 0, "it"), "it")
     shy: Any = Shy()
     found = measure(shy, 5, 1, environments=NAMES)
     assert found.outcomes == {"exception": 6}

@@ -336,8 +336,8 @@ def fixed_answers() -> list[list[int]]:
 
 def test_another_process_answers_the_same_without_torch() -> None:
     script = (
-        "import sys, json; sys.modules['torch'] = None; import reflection.test_recurrent_dqn as t; "
-        "print(json.dumps(t.fixed_answers()))"
+        "import sys, json; sys.modules['torch'] = None; "
+        "import agents.learners.test_recurrent_dqn as t; print(json.dumps(t.fixed_answers()))"
     )
     paths = [Path(__file__).parents[2], Path(goalmeter.__file__).parents[1]]
     environment = os.environ | {

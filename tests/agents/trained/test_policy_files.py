@@ -18,7 +18,7 @@ from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.maze import maze
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.tabular_world import tabular_world
-from goalmeter.tabular.files import save_mdp, save_policy
+from goalmeter.tabular.files import save_policy
 
 WORLD = maze(5, 1.0, seed=0).world
 STATES = reachable(WORLD)
@@ -51,13 +51,13 @@ def test_a_table_walks_as_the_agent_that_it_was_written_from(tmp_path: Path) -> 
 def test_its_meg_is_that_of_the_policy(tmp_path: Path) -> None:
     world = tabular_world(WORLD, horizon=12).mdp
     save_policy(greedy_table(), tmp_path / "p.npz")
-    save_mdp(world, tmp_path / "w.npz")
+    world.to_npz(tmp_path / "w.npz")
     expected = gm.meg.known_utility(world, greedy_table())
     for spelled in (tmp_path / "p.npz", f"policy:{tmp_path / 'p.npz'}"):
         outcome = measure_mdp(tmp_path / "w.npz", policy=spelled)
         assert outcome.json["meg"] == expected.value
     with pytest.raises(InvalidPolicyError, match=r"is a policy over \d+ states and 4 actions"):
-        save_mdp(gm.cliff_world(goal_length=1), tmp_path / "w.npz")
+        gm.cliff_world(goal_length=1).to_npz(tmp_path / "w.npz")
         measure_mdp(tmp_path / "w.npz", policy=f"policy:{tmp_path / 'p.npz'}")
 
 
