@@ -164,7 +164,7 @@ def test_what_is_refused() -> None:
         InvalidParameterError, match=r"^--temperature, -M, --from-log: .* greedy is"
     ):
         navigate("greedy", model=given)
-    with pytest.raises(InvalidParameterError, match="no reference agent 'gredy'; did you mean"):
+    with pytest.raises(InvalidParameterError, match="no agent 'gredy'; did you mean"):
         navigate("gredy")
     with pytest.raises(
         InvalidParameterError, match=r"no suite 'mazes'; did you mean 'maze'\? known are maze"

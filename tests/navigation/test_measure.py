@@ -153,5 +153,5 @@ def test_what_is_refused() -> None:
         gm.navigation.measure("greedy", "mazes")
     with pytest.raises(InvalidParameterError, match="language models only, and greedy is none"):
         gm.navigation.measure("greedy", asking=Asking())
-    with pytest.raises(InvalidParameterError, match="no reference agent 'nobody'"):
+    with pytest.raises(InvalidParameterError, match="no agent 'nobody'"):
         gm.navigation.measure("greedy", **SMALL, beside=["nobody"])
