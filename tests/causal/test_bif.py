@@ -127,12 +127,12 @@ def test_reading_takes_time_in_proportion_to_the_text() -> None:
         root = f"variable A {{ type discrete [{n}] {{ {states} }}; }}\n"
         text = f"{root}{WET}probability (A) {{ table {'1 ' + '0 ' * (n - 1)}; }}\n"
         text += f"probability (Wet | A) {{ {rows} }}"
-        found = []
+        timed = []
         for _ in range(3):
             start = time.perf_counter()
             parse_bif(text)
-            found.append(time.perf_counter() - start)
-        return min(found)
+            timed.append(time.perf_counter() - start)
+        return min(timed)
 
     assert seconds(16_000) < 32 * seconds(1_000) + 0.1
 
@@ -193,7 +193,7 @@ def wet(rows: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "message"),
     [
         ("", None, "declares no variable, expected at least one"),
         (
@@ -257,12 +257,12 @@ def wet(rows: str) -> str:
         ),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(text: str, line: int | None, said: str) -> None:
+def test_what_is_wrong_is_named_with_its_line(text: str, line: int | None, message: str) -> None:
     with pytest.raises(InvalidFileError) as caught:
         parse_bif(text, source="m.bif")
     where = f"m.bif, line {line}: " if line else "m.bif: "
     assert str(caught.value).startswith(where), str(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_row_far_from_1_says_how_to_mend_it() -> None:
@@ -275,7 +275,7 @@ def test_a_row_far_from_1_says_how_to_mend_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"network \xff", "line 1: not UTF-8 text (byte 0xff)"),
         (b"a\nb\n\xe6", "line 3: not UTF-8 text"),
@@ -284,10 +284,10 @@ def test_a_row_far_from_1_says_how_to_mend_it() -> None:
         (b"\x1f\x8bno archive at all", "a damaged gzip archive"),
     ],
 )
-def test_files_that_are_no_text_are_refused(tmp_path: Path, data: bytes, said: str) -> None:
+def test_files_that_are_no_text_are_refused(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "m.bif"
     path.write_bytes(data)
-    with pytest.raises(InvalidFileError, match=re.escape(said)) as caught:
+    with pytest.raises(InvalidFileError, match=re.escape(message)) as caught:
         read_bif(path)
     assert str(caught.value).startswith(str(path))
 

@@ -122,11 +122,11 @@ def test_contexts_are_as_likely_as_in_the_joint(family: Any, seed: int, policy: 
     model = family(np.random.default_rng(seed), policy)
     process = process_of(model)
     # ... under the policy of the model and under any other.
-    other = {
+    renamed = {
         d: diagrams.random_policy(np.random.default_rng(seed + 1), model.cpds[d].shape, "mixed")
         for d in model.decisions
     }
-    for policies in (model.cpds, other):
+    for policies in (model.cpds, renamed):
         changed = oracle.with_policy(model, policies)
         mass = mass_of(process, process.policy(network_of(changed)))
         for d in process.decisions:
@@ -148,11 +148,11 @@ def test_kernels_are_those_of_every_policy(family: Any, seed: int, policy: str) 
             after = by_name[name]
             before = (*d.observed, d.name)
             # P(context of the next decision, decision, context); what both see is seen twice.
-            own = [x for x in after.observed if x not in before]
-            joint = oracle.sum_to(model, (*before, *own), table)
+            unseen = [x for x in after.observed if x not in before]
+            joint = oracle.sum_to(model, (*before, *unseen), table)
             reached = chances(model, d.name)
             for index, p in np.ndenumerate(joint):
-                value = dict(zip((*before, *own), index, strict=True))
+                value = dict(zip((*before, *unseen), index, strict=True))
                 seen = [value[x] for x in d.observed]
                 row = (
                     np.ravel_multi_index(seen, [model.sizes[x] for x in d.observed]) if seen else 0
@@ -161,8 +161,8 @@ def test_kernels_are_those_of_every_policy(family: Any, seed: int, policy: str) 
                 sizes = [model.sizes[x] for x in after.observed]
                 column = np.ravel_multi_index(seen, sizes) if seen else 0
                 if reached[row, value[d.name]] > 0:
-                    found = moves[d.states][row, value[d.name], after.states][column]
-                    assert found == pytest.approx(p / reached[row, value[d.name]], abs=1e-12)
+                    kernel = moves[d.states][row, value[d.name], after.states][column]
+                    assert kernel == pytest.approx(p / reached[row, value[d.name]], abs=1e-12)
 
 
 @given(seed=seeds)
@@ -195,21 +195,21 @@ def test_indicators_are_the_chances_of_the_targets(family: Any, seed: int, polic
             continue
         process = decision_process(network, model.decisions, [targets])
         mass = mass_of(process, process.policy())
-        found = np.einsum("sa,sad->d", mass, process.indicators())
+        chances = np.einsum("sa,sad->d", mass, process.indicators())
         table = oracle.probability_table(model)
         expected = oracle.sum_to(model, targets, table).ravel()
-        np.testing.assert_allclose(found, expected, atol=1e-13)
+        np.testing.assert_allclose(chances, expected, atol=1e-13)
 
 
 def test_targets_that_a_decision_sees_are_known_to_it() -> None:
     network = two_steps()
     process = decision_process(network, ["D", "E"], [["X", "E", "T"]])
     # Of the 2 * 3 * 4 joint states each context and action of E has exactly one.
-    found = process.indicators()[process.decisions[1].states].reshape(2, 3, 2, 3, 4)
+    chances = process.indicators()[process.decisions[1].states].reshape(2, 3, 2, 3, 4)
     for x in (0, 1):
         for e in (0, 1, 2):
-            assert found[x, e].sum() == 1.0
-            assert found[x, e, x, e, e + x] == 1.0
+            assert chances[x, e].sum() == 1.0
+            assert chances[x, e, x, e, e + x] == 1.0
 
 
 @given(seed=seeds)

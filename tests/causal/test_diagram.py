@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from causal.models import diagram_of, many, random_team, seeds, some
+from causal.models import diagram_of, many, random_team, seeds, several
 from hypothesis import given
 from oracles import causal_model as oracle
 from oracles.random_diagrams import random_policy
@@ -109,19 +109,19 @@ def test_a_network_becomes_a_diagram_with_its_policy() -> None:
 @many
 def test_the_expected_utility_is_that_of_the_joint(seed: int) -> None:
     model = random_team(seed)
-    found = diagram_of(model).expected_utility()
-    assert found == pytest.approx(oracle.expected_utility(model), abs=1e-12)
+    expected_utility = diagram_of(model).expected_utility()
+    assert expected_utility == pytest.approx(oracle.expected_utility(model), abs=1e-12)
 
 
 @given(seed=seeds)
-@some
+@several
 def test_the_expected_utility_of_another_policy_and_world(seed: int) -> None:
     model = random_team(seed)
     rng = np.random.default_rng(seed)
     policy = {d: random_policy(rng, model.cpds[d].shape, "mixed") for d in model.decisions}
     changed = oracle.with_policy(model, policy)
-    found = diagram_of(model).expected_utility(policy)
-    assert found == pytest.approx(oracle.expected_utility(changed), abs=1e-12)
+    expected_utility = diagram_of(model).expected_utility(policy)
+    assert expected_utility == pytest.approx(oracle.expected_utility(changed), abs=1e-12)
     x = str(rng.choice(list(model.sizes)))
     value = int(rng.integers(model.sizes[x]))
     done = diagram_of(model).do({x: value})

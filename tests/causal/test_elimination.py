@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from causal.models import many, network_of, random_model, seeds, some
+from causal.models import many, network_of, random_model, seeds, several
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import causal_model as oracle
@@ -63,9 +63,9 @@ def always(find: Any) -> Any:
 def test_products_of_factors_by_hand() -> None:
     a = Factor(("X", "Y"), np.array([[1.0, 2.0], [3.0, 4.0]]))
     b = Factor(("Y",), np.array([10.0, 100.0]))
-    found = sum_of_product([a, b], ["X"])
-    assert found.variables == ("X",)
-    assert found.values.tolist() == [210.0, 430.0]
+    answer = sum_of_product([a, b], ["X"])
+    assert answer.variables == ("X",)
+    assert answer.values.tolist() == [210.0, 430.0]
     assert sum_of_product([a, b], []).values == 640.0
     assert a.arranged(("Y", "X")).tolist() == [[1, 3], [2, 4]]
     assert a.at({"X": 1}).values.tolist() == [3, 4]
@@ -76,9 +76,9 @@ def test_products_of_factors_by_hand() -> None:
 def test_a_product_too_large_to_store_is_summed_all_the_same(limit: int) -> None:
     rng = np.random.default_rng(0)
     factors = [Factor((x, "Y"), rng.random((3, 4))) for x in ("A", "B", "C")]
-    found = sum_of_product(factors, ["A", "C"], limit)
+    answer = sum_of_product(factors, ["A", "C"], limit)
     expected = np.einsum("ay,by,cy->ac", *(f.values for f in factors))
-    np.testing.assert_allclose(found.arranged(("A", "C")), expected, rtol=1e-13)
+    np.testing.assert_allclose(answer.arranged(("A", "C")), expected, rtol=1e-13)
 
 
 def test_two_hundred_variables_in_a_row() -> None:
@@ -113,21 +113,21 @@ def test_conditionals_are_those_of_the_joint(seed: int, data: Any) -> None:
     model = random_model(seed)
     names = data.draw(st.permutations(list(model.sizes)))
     xs = names[: data.draw(st.integers(0, 3))]
-    given = names[len(xs) :][: data.draw(st.integers(0, 3))]
-    found = network_of(model).elimination.conditional(xs, given)
-    both = oracle.sum_to(model, (*given, *xs), oracle.probability_table(model))
-    known = both.sum(axis=tuple(range(len(given), both.ndim)), keepdims=True)
+    condition = names[len(xs) :][: data.draw(st.integers(0, 3))]
+    answer = network_of(model).elimination.conditional(xs, condition)
+    both = oracle.sum_to(model, (*condition, *xs), oracle.probability_table(model))
+    known = both.sum(axis=tuple(range(len(condition), both.ndim)), keepdims=True)
     possible = np.broadcast_to(known > 0, both.shape)
-    assert found.shape == both.shape
+    assert answer.shape == both.shape
     expected = np.divide(both, known, out=np.zeros_like(both), where=known > 0)
-    np.testing.assert_allclose(found[possible], expected[possible], atol=1e-12)
+    np.testing.assert_allclose(answer[possible], expected[possible], atol=1e-12)
     # A row of what cannot happen is empty, or a distribution where nothing asked for shows it.
-    sums = found.sum(axis=tuple(range(len(given), both.ndim)))
+    sums = answer.sum(axis=tuple(range(len(condition), both.ndim)))
     assert ((np.abs(sums - 1) < 1e-12) | (sums == 0)).all()
 
 
 @given(seed=seeds, order=st.randoms(use_true_random=False))
-@some
+@several
 def test_answers_do_not_depend_on_what_was_asked_before(seed: int, order: Any) -> None:
     model = random_model(seed)
     questions = [
@@ -138,15 +138,15 @@ def test_answers_do_not_depend_on_what_was_asked_before(seed: int, order: Any) -
         if x != y
     ]
     order.shuffle(questions)
-    one = network_of(model)
+    network = network_of(model)
     for x, y, value in questions[:12]:
         fresh = network_of(model)
-        found = one.elimination.weights([x], {y: value})
-        np.testing.assert_allclose(found, fresh.elimination.weights([x], {y: value}), atol=1e-15)
+        answer = network.elimination.weights([x], {y: value})
+        np.testing.assert_allclose(answer, fresh.elimination.weights([x], {y: value}), atol=1e-15)
 
 
 @given(seed=seeds, data=st.data())
-@some
+@several
 def test_every_way_of_ordering_gives_the_same_answer(seed: int, data: Any) -> None:
     # However small, a question is ordered by each heuristic if the limit is smaller still.
     model = random_model(seed)
@@ -158,8 +158,8 @@ def test_every_way_of_ordering_gives_the_same_answer(seed: int, data: Any) -> No
     for find in ORDERS:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(elimination, "best_plan", always(find))
-            found = network_of(model).elimination.weights(asked, evidence)
-        np.testing.assert_allclose(found, expected, atol=1e-14, err_msg=find.__name__)
+            answer = network_of(model).elimination.weights(asked, evidence)
+        np.testing.assert_allclose(answer, expected, atol=1e-14, err_msg=find.__name__)
 
 
 # --- Memory ---------------------------------------------------------------------------------------
@@ -170,9 +170,9 @@ def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
 
     def counted(factors: Any, keep: Any) -> Factor:
-        found = sum_of_product(factors, keep)
-        made.append(found.values.size)
-        return found
+        answer = sum_of_product(factors, keep)
+        made.append(answer.values.size)
+        return answer
 
     monkeypatch.setattr(elimination, "sum_of_product", counted)
     return made
@@ -272,8 +272,8 @@ def test_a_shared_order_that_is_bad_for_a_question_is_replaced(
     monkeypatch.setattr(elimination, "MAX_ENTRIES", 2**8)
     network = square_of(6)
     network.elimination._common = {x: 5 * i % 36 for i, x in enumerate(network.variables)}
-    found = network.marginal("X50", "X05", given={"X55": 1})
-    np.testing.assert_allclose(found, expected, atol=1e-15)
+    answer = network.marginal("X50", "X05", given={"X55": 1})
+    np.testing.assert_allclose(answer, expected, atol=1e-15)
 
     # Without one of its own the question would be too large.
     def shared(scopes: Any, sizes: Any, keep: Any) -> list[str]:

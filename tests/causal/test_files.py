@@ -69,11 +69,11 @@ def test_a_missing_model_is_named(tmp_path: Path) -> None:
 def test_factors_are_in_the_order_of_the_models_states(
     tmp_path: Path, mouse: CausalBayesianNetwork
 ) -> None:
-    given = [
+    factors = [
         {"variables": ["T"], "values": [1, -1]},
         {"variables": ["D", "S"], "values": [[0, 0.25], [1e-3, -2]]},
     ]
-    utility = load_utility(written(tmp_path, given), mouse)
+    utility = load_utility(written(tmp_path, factors), mouse)
     assert [factor.variables for factor in utility.factors] == [("T",), ("D", "S")]
     np.testing.assert_array_equal(utility.factors[0].values, [1, -1])
     np.testing.assert_array_equal(utility.factors[1].values, [[0, 0.25], [1e-3, -2]])
@@ -83,7 +83,7 @@ T = {"variables": ["T"], "values": [1, -1]}
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("factors", "message"),
     [
         (T, 'u.json: holds {"variables": ["T"], "values": [1, -1]}, expected a list of one or'),
         ([], "u.json: holds [], expected a list of one or more factors"),
@@ -118,10 +118,10 @@ T = {"variables": ["T"], "values": [1, -1]}
     ],
 )
 def test_an_error_names_the_file_and_the_place(
-    tmp_path: Path, mouse: CausalBayesianNetwork, given: Any, message: str
+    tmp_path: Path, mouse: CausalBayesianNetwork, factors: Any, message: str
 ) -> None:
     with pytest.raises(GoalmeterError, match=re.escape(message)) as caught:
-        load_utility(written(tmp_path, given), mouse)
+        load_utility(written(tmp_path, factors), mouse)
     assert str(caught.value).startswith(str(tmp_path / "u.json"))
     assert len(str(caught.value)) < 400 + len(str(tmp_path))
 

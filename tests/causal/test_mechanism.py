@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from causal.models import random_model, seeds, some
+from causal.models import random_model, seeds, several
 from hypothesis import given
 
 from goalmeter._errors import InvalidModelError
@@ -17,15 +17,15 @@ PARENT = [("S", SIDE)]
 TWO_PARENTS = [("S", SIDE), ("N", (0, 1, 2))]
 
 
-def cpd(given: Any, parents: Any = PARENT, domain: Any = SIDE) -> Any:
-    return mechanism.conditional("D", domain, parents, given)
+def cpd(written: Any, parents: Any = PARENT, domain: Any = SIDE) -> Any:
+    return mechanism.conditional("D", domain, parents, written)
 
 
 # --- By hand --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "given",
+    "written",
     [
         [[1, 0], [0, 1]],
         np.eye(2, dtype=np.float32),
@@ -39,21 +39,21 @@ def cpd(given: Any, parents: Any = PARENT, domain: Any = SIDE) -> Any:
         lambda s: np.array([1, 0]) if s == "left" else np.array([0, 1]),
     ],
 )
-def test_the_ways_to_say_that_one_copies_the_other(given: Any) -> None:
-    found = cpd(given)
-    assert found.tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    assert found.dtype == np.float64
+def test_the_ways_to_say_that_one_copies_the_other(written: Any) -> None:
+    array = cpd(written)
+    assert array.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert array.dtype == np.float64
 
 
 def test_a_function_is_called_with_the_values_of_the_parents_in_order() -> None:
     # P(right) = (n + 1) / 4 when looking right, its complement when looking left.
-    found = cpd(
+    array = cpd(
         lambda s, n: {"right": (n + 1) / 4, "left": (3 - n) / 4} if s == "right" else [1, 0],
         TWO_PARENTS,
     )
-    assert found.shape == (2, 3, 2)
-    assert found[0].tolist() == [[1, 0]] * 3
-    assert found[1].tolist() == [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
+    assert array.shape == (2, 3, 2)
+    assert array[0].tolist() == [[1, 0]] * 3
+    assert array[1].tolist() == [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
 
 
 def test_a_root_is_a_row_or_a_function_of_nothing() -> None:
@@ -75,8 +75,8 @@ def test_a_truth_value_is_a_number_where_the_domain_has_numbers() -> None:
 
 def test_rows_that_sum_to_1_but_for_rounding_are_normalised() -> None:
     # Ten decimals of thirds sum to 0.9999999999, 1e-10 short.
-    found = cpd([[0.3333333333] * 3] * 2, domain=(0, 1, 2))
-    np.testing.assert_allclose(found.sum(axis=-1), 1.0, rtol=0, atol=1e-16)
+    array = cpd([[0.3333333333] * 3] * 2, domain=(0, 1, 2))
+    np.testing.assert_allclose(array.sum(axis=-1), 1.0, rtol=0, atol=1e-16)
     # A row that is right to the last digit is left alone.
     exact = [0.1, 0.2, 0.7]
     assert cpd([exact, exact], domain=(0, 1, 2)).tolist() == [exact, exact]
@@ -86,7 +86,7 @@ def test_rows_that_sum_to_1_but_for_rounding_are_normalised() -> None:
 
 
 @given(seed=seeds)
-@some
+@several
 def test_arrays_and_functions_say_the_same(seed: int) -> None:
     model = random_model(seed)
     domains = {x: range(size) for x, size in model.sizes.items()}
@@ -94,18 +94,18 @@ def test_arrays_and_functions_say_the_same(seed: int) -> None:
         x: lambda *values, rows=rows: dict(enumerate(rows[values]))
         for x, rows in model.cpds.items()
     }
-    one = CausalBayesianNetwork(domains, model.parents, model.cpds)
-    other = CausalBayesianNetwork(domains, model.parents, functions)
+    first = CausalBayesianNetwork(domains, model.parents, model.cpds)
+    second = CausalBayesianNetwork(domains, model.parents, functions)
     for x in model.sizes:
-        np.testing.assert_array_equal(one.cpd(x), other.cpd(x))
-        assert not one.cpd(x).flags.writeable
+        np.testing.assert_array_equal(first.cpd(x), second.cpd(x))
+        assert not first.cpd(x).flags.writeable
 
 
 # --- Refusals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("written", "message"),
     [
         (
             [[0.8, 0.2], [0.3, 0.6]],
@@ -147,9 +147,9 @@ def test_arrays_and_functions_say_the_same(seed: int) -> None:
         (lambda s: {"left": np.nan, "right": 1.0}, r"the CPD of 'D'\[0, 0\] is nan, expected"),
     ],
 )
-def test_what_is_no_distribution_is_refused(given: Any, message: str) -> None:
+def test_what_is_no_distribution_is_refused(written: Any, message: str) -> None:
     with pytest.raises(InvalidModelError, match=message):
-        cpd(given)
+        cpd(written)
 
 
 def test_the_row_that_is_wrong_is_named_by_the_values_of_all_parents() -> None:

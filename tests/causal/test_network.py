@@ -8,7 +8,7 @@ from typing import Any
 import networkx
 import numpy as np
 import pytest
-from causal.models import many, network_of, random_model, seeds, some
+from causal.models import many, network_of, random_model, seeds, several
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import causal_model as oracle
@@ -151,7 +151,7 @@ def test_do_is_the_truncated_factorisation(seed: int, data: Any) -> None:
 
 
 @given(seed=seeds)
-@some
+@several
 def test_relations_are_those_of_the_graph(seed: int) -> None:
     model = random_model(seed, most=7)
     network = network_of(model)
@@ -167,7 +167,7 @@ def test_relations_are_those_of_the_graph(seed: int) -> None:
 
 
 @given(seed=seeds)
-@some
+@several
 def test_samples_have_the_frequencies_of_the_joint(seed: int) -> None:
     model = random_model(seed, most=4)
     n = 4000
@@ -185,14 +185,14 @@ def test_samples_have_the_frequencies_of_the_joint(seed: int) -> None:
 
 def test_samples_are_states_of_the_domains_and_seeded() -> None:
     network = mouse()
-    one = network.sample(50, np.random.default_rng(3))
-    assert list(one) == ["S", "D", "T"]
+    first = network.sample(50, np.random.default_rng(3))
+    assert list(first) == ["S", "D", "T"]
     assert all(
         t == ("cheese" if s == d else "none")
-        for s, d, t in zip(one["S"], one["D"], one["T"], strict=True)
+        for s, d, t in zip(first["S"], first["D"], first["T"], strict=True)
     )
-    assert one == network.sample(50, np.random.default_rng(3))
-    assert one != network.sample(50, np.random.default_rng(4))
+    assert first == network.sample(50, np.random.default_rng(3))
+    assert first != network.sample(50, np.random.default_rng(4))
 
 
 @pytest.mark.parametrize("row", [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])

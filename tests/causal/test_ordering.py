@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from causal.models import random_model, seeds, some
+from causal.models import random_model, seeds, several
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles.causal_model import Model
@@ -91,7 +91,7 @@ def test_a_sweep_along_the_arrows() -> None:
 
 @pytest.mark.parametrize("find", ORDERS)
 @given(seed=seeds, data=st.data())
-@some
+@several
 def test_an_order_sums_out_everything_else_once(find: Any, seed: int, data: Any) -> None:
     model = random_model(seed)
     names = data.draw(st.permutations(list(model.sizes)))
@@ -102,7 +102,7 @@ def test_an_order_sums_out_everything_else_once(find: Any, seed: int, data: Any)
 
 
 @given(seed=seeds, data=st.data())
-@some
+@several
 def test_the_cost_is_that_of_the_tables_on_the_way(seed: int, data: Any) -> None:
     model = random_model(seed, most=7)
     names = data.draw(st.permutations(list(model.sizes)))
@@ -113,7 +113,7 @@ def test_the_cost_is_that_of_the_tables_on_the_way(seed: int, data: Any) -> None
 
 
 @given(seed=seeds)
-@some
+@several
 def test_the_best_of_all_orders_is_taken(seed: int) -> None:
     model = random_model(seed, most=7)
     scopes, keep = scopes_of(model), list(model.sizes)[:1]

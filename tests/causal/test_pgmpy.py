@@ -67,13 +67,13 @@ def test_marginals_are_those_of_pgmpy(name: str) -> None:
     network = read_bif(shipped(name))
     inference = pgmpy_part("inference").VariableElimination(to_pgmpy(network))
     first, *_, last = network.order
-    given = {last: network.domain(last)[-1]}
+    evidence = {last: network.domain(last)[-1]}
     for x in network.variables[:6]:
         theirs = inference.query([x], show_progress=False).values
         np.testing.assert_allclose(network.marginal(x), theirs, atol=1e-12)
         if x != last:
-            theirs = inference.query([x], evidence=given, show_progress=False).values
-            np.testing.assert_allclose(network.marginal(x, given=given), theirs, atol=1e-12)
+            theirs = inference.query([x], evidence=evidence, show_progress=False).values
+            np.testing.assert_allclose(network.marginal(x, given=evidence), theirs, atol=1e-12)
     joint = inference.query([first, last], show_progress=False)
     theirs = joint.values if joint.variables == [first, last] else joint.values.T
     np.testing.assert_allclose(network.marginal(first, last), theirs, atol=1e-12)
@@ -140,7 +140,7 @@ A = CPD(["A"], [0.2, 0.8], A=["yes", "no"])
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         ({"A": 1}, "the model is a dict, expected a pgmpy DiscreteBayesianNetwork"),
         (Model(A=None), "'A' has no CPD, expected one for each variable; add it with"),
@@ -157,10 +157,10 @@ A = CPD(["A"], [0.2, 0.8], A=["yes", "no"])
         (Model(A=CPD(["A"], [0.5, 0.4], A=[0, 1])), "the CPD of 'A' sums to 0.9"),
     ],
 )
-def test_what_is_wrong_is_named(model: Any, said: str) -> None:
+def test_what_is_wrong_is_named(model: Any, message: str) -> None:
     with pytest.raises(InvalidModelError) as caught:
         from_pgmpy(model)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_cpd_given_others_than_the_parents_is_refused() -> None:

@@ -29,11 +29,11 @@ def recall(network: CausalBayesianNetwork, decisions: str, *scopes: str) -> Reca
     return recall_of(network, decisions.split(), [scope.split() for scope in scopes])
 
 
-def assert_circle(found: Recall) -> None:
+def assert_circle(answer: Recall) -> None:
     """Each decision of the circle relies on the next, the last on the first; each once."""
-    assert len(set(found.circle)) == len(found.circle)
-    for one, other in pairwise([*found.circle, *found.circle[:1]]):
-        assert other in found.reliance[one]
+    assert len(set(answer.circle)) == len(answer.circle)
+    for decision, relied_on in pairwise([*answer.circle, *answer.circle[:1]]):
+        assert relied_on in answer.reliance[decision]
 
 
 # --- By hand --------------------------------------------------------------------------------------
@@ -53,11 +53,11 @@ MDP = graph(S1="", D1="S1", S2="S1 D1", D2="S2", S3="S2 D2", D3="S3")
 
 
 def test_states_that_are_seen_are_sufficient() -> None:
-    found = recall(MDP, "D1 D2 D3", "S3")
-    assert found.kind == "sufficient"
+    answer = recall(MDP, "D1 D2 D3", "S3")
+    assert answer.kind == "sufficient"
     # D3 comes after the last state that counts.
-    assert found.decisions == ("D1", "D2")
-    assert found.reliance == {"D1": ("D2",), "D2": ()}
+    assert answer.decisions == ("D1", "D2")
+    assert answer.reliance == {"D1": ("D2",), "D2": ()}
     assert recall(MDP, "D1 D2 D3", "S2", "S3").kind == "sufficient"
     assert recall(MDP, "D1 D2 D3", "S2").kind == "single"
     # Rewards of a state and the action in it: every decision counts.
@@ -69,11 +69,11 @@ def test_states_that_are_seen_are_sufficient() -> None:
 def test_a_smell_is_not_a_state() -> None:
     # Figure 2 of the paper: D2 has forgotten what D1 smelled and did.
     pomdp = graph(S1="", O1="S1", D1="O1", S2="S1 D1", O2="S2", D2="O2", S3="S2 D2", U3="S3")
-    found = recall(pomdp, "D1 D2", "U3")
-    assert found.kind == "insufficient"
-    assert found.decisions == ("D1", "D2")
-    assert found.reliance == {"D1": ("D2",), "D2": ("D1",)}
-    assert sorted(found.circle) == ["D1", "D2"]
+    answer = recall(pomdp, "D1 D2", "U3")
+    assert answer.kind == "insufficient"
+    assert answer.decisions == ("D1", "D2")
+    assert answer.reliance == {"D1": ("D2",), "D2": ("D1",)}
+    assert sorted(answer.circle) == ["D1", "D2"]
     assert recall(pomdp, "D1 D2", "S2") == Recall("single", ("D1",), {"D1": ()}, ())
     assert recall(pomdp, "D2", "U3").kind == "single"
     # Remembering mends it.
@@ -102,9 +102,9 @@ def test_a_decision_that_influences_nothing_that_counts_is_left_out() -> None:
 def test_a_circle_of_three_is_named_in_the_order_of_reliance() -> None:
     # Each utility joins two neighbours; D1 relies on both, and so does every other.
     ring = graph(D1="", D2="", D3="", A="D1 D2", B="D2 D3", C="D3 D1")
-    found = recall(ring, "D1 D2 D3", "A", "B", "C")
-    assert found.kind == "insufficient"
-    assert_circle(found)
+    answer = recall(ring, "D1 D2 D3", "A", "B", "C")
+    assert answer.kind == "insufficient"
+    assert_circle(answer)
     # With the third decision fixed to its policy, the other two are left.
     assert recall(ring, "D1 D2", "A").reliance == {"D1": ("D2",), "D2": ("D1",)}
 
@@ -125,24 +125,22 @@ def groups(model: oracle.Model) -> list[tuple[str, ...]]:
 
 
 def assert_as_defined(model: oracle.Model, scopes: Sequence[Sequence[str]]) -> None:
-    found = recall_of(network_of(model), model.decisions, scopes)
+    answer = recall_of(network_of(model), model.decisions, scopes)
     sufficient = oracle.has_sufficient_recall(model.parents, model.decisions, scopes)
-    assert (found.kind != "insufficient") == sufficient
+    assert (answer.kind != "insufficient") == sufficient
     acting = {
         d
         for d in model.decisions
         if any((oracle.descendants(model.parents, d) | {d}) & set(scope) for scope in scopes)
     }
-    assert set(found.decisions) == acting
-    assert found.kind == "none" if not acting else found.kind != "none"
-    assert (found.kind == "single") == (len(acting) == 1)
+    assert set(answer.decisions) == acting
+    assert answer.kind == "none" if not acting else answer.kind != "none"
+    assert (answer.kind == "single") == (len(acting) == 1)
     for d in acting:
-        assert set(found.reliance[d]) == {
-            other
-            for other in model.decisions
-            if other != d and oracle.relies_on(model.parents, d, other, scopes)
+        assert set(answer.reliance[d]) == {
+            e for e in model.decisions if e != d and oracle.relies_on(model.parents, d, e, scopes)
         }
-    assert_circle(found)
+    assert_circle(answer)
 
 
 @pytest.mark.parametrize("family", [*diagrams.SUFFICIENT, *diagrams.INSUFFICIENT])

@@ -9,7 +9,7 @@ from typing import Any
 import networkx
 import numpy as np
 import pytest
-from causal.models import many, network_of, random_model, seeds, some
+from causal.models import many, network_of, random_model, seeds, several
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import causal_model as oracle
@@ -31,15 +31,15 @@ def children(parents: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]
     return {x: tuple(y for y in parents if x in parents[y]) for x in parents}
 
 
-def ball(parents: Mapping[str, Sequence[str]], xs: Sequence[str], given: Sequence[str]) -> Any:
-    return bayes_ball(parents, children(parents), xs, given)
+def ball(parents: Mapping[str, Sequence[str]], xs: Sequence[str], known: Sequence[str]) -> Any:
+    return bayes_ball(parents, children(parents), xs, known)
 
 
 # --- By hand --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("x", "given", "connected"),
+    ("x", "known", "connected"),
     [
         # A fork and a chain carry until they are cut.
         ("rain", [], {"rain", "season", "sprinkler", "grass", "shoes"}),
@@ -53,12 +53,12 @@ def ball(parents: Mapping[str, Sequence[str]], xs: Sequence[str], given: Sequenc
         ("rain", ["rain"], set()),
     ],
 )
-def test_the_garden_by_hand(x: str, given: list[str], connected: set[str]) -> None:
-    assert ball(GARDEN, [x], given).connected == connected
+def test_the_garden_by_hand(x: str, known: list[str], connected: set[str]) -> None:
+    assert ball(GARDEN, [x], known).connected == connected
 
 
 @pytest.mark.parametrize(
-    ("x", "given", "requisite"),
+    ("x", "known", "requisite"),
     [
         # P(rain): nothing below it matters.
         ("rain", [], {"rain", "season"}),
@@ -72,9 +72,9 @@ def test_the_garden_by_hand(x: str, given: list[str], connected: set[str]) -> No
     ],
 )
 def test_the_cpds_that_a_question_needs_by_hand(
-    x: str, given: list[str], requisite: set[str]
+    x: str, known: list[str], requisite: set[str]
 ) -> None:
-    assert ball(GARDEN, [x], given).requisite == requisite
+    assert ball(GARDEN, [x], known).requisite == requisite
 
 
 # --- Other definitions ----------------------------------------------------------------------------
@@ -100,8 +100,8 @@ def test_separated_as_networkx_says(seed: int) -> None:
     graph = networkx.DiGraph(network.edges())
     graph.add_nodes_from(model.sizes)
     for x, y in combinations(model.sizes, 2):
-        rest = [z for z in model.sizes if z not in (x, y)]
-        for seen in chain.from_iterable(combinations(rest, k) for k in range(3)):
+        remaining = [z for z in model.sizes if z not in (x, y)]
+        for seen in chain.from_iterable(combinations(remaining, k) for k in range(3)):
             expected = networkx.is_d_separator(graph, {x}, {y}, set(seen))
             assert network.is_d_separated([x], [y], seen) == expected
 
@@ -110,7 +110,7 @@ def test_separated_as_networkx_says(seed: int) -> None:
 
 
 @given(seed=seeds, data=st.data())
-@some
+@several
 def test_separated_variables_are_independent(seed: int, data: Any) -> None:
     model = random_model(seed, most=5)
     names = data.draw(st.permutations(list(model.sizes)))
@@ -121,26 +121,26 @@ def test_separated_variables_are_independent(seed: int, data: Any) -> None:
     if not network_of(model).is_d_separated([x], [y], known):
         return
     table = oracle.sum_to(model, (*known, x, y), oracle.probability_table(model))
-    one = table.sum(axis=-1, keepdims=True)
-    other = table.sum(axis=-2, keepdims=True)
+    rows = table.sum(axis=-1, keepdims=True)
+    columns = table.sum(axis=-2, keepdims=True)
     both = table.sum(axis=(-2, -1), keepdims=True)
-    np.testing.assert_allclose(table * both, one * other, atol=1e-14)
+    np.testing.assert_allclose(table * both, rows * columns, atol=1e-14)
 
 
 @given(seed=seeds, data=st.data())
-@some
+@several
 def test_only_requisite_cpds_change_a_conditional(seed: int, data: Any) -> None:
     model = random_model(seed, most=5)
     names = data.draw(st.permutations(list(model.sizes)))
     x, known = names[0], tuple(names[1 : 1 + data.draw(st.integers(0, 2))])
     needed = ball(model.parents, [x], known).requisite
     rng = np.random.default_rng(seed)
-    others = {
+    redrawn = {
         y: 0.5 * cpd + 0.5 * random_cpd(rng, cpd.shape)
         for y, cpd in model.cpds.items()
         if y not in needed
     }
-    changed = model._replace(cpds={**model.cpds, **others})
+    changed = model._replace(cpds={**model.cpds, **redrawn})
     for values in np.ndindex(*(model.sizes[y] for y in known)):
         evidence = dict(zip(known, values, strict=True))
         try:
@@ -155,6 +155,6 @@ def test_a_graph_of_twenty_thousand_nodes_is_one_pass() -> None:
     n = 20_000
     parents = {f"X{i}": (f"X{i - 1}",) if i else () for i in range(n)}
     below = {f"X{i}": (f"X{i + 1}",) if i < n - 1 else () for i in range(n)}
-    found = bayes_ball(parents, below, ["X0"], ["X10000"])
-    assert len(found.connected) == 10_000
-    assert found.requisite == {f"X{i}" for i in range(10_001)}
+    answer = bayes_ball(parents, below, ["X0"], ["X10000"])
+    assert len(answer.connected) == 10_000
+    assert answer.requisite == {f"X{i}" for i in range(10_001)}

@@ -57,18 +57,18 @@ def test_a_policy_of_each_step_is_that_of_each_decision() -> None:
 def _joint(world: World, diagram: InfluenceDiagram) -> tuple[Any, Any]:
     """P(S1, D1, ..., DH) by paths and by elimination."""
     names = diagram.network.variables
-    found = diagram.network.marginal(*names)
-    expected = np.zeros(found.shape)
+    table = diagram.network.marginal(*names)
+    expected = np.zeros(table.shape)
     for path, probability in paths.enumerate_paths(world.P, world.policy, world.mu, world.horizon):
         expected[tuple(itertools.chain.from_iterable(path))] = probability
-    return expected, found
+    return expected, table
 
 
 @given(world=worlds(max_states=3, max_horizon=3))
 @few
 def test_every_path_has_the_same_probability(world: World) -> None:
-    expected, found = _joint(world, unroll(world.mdp(), world.policy))
-    np.testing.assert_allclose(found, expected, atol=1e-13)
+    expected, table = _joint(world, unroll(world.mdp(), world.policy))
+    np.testing.assert_allclose(table, expected, atol=1e-13)
 
 
 @given(world=worlds(max_states=4, max_horizon=5))

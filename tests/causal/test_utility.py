@@ -22,15 +22,15 @@ NETWORK = CausalBayesianNetwork(
 )
 
 
-def tables(given: Any) -> list[tuple[tuple[str, ...], Any]]:
-    return [(f.variables, f.values.tolist()) for f in utility_of(NETWORK, given).factors]
+def tables(written: Any) -> list[tuple[tuple[str, ...], Any]]:
+    return [(f.variables, f.values.tolist()) for f in utility_of(NETWORK, written).factors]
 
 
 # --- By hand --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "given",
+    "written",
     [
         {"T": {"cheese": 1, "none": -1}},
         {"T": {"none": -1, "cheese": 1}},
@@ -47,35 +47,35 @@ def tables(given: Any) -> list[tuple[tuple[str, ...], Any]]:
         json.loads('[{"variables": ["T"], "values": [1, -1]}]'),
     ],
 )
-def test_the_ways_to_want_cheese(given: Any) -> None:
-    assert tables(given) == [(("T",), [1.0, -1.0])]
-    assert utility_of(NETWORK, given).expected(NETWORK) == pytest.approx(0.6)
+def test_the_ways_to_want_cheese(written: Any) -> None:
+    assert tables(written) == [(("T",), [1.0, -1.0])]
+    assert utility_of(NETWORK, written).expected(NETWORK) == pytest.approx(0.6)
 
 
 def test_a_mapping_of_variables_is_added_up() -> None:
-    given = {"T": {"cheese": 1, "none": 0}, "N": {"0": 0, 1: 10, 2: 20.0}}
-    assert tables(given) == [(("T",), [1, 0]), (("N",), [0, 10, 20])]
+    written = {"T": {"cheese": 1, "none": 0}, "N": {"0": 0, 1: 10, 2: 20.0}}
+    assert tables(written) == [(("T",), [1, 0]), (("N",), [0, 10, 20])]
     # 0.8 + 0.2 (5 + 10).
-    assert utility_of(NETWORK, given).expected(NETWORK) == pytest.approx(3.8)
-    assert utility_of(NETWORK, given).variables == ("T", "N")
+    assert utility_of(NETWORK, written).expected(NETWORK) == pytest.approx(3.8)
+    assert utility_of(NETWORK, written).variables == ("T", "N")
 
 
 def test_a_function_reads_the_values_of_its_variables_in_order() -> None:
-    given = (("N", "T"), lambda n, t: n + (10 if t == "cheese" else 0))
-    assert tables(given) == [(("N", "T"), [[10, 0], [11, 1], [12, 2]])]
+    written = (("N", "T"), lambda n, t: n + (10 if t == "cheese" else 0))
+    assert tables(written) == [(("N", "T"), [[10, 0], [11, 1], [12, 2]])]
     # P(N = 0, cheese) = 0.8, P(N = 1, none) = P(N = 2, none) = 0.1.
-    assert utility_of(NETWORK, given).expected(NETWORK) == pytest.approx(8.3)
+    assert utility_of(NETWORK, written).expected(NETWORK) == pytest.approx(8.3)
 
 
 def test_factors_of_a_list_are_kept_apart_and_added_up() -> None:
-    given = [(("T",), [1, 0]), {"variables": ["T", "N"], "values": [[0, 1, 2], [3, 4, 5]]}]
-    assert [variables for variables, _ in tables(given)] == [("T",), ("T", "N")]
-    assert utility_of(NETWORK, given).expected(NETWORK) == pytest.approx(0.8 + 0.2 * 4.5)
+    written = [(("T",), [1, 0]), {"variables": ["T", "N"], "values": [[0, 1, 2], [3, 4, 5]]}]
+    assert [variables for variables, _ in tables(written)] == [("T",), ("T", "N")]
+    assert utility_of(NETWORK, written).expected(NETWORK) == pytest.approx(0.8 + 0.2 * 4.5)
 
 
 def test_several_variables_may_be_a_key() -> None:
-    given = {"T": [1, 0], ("T", "N"): lambda t, n: 10 * n, ("N",): [0, 0, 1]}
-    assert tables(given) == [
+    written = {"T": [1, 0], ("T", "N"): lambda t, n: 10 * n, ("N",): [0, 0, 1]}
+    assert tables(written) == [
         (("T",), [1, 0]),
         (("T", "N"), [[0, 10, 20], [0, 10, 20]]),
         (("N",), [0, 0, 1]),
@@ -97,9 +97,9 @@ def test_a_variable_may_be_called_values() -> None:
 
 
 def test_numbers_are_copied() -> None:
-    given = np.array([1.0, -1.0])
-    utility = utility_of(NETWORK, (("T",), given))
-    given[:] = 0
+    written = np.array([1.0, -1.0])
+    utility = utility_of(NETWORK, (("T",), written))
+    written[:] = 0
     assert utility.factors[0].values.tolist() == [1, -1]
     with pytest.raises(ValueError, match="read-only"):
         utility.factors[0].values[0] = 2
@@ -124,7 +124,7 @@ def test_the_expected_utility_is_that_of_the_joint(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("written", "message"),
     [
         (
             "cheese",
@@ -188,6 +188,6 @@ def test_the_expected_utility_is_that_of_the_joint(seed: int) -> None:
         (Utility((Factor(("Q",), np.zeros(2)),)), "utility: variable 'Q' does not exist"),
     ],
 )
-def test_what_is_no_utility_is_refused(given: Any, message: str) -> None:
+def test_what_is_no_utility_is_refused(written: Any, message: str) -> None:
     with pytest.raises(InvalidUtilityError, match=message):
-        utility_of(NETWORK, given)
+        utility_of(NETWORK, written)

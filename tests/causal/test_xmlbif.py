@@ -104,7 +104,7 @@ def test_pgmpy_reads_ours_and_we_read_pgmpys(tmp_path: Path) -> None:
 
 # --- Errors ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("old", "new", "line", "said"),
+    ("old", "new", "line", "message"),
     [
         ("</NETWORK></BIF>", "", 22, "not well-formed XML (no element found"),
         ("</NETWORK>", "</NETWERK>", 21, "not well-formed XML (mismatched tag"),
@@ -132,24 +132,24 @@ def test_pgmpy_reads_ours_and_we_read_pgmpys(tmp_path: Path) -> None:
         ("0.97 0.03", "1.97 -0.97", 12, "has the negative probability -0.97"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(old: str, new: str, line: int, said: str) -> None:
+def test_what_is_wrong_is_named_with_its_line(old: str, new: str, line: int, message: str) -> None:
     assert DOG.count(old) == 1
     with pytest.raises(InvalidFileError) as caught:
         parse_xmlbif(DOG.replace(old, new), source="m.xml")
     assert str(caught.value).startswith(f"m.xml, line {line}: "), str(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "line 1: not well-formed XML (no element found"),
         ("network {}", "line 1: not well-formed XML (syntax error at column 0)"),
         ("<html/>", "line 1: expected the element BIF, got html"),
     ],
 )
-def test_another_document_is_refused(text: str, said: str) -> None:
-    with pytest.raises(InvalidFileError, match=re.escape(said)):
+def test_another_document_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidFileError, match=re.escape(message)):
         parse_xmlbif(text)
 
 

@@ -60,10 +60,10 @@ def networks(draw: st.DrawFn, names: st.SearchStrategy[str]) -> CausalBayesianNe
     )
 
 
-def assert_same(one: CausalBayesianNetwork, other: CausalBayesianNetwork) -> None:
+def assert_same(network: CausalBayesianNetwork, expected: CausalBayesianNetwork) -> None:
     """The same names in the same order, and the same probabilities to the last bit."""
-    assert (one.name, one.variables) == (other.name, other.variables)
-    for x in one.variables:
-        assert one.domain(x) == other.domain(x)
-        assert one.parents(x) == other.parents(x)
-        np.testing.assert_array_equal(one.cpd(x), other.cpd(x))
+    assert (network.name, network.variables) == (expected.name, expected.variables)
+    for x in network.variables:
+        assert network.domain(x) == expected.domain(x)
+        assert network.parents(x) == expected.parents(x)
+        np.testing.assert_array_equal(network.cpd(x), expected.cpd(x))

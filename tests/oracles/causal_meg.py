@@ -175,13 +175,13 @@ def soft_optimal_single(
     for context in itertools.product(*(range(model.sizes[p]) for p in parents)):
         scores = []
         for choice in range(model.sizes[d]):
-            given = {**dict(zip(parents, context, strict=True)), d: choice}
+            fixed = {**dict(zip(parents, context, strict=True)), d: choice}
             if sum_to(model, (*parents, d), table)[(*context, choice)] == 0.0:
                 break  # a context that never happens
             scores.append(
                 beta
                 * math.fsum(
-                    float((marginal(model, table, xs, given) * values).sum())
+                    float((marginal(model, table, xs, fixed) * values).sum())
                     for xs, values in chosen
                 )
             )
@@ -300,7 +300,7 @@ def matching_policy_bound(
     shapes = {d: model.cpds[d].shape for d in active}
     fixed = {d: q for d, q in uniform_policy(model).items() if d not in active}
     ones = {d: np.ones(shape) for d, shape in shapes.items()}
-    rest = probability_table(with_policy(model, {**fixed, **ones}))  # all but the active decisions
+    world = probability_table(with_policy(model, {**fixed, **ones}))  # all but the active decisions
     states = [
         spread(model, group, np.eye(math.prod(shape))[i].reshape(shape))
         for group, shape in zip(groups, group_sizes(model, groups), strict=True)
@@ -317,7 +317,7 @@ def matching_policy_bound(
         return out
 
     def joint_without(policy: dict[str, Array], left_out: str | None = None) -> Array:
-        table = rest
+        table = world
         for d in active:
             if d != left_out:
                 table = table * policy[d]
@@ -498,8 +498,8 @@ def entropy_at(space: Cube, p: Array) -> float:
 def entropy_slopes(space: Cube, p: Array) -> Array:
     """Its derivatives, ``[K]``."""
     inside = np.clip(p, 1e-300, 1.0 - 1e-16)
-    own = at_point(space.reach, p) * (np.log1p(-inside) - np.log(inside))
-    return np.asarray(own + binary_entropy(p) @ slopes(space.reach, p))
+    entropies = at_point(space.reach, p) * (np.log1p(-inside) - np.log(inside))
+    return np.asarray(entropies + binary_entropy(p) @ slopes(space.reach, p))
 
 
 def accuracy_at(space: Cube, p: Array) -> float:
@@ -548,11 +548,11 @@ def grid_meg(space: Cube, utility: Array, n: int = 21, bins: int = 60) -> GridMe
         logs = np.stack([np.log(1.0 - points), np.log(points)])
     for k in range(K):
         axis = [n if i == k else 1 for i in range(K)]
-        own = np.zeros(n)
+        entropies = np.zeros(n)
         for choice in (0, 1):
             if space.weight[k, choice] > 0.0:
-                own = own + space.weight[k, choice] * (logs[choice] + math.log(2.0))
-        accuracy = accuracy + own.reshape(axis)
+                entropies = entropies + space.weight[k, choice] * (logs[choice] + math.log(2.0))
+        accuracy = accuracy + entropies.reshape(axis)
     h, accuracy = h.ravel(), accuracy.ravel()
     low, high = float(u.min()), float(u.max())
     if high - low < TIE:
@@ -566,8 +566,8 @@ def grid_meg(space: Cube, utility: Array, n: int = 21, bins: int = 60) -> GridMe
     tied = np.flatnonzero(h >= top[bin_of] - TIE)
     rows, best = [], (-math.inf, 0.0, 0)
     for b in np.unique(bin_of[tied]):
-        here = tied[bin_of[tied] == b]
-        i = int(here[np.argmax(accuracy[here])])
+        in_bin = tied[bin_of[tied] == b]
+        i = int(in_bin[np.argmax(accuracy[in_bin])])
         rows.append((float(u[i]), float(h[i]), float(accuracy[i])))
         if accuracy[i] > best[0]:
             best = (float(accuracy[i]), float(u[i]), i)
@@ -581,8 +581,8 @@ def entropy_on_grid(space: Cube, points: Array) -> Array:
     h = np.zeros([len(points)] * K)
     for k in range(K):
         axis = [len(points) if i == k else 1 for i in range(K)]
-        own = binary_entropy(points).reshape(axis)
-        h = h + on_grid(space.reach[k], points, K) * own
+        entropies = binary_entropy(points).reshape(axis)
+        h = h + on_grid(space.reach[k], points, K) * entropies
     return h
 
 

@@ -81,19 +81,19 @@ def truncated(model: Model, do: Mapping[str, int]) -> Array:
 
 
 def marginal(
-    model: Model, table: Array, xs: Sequence[str], given: Mapping[str, int] | None = None
+    model: Model, table: Array, xs: Sequence[str], known: Mapping[str, int] | None = None
 ) -> Array:
     """``P(xs | given)`` from a joint table, ``[*sizes of xs]``; the evidence must be possible."""
     terms: dict[tuple[int, ...], list[float]] = {}
     mass = []
     for outcome in outcomes(model):
-        if all(outcome[x] == value for x, value in (given or {}).items()):
+        if all(outcome[x] == value for x, value in (known or {}).items()):
             p = float(table[tuple(outcome.values())])
             mass.append(p)
             terms.setdefault(tuple(outcome[x] for x in xs), []).append(p)
     total = math.fsum(mass)
     if total == 0.0:
-        raise ValueError(f"the evidence {dict(given or {})} has probability zero")
+        raise ValueError(f"the evidence {dict(known or {})} has probability zero")
     out = np.zeros([model.sizes[x] for x in xs])
     for index, ps in terms.items():
         out[index] = math.fsum(ps) / total
@@ -181,22 +181,22 @@ def undirected_paths(graph: Graph, x: str, y: str) -> Iterator[list[str]]:
     yield from extend([x])
 
 
-def is_blocked(graph: Graph, path: Sequence[str], given: set[str]) -> bool:
+def is_blocked(graph: Graph, path: Sequence[str], known: set[str]) -> bool:
     """Does some inner node block the path: a collider that is not, and has no descendant, in
     ``given``, or any other node that is in ``given``?"""
     for before, node, after in zip(path, path[1:], path[2:], strict=False):
         if before in graph[node] and after in graph[node]:
-            if node not in given and not descendants(graph, node) & given:
+            if node not in known and not descendants(graph, node) & known:
                 return True
-        elif node in given:
+        elif node in known:
             return True
     return False
 
 
-def d_separated(graph: Graph, xs: Iterable[str], ys: Iterable[str], given: Iterable[str]) -> bool:
+def d_separated(graph: Graph, xs: Iterable[str], ys: Iterable[str], known: Iterable[str]) -> bool:
     """Is every path from ``xs`` to ``ys`` blocked?  Variables that are given are constants, and
     separated from everything; a variable that is not given is not separated from itself."""
-    z = set(given)
+    z = set(known)
     return all(
         is_blocked(graph, path, z)
         for x in set(xs) - z
@@ -205,7 +205,7 @@ def d_separated(graph: Graph, xs: Iterable[str], ys: Iterable[str], given: Itera
     )
 
 
-def relies_on(graph: Graph, d: str, other: str, groups: Sequence[Sequence[str]]) -> bool:
+def relies_on(graph: Graph, d: str, e: str, groups: Sequence[Sequence[str]]) -> bool:
     """Koller and Milch's s-reachability: can ``other``'s policy matter to the best choice at ``d``?
 
     The graph gets one utility node per group of variables and a dummy parent of ``other``.
@@ -214,7 +214,7 @@ def relies_on(graph: Graph, d: str, other: str, groups: Sequence[Sequence[str]])
     for k, group in enumerate(groups):
         augmented[f"utility {k}"] = tuple(group)
     augmented["dummy"] = ()
-    augmented[other] = (*graph[other], "dummy")
+    augmented[e] = (*graph[e], "dummy")
     below = descendants(augmented, d)
     influenced = [f"utility {k}" for k in range(len(groups)) if f"utility {k}" in below]
     return not d_separated(augmented, ["dummy"], influenced, [d, *graph[d]])

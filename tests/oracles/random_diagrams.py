@@ -222,8 +222,8 @@ def one_decision(rng: np.random.Generator, policy: str = "random") -> Model:
     if not descendants(parents, d):
         parents[names[-1]] = (*parents[names[-1]][:2], d)
     target = str(rng.choice(sorted(descendants(parents, d))))
-    other = str(rng.choice([x for x in names if x != d]))
-    group = (target,) if other == target or rng.random() < 0.5 else (target, other)
+    below = str(rng.choice([x for x in names if x != d]))
+    group = (target,) if below == target or rng.random() < 0.5 else (target, below)
     # The listing of variables is no topological order, so nothing may depend on that.
     shuffled = [str(x) for x in rng.permutation(names)]
     sizes = _sizes(rng, shuffled)

@@ -113,9 +113,11 @@ def test_d_separation_is_independence() -> None:
         for x, y in itertools.combinations(graph, 2):
             z = [v for v in graph if v not in (x, y) and rng.random() < 0.4]
             both = causal.sum_to(model, [*z, x, y], table)
-            given = both / both.sum(axis=(-1, -2), keepdims=True)
-            product = given.sum(axis=-1, keepdims=True) * given.sum(axis=-2, keepdims=True)
-            independent = np.abs(given - product).max() < 1e-9
+            conditional = both / both.sum(axis=(-1, -2), keepdims=True)
+            product = conditional.sum(axis=-1, keepdims=True) * conditional.sum(
+                axis=-2, keepdims=True
+            )
+            independent = np.abs(conditional - product).max() < 1e-9
             assert independent == causal.d_separated(graph, [x], [y], z), (seed, x, y, z)
 
 
@@ -194,10 +196,10 @@ def test_soft_policy_is_the_regularised_optimum(make: Generator, seed: int, poli
         top = objective(best)
         for size in (0.01, 1.0):
             for _ in range(5):
-                other = {
+                perturbed = {
                     d: meg.log_softmax(q + size * rng.normal(size=q.shape)) for d, q in best.items()
                 }
-                assert objective(other) <= top + 1e-12
+                assert objective(perturbed) <= top + 1e-12
 
 
 def test_limits_of_the_rationality() -> None:
@@ -381,12 +383,12 @@ def test_definition_3_1_agrees_with_soft_planning_where_recall_suffices() -> Non
     rng = np.random.default_rng(1)
     sizes = {"D1": 2, "X": 2, "D2": 2, "T": 2}
     parents = {"D1": (), "X": ("D1",), "D2": ("X",), "T": ("X", "D2")}
-    two = diagrams.filled(rng, sizes, parents, ["D1", "D2"], [("T",)], "random")
-    space, utility = meg.cube(two, ("T",)), two.factors[0][1]
+    planned = diagrams.filled(rng, sizes, parents, ["D1", "D2"], [("T",)], "random")
+    space, utility = meg.cube(planned, ("T",)), planned.factors[0][1]
     result, _, policy = meg.searched_meg(space, utility, steps=4, starts=2, refine=1)
-    value, beta = meg.known_utility_meg(two)
+    value, beta = meg.known_utility_meg(planned)
     assert result == pytest.approx(value, abs=1e-6)
-    soft = meg.soft_optimal_policy(two, beta)
+    soft = meg.soft_optimal_policy(planned, beta)
     for k, (d, context) in enumerate(space.contexts):
         assert policy is not None
         assert policy[k] == pytest.approx(math.exp(soft[d][(*context, 1)]), abs=1e-3)

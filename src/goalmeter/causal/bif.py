@@ -26,8 +26,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goalmeter.causal.bif_parser import Parser
-from goalmeter.causal.bif_tokens import quoted
+from goalmeter.causal.bif_parser import Parser, quoted
 from goalmeter.causal.model_files import Draft, NetworkParts, read_text, write_text
 
 if TYPE_CHECKING:

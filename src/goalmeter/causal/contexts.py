@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 import numpy as np
 import scipy.sparse as sp
@@ -128,9 +129,9 @@ class DecisionProcess:
         payer = self._payer(scope)
         if payer is not None:
             family = (*payer.observed, payer.name)
-            rest = tuple(x for x in scope if x not in family)
+            unseen = tuple(x for x in scope if x not in family)
             check_size([network.size(x) for x in (*family, *scope)], (*family, *scope))
-            parts = [Factor((*family, *rest), network.elimination.conditional(rest, family))]
+            parts = [Factor((*family, *unseen), network.elimination.conditional(unseen, family))]
             # Targets that the decision sees itself: certain, and equal to what it sees.
             seen = {x: f"\0{x}" for x in scope if x in family}
             parts += [Factor((x, new), np.eye(network.size(x))) for x, new in seen.items()]
@@ -160,8 +161,8 @@ class DecisionProcess:
     def _expected(self, payer: Decision, factor: Factor) -> FloatArray:
         """E[factor | context, action] of one decision: [contexts, actions, D]."""
         family = (*payer.observed, payer.name)
-        rest = tuple(x for x in factor.variables if x not in family and x != _WEIGHT)
-        kernel = Factor((*family, *rest), self.neutral.elimination.conditional(rest, family))
+        unseen = tuple(x for x in factor.variables if x not in family and x != _WEIGHT)
+        kernel = Factor((*family, *unseen), self.neutral.elimination.conditional(unseen, family))
         order = (*family, _WEIGHT)
         table = sum_of_product([kernel, factor], order).arranged(order)
         return table.reshape(-1, payer.n_actions, factor.values.shape[-1])
@@ -292,16 +293,11 @@ def _moves(
         kernel = neutral.elimination.conditional(unseen, family)
         grid = np.indices(kernel.shape).reshape(kernel.ndim, -1)
         place = dict(zip((*family, *unseen), grid, strict=True))
-        if after.observed:
-            shape = [neutral.size(x) for x in after.observed]
-            column = np.ravel_multi_index([place[x] for x in after.observed], shape)
-        else:
-            column = np.zeros(kernel.size, dtype=int)
-        if decision.observed:
-            shape = [neutral.size(x) for x in decision.observed]
-            row = np.ravel_multi_index([place[x] for x in decision.observed], shape)
-        else:
-            row = np.zeros(kernel.size, dtype=int)
+        row, column = np.zeros((2, kernel.size), dtype=int)
+        for x in decision.observed:
+            row = row * neutral.size(x) + place[x]
+        for x in after.observed:
+            column = column * neutral.size(x) + place[x]
         flat = kernel.reshape(-1)
         used = flat > 0
         entries = (flat[used], (row[used] * width + place[decision.name][used], column[used]))
@@ -327,9 +323,7 @@ def check_size(sizes: Sequence[int], names: Sequence[str]) -> int:
     Raises:
         InvalidModelError: more than can be worked with.
     """
-    entries = 1
-    for size in sizes:
-        entries *= size
+    entries = prod(sizes)
     if entries > MAX_ENTRIES:
         raise InvalidModelError(
             f"the joint states of {listed(names)} ({len(names)} variables) number {entries:.3g}, "

@@ -204,7 +204,7 @@ def _fill(
                 f"node is not among domains and cpds, but {{{name!r}: (variables, array or "
                 f"function of their values)}} in utilities"
             )
-    made = {name: utility_of(network, [given]).factors[0] for name, given in utilities.items()}
+    made = {name: utility_of(network, [form]).factors[0] for name, form in utilities.items()}
     diagram.__dict__.update(network=network, decisions=names, utilities=made)
 
 

@@ -39,13 +39,9 @@ class _Keyed(NamedTuple):
 
 
 class Elimination:
-    """Answers queries about the product of a network's CPDs.
+    """Answers queries about the product of a network's CPDs, [*sizes of parents, own size] each.
 
-    Args:
-        order: the variables, causes first.
-        parents: of each variable.
-        children: of each variable.
-        cpds: of each variable, [*sizes of parents, own size].
+    Nothing is computed before the first query; variables come causes first.
     """
 
     def __init__(
@@ -55,7 +51,6 @@ class Elimination:
         children: Mapping[str, tuple[str, ...]],
         cpds: Mapping[str, FloatArray],
     ) -> None:
-        """Nothing is computed before the first query."""
         self._parents = parents
         self._children = children
         self._factors = {x: Factor((*parents[x], x), cpds[x]) for x in order}
@@ -110,7 +105,6 @@ class Elimination:
         return frozenset(above)
 
     def _sorted(self, xs: Iterable[str]) -> list[str]:
-        """Causes first."""
         return sorted(xs, key=self._place.__getitem__)
 
     def _sum(self, needed: frozenset[str], evidence: dict[str, int], keep: Sequence[str]) -> Factor:
@@ -136,10 +130,10 @@ class Elimination:
             for v in made.factor.variables:
                 holding[v].append(number)
         # Variables that nothing depends on: a constant factor gives them their axis.
-        rest = [keyed.factor for keyed in left.values()]
-        absent = set(keep).difference(*(factor.variables for factor in rest))
-        rest += [Factor((v,), np.ones(self._sizes[v])) for v in keep if v in absent]
-        product = sum_of_product(rest or [Factor((), np.ones(()))], keep)
+        last = [keyed.factor for keyed in left.values()]
+        absent = set(keep).difference(*(factor.variables for factor in last))
+        last += [Factor((v,), np.ones(self._sizes[v])) for v in keep if v in absent]
+        product = sum_of_product(last or [Factor((), np.ones(()))], keep)
         return Factor(tuple(keep), product.arranged(keep))
 
     def _key(self, name: object) -> int:

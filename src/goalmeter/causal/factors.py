@@ -26,11 +26,11 @@ class Factor(NamedTuple):
 
     def at(self, evidence: dict[str, int]) -> Factor:
         """The function of the other variables where some are fixed to the index of a state."""
-        rest = tuple(v for v in self.variables if v not in evidence)
-        if len(rest) == len(self.variables):
+        free = tuple(v for v in self.variables if v not in evidence)
+        if len(free) == len(self.variables):
             return self
         where = tuple(evidence.get(v, slice(None)) for v in self.variables)
-        return Factor(rest, np.asarray(self.values[where]))
+        return Factor(free, np.asarray(self.values[where]))
 
 
 def sum_of_product(
@@ -42,19 +42,19 @@ def sum_of_product(
     once. Cost: the entries of the largest product on the way. Where that is more than `limit`
     entries, all factors are multiplied at once, which takes longer but stores nothing.
     """
-    rest = sorted(factors, key=lambda factor: factor.values.size)
+    left = sorted(factors, key=lambda factor: factor.values.size)
     wanted = set(keep)
     sizes = {v: n for f in factors for v, n in zip(f.variables, f.values.shape, strict=True)}
-    if len(rest) > 2 and prod(sizes.values()) > limit:
-        return _einsum(rest, tuple(v for v in sizes if v in wanted))
+    if len(left) > 2 and prod(sizes.values()) > limit:
+        return _einsum(left, tuple(v for v in sizes if v in wanted))
     while True:
-        first = rest.pop(0)
-        if not rest:
+        first = left.pop(0)
+        if not left:
             break
-        second = rest.pop(0)
-        needed = wanted.union(*(f.variables for f in rest))
+        second = left.pop(0)
+        needed = wanted.union(*(f.variables for f in left))
         both = dict.fromkeys(first.variables + second.variables)
-        rest.insert(0, _einsum([first, second], tuple(v for v in both if v in needed)))
+        left.insert(0, _einsum([first, second], tuple(v for v in both if v in needed)))
     return _einsum([first], tuple(v for v in first.variables if v in wanted))
 
 

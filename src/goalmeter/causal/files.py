@@ -187,18 +187,18 @@ def _check_values(
     x = names[len(place)]
     states = network.domain(x)
     if not isinstance(node, list) or len(node) != len(states):
-        got = f"a list of {len(node)}" if isinstance(node, list) else _shown(node)
+        shown = f"a list of {len(node)}" if isinstance(node, list) else _shown(node)
         raise InvalidFileError(
-            f"{_where('the values', names, place)} are {got}, expected a list of {len(states)}, "
+            f"{_where('the values', names, place)} are {shown}, expected a list of {len(states)}, "
             f"one for each state of {x!r} in the model's order: {listed(states)}"
         )
     for state, below in zip(states, node, strict=True):
         _check_values(below, names, network, (*place, state))
 
 
-def _where(what: str, names: Sequence[str], place: tuple[Value, ...]) -> str:
+def _where(noun: str, names: Sequence[str], place: tuple[Value, ...]) -> str:
     pairs = ", ".join(f"{x} = {state}" for x, state in zip(names, place, strict=False))
-    return f"{what} for {pairs}" if pairs else what
+    return f"{noun} for {pairs}" if pairs else noun
 
 
 def _finite(number: int | float) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import GoalmeterError, InvalidModelError
+from goalmeter._errors import InvalidModelError
 from goalmeter._names import listed, unknown_name
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
 from goalmeter.tabular._validation import (
@@ -46,9 +47,7 @@ def conditional(
         InvalidModelError: anything that is not a distribution for each value of the parents.
     """
     shape = (*(len(states) for _, states in parents), len(domain))
-    entries = 1
-    for size in shape:
-        entries *= size
+    entries = prod(shape)
     if entries > MAX_ENTRIES:
         raise InvalidModelError(
             f"the CPD of {name!r} would have {entries:.3g} entries, expected at most "
@@ -134,27 +133,25 @@ def _context(parents: Sequence[tuple[str, Sequence[Value]]], values: Sequence[Va
     return f" given {pairs}" if pairs else ""
 
 
-def check_domain(
-    name: str, domain: Sequence[Value], error: type[GoalmeterError] = InvalidModelError
-) -> tuple[Value, ...]:
+def check_domain(name: str, domain: Sequence[Value]) -> tuple[Value, ...]:
     """A variable's states: at least one, all different, all of a kind that can be looked up."""
     if isinstance(domain, (str, bytes)) or not hasattr(domain, "__iter__"):
-        raise error(
+        raise InvalidModelError(
             f"the domain of {name!r} is {domain!r}, expected a list of its states, such as "
             f"['yes', 'no']"
         )
     states = tuple(v.item() if isinstance(v, np.generic) else v for v in domain)
     for value in states:
         if not isinstance(value, (str, int, float, bool)) or value != value:
-            raise error(
+            raise InvalidModelError(
                 f"the domain of {name!r} has the state {value!r}, expected text, numbers or "
                 f"booleans"
             )
     texts = [str(value) for value in states]
     if not states or len(set(texts)) < len(states) or len(set(states)) < len(states):
         twice = next((text for text in texts if texts.count(text) > 1), None)
-        found = "no states" if not states else f"two states that read {twice or states[0]!r}"
-        raise error(
-            f"the domain of {name!r} has {found}, expected one or more, all different in print"
+        problem = "no states" if not states else f"two states that read {twice or states[0]!r}"
+        raise InvalidModelError(
+            f"the domain of {name!r} has {problem}, expected one or more, all different in print"
         )
     return states

@@ -184,9 +184,9 @@ class Draft:
         """The error for something in a line, counted from 1."""
         return InvalidFileError(f"{self.source}, line {line}: {message}")
 
-    def unknown(self, line: int, name: str, known: Sequence[str], what: str) -> InvalidFileError:
+    def unknown(self, line: int, name: str, known: Sequence[str], role: str) -> InvalidFileError:
         """The error for a name that is not declared, with the nearest one that is."""
-        return self.error(line, str(unknown_name(name, known, what)))
+        return self.error(line, str(unknown_name(name, known, role)))
 
     def declare(self, x: str, states: Sequence[str], line: int) -> None:
         """Take up a variable."""
@@ -209,8 +209,8 @@ class Draft:
         """The shape [*sizes of parents, own size] of a table, before it is allocated."""
         for name in (x, *parents):
             if name not in self.domains:
-                what = "variable" if name == x else f"parent of {x!r}:"
-                raise self.unknown(line, name, list(self.domains), what)
+                role = "variable" if name == x else f"parent of {x!r}:"
+                raise self.unknown(line, name, list(self.domains), role)
         if x in self._parents:
             raise self.error(line, f"{x!r} has a second table, expected one for each variable")
         if len(set(parents)) < len(parents) or x in parents:

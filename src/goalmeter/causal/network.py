@@ -98,9 +98,8 @@ class CausalBayesianNetwork(CausalGraph):
         put("_cpds", {x: self._array(x, cpds[x]) for x in domains})
 
     def _array(self, x: str, cpd: Mechanism) -> FloatArray:
-        return conditional(
-            x, self._domains[x], [(p, self._domains[p]) for p in self._parents[x]], cpd
-        )
+        causes = [(p, self._domains[p]) for p in self._parents[x]]
+        return conditional(x, self._domains[x], causes, cpd)
 
     # Set once in __init__; declared here for type checkers.
     name: str
@@ -245,12 +244,7 @@ class CausalBayesianNetwork(CausalGraph):
 
     @classmethod
     def from_bif(cls, path: str | Path) -> CausalBayesianNetwork:
-        """Read a BIF file, .bif or .bif.gz (format: `goalmeter.causal.bif`).
-
-        Raises:
-            InvalidFileError: the file is missing, too large, or not a network in BIF; the message
-                names the line, what was expected, and what was found.
-        """
+        """Read a BIF file, .bif or .bif.gz (format, errors: `goalmeter.causal.bif.read_bif`)."""
         return cls.of(read_bif(path))
 
     def to_bif(self, path: str | Path) -> None:
@@ -259,12 +253,7 @@ class CausalBayesianNetwork(CausalGraph):
 
     @classmethod
     def from_xmlbif(cls, path: str | Path) -> CausalBayesianNetwork:
-        """Read an XMLBIF file (format: `goalmeter.causal.xmlbif`).
-
-        Raises:
-            InvalidFileError: the file is missing, too large, or not a network in XMLBIF; the
-                message names the line, what was expected, and what was found.
-        """
+        """Read an XMLBIF file (format, errors: `goalmeter.causal.xmlbif.read_xmlbif`)."""
         return cls.of(read_xmlbif(path))
 
     def to_xmlbif(self, path: str | Path) -> None:

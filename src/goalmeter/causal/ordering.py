@@ -10,7 +10,7 @@ All of them work on whole numbers, so that ties fall the same way in every proce
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import log
+from math import log, prod
 from typing import NamedTuple
 
 Scopes = Sequence[tuple[str, ...]]
@@ -55,12 +55,12 @@ def cost_of(
     table: frozenset[str] = frozenset()
     for x in order:
         joined = buckets.join(x)
-        entries = _entries(joined, sizes)
+        entries = prod(sizes[v] for v in joined)
         if entries > product:
             product, table = entries, frozenset(joined)
         stored = max(stored, entries // sizes[x])
     last = set(keep).union(*buckets.scopes.values())
-    entries = _entries(last, sizes)
+    entries = prod(sizes[v] for v in last)
     if entries > product:
         product, table = entries, frozenset(last)
     return Plan(list(order), max(stored, entries), product, table)
@@ -81,20 +81,13 @@ class _Buckets:
         """Multiply what holds x and sum x out; the variables of the product, x included."""
         taken = self._holding.pop(x, set())
         product = {x}.union(*(self.scopes.pop(i) for i in taken))
-        rest = product - {x}
-        self.scopes[self._next] = rest
-        for v in rest:
+        summed = product - {x}
+        self.scopes[self._next] = summed
+        for v in summed:
             self._holding[v] -= taken
             self._holding[v].add(self._next)
         self._next += 1
         return product
-
-
-def _entries(variables: set[str], sizes: Mapping[str, int]) -> int:
-    entries = 1
-    for v in variables:
-        entries *= sizes[v]
-    return entries
 
 
 def _free(scopes: Scopes, keep: Sequence[str]) -> list[str]:
@@ -127,10 +120,10 @@ def contraction_order(scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[s
                 holders[v] -= 1
         gone = sorted(v for v in product if not holders[v] and v not in kept)
         order += [names[v] for v in gone]
-        rest = product.difference(gone)
-        for v in rest:
+        summed = product.difference(gone)
+        for v in summed:
             holders[v] += 1
-        alive[len(sets) + step] = rest
+        alive[len(sets) + step] = summed
     # A product of one factor is never contracted with another.
     return [*order, *(x for x in _free(scopes, keep) if x not in set(order))]
 

@@ -114,14 +114,14 @@ def _table(cpd: Any, x: str, domains: dict[Any, list[Value]]) -> FloatArray:
     """The CPD as [*sizes of parents, own size], states in the order of each one's own CPD."""
     values = np.asarray(cpd.values, dtype=np.float64)
     for axis, node in enumerate(cpd.variables):
-        here, wanted = _states(cpd, node), domains[node]
-        if here != wanted:
-            if len(here) != len(wanted) or set(here) != set(wanted):
+        named, wanted = _states(cpd, node), domains[node]
+        if named != wanted:
+            if len(named) != len(wanted) or set(named) != set(wanted):
                 raise InvalidModelError(
-                    f"the CPD of {x!r} names the states {listed(here)} of {str(node)!r}, expected "
+                    f"the CPD of {x!r} names the states {listed(named)} of {str(node)!r}, expected "
                     f"those of its own CPD, {listed(wanted)}; give state_names to both"
                 )
-            values = values.take([here.index(state) for state in wanted], axis=axis)
+            values = values.take([named.index(state) for state in wanted], axis=axis)
     table = np.moveaxis(values, 0, -1)
 
     def complain(row: int, problem: str) -> InvalidModelError:

@@ -66,7 +66,7 @@ def recall_of(
         influenced = {x for scope in scopes if below[d].intersection(scope) for x in scope}
         # A decision whose policy the query may depend on is one that this decision relies on.
         ball = bayes_ball(parents, children, influenced, (d, *parents[d]))
-        reliance[d] = tuple(other for other in acting if other != d and other in ball.requisite)
+        reliance[d] = tuple(e for e in acting if e != d and e in ball.requisite)
     if len(acting) < 2:
         return Recall("single" if acting else "none", acting, reliance, ())
     try:

@@ -63,7 +63,7 @@ def parse_xmlbif(text: str, *, source: object = "text") -> NetworkParts:
     root = _parse(text, draft)
     if root.tag != "BIF":
         raise draft.error(root.line, f"expected the element BIF, got {root.tag}")
-    network = root.one("NETWORK", draft)
+    network = root.only("NETWORK", draft)
     for variable in network.all("VARIABLE"):
         _declare(variable, draft)
     for definition in network.all("DEFINITION"):
@@ -133,7 +133,7 @@ class _Element:
     def all(self, tag: str) -> list[_Element]:
         return [child for child in self.children if child.tag == tag]
 
-    def one(self, tag: str, draft: Draft) -> _Element:
+    def only(self, tag: str, draft: Draft) -> _Element:
         children = self.all(tag)
         if len(children) != 1:
             raise draft.error(
@@ -142,7 +142,7 @@ class _Element:
         return children[0]
 
     def name(self, tag: str, draft: Draft) -> str:
-        child = self.one(tag, draft)
+        child = self.only(tag, draft)
         if not child.text:
             raise draft.error(child.line, f"{tag} is empty, expected a name")
         return child.text
@@ -188,10 +188,10 @@ def _parse(text: str, draft: Draft) -> _Element:
     try:
         parser.Parse(text.encode("utf-8"), True)
     except expat.ExpatError as cause:
-        what = expat.ErrorString(cause.code)
+        fault = expat.ErrorString(cause.code)
         raise draft.error(
             cause.lineno,
-            f"not well-formed XML ({what} at column {cause.offset}), expected a document "
+            f"not well-formed XML ({fault} at column {cause.offset}), expected a document "
             f"<BIF> ... </BIF>; check that the file is complete",
         ) from cause
     return document.children[0]
@@ -212,7 +212,7 @@ def _declare(variable: _Element, draft: Draft) -> None:
 def _define(definition: _Element, draft: Draft) -> None:
     x = definition.name("FOR", draft)
     sizes = draft.shape(x, [parent.text for parent in definition.all("GIVEN")], definition.line)
-    table = definition.one("TABLE", draft)
+    table = definition.only("TABLE", draft)
     try:
         values = numbers(table.text.split())
     except ValueError as cause:

@@ -17,9 +17,9 @@ from goalmeter import meg
 from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.meg import CausalMeg
 
-few = settings(max_examples=15, deadline=None, derandomize=True)
-some = settings(max_examples=30, deadline=None, derandomize=True)
-many = settings(max_examples=60, deadline=None, derandomize=True)
+few = settings(max_examples=8, deadline=None, derandomize=True)
+several = settings(max_examples=15, deadline=None, derandomize=True)
+many = settings(max_examples=30, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**16)
 
 SIDE = ["left", "right"]

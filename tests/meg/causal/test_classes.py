@@ -11,7 +11,7 @@ import pytest
 from causal.models import network_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from meg.causal.instances import CHEESE, built, few, mouse, seeds, solvable, some
+from meg.causal.instances import CHEESE, built, few, mouse, seeds, several, solvable
 from oracles import causal_meg as oracle
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
@@ -112,7 +112,7 @@ def test_a_certain_mouse_needs_weights_without_end() -> None:
 
 
 @given(model=solvable)
-@some
+@several
 def test_sums_of_utilities_are_the_literal_optimum(model: Model) -> None:
     # The class of all sums of one utility for each group that the model's own utility reads.
     groups = diagrams.groups_of(model)
@@ -137,10 +137,10 @@ def test_an_indicator_of_each_outcome_is_all_utilities(model: Model) -> None:
     assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
     network = network_of(model)
     features = indicators(model, targets)
-    one = meg.causal_class(network, model.decisions, features=features)
-    other = meg.targets(network, model.decisions, targets)
-    assert one.value == pytest.approx(other.value, abs=1e-8)
-    assert one.maximum == pytest.approx(other.maximum, abs=1e-10)
+    linear = meg.causal_class(network, model.decisions, features=features)
+    best = meg.targets(network, model.decisions, targets)
+    assert linear.value == pytest.approx(best.value, abs=1e-8)
+    assert linear.maximum == pytest.approx(best.maximum, abs=1e-10)
 
 
 def test_a_feature_may_have_several_factors() -> None:
@@ -148,11 +148,11 @@ def test_a_feature_may_have_several_factors() -> None:
     model = built(diagrams.branches, 1, "random")
     network = network_of(model)
     shared = [list(model.factors)]
-    one = meg.causal_class(network, model.decisions, features=shared)
+    together = meg.causal_class(network, model.decisions, features=shared)
     known = meg.causal_utility(network, model.decisions, list(model.factors))
-    assert one.value == pytest.approx(known.value, abs=1e-10)
+    assert together.value == pytest.approx(known.value, abs=1e-10)
     apart = meg.causal_class(network, model.decisions, features=list(model.factors))
-    assert apart.value >= one.value - 1e-10
+    assert apart.value >= together.value - 1e-10
 
 
 def test_factors_of_one_feature_over_the_same_variables_add_up() -> None:
@@ -267,9 +267,9 @@ def test_the_same_seeds_give_the_same_network() -> None:
         ).value
 
     torch.manual_seed(1)
-    one = value()
+    first = value()
     torch.manual_seed(2)
-    assert value() == one
+    assert value() == first
 
 
 def test_a_network_of_what_nobody_influences_is_nothing() -> None:

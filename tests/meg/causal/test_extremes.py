@@ -33,9 +33,9 @@ def utilities(n: int) -> list[list[tuple[list[str], np.ndarray]]]:
 def test_a_class_of_one_utility_is_that_utility(utility: list) -> None:
     model = rarely_different()
     known = gm.meg.causal_utility(model, ["X0", "X1"], utility)
-    found = gm.meg.causal_class(model, ["X0", "X1"], features=[utility])
-    assert found.value == pytest.approx(known.value, abs=1e-7)
-    assert found.upper_bound >= known.value - 1e-9
+    result = gm.meg.causal_class(model, ["X0", "X1"], features=[utility])
+    assert result.value == pytest.approx(known.value, abs=1e-7)
+    assert result.upper_bound >= known.value - 1e-9
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -52,9 +52,9 @@ def test_more_targets_never_explain_less_where_contexts_are_rare(seed: int) -> N
             "T": rng.dirichlet([1, 1, 1], size=(2, 2)),
         },
     )
-    one = gm.meg.targets(model, ["D", "E"], ["T"])
+    alone = gm.meg.targets(model, ["D", "E"], ["T"])
     both = gm.meg.targets(model, ["D", "E"], ["S", "T"])
-    assert both.value >= one.value - 1e-6
+    assert both.value >= alone.value - 1e-6
     assert sum(both.by_decision.values()) == pytest.approx(both.value, abs=1e-6)
 
 
@@ -91,7 +91,7 @@ def test_many_targets_need_no_square_table() -> None:
         {"D": [0.8, 0.2]} | {x: [[0.9, 0.1], [0.4, 0.6]] for x in leaves},
     )
     # 65 536 joint outcomes, which tell two actions apart: one number.
-    found = gm.meg.targets(model, ["D"], leaves)
+    result = gm.meg.targets(model, ["D"], leaves)
     expected = np.log(2) + 0.8 * np.log(0.8) + 0.2 * np.log(0.2)
-    assert found.certified
-    assert found.value == pytest.approx(expected, abs=1e-9)
+    assert result.certified
+    assert result.value == pytest.approx(expected, abs=1e-9)

@@ -30,13 +30,13 @@ FIGURE_2 = {
 def test_figure_2_and_the_inequality_of_theorem_4_1(follows: tuple[float, float]) -> None:
     model = diagrams.smelling_mouse(*follows)
     mouse = network(model)
-    found = [gm.meg.targets(mouse, model.decisions, [x]) for x in ("U3", "S3", "S2")]
-    for result, expected in zip(found, FIGURE_2[follows], strict=True):
+    results = [gm.meg.targets(mouse, model.decisions, [x]) for x in ("U3", "S3", "S2")]
+    for result, expected in zip(results, FIGURE_2[follows], strict=True):
         assert result.value == pytest.approx(expected, abs=2e-6)
-    assert [result.recall for result in found] == ["insufficient", "insufficient", "single"]
+    assert [result.recall for result in results] == ["insufficient", "insufficient", "single"]
     # S3 d-separates the decisions from U3.
     assert mouse.is_d_separated(model.decisions, ["U3"], ["S3"])
-    assert found[0].value <= found[1].value + 1e-9
+    assert results[0].value <= results[1].value + 1e-9
 
 
 def test_a_searched_result_says_that_it_is_a_lower_bound_and_why() -> None:
@@ -75,9 +75,9 @@ def test_the_same_seed_gives_the_same_numbers_and_the_unit_does_not_matter() -> 
     model = diagrams.smelling_mouse(0.8, 0.7)
     mouse = network(model)
     utility = {"U3": [0, 1]}
-    one = gm.meg.causal_utility(mouse, model.decisions, utility, rng=np.random.default_rng(3))
+    first = gm.meg.causal_utility(mouse, model.decisions, utility, rng=np.random.default_rng(3))
     again = gm.meg.causal_utility(mouse, model.decisions, utility, rng=np.random.default_rng(3))
     scaled = gm.meg.causal_utility(mouse, model.decisions, {"U3": [7, 3]})
-    assert one.to_json() == again.to_json()
-    assert scaled.value == pytest.approx(one.value, abs=1e-9)
-    assert scaled.rationality == pytest.approx(-one.rationality / 4, rel=1e-6)
+    assert first.to_json() == again.to_json()
+    assert scaled.value == pytest.approx(first.value, abs=1e-9)
+    assert scaled.rationality == pytest.approx(-first.rationality / 4, rel=1e-6)

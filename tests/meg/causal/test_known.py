@@ -11,7 +11,7 @@ import pytest
 from causal.models import diagram_of, network_of, random_team
 from hypothesis import given
 from hypothesis import strategies as st
-from meg.causal.instances import CHEESE, done, few, known, mouse, seeds, solvable, some
+from meg.causal.instances import CHEESE, done, few, known, mouse, seeds, several, solvable
 from oracles import causal_meg as oracle
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
@@ -217,13 +217,13 @@ def assert_agrees(model: Model, **options: Any) -> None:
 
 
 @given(model=solvable)
-@some
+@several
 def test_the_value_is_the_maximum_over_beta(model: Model) -> None:
     assert_agrees(model)
 
 
 @given(seed=seeds)
-@some
+@several
 def test_the_value_is_the_maximum_over_beta_in_any_diagram(seed: int) -> None:
     model = random_team(seed, most=5)
     if has_sufficient_recall(model.parents, model.decisions, diagrams.groups_of(model)):
@@ -246,8 +246,8 @@ def test_one_decision_is_a_softmax_of_conditional_expectations(seed: int, beta: 
 @given(model=solvable, data=st.data())
 @few
 def test_interventions_change_the_world_that_is_measured(model: Model, data: Any) -> None:
-    others = [x for x in model.sizes if x not in model.decisions]
-    x = data.draw(st.sampled_from(others))
+    outside = [x for x in model.sizes if x not in model.decisions]
+    x = data.draw(st.sampled_from(outside))
     value = data.draw(st.integers(0, model.sizes[x] - 1))
     changed = done(model, {x: value})
     if not has_sufficient_recall(changed.parents, model.decisions, diagrams.groups_of(model)):
@@ -266,16 +266,16 @@ def test_a_diagram_knows_its_decisions_and_its_utility(model: Model) -> None:
     assert result.decisions == model.decisions
     # Another utility, and fewer decisions, are asked for by name.
     (scope, values), *_ = model.factors
-    other = meg.causal_utility(diagram_of(model), model.decisions, [(scope, 2 * values)])
+    doubled = meg.causal_utility(diagram_of(model), model.decisions, [(scope, 2 * values)])
     same = meg.causal_utility(network_of(model), model.decisions, [(scope, values)])
-    assert other.value == pytest.approx(same.value, abs=1e-10)
+    assert doubled.value == pytest.approx(same.value, abs=1e-10)
 
 
 # --- MDPs -----------------------------------------------------------------------------------------
 
 
 @given(world=worlds(max_states=3, max_horizon=4), flat=st.booleans())
-@some
+@several
 def test_an_unrolled_mdp_has_the_same_meg(world: World, flat: bool) -> None:
     mdp, policy = world.mdp(), world.policy[0] if flat else world.policy
     expected = meg.known_utility(mdp, policy)
@@ -312,9 +312,9 @@ def test_cliff_world_unrolled(epsilon: float) -> None:
 
 def test_a_result_reads_as_sentences() -> None:
     result = meg.causal_utility(mouse(), ["D"], CHEESE, do={"S": "left"})
-    first, *rest = str(result).split("\n")
+    first, *below_head = str(result).split("\n")
     assert re.fullmatch(r"MEG 0\.192745 nats \(certified to [\d.e-]+\), 27\.8% of 0\.693147", first)
-    assert rest == [
+    assert below_head == [
         "  decisions D; one decision influences the utility",
         "  towards the given utility over T, against the uniform policy",
         f"  rationality 0.693147; {result.method}",
@@ -322,12 +322,12 @@ def test_a_result_reads_as_sentences() -> None:
 
 
 def test_a_result_is_json() -> None:
-    found = json.loads(json.dumps(meg.causal_utility(mouse(0.0), ["D"], CHEESE).to_json()))
-    assert found["meg"] == pytest.approx(np.log(2))
-    assert found["rationality"] == "-inf"
-    assert (found["decisions"], found["targets"], found["do"]) == (["D"], ["T"], {})
-    assert (found["recall"], found["circle"], found["goal"]) == ("single", [], None)
-    assert found["by_decision"] == {"D": pytest.approx(np.log(2))}
+    fields = json.loads(json.dumps(meg.causal_utility(mouse(0.0), ["D"], CHEESE).to_json()))
+    assert fields["meg"] == pytest.approx(np.log(2))
+    assert fields["rationality"] == "-inf"
+    assert (fields["decisions"], fields["targets"], fields["do"]) == (["D"], ["T"], {})
+    assert (fields["recall"], fields["circle"], fields["goal"]) == ("single", [], None)
+    assert fields["by_decision"] == {"D": pytest.approx(np.log(2))}
 
 
 # --- Refusals -------------------------------------------------------------------------------------

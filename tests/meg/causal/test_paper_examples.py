@@ -86,11 +86,11 @@ def test_the_naive_plug_in_depends_on_the_unit_and_meg_does_not() -> None:
     ]
     np.testing.assert_allclose([once, twice], np.array(plugged) - np.log(2), atol=1e-9)
     # MEG: one value for both, at half the rationality.
-    one = meg.causal_utility(mouse(0.8), ["D"], CHEESE)
-    two = meg.causal_utility(mouse(0.8), ["D"], {"T": [2, -2]})
-    assert one.value == pytest.approx(two.value, abs=1e-14)
-    assert round(two.value, 2) == 0.19
-    assert two.rationality == pytest.approx(one.rationality / 2, rel=1e-12)
+    first = meg.causal_utility(mouse(0.8), ["D"], CHEESE)
+    second = meg.causal_utility(mouse(0.8), ["D"], {"T": [2, -2]})
+    assert first.value == pytest.approx(second.value, abs=1e-14)
+    assert round(second.value, 2) == 0.19
+    assert second.rationality == pytest.approx(first.rationality / 2, rel=1e-12)
 
 
 def test_the_mouse_as_a_diagram_with_a_utility_node() -> None:
@@ -173,15 +173,15 @@ def mechanised(to_cheese: float) -> CausalBayesianNetwork:
 def test_mechanism_variables_make_no_difference(p: float) -> None:
     plain, written_out = mouse(p), mechanised(p)
     known = meg.causal_utility(plain, ["D"], CHEESE)
-    other = meg.causal_utility(written_out, ["D~"], CHEESE)
-    assert other.value == pytest.approx(known.value, abs=1e-14)
-    assert other.rationality == pytest.approx(known.rationality)
-    assert other.maximum == pytest.approx(known.maximum)
+    explicit = meg.causal_utility(written_out, ["D~"], CHEESE)
+    assert explicit.value == pytest.approx(known.value, abs=1e-14)
+    assert explicit.rationality == pytest.approx(known.rationality)
+    assert explicit.maximum == pytest.approx(known.maximum)
     for targets in (["T"], ["D", "T~"]):
-        found = meg.targets(written_out, ["D~"], targets)
-        assert found.value == pytest.approx(known.value, abs=1e-12)
+        result = meg.targets(written_out, ["D~"], targets)
+        assert result.value == pytest.approx(known.value, abs=1e-12)
     model = diagrams.mechanised_mouse(p)
-    assert other.value == pytest.approx(oracle.known_utility_meg(model)[0], abs=1e-9)
+    assert explicit.value == pytest.approx(oracle.known_utility_meg(model)[0], abs=1e-9)
 
 
 # --- Section 4: goal-conditional agents -----------------------------------------------------------
@@ -226,8 +226,8 @@ def test_an_agent_that_is_told_one_thing_more_often() -> None:
     # goal of the outcome alone does not.
     for goal, holds in ((["instruction", "outcome"], True), (["outcome"], False)):
         shift: Any = [{"instruction": "right"}]
-        found = meg.under_interventions(network, ["D"], shift, targets=goal)
-        transferred = found.rows[1].transferred
+        table = meg.under_interventions(network, ["D"], shift, targets=goal)
+        transferred = table.rows[1].transferred
         expected = bits(0.9) if holds else np.log(2) + 0.1 * np.log(0.7) + 0.9 * np.log(0.3)
         assert transferred == pytest.approx(expected, abs=1e-6)
 

@@ -14,7 +14,7 @@ import pytest
 from causal.models import network_of, random_model, random_team
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from meg.causal.instances import built, few, known, seeds, solvable, some
+from meg.causal.instances import built, few, known, seeds, several, solvable
 from oracles import causal_meg as oracle
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import (
@@ -60,12 +60,12 @@ shifts = st.sampled_from([0.0, 1.0, -3.0])
 
 
 @given(model=solvable, a=scales, b=shifts)
-@some
+@several
 def test_a_times_u_plus_b_has_the_same_meg(model: Model, a: float, b: float) -> None:
-    one, other = known(model), known(transformed(model, a, a * b))
-    assert other.value == pytest.approx(one.value, abs=1e-9)
-    if one.value > 1e-6:
-        assert a * other.rationality == pytest.approx(one.rationality, rel=1e-5)
+    plain, moved = known(model), known(transformed(model, a, a * b))
+    assert moved.value == pytest.approx(plain.value, abs=1e-9)
+    if plain.value > 1e-6:
+        assert a * moved.rationality == pytest.approx(plain.rationality, rel=1e-5)
 
 
 @given(model=forgetful, a=scales, b=shifts)
@@ -73,16 +73,16 @@ def test_a_times_u_plus_b_has_the_same_meg(model: Model, a: float, b: float) -> 
 def test_a_times_u_plus_b_has_the_same_meg_where_it_is_searched_for(
     model: Model, a: float, b: float
 ) -> None:
-    one, other = known(model), known(transformed(model, a, a * b))
-    assert one.recall == "insufficient"
-    assert other.value == pytest.approx(one.value, abs=SEARCHED)
+    plain, moved = known(model), known(transformed(model, a, a * b))
+    assert plain.recall == "insufficient"
+    assert moved.value == pytest.approx(plain.value, abs=SEARCHED)
 
 
 # --- Proposition 3.2: bounds ----------------------------------------------------------------------
 
 
 @given(model=solvable)
-@some
+@several
 def test_meg_is_between_zero_and_the_nats_of_the_decisions(model: Model) -> None:
     result = known(model)
     assert 0.0 <= result.value <= result.maximum + 1e-12
@@ -124,7 +124,7 @@ def certain(rows: Any) -> bool:
 
 
 @given(seed=seeds, family=st.sampled_from(diagrams.SUFFICIENT), sign=st.sampled_from([1, -1]))
-@settings(some, max_examples=60)
+@settings(several, max_examples=60)
 def test_the_unique_optimal_policy_has_all_there_is(seed: int, family: Any, sign: int) -> None:
     model = built(family, seed, "random")
     limit = oracle.soft_optimal_policy(model, sign * np.inf)
@@ -162,14 +162,14 @@ def test_the_unique_optimal_policy_has_all_there_is_where_it_is_searched_for(
 
 
 @given(seed=seeds, data=st.data())
-@some
+@several
 def test_without_causal_influence_there_is_none(seed: int, data: Any) -> None:
     model = random_team(seed)
     below: set[str] = set(model.decisions)
     below |= {y for d in model.decisions for y in descendants(model.parents, d)}
-    rest = [x for x in model.sizes if x not in below]
-    assume(rest)
-    scope = tuple(data.draw(st.lists(st.sampled_from(rest), min_size=1, unique=True)))
+    apart = [x for x in model.sizes if x not in below]
+    assume(apart)
+    scope = tuple(data.draw(st.lists(st.sampled_from(apart), min_size=1, unique=True)))
     utility = np.random.default_rng(seed).normal(size=[model.sizes[x] for x in scope])
     network = network_of(model)
     for result in (
@@ -189,8 +189,8 @@ def with_views(model: Model, seed: int) -> Model:
     rng = np.random.default_rng(seed)
     sizes, parents, cpds = dict(model.sizes), dict(model.parents), dict(model.cpds)
     for view in ("V", "W"):
-        others = [str(x) for x in rng.permutation([x for x in sizes if x not in model.decisions])]
-        parents[view] = tuple(others[: int(rng.integers(1, 3))])
+        outside = [str(x) for x in rng.permutation([x for x in sizes if x not in model.decisions])]
+        parents[view] = tuple(outside[: int(rng.integers(1, 3))])
         sizes[view] = int(rng.integers(2, 4))
         cpds[view] = diagrams.random_cpd(rng, [*(sizes[x] for x in parents[view]), sizes[view]])
     return model._replace(sizes=sizes, parents=parents, cpds=cpds)
@@ -199,15 +199,15 @@ def with_views(model: Model, seed: int) -> Model:
 def separated_sets(model: Model) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Up to four pairs of influenced T, and S, with D independent of T given S by the graph."""
     below = {y for d in model.decisions for y in descendants(model.parents, d)}
-    others = [x for x in model.sizes if x not in model.decisions]
-    sets = [*combinations(others, 1), *combinations(others, 2)]
+    outside = [x for x in model.sizes if x not in model.decisions]
+    sets = [*combinations(outside, 1), *combinations(outside, 2)]
     pairs = [(t, s) for t in sets for s in sets if below & set(t) and not set(t) <= set(s)]
-    found = []
+    chosen = []
     for at in np.random.default_rng(0).permutation(len(pairs))[:60]:
         targets, mediators = pairs[at]
         if d_separated(model.parents, model.decisions, targets, mediators):
-            found.append(pairs[at])
-    return found[:4]
+            chosen.append(pairs[at])
+    return chosen[:4]
 
 
 def recalled(model: Model, scope: tuple[str, ...]) -> bool:
@@ -227,7 +227,7 @@ def assert_pseudo_terminal(model: Model) -> int:
 
 
 @given(seed=seeds)
-@some
+@several
 def test_mediators_that_separate_one_decision_are_pseudo_terminal(seed: int) -> None:
     model = random_model(seed)
     d = str(np.random.default_rng(seed).choice(list(model.sizes)))
@@ -238,7 +238,7 @@ def test_mediators_that_separate_one_decision_are_pseudo_terminal(seed: int) -> 
 
 
 @given(model=solvable, seed=seeds)
-@some
+@several
 def test_mediators_that_separate_several_decisions_are_pseudo_terminal(
     model: Model, seed: int
 ) -> None:

@@ -35,8 +35,8 @@ def bits(names: str, **parents: str) -> CausalBayesianNetwork:
 
 
 def test_the_table_of_the_mouse() -> None:
-    found = meg.sensitivity(mouse(position=True), ["D"])
-    assert str(found).split("\n") == [
+    table = meg.sensitivity(mouse(position=True), ["D"])
+    assert str(table).split("\n") == [
         "MEG of D towards ...",
         "  T     0.192745 nats, 27.8% of 0.693147  ≤ {S, M}",
         "  S, M  0.192745 nats, 27.8% of 0.693147",
@@ -44,13 +44,13 @@ def test_the_table_of_the_mouse() -> None:
         "  M, T  0.192745 nats, 27.8% of 0.693147  ≤ {S, M}",
         "  M     0.000000 nats, 0.0% of 0.693147",
     ]
-    rows = {row.targets: row for row in found.rows}
+    rows = {row.targets: row for row in table.rows}
     # S alone is not downstream, so it is no candidate.
     assert ("S",) not in rows
     assert rows["S", "M"].value == pytest.approx(MEG_08, abs=1e-10)
     assert str(rows["T",].goal) == "cheese +1, none −1"
     assert rows["M",].rationality == 0.0
-    assert (found.decisions, found.do) == (("D",), {})
+    assert (table.decisions, table.do) == (("D",), {})
 
 
 def test_a_mediator_stands_for_what_it_leads_to() -> None:
@@ -62,8 +62,8 @@ def test_a_mediator_stands_for_what_it_leads_to() -> None:
         {"M": ["D"], "T": ["M"]},
         {"D": [1 / 2, 1 / 3, 1 / 6], "M": lambda d: d, "T": lambda m: int(m == 0)},
     )
-    found = meg.sensitivity(network, ["D"])
-    rows = {row.targets: row for row in found.rows}
+    table = meg.sensitivity(network, ["D"])
+    rows = {row.targets: row for row in table.rows}
     by_hand = np.log(3) - np.log(2) / 2 - np.log(3) / 3 - np.log(6) / 6
     assert rows["M",].value == pytest.approx(by_hand, abs=1e-10)
     by_hand = np.log(3) - np.log(2) / 2 - np.log(4) / 2
@@ -75,22 +75,22 @@ def test_a_mediator_stands_for_what_it_leads_to() -> None:
         "equal to MEG towards M, which separates the decisions from the rest"
     )
     assert rows["M", "T"].at_most == ()
-    assert [line.split("  ")[-1] for line in str(found).split("\n")[2:]] == ["= {M}", "≤ {M}"]
+    assert [line.split("  ")[-1] for line in str(table).split("\n")[2:]] == ["= {M}", "≤ {M}"]
 
 
 def test_a_part_of_a_part_is_named_by_the_part_that_was_worked_out() -> None:
     # A and B are separate from D -> M: every set is its M.
-    found = meg.sensitivity(bits("D M A B", M="D"), ["D"], up_to=3)
-    rows = {row.targets: row for row in found.rows}
+    table = meg.sensitivity(bits("D M A B", M="D"), ["D"], up_to=3)
+    rows = {row.targets: row for row in table.rows}
     assert len(rows) == 4
     assert {row.equal_to for names, row in rows.items() if names != ("M",)} == {("M",)}
-    assert len({row.value for row in found.rows}) == 1
+    assert len({row.value for row in table.rows}) == 1
 
 
 def test_only_the_smallest_sets_are_marked() -> None:
     # D -> M -> N -> T. T is separated by M and by N alone; pairs with them are no news.
-    found = meg.sensitivity(bits("D M N T", M="D", N="M", T="N"), ["D"], up_to=3)
-    rows = {row.targets: row for row in found.rows}
+    table = meg.sensitivity(bits("D M N T", M="D", N="M", T="N"), ["D"], up_to=3)
+    rows = {row.targets: row for row in table.rows}
     assert set(rows["T",].at_most) == {("M",), ("N",)}
     assert rows["N",].at_most == (("M",),)
     # {N, T} is N, and so at most M.
@@ -100,8 +100,8 @@ def test_only_the_smallest_sets_are_marked() -> None:
 
 
 def test_candidates_can_be_named() -> None:
-    found = meg.sensitivity(mouse(position=True), ["D"], among=["T", "M"])
-    assert {row.targets for row in found.rows} == {("T",), ("M",), ("M", "T")}
+    table = meg.sensitivity(mouse(position=True), ["D"], among=["T", "M"])
+    assert {row.targets for row in table.rows} == {("T",), ("M",), ("M", "T")}
     alone = meg.sensitivity(mouse(position=True), ["D"], up_to=1)
     assert [row.targets for row in alone.rows] == [("T",), ("M",)]
     large = meg.sensitivity(mouse(position=True), ["D"], up_to=9)
@@ -109,13 +109,13 @@ def test_candidates_can_be_named() -> None:
 
 
 def test_in_another_world() -> None:
-    found = meg.sensitivity(mouse(position=True), ["D"], do={"S": "left"})
-    rows = {row.targets: row for row in found.rows}
+    table = meg.sensitivity(mouse(position=True), ["D"], do={"S": "left"})
+    rows = {row.targets: row for row in table.rows}
     # Where the cheese is always left, going left is as good a goal as the cheese.
     assert rows["M",].value == pytest.approx(MEG_08, abs=1e-10)
-    assert found.do == {"S": "left"}
+    assert table.do == {"S": "left"}
     diagram = InfluenceDiagram.of(mouse(position=True), decisions=["D"], utilities={})
-    assert meg.sensitivity(diagram, do={"S": "left"}).to_json() == found.to_json()
+    assert meg.sensitivity(diagram, do={"S": "left"}).to_json() == table.to_json()
 
 
 # --- Every row by itself --------------------------------------------------------------------------
@@ -124,15 +124,15 @@ def test_in_another_world() -> None:
 def all_sets(model: Model, up_to: int) -> list[tuple[str, ...]]:
     """What the table should be about."""
     below: set[str] = set().union(*(oracle.descendants(model.parents, d) for d in model.decisions))
-    others = [x for x in model.sizes if x not in model.decisions]
-    sets = chain.from_iterable(combinations(others, k) for k in range(1, up_to + 1))
+    outside = [x for x in model.sizes if x not in model.decisions]
+    sets = chain.from_iterable(combinations(outside, k) for k in range(1, up_to + 1))
     return [names for names in sets if below & set(names)]
 
 
 def assert_consistent(model: Model, **options: Any) -> None:
     network = network_of(model)
-    found = meg.sensitivity(network, model.decisions, **options)
-    rows = {row.targets: row for row in found.rows}
+    table = meg.sensitivity(network, model.decisions, **options)
+    rows = {row.targets: row for row in table.rows}
     asked = done(model, options.get("do", {}))
     assert set(rows) == set(all_sets(asked, 2))
     for names, row in rows.items():
@@ -148,13 +148,13 @@ def assert_consistent(model: Model, **options: Any) -> None:
         if row.equal_to is not None:
             assert set(row.equal_to) < set(names)
             assert oracle.d_separated(asked.parents, model.decisions, names, row.equal_to)
-        for other in rows:
+        for names_above in rows:
             # Theorem 4.1, marked or not; and what follows from the graph is marked.
-            if oracle.d_separated(asked.parents, model.decisions, names, other):
-                assert row.value <= rows[other].value + 1e-8
+            if oracle.d_separated(asked.parents, model.decisions, names, names_above):
+                assert row.value <= rows[names_above].value + 1e-8
                 covered = {names, *row.at_most, row.equal_to or names}
-                assert any(set(mark) <= set(other) for mark in covered)
-    values = [row.value for row in found.rows]
+                assert any(set(mark) <= set(names_above) for mark in covered)
+    values = [row.value for row in table.rows]
     assert all(a >= b - 2e-6 for a, b in pairwise(values))
 
 
@@ -200,8 +200,8 @@ def test_rows_that_are_searched_for_say_so() -> None:
             cpds={**model.cpds, "V": views},
         )
     )
-    found = meg.sensitivity(network, model.decisions, among=["T", "V", "S2"], up_to=2)
-    rows = {row.targets: row for row in found.rows}
+    table = meg.sensitivity(network, model.decisions, among=["T", "V", "S2"], up_to=2)
+    rows = {row.targets: row for row in table.rows}
     # S2 is acted on by the first decision alone.
     assert rows["S2",].recall == "single"
     for names in (("T",), ("V",), ("T", "V")):
@@ -217,8 +217,8 @@ def test_rows_that_are_searched_for_say_so() -> None:
 
 
 def test_the_table_is_json() -> None:
-    found = meg.sensitivity(bits("D M T", M="D", T="M"), ["D"])
-    shown = json.loads(json.dumps(found.to_json()))
+    table = meg.sensitivity(bits("D M T", M="D", T="M"), ["D"])
+    shown = json.loads(json.dumps(table.to_json()))
     assert (shown["decisions"], shown["do"]) == (["D"], {})
     by_targets = {tuple(row["targets"]): row for row in shown["rows"]}
     assert by_targets["T",]["at_most"] == [["M"]]

@@ -115,9 +115,9 @@ def test_all_outcomes_are_the_policy(family: Any, seed: int) -> None:
     targets = model.factors[0][0]
     best = meg.targets(network, model.decisions, targets)
     if best.recall not in ("none", "insufficient"):
-        found = quick(blank, model.decisions, data, targets=targets)
-        assert found.raw == pytest.approx(best.value, abs=1e-6)
-        assert found.upper_bound >= best.value - 1e-6
+        towards = quick(blank, model.decisions, data, targets=targets)
+        assert towards.raw == pytest.approx(best.value, abs=1e-6)
+        assert towards.upper_bound >= best.value - 1e-6
 
 
 @given(seed=seeds, rows=st.integers(1, 12))
@@ -239,22 +239,22 @@ def test_a_pair_that_always_arrives() -> None:
     assert result.interval[0] == pytest.approx(result.corrected * q + chance)
     assert result.interval[1] <= 2 * np.log(2) + 1e-9
     assert result.interval[0] < result.corrected < result.interval[1]
-    one = quick(PAIR, ["D", "E"], {x: ["left"] for x in "SODE"}, utility={"T": [0, 1]})
-    assert np.isnan(one.held_out)
-    assert "one row supports no interval and no held-out value" in one.notes
+    single = quick(PAIR, ["D", "E"], {x: ["left"] for x in "SODE"}, utility={"T": [0, 1]})
+    assert np.isnan(single.held_out)
+    assert "one row supports no interval and no held-out value" in single.notes
 
 
 def test_the_same_seed_gives_the_same_search() -> None:
     data = PAIR.sample(30, np.random.default_rng(5))
 
-    def found(seed: int) -> dict[str, Any]:
+    def fields(seed: int) -> dict[str, Any]:
         rng = np.random.default_rng(seed)
         return quick(PAIR, ["D", "E"], data, targets=["T"], restarts=8, rng=rng).to_json()
 
-    one, same, other = found(1), found(1), found(2)
-    assert one == same
-    assert one["interval"] != other["interval"]
-    assert one["raw"] == pytest.approx(other["raw"], abs=1e-8)
+    first, same, another = fields(1), fields(1), fields(2)
+    assert first == same
+    assert first["interval"] != another["interval"]
+    assert first["raw"] == pytest.approx(another["raw"], abs=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -331,10 +331,10 @@ def test_every_kind_of_table_says_the_same(tmp_path: Path) -> None:
         path,
         str(path),
     ]
-    found = [quick(NUMBERED, ["D"], table, targets=["T"]).to_json() for table in tables]
-    for other in found[1:]:
-        assert other == found[0]
-    assert found[0]["n"] == 5
+    shown = [quick(NUMBERED, ["D"], table, targets=["T"]).to_json() for table in tables]
+    for fields in shown[1:]:
+        assert fields == shown[0]
+    assert shown[0]["n"] == 5
 
 
 def test_a_csv_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
@@ -378,13 +378,13 @@ def test_outcomes_of_an_intervention() -> None:
 
 def test_an_estimate_reads_as_sentences() -> None:
     text = str(quick(mouse(), ["D"], TEN, targets=["T"]))
-    first, *rest = text.split("\n")
+    first, *below_head = text.split("\n")
     assert re.match(
         r"MEG 0\.192745 nats raw, 0\.14274\d corrected for bias, 95% interval \[0, 0\.\d+\]$", first
     )
-    assert "  decisions D; one decision influences the utility" in rest
-    assert any(line.startswith("  from 10 rows; raw is 27.8% of 0.693147") for line in rest)
-    assert "  goal: cheese +1, none −1" in rest
+    assert "  decisions D; one decision influences the utility" in below_head
+    assert any(line.startswith("  from 10 rows; raw is 27.8% of 0.693147") for line in below_head)
+    assert "  goal: cheese +1, none −1" in below_head
     assert "trajector" not in text
 
 

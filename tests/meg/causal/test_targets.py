@@ -17,8 +17,8 @@ from meg.causal.instances import (
     goal_weights,
     mouse,
     seeds,
+    several,
     solvable,
-    some,
 )
 from oracles import causal_meg as oracle
 from oracles import random_diagrams as diagrams
@@ -152,28 +152,28 @@ def assert_agrees(model: Model, targets: tuple[str, ...], starts: int = 1) -> Ca
     assert sum(result.by_decision.values()) == pytest.approx(result.value, abs=1e-8)
     if result.recall != "none" and np.isfinite(result.rationality):
         # The goal that is shown scores what is said.
-        found = evidence_of(model, targets, goal_weights(result))
-        assert found == pytest.approx(result.value, abs=1e-7)
+        literal = evidence_of(model, targets, goal_weights(result))
+        assert literal == pytest.approx(result.value, abs=1e-7)
     return result
 
 
 @given(model=solvable, data=st.data())
-@some
+@several
 def test_the_value_is_the_best_of_all_utilities(model: Model, data: Any) -> None:
-    others = [x for x in model.sizes if x not in model.decisions]
+    outside = [x for x in model.sizes if x not in model.decisions]
     size = data.draw(st.integers(1, 2))
-    targets = tuple(data.draw(st.permutations(others))[:size])
+    targets = tuple(data.draw(st.permutations(outside))[:size])
     assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
     assert_agrees(model, targets)
 
 
 @given(seed=seeds, size=st.integers(1, 3))
-@some
+@several
 def test_the_value_is_the_best_of_all_utilities_in_any_diagram(seed: int, size: int) -> None:
     model = random_team(seed, most=5)
-    others = [x for x in model.sizes if x not in model.decisions]
-    assume(others)
-    targets = tuple(others[:size])
+    outside = [x for x in model.sizes if x not in model.decisions]
+    assume(outside)
+    targets = tuple(outside[:size])
     assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
     assert_agrees(model, targets)
 
@@ -211,8 +211,8 @@ def test_no_utility_over_the_targets_does_better(model: Model, seed: int) -> Non
 @few
 def test_interventions_change_the_world_that_is_measured(model: Model, data: Any) -> None:
     targets = model.factors[0][0]
-    others = [x for x in model.sizes if x not in model.decisions]
-    x = data.draw(st.sampled_from(others))
+    outside = [x for x in model.sizes if x not in model.decisions]
+    x = data.draw(st.sampled_from(outside))
     value = data.draw(st.integers(0, model.sizes[x] - 1))
     changed = done(model, {x: value})
     assume(has_sufficient_recall(changed.parents, model.decisions, [targets]))
@@ -229,12 +229,12 @@ def test_the_order_of_the_targets_only_orders_the_goal(model: Model) -> None:
     assume(len(targets) == 2)
     assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
     network = network_of(model)
-    one = meg.targets(network, model.decisions, targets)
-    other = meg.targets(network, model.decisions, targets[::-1])
-    assert one.value == pytest.approx(other.value, abs=1e-8)
-    if one.goal is not None and np.isfinite(one.rationality) and one.value > 1e-6:
-        assert other.goal is not None
-        np.testing.assert_allclose(one.goal.values, other.goal.values.T, atol=1e-3)
+    straight = meg.targets(network, model.decisions, targets)
+    swapped = meg.targets(network, model.decisions, targets[::-1])
+    assert straight.value == pytest.approx(swapped.value, abs=1e-8)
+    if straight.goal is not None and np.isfinite(straight.rationality) and straight.value > 1e-6:
+        assert swapped.goal is not None
+        np.testing.assert_allclose(straight.goal.values, swapped.goal.values.T, atol=1e-3)
 
 
 # --- Goals that are read --------------------------------------------------------------------------
@@ -262,11 +262,11 @@ def test_a_result_reads_as_sentences() -> None:
 
 
 def test_a_result_is_json() -> None:
-    found = json.loads(json.dumps(meg.targets(mouse(1.0), ["D"], ["T"]).to_json()))
-    assert found["rationality"] == "inf"
-    assert [row["outcome"] for row in found["goal"]] == [{"T": "cheese"}, {"T": "none"}]
-    assert found["targets"] == ["T"]
-    assert found["certified"] is True
+    fields = json.loads(json.dumps(meg.targets(mouse(1.0), ["D"], ["T"]).to_json()))
+    assert fields["rationality"] == "inf"
+    assert [row["outcome"] for row in fields["goal"]] == [{"T": "cheese"}, {"T": "none"}]
+    assert fields["targets"] == ["T"]
+    assert fields["certified"] is True
 
 
 # --- Refusals -------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter._names import listed
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.causal.contexts import decision_process
 from goalmeter.causal.factors import Factor
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall
@@ -19,7 +18,7 @@ from goalmeter.causal.utility import Utility, utility_of
 from goalmeter.meg.behaviour import behaviour_of
 from goalmeter.meg.causal.known import causal_utility, known_in
 from goalmeter.meg.causal.question import Do, Model, Question, ask, check_targets
-from goalmeter.meg.causal.result import CausalMeg, in_process, no_influence
+from goalmeter.meg.causal.result import CausalMeg, in_process, no_influence, variables_of
 from goalmeter.meg.causal.span import span_of
 from goalmeter.meg.causal.targets import TargetFit, goal_of
 from goalmeter.meg.linear_utility import TOLERANCE, measure_class
@@ -141,13 +140,13 @@ def _linear(question: Question, features: list[Any], tolerance: float) -> Causal
         raise InvalidParameterError("features is empty, expected at least one utility")
     utilities = [utility_of(question.network, feature) for feature in features]
     scopes = tuple(dict.fromkeys(f.variables for utility in utilities for f in utility.factors))
-    names = tuple(dict.fromkeys(x for scope in scopes for x in scope))
+    names = variables_of(scopes)
     name = f"some utility linear in {len(utilities)} features over {listed(names)}"
     recall = question.recall(scopes)
     if recall.kind == "none":
         return no_influence(question, names, name)
     _check_recall(recall)
-    process = decision_process(question.network, question.decisions, scopes, recall=recall)
+    process = question.process(scopes, recall)
     values = [_stacked(question.network, utilities, scope) for scope in scopes]
     span = span_of(process, process.payoff(values), name)
     behaviour = behaviour_of(process.mdp, [process.policy()])
@@ -204,7 +203,7 @@ def _of_network(
     if recall.kind == "none":
         return no_influence(question, names, name)
     _check_recall(recall)
-    process = decision_process(question.network, question.decisions, [names], recall=recall)
+    process = question.process([names], recall)
     bound = TargetFit(process, tolerance)
     climbed = climb(
         bound.behaviour,
@@ -218,7 +217,7 @@ def _of_network(
     )
     shape = [question.network.size(x) for x in names]
     utilities = [Utility((Factor(names, values.reshape(shape)),)) for values in climbed]
-    results = [known_in(question, process, recall, [utility], name)[0] for utility in utilities]
+    results = [known_in(question, process, recall, utility, name) for utility in utilities]
     values = np.array([result.value for result in results])
     best = int(values.argmax())
     goal, scale = goal_of(process, bound.span, climbed[best] - climbed[best].mean())

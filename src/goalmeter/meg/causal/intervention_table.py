@@ -104,7 +104,6 @@ class Interventions:
         )
 
     def _repr_html_(self) -> str:
-        """The table as a notebook shows it."""
         heads = ("MEG there, nats", "upper bound", "share of maximum", "original goal, nats")
         return html_table(
             f"{listed(self.decisions)} towards {self.target}, in the original world and others",

@@ -18,17 +18,20 @@ Source: the extension that the MEG paper (NeurIPS 2024) names as future work in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.causal.contexts import decision_process
+from goalmeter._types import FloatArray
+from goalmeter.causal.contexts import DecisionProcess
 from goalmeter.causal.factors import Factor
+from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility
-from goalmeter.meg.causal.hypothesis import Hypothesis, score_of
+from goalmeter.meg.behaviour import behaviour_of
 from goalmeter.meg.causal.intervention_table import InterventionRow, Interventions
-from goalmeter.meg.causal.known import known_in, known_of
+from goalmeter.meg.causal.known import known_in, known_of, payments
 from goalmeter.meg.causal.question import (
     Do,
     Model,
@@ -36,10 +39,22 @@ from goalmeter.meg.causal.question import (
     ask,
     check_targets,
     target_name,
+    utility_name,
 )
-from goalmeter.meg.causal.result import no_influence
+from goalmeter.meg.causal.result import CausalMeg, no_influence
+from goalmeter.meg.causal.span import linear_in
 from goalmeter.meg.causal.targets import TargetFit
 from goalmeter.meg.linear_utility import TOLERANCE
+from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.utility_class import LinearClass
+
+# Actions that give up no more than this of a diverging utility are optimal for it.
+_TIE = 1e-8
+_IN_A_GAP = (
+    "the original goal explains the original world in a gap, at an expected utility that no "
+    "rationality attains, so it says nothing of what is done in other worlds: its evidence here "
+    "is NaN"
+)
 
 
 def under_interventions(
@@ -113,10 +128,22 @@ def under_interventions(
     # An intervention only takes edges away, so recall that suffices here does so everywhere.
     if targets is not None and worlds[0].recall(scopes).kind != "insufficient":
         return _best_over_targets(worlds, scopes[0], tolerance)
-    # Only here, because the search brings SciPy's optimisers along.
-    from goalmeter.meg.causal.changed_worlds import carried_utility
+    return _Worlds(worlds, goal, tolerance, restarts, rng).table()
 
-    return carried_utility(worlds, goal, tolerance=tolerance, restarts=restarts, rng=rng)
+
+@dataclass(frozen=True)
+class _Hypothesis:
+    """A goal as it was fitted: weights, and the directions that diverge before them."""
+
+    weights: FloatArray
+    directions: list[FloatArray]
+
+    def evidence(self, process: DecisionProcess, utilities: LinearClass) -> float:
+        """How well an agent who plans for it in a world predicts the policy there, nats."""
+        model = SoftModel(process.mdp, utilities, self.weights, process.log_uniform)
+        for direction in self.directions:
+            model = model.confined(model.regrets(direction / np.abs(direction).max()) <= _TIE)
+        return model.evidence(behaviour_of(process.mdp, [process.policy()]))
 
 
 def _best_over_targets(
@@ -124,7 +151,7 @@ def _best_over_targets(
 ) -> Interventions:
     """Rows of the best utility over targets, with the directions in which it grows without end."""
     name = target_name(names)
-    goal: Hypothesis | None = None
+    goal: _Hypothesis | None = None
     rows = []
     for world in worlds:
         recall = world.recall([names])
@@ -132,17 +159,126 @@ def _best_over_targets(
             result = no_influence(world, names, name)
             rows.append(InterventionRow(world.do, result, 0.0, 0.0))
             continue
-        process = decision_process(world.network, world.decisions, [names], recall=recall)
+        process = world.process([names], recall)
         best = TargetFit(process, tolerance)
         if goal is None:
             # A world in which the decisions have no say in the targets shows no goal.
-            idle = Hypothesis(0.0 * best.weights, [])
-            goal = idle if world.do else Hypothesis(best.weights, best.directions)
-        score = score_of(process, goal.planned(process, best.span.plain))
+            idle = _Hypothesis(0.0 * best.weights, [])
+            goal = idle if world.do else _Hypothesis(best.weights, best.directions)
+        score = goal.evidence(process, best.span.plain)
         shape = [world.network.size(x) for x in names]
         main = goal.directions[0] if goal.directions else goal.weights
         utility = Utility((Factor(names, main.reshape(shape)),))
-        (refitted,) = known_in(world, process, recall, [utility], name)
+        refitted = known_in(world, process, recall, utility, name)
         result = best.result(world, recall)
         rows.append(InterventionRow(world.do, result, score, refitted.value))
     return Interventions(worlds[0].decisions, name, tuple(rows))
+
+
+class _Worlds:
+    """Rows of a goal that is carried through all worlds as a utility with its rationality.
+
+    So is every known utility, and the goal that a search found without sufficient recall. Where
+    decisions rely on each other, what an agent with that goal would do is searched for, like the
+    goal itself; elsewhere, also where an intervention has cut the circle, it is planned.
+    """
+
+    def __init__(
+        self,
+        worlds: Sequence[Question],
+        goal: Utility | tuple[str, ...],
+        tolerance: float,
+        restarts: int,
+        rng: np.random.Generator | None,
+    ) -> None:
+        self.worlds, self.goal = worlds, goal
+        self.tolerance, self.restarts, self.rng = tolerance, restarts, rng
+        self._processes: dict[int, DecisionProcess] = {}
+        if isinstance(goal, Utility):
+            self.scopes = [factor.variables for factor in goal.factors]
+            self.variables = goal.variables
+            self.name = utility_name(goal)
+        else:
+            self.scopes, self.variables, self.name = [goal], goal, target_name(goal)
+
+    def table(self) -> Interventions:
+        first = self._measured(self.worlds[0])
+        utility = self._utility(first)
+        rows = [self._row(self.worlds[0], first, utility, first.rationality)]
+        for world in self.worlds[1:]:
+            rows.append(self._row(world, self._measured(world), utility, first.rationality))
+        return Interventions(self.worlds[0].decisions, self.name, tuple(rows))
+
+    def _row(
+        self, world: Question, result: CausalMeg, utility: Utility, rationality: float
+    ) -> InterventionRow:
+        if result.recall == "none":
+            return InterventionRow(world.do, result, 0.0, 0.0)
+        known = isinstance(self.goal, Utility)
+        refitted = result.value if known else self._with_utility(world, utility).value
+        if not np.isnan(rationality):
+            score = self._score(world, utility, rationality)
+        elif not world.do:
+            score = result.value
+        else:
+            score = float("nan")
+            result = replace(result, notes=(*result.notes, _IN_A_GAP))
+        return InterventionRow(world.do, result, score, refitted)
+
+    def _utility(self, first: CausalMeg) -> Utility:
+        if isinstance(self.goal, Utility):
+            return self.goal
+        assert first.goal is not None
+        # What the decisions have no say in was not fitted, and is worth as much as anything.
+        return Utility((Factor(self.goal, np.nan_to_num(first.goal.values)),))
+
+    def _measured(self, world: Question) -> CausalMeg:
+        if isinstance(self.goal, Utility):
+            return self._with_utility(world, self.goal)
+        recall = world.recall(self.scopes)
+        if recall.kind == "none":
+            return no_influence(world, self.goal, self.name)
+        if recall.kind == "insufficient":
+            return self._searched(world, recall, self.goal)
+        return TargetFit(self._process(world, recall), self.tolerance).result(world, recall)
+
+    def _with_utility(self, world: Question, utility: Utility) -> CausalMeg:
+        recall = world.recall(self.scopes)
+        if recall.kind == "none":
+            return no_influence(world, self.variables, self.name)
+        if recall.kind == "insufficient":
+            # In a changed world the utility may be the one that was fitted to targets.
+            return replace(self._searched(world, recall, utility), target=self.name)
+        process = self._process(world, recall)
+        return known_in(world, process, recall, utility, self.name)
+
+    def _searched(
+        self, world: Question, recall: Recall, goal: Utility | tuple[str, ...]
+    ) -> CausalMeg:
+        # Only here, because the search brings SciPy's optimisers along.
+        from goalmeter.meg.causal.searched import searched
+
+        return searched(world, recall, goal, restarts=self.restarts, rng=self.rng)
+
+    def _score(self, world: Question, utility: Utility, rationality: float) -> float:
+        recall = world.recall(self.scopes)
+        if recall.kind == "insufficient":
+            from goalmeter.meg.causal.search import joint_outcomes, planned_evidence
+
+            table = joint_outcomes(world.network, recall.decisions, utility)
+            rng = np.random.default_rng(0) if self.rng is None else self.rng
+            measured = table.policies(world.network)
+            return planned_evidence(table, measured, rationality, restarts=self.restarts, rng=rng)
+        process = self._process(world, recall)
+        paid = linear_in(process, payments(process, utility)[..., None], self.name)
+        # A known utility is a class of one weight, which is its rationality.
+        goal = _Hypothesis(np.array([rationality]), [])
+        if np.isinf(rationality):
+            goal = _Hypothesis(np.zeros(1), [np.sign([rationality])])
+        return goal.evidence(process, paid)
+
+    def _process(self, world: Question, recall: Recall) -> DecisionProcess:
+        # A world is asked for what is measured and for what is planned; its queries cost the most.
+        if id(world) not in self._processes:
+            self._processes[id(world)] = world.process(self.scopes, recall)
+        return self._processes[id(world)]

@@ -9,13 +9,12 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.causal.contexts import DecisionProcess, decision_process
+from goalmeter.causal.contexts import DecisionProcess
 from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility, utility_of
 from goalmeter.meg.causal.question import Do, Model, Question, ask, utility_name
 from goalmeter.meg.causal.result import CausalMeg, in_process, no_influence
 from goalmeter.meg.known import measure_known
-from goalmeter.meg.result import MegResult
 
 
 def causal_utility(
@@ -81,8 +80,7 @@ def causal_utility(
         from goalmeter.meg.causal.searched import searched
 
         return searched(question, recall, chosen, restarts=restarts, rng=rng)
-    process = decision_process(question.network, question.decisions, scopes, recall=recall)
-    return known_in(question, process, recall, [chosen], name)[0]
+    return known_in(question, question.process(scopes, recall), recall, chosen, name)
 
 
 def known_of(question: Question, utility: Any) -> Utility:
@@ -105,16 +103,18 @@ def known_in(
     question: Question,
     process: DecisionProcess,
     recall: Recall,
-    utilities: Sequence[Utility],
+    utility: Utility,
     name: str,
-) -> list[CausalMeg]:
-    """The results of utilities that share their scopes, in one decision process."""
-    paid = [payments(process, utility) for utility in utilities]
-    results = measure_known(process.mdp, [process.policy()], list(paid), process.log_uniform)
-    return [
-        in_process(question, process, recall, each, target=name, method=method(recall, each))
-        for each in results
-    ]
+) -> CausalMeg:
+    """The result of a utility in the process of its scopes."""
+    paid = payments(process, utility)
+    (result,) = measure_known(process.mdp, [process.policy()], [paid], process.log_uniform)
+    how = {
+        "single": "one decision: closed form in the rationality",
+        "sufficient": "soft backward induction over what each decision sees",
+    }[recall.kind]
+    method = f"{how}; {result.method}"
+    return in_process(question, process, recall, result, target=name, method=method)
 
 
 def payments(process: DecisionProcess, utility: Utility) -> FloatArray:
@@ -126,12 +126,3 @@ def payments(process: DecisionProcess, utility: Utility) -> FloatArray:
     return process.payoff([factor.values[..., None] for factor in utility.factors], centred=True)[
         ..., 0
     ]
-
-
-def method(recall: Recall, result: MegResult) -> str:
-    """How a known utility was measured, in words."""
-    how = {
-        "single": "one decision: closed form in the rationality",
-        "sufficient": "soft backward induction over what each decision sees",
-    }[recall.kind]
-    return f"{how}; {result.method}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError
 from goalmeter._names import listed
+from goalmeter.causal.contexts import DecisionProcess, decision_process
 from goalmeter.causal.diagram import InfluenceDiagram
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall, recall_of
@@ -37,6 +38,15 @@ class Question:
         """What the graph says about planning the decisions for factors with these variables."""
         return recall_of(self.network, self.decisions, scopes)
 
+    def process(
+        self,
+        scopes: Sequence[Sequence[str]],
+        recall: Recall,
+        neutral: CausalBayesianNetwork | None = None,
+    ) -> DecisionProcess:
+        """The decisions as a process, for factors with these variables; recall is theirs."""
+        return decision_process(self.network, self.decisions, scopes, neutral, recall)
+
 
 def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> Question:
     """Check the model, the decisions and the intervention.
@@ -59,11 +69,7 @@ def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> 
             f"the model is {type(model).__name__}, expected a CausalBayesianNetwork, an "
             f"InfluenceDiagram or a pgmpy model; CausalBayesianNetwork.from_bif reads a file"
         )
-    names = network.check_names(chosen, "decision")
-    if not names or len(set(names)) < len(names):
-        raise InvalidParameterError(
-            f"decisions are {listed(names) or 'missing'}, expected one or more, each of them once"
-        )
+    names = _each_once(network, chosen, "decision")
     if do is not None and not isinstance(do, Mapping):
         raise InvalidParameterError(
             f"an intervention is {do!r}, expected a mapping {{variable: state}}"
@@ -84,11 +90,7 @@ def check_targets(question: Question, targets: Any) -> tuple[str, ...]:
     Raises:
         InvalidParameterError: none, unknown ones, one twice, or a decision among them.
     """
-    names = question.network.check_names(targets, "target")
-    if not names or len(set(names)) < len(names):
-        raise InvalidParameterError(
-            f"targets are {listed(names) or 'missing'}, expected one or more, each of them once"
-        )
+    names = _each_once(question.network, targets, "target")
     for x in names:
         if x in question.decisions:
             raise InvalidParameterError(
@@ -97,6 +99,15 @@ def check_targets(question: Question, targets: Any) -> tuple[str, ...]:
                 f"goal-directed, so the number would say nothing; name what the choice is for"
             )
     return names
+
+
+def _each_once(network: CausalBayesianNetwork, names: Any, noun: str) -> tuple[str, ...]:
+    checked = network.check_names(names, noun)
+    if not checked or len(set(checked)) < len(checked):
+        raise InvalidParameterError(
+            f"{noun}s are {listed(checked) or 'missing'}, expected one or more, each of them once"
+        )
+    return checked
 
 
 def target_name(names: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -17,19 +17,24 @@ from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall
 from goalmeter.meg.causal.question import Question
 from goalmeter.meg.result import MegResult
+from goalmeter.meg.trajectory_result import TrajectoryMeg
 from goalmeter.report.notebook import html_table
 from goalmeter.report.numbers import nats_of_search, utility
 
 # A goal of more outcomes than this is not written out in a text.
 _SHOWN = 12
-
-
-UNIFORM = (
+# Nats below which a ceiling is rounding.
+_NOTHING = 1e-12
+_UNIFORM = (
     "the measured policy chooses uniformly wherever its choices matter, so there is nothing that a "
     "goal could explain better than chance"
 )
-# Nats below which a ceiling is rounding.
-_NOTHING = 1e-12
+RECALLS = {
+    "none": "none of them influences the utility",
+    "single": "one decision influences the utility",
+    "sufficient": "sufficient recall, so backward induction is exact",
+    "insufficient": "insufficient recall, so the policies were searched for",
+}
 
 
 @dataclass(frozen=True)
@@ -128,24 +133,30 @@ class CausalMeg(MegResult):
         return html_table(self.heading, ("", ""), [*self.summary(), *goal], self.notes)
 
     def __str__(self) -> str:
-        head, *rest = super().__str__().split("\n")
-        lines = [head, f"  decisions {listed(self.decisions)}; {RECALLS[self.recall]}", *rest]
+        return self._in_model(super().__str__())
+
+    def _in_model(self, text: str) -> str:
+        """The text of a result with the decisions below its head and the goal above its notes."""
+        lines = text.split("\n")
+        lines.insert(1, f"  decisions {listed(self.decisions)}; {RECALLS[self.recall]}")
         if self.goal is not None:
             lines.insert(-len(self.notes) or len(lines), f"  goal: {self.goal}")
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableMeg(TrajectoryMeg, CausalMeg):
+    """A `TrajectoryMeg` whose n trajectories are the rows of a table, in a causal model."""
+
+    _COUNTED = "rows of the table"
+
+    def __str__(self) -> str:
+        return self._in_model(TrajectoryMeg.__str__(self).replace("trajectories", "rows"))
+
+
 def do_text(do: Mapping[str, object]) -> str:
     """An intervention as it is written: do(X = x, Y = y); "as it is" for none."""
     return f"do({', '.join(f'{x} = {value}' for x, value in do.items())})" if do else "as it is"
-
-
-RECALLS = {
-    "none": "none of them influences the utility",
-    "single": "one decision influences the utility",
-    "sufficient": "sufficient recall, so backward induction is exact",
-    "insufficient": "insufficient recall, so the policies were searched for",
-}
 
 
 def in_process(
@@ -156,17 +167,25 @@ def in_process(
     fields = {name: getattr(result, name) for name in MegResult.__dataclass_fields__}
     fields |= {"utility": None, "reference": "uniform policy"}
     if result.maximum > 0 and result.ceiling <= _NOTHING:
-        fields["notes"] = (*result.notes, UNIFORM)
-    targets = tuple(dict.fromkeys(x for scope in process.scopes for x in scope))
-    of_model = {
+        fields["notes"] = (*result.notes, _UNIFORM)
+    fields |= {"targets": variables_of(process.scopes), **in_model(question, recall, shares)}
+    return CausalMeg(**(fields | changes))
+
+
+def in_model(question: Question, recall: Recall, shares: Mapping[str, float]) -> dict[str, Any]:
+    """The fields of a `CausalMeg` that any measure has; decisions that cannot matter share 0."""
+    return {
         "decisions": question.decisions,
-        "targets": targets,
         "do": question.do,
         "recall": recall.kind,
         "circle": recall.circle,
         "by_decision": {d: shares.get(d, 0.0) for d in question.decisions},
     }
-    return CausalMeg(**(fields | of_model | changes))
+
+
+def variables_of(scopes: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """Every variable of some scopes, once each, in the order of their first appearance."""
+    return tuple(dict.fromkeys(x for scope in scopes for x in scope))
 
 
 def no_influence(question: Question, targets: tuple[str, ...], target: str) -> CausalMeg:
@@ -189,17 +208,14 @@ def no_influence(question: Question, targets: tuple[str, ...], target: str) -> C
             f"{subject} {verb} not downstream of the {noun} {chosen} in the graph, so every policy "
             f"attains the same utility and MEG is 0 (Proposition 3.3)",
         ),
-        decisions=question.decisions,
         targets=targets,
-        do=question.do,
-        recall="none",
-        circle=(),
-        by_decision=dict.fromkeys(question.decisions, 0.0),
+        **in_model(question, Recall("none", (), {}, ()), {}),
     )
 
 
-def domains_of(
-    network: CausalBayesianNetwork, variables: tuple[str, ...]
-) -> tuple[tuple[Value, ...], ...]:
-    """The states of each variable."""
-    return tuple(network.domain(x) for x in variables)
+def goal_table(
+    network: CausalBayesianNetwork, variables: tuple[str, ...], values: FloatArray
+) -> Goal:
+    """The `Goal` of a number for each joint state of its variables, the first one slowest."""
+    domains = tuple(network.domain(x) for x in variables)
+    return Goal(variables, domains, values.reshape([len(states) for states in domains]))

@@ -1,17 +1,25 @@
-"""Decisions without sufficient recall: the search's result as a result of the model."""
+"""Goal-directedness from a table of outcomes, of decisions without sufficient recall.
+
+The search measures the rows: how often each decision met a context and did something takes the
+place of what the model says of a policy, and the conditional frequencies that of the policy.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from goalmeter._errors import InvalidTrajectoryError
 from goalmeter._names import listed
-from goalmeter._types import FloatArray
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility
 from goalmeter.meg.causal.question import Question, target_name, utility_name
-from goalmeter.meg.causal.result import CausalMeg, Goal, domains_of
+from goalmeter.meg.causal.result import CausalMeg, TableMeg, goal_table, in_model
 from goalmeter.meg.causal.search import (
     OutcomeTable,
     Policies,
@@ -19,7 +27,215 @@ from goalmeter.meg.causal.search import (
     joint_outcomes,
     search,
 )
+from goalmeter.meg.causal.table_columns import columns_of
 from goalmeter.meg.result import PESSIMISES
+from goalmeter.meg.trajectories import check_options
+from goalmeter.meg.trajectory_result import FLOORED
+from goalmeter.statistics import percentile_interval, resample_weights, widened_for_few
+from goalmeter.statistics.bootstrap import FEWEST
+
+# The searches of the held-out value make do with this part of the restarts, and with a few.
+_PART, _FEW = 3, 4
+# Rows whose evidence differs by less, in nats, give the same.
+_ALIKE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class _SeenRows:
+    """What decisions saw and did in some rows: context * actions + action of each, [N, decisions].
+
+    As the places of an `OutcomeTable`.
+    """
+
+    table: OutcomeTable
+    places: IntArray
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def visits(self) -> Policies:
+        """The share of the rows with each context and action, [C, A] for each decision."""
+        table, n = self.table, len(self)
+        return [
+            np.bincount(place, minlength=c * a).reshape(c, a) / n
+            for place, c, a in zip(self.places.T, table.contexts, table.actions, strict=True)
+        ]
+
+    def policies(self) -> Policies:
+        """The conditional frequencies, [C, A] for each decision; uniform where nothing was seen."""
+        out = []
+        for visits in self.visits():
+            total = visits.sum(axis=1, keepdims=True)
+            out.append(
+                np.where(total > 0, visits, 1.0) / np.where(total > 0, total, visits.shape[1])
+            )
+        return out
+
+    def evidence(self, model: Policies, *, mix: float = 0.0) -> FloatArray:
+        """sum_i log(model_i / uniform) of each row, nats: [N].
+
+        With `mix` the model is mixed with that share of the uniform one, decision by decision.
+        """
+        out = np.zeros(len(self))
+        for place, policy, a in zip(self.places.T, model, self.table.actions, strict=True):
+            with np.errstate(divide="ignore"):
+                out += np.log((1.0 - mix) * policy.reshape(-1)[place] * a + mix)
+        return out
+
+
+_Fitter = Callable[[_SeenRows, int], SearchResult]
+
+
+def searched_table(
+    question: Question,
+    recall: Recall,
+    goal: Utility | tuple[str, ...],
+    data: Any,
+    *,
+    confidence: float,
+    resamples: int,
+    folds: int,
+    restarts: int,
+    rng: np.random.Generator | None,
+) -> TableMeg:
+    """MEG of the policy behind observed outcomes, by search.
+
+    With e_i the evidence of row i for the model found and k fitted coordinates, the maximised
+    average exceeds the truth by k / (2 n) to first order: the well-specified case of what
+    `from_trajectories` takes off.
+
+    Args:
+        question: what is asked; the CPDs of the decisions are not used.
+        recall: insufficient.
+        goal: a known utility, or the targets.
+        data: as in `from_table`, like the rest.
+        confidence: of the interval.
+        resamples: bootstrap samples.
+        folds: parts for the held-out value.
+        restarts: of the search.
+        rng: source of randomness; default seed 0.
+
+    Raises:
+        InvalidTrajectoryError: rows that do not fit the model.
+        InvalidParameterError: options out of range.
+        InvalidModelError: too many outcomes.
+
+    Source: MEG paper (NeurIPS 2024), section 3 (expectations replaced by averages).
+    """
+    rng = check_options(folds, resamples, rng)
+    table = joint_outcomes(question.network, recall.decisions, goal)
+
+    def fit(rows: _SeenRows, restarts: int) -> SearchResult:
+        return search(table, rows.policies(), visits=rows.visits(), restarts=restarts, rng=rng)
+
+    seen = _seen_rows(table, question.network, data)
+    n = len(seen)
+    result = fit(seen, restarts)
+    fields = fields_of(question, recall, table, seen.visits(), seen.policies(), result)
+    fields |= names_of(question, goal, result)
+    inference = _infer(seen, result, confidence, resamples, rng, float(fields["maximum"]))
+    notes = [
+        *fields.pop("notes"),
+        f"the interval holds the model that was found fixed, and takes k / (2 n) for its bias, as "
+        f"the test takes k degrees of freedom, with k = {result.rank} for what was fitted",
+    ]
+    if n == 1:
+        notes.append("one row supports no interval and no held-out value")
+    elif n < FEWEST:
+        notes.append(f"fewer than {FEWEST} rows support no interval: it is 0 to the maximum")
+    elif result.value > 0 and np.ptp(seen.evidence(result.policies)) <= _ALIKE:
+        notes.append(
+            "every row gives the same evidence, so there is no spread to judge by; kinds of "
+            "behaviour not seen in n rows may still make up 3 / n of them, and the interval says "
+            "how far that many could mislead"
+        )
+    if inference["unfloored"] < 0:
+        notes.append(FLOORED)
+    outside = _held_out(seen, fit, min(folds, n), max(restarts // _PART, _FEW), rng)
+    return TableMeg(**fields, **inference, n=n, held_out=outside, notes=tuple(notes))
+
+
+def _infer(
+    seen: _SeenRows,
+    result: SearchResult,
+    confidence: float,
+    resamples: int,
+    rng: np.random.Generator,
+    maximum: float,
+) -> dict[str, Any]:
+    """Correct, bound and test a fit: fields of a `TrajectoryMeg`."""
+    from scipy.stats import chi2
+
+    n, k = len(seen), result.rank
+    bias = k / (2 * n)
+    unfloored = result.value - bias
+    corrected = max(unfloored, 0.0)
+    evidence = seen.evidence(result.policies)
+    # A model fitted anew would gain as much in each sample, on average, as this one has gained.
+    replicates = resample_weights(n, resamples, rng) @ evidence + bias
+    ends = percentile_interval(replicates, bias, n, confidence)
+    bounds = (0.0, max(maximum, result.value))
+    low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
+    statistic = 2 * n * result.value
+    p_value = float(chi2.sf(statistic, k)) if k else 1.0
+    # Not told apart from the reference at this level, so 0 is among the credible values.
+    low = 0.0 if p_value > 1.0 - confidence else low
+    return {
+        "corrected": corrected,
+        "unfloored": unfloored,
+        "standard_error": float(evidence.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
+        "interval": (low, max(high, corrected)),
+        "confidence": confidence,
+        "likelihood_ratio": statistic,
+        "degrees_of_freedom": float(k),
+        "p_value": p_value,
+    }
+
+
+def _held_out(
+    seen: _SeenRows, fit: _Fitter, folds: int, restarts: int, rng: np.random.Generator
+) -> float:
+    """Cross-fitted evidence, nats a row; NaN if there are too few to split."""
+    n, decisions = len(seen), len(seen.table.decisions)
+    if n < 2:
+        return float("nan")
+    fold = rng.permutation(n) % folds
+    total = 0.0
+    for k in range(folds):
+        train, test = (_SeenRows(seen.table, seen.places[at]) for at in (fold != k, fold == k))
+        mix = 1.0 / (len(train) * decisions + 1)
+        total += float(test.evidence(fit(train, restarts).policies, mix=mix).sum())
+    return total / float(n)
+
+
+def _seen_rows(table: OutcomeTable, network: CausalBayesianNetwork, data: Any) -> _SeenRows:
+    """The rows as contexts and actions of each decision, checked against the model.
+
+    Raises:
+        InvalidTrajectoryError: see `from_table`.
+    """
+    families = [(*network.parents(d), d) for d in table.decisions]
+    columns = columns_of(network, [x for family in families for x in family], data)
+    places = np.stack([_place(network, family, columns) for family in families], axis=1)
+    possible = set(map(tuple, np.stack(table.place, axis=1).tolist()))
+    known = np.array([place in possible for place in map(tuple, places.tolist())])
+    if not known.all():
+        row = int(np.argmin(known))
+        values = ", ".join(f"{x} = {network.domain(x)[at[row]]}" for x, at in columns.items())
+        raise InvalidTrajectoryError(
+            f"row {row} of the table has {values}, which has probability 0 in the model whatever "
+            f"the decisions {listed(table.decisions)} are; mend the row, or the model's CPDs"
+        )
+    return _SeenRows(table, places)
+
+
+def _place(
+    network: CausalBayesianNetwork, family: Sequence[str], columns: dict[str, IntArray]
+) -> IntArray:
+    """The joint value of a family in each row, as a number, the last variable fastest."""
+    sizes = [network.size(x) for x in family]
+    return np.asarray(np.ravel_multi_index([columns[x] for x in family], sizes))
+
 
 TOLERANCE = 1e-6
 
@@ -56,9 +272,7 @@ def names_of(
     if isinstance(goal, Utility):
         return {"target": utility_name(goal), "targets": goal.variables}
     assert result.weights is not None
-    sizes = [question.network.size(x) for x in goal]
-    values: FloatArray = result.weights.reshape(sizes)
-    best = Goal(goal, domains_of(question.network, goal), values)
+    best = goal_table(question.network, goal, result.weights)
     return {"target": target_name(goal), "targets": goal, "goal": best}
 
 
@@ -81,8 +295,8 @@ def fields_of(
         result: of the search.
     """
     # The measured policy predicts itself best, so no model of any goal scores more.
-    ceiling = float(sum(share.sum() for share in table.shares_of(visits, measured)))
-    shares = table.shares_of(visits, result.policies)
+    ceiling = float(sum(share.sum() for share in table.shares(visits, measured)))
+    shares = table.shares(visits, result.policies)
     by_decision = {d: float(s.sum()) for d, s in zip(recall.decisions, shares, strict=True)}
     notes = [
         f"a lower bound, provided that the maximum entropy policies found are the true ones: "
@@ -104,9 +318,5 @@ def fields_of(
         "by_step": np.array(list(by_decision.values())),
         "by_state": np.concatenate(shares),
         "notes": tuple(notes),
-        "decisions": question.decisions,
-        "do": question.do,
-        "recall": recall.kind,
-        "circle": recall.circle,
-        "by_decision": {d: by_decision.get(d, 0.0) for d in question.decisions},
+        **in_model(question, recall, by_decision),
     }

@@ -12,7 +12,7 @@ Source: MEG paper (NeurIPS 2024), Definition 4.4, Theorem 4.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -20,10 +20,10 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import listed
-from goalmeter.causal.contexts import decision_process, neutral_network
+from goalmeter.causal.contexts import neutral_network
 from goalmeter.causal.separation import bayes_ball
 from goalmeter.meg.causal.question import Do, Model, Question, ask, check_targets
-from goalmeter.meg.causal.result import CausalMeg, Goal
+from goalmeter.meg.causal.result import Goal
 from goalmeter.meg.causal.targets import TargetFit
 from goalmeter.meg.linear_utility import TOLERANCE
 from goalmeter.meg.result import json_number
@@ -32,7 +32,6 @@ from goalmeter.report.numbers import nats, nats_of_search, percent, rationality
 
 # More sets than this take too long to be what was meant.
 MAX_SETS = 20_000
-
 # More sets than these are not written out in a cell.
 _SETS_IN_A_CELL = 2
 
@@ -132,26 +131,18 @@ class Sensitivity:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        return data_frame(
-            [
-                {
-                    "targets": ", ".join(row.targets),
-                    "meg": row.value,
-                    "upper_bound": row.upper_bound,
-                    "maximum": row.maximum,
-                    "fraction": row.fraction,
-                    "rationality": row.rationality,
-                    "recall": row.recall,
-                    "at_most": ", ".join(map(set_text, row.at_most)),
-                    "equal_to": "" if row.equal_to is None else set_text(row.equal_to),
-                    "note": row.note,
-                }
-                for row in self.rows
-            ]
-        )
+        records = []
+        for row in self.rows:
+            texts = {
+                "targets": ", ".join(row.targets),
+                "rationality": row.rationality,
+                "at_most": ", ".join(map(set_text, row.at_most)),
+                "equal_to": "" if row.equal_to is None else set_text(row.equal_to),
+            }
+            records.append({key: v for key, v in (row.to_json() | texts).items() if key != "goal"})
+        return data_frame(records)
 
     def _repr_html_(self) -> str:
-        """The table as a notebook shows it."""
         heads = ("MEG, nats", "upper bound", "share of maximum", "rationality β", "Theorem 4.1")
         return html_table(
             f"MEG of {listed(self.decisions)} towards sets of targets",
@@ -245,11 +236,9 @@ def sensitivity(
             f"up_to is {up_to!r}, expected a whole number of at least 1: the size of the largest "
             f"sets of targets"
         )
-    others = [x for x in network.variables if x not in question.decisions]
-    candidates = sorted(
-        check_targets(question, others if among is None else among),
-        key=network.variables.index,
-    )
+    if among is None:
+        among = [x for x in network.variables if x not in question.decisions]
+    candidates = sorted(check_targets(question, among), key=network.variables.index)
     sets = list(_sets(question, candidates, up_to))
     separation = _Separation(question, sets)
     neutral = neutral_network(network, question.decisions)
@@ -262,20 +251,37 @@ def sensitivity(
         whole = separation.part_that_says_all(names)
         above = separation.pseudo_terminal(names)
         if whole is not None:
-            rows[names] = _copied(names, rows[whole], above)
+            part = rows[whole].equal_to or whole
+            note = (
+                f"equal to MEG towards {listed(part)}, which separates the decisions from the rest"
+            )
+            rows[names] = replace(
+                rows[whole], targets=names, at_most=above, equal_to=part, note=note
+            )
             continue
         recall = question.recall([names])
         # Every row gets a generator of its own, so that its number does not depend on the others.
         if recall.kind == "insufficient":
             from goalmeter.meg.causal.searched import searched
 
-            found = searched(
-                question, recall, names, restarts=restarts, rng=np.random.default_rng(seed)
-            )
+            fresh = np.random.default_rng(seed)
+            result = searched(question, recall, names, restarts=restarts, rng=fresh)
         else:
-            process = decision_process(network, question.decisions, [names], neutral, recall)
-            found = TargetFit(process, tolerance).result(question, recall)
-        rows[names] = _row(found, above)
+            process = question.process([names], recall, neutral)
+            result = TargetFit(process, tolerance).result(question, recall)
+        rows[names] = SensitivityRow(
+            targets=result.targets,
+            value=result.value,
+            upper_bound=result.upper_bound,
+            maximum=result.maximum,
+            fraction=result.fraction,
+            rationality=result.rationality,
+            goal=result.goal,
+            recall=result.recall,
+            at_most=above,
+            equal_to=None,
+            note="; ".join(result.notes),
+        )
     # Values that differ by less than they are certified to are equal: small sets come first.
     ordered = sorted(rows.values(), key=lambda row: -round(row.value / tolerance))
     return Sensitivity(question.decisions, question.do, tuple(ordered))
@@ -310,7 +316,7 @@ def _sets(question: Question, candidates: Sequence[str], up_to: int) -> Iterator
 class _Separation:
     """What d-separation says about the sets of the table.
 
-    Sets of variables are whole numbers here, a bit a variable: there may be many pairs of sets.
+    Sets of variables are whole numbers, a bit a variable: there may be many pairs of sets.
     """
 
     def __init__(self, question: Question, sets: Sequence[Names]) -> None:
@@ -342,48 +348,14 @@ class _Separation:
         asked = self._mask[names]
         sets: list[Names] = []
         covered: list[int] = []
-        for other, connected in self._connected.items():
+        for separating, connected in self._connected.items():
             if connected & asked:
                 continue
-            mask = self._mask[other]
+            mask = self._mask[separating]
             # A set that is only a part of the names is equal to them; one that contains them, or
             # contains a set that was found before (sets come smallest first), is no news.
             news = asked & mask != asked and asked & mask != mask
             if news and not any(mask & smaller == smaller for smaller in covered):
-                sets.append(other)
+                sets.append(separating)
                 covered.append(mask)
         return tuple(sets)
-
-
-def _row(result: CausalMeg, at_most: tuple[Names, ...]) -> SensitivityRow:
-    return SensitivityRow(
-        targets=result.targets,
-        value=result.value,
-        upper_bound=result.upper_bound,
-        maximum=result.maximum,
-        fraction=result.fraction,
-        rationality=result.rationality,
-        goal=result.goal,
-        recall=result.recall,
-        at_most=at_most,
-        equal_to=None,
-        note="; ".join(result.notes),
-    )
-
-
-def _copied(names: Names, row: SensitivityRow, at_most: tuple[Names, ...]) -> SensitivityRow:
-    """The row of a set that a part of it says all about."""
-    part = row.targets if row.equal_to is None else row.equal_to
-    return SensitivityRow(
-        targets=names,
-        value=row.value,
-        upper_bound=row.upper_bound,
-        maximum=row.maximum,
-        fraction=row.fraction,
-        rationality=row.rationality,
-        goal=row.goal,
-        recall=row.recall,
-        at_most=at_most,
-        equal_to=part,
-        note=f"equal to MEG towards {listed(part)}, which separates the decisions from the rest",
-    )

@@ -10,8 +10,9 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter._names import listed
-from goalmeter.causal.contexts import DecisionProcess, decision_process
+from goalmeter.causal.contexts import DecisionProcess
 from goalmeter.causal.network import CausalBayesianNetwork
+from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility
 from goalmeter.meg.causal.known import known_of, payments
 from goalmeter.meg.causal.question import (
@@ -23,10 +24,9 @@ from goalmeter.meg.causal.question import (
     target_name,
     utility_name,
 )
-from goalmeter.meg.causal.result import Goal
+from goalmeter.meg.causal.result import Goal, TableMeg, in_model, variables_of
 from goalmeter.meg.causal.span import span_of
 from goalmeter.meg.causal.table_columns import columns_of
-from goalmeter.meg.causal.table_result import TableMeg
 from goalmeter.meg.causal.targets import goal_of
 from goalmeter.meg.samples import Group
 from goalmeter.meg.trajectories import estimate
@@ -110,12 +110,12 @@ def from_table(
     if recall.kind == "none":
         raise InvalidParameterError(
             f"{listed(question.decisions)} influence none of "
-            f"{listed(dict.fromkeys(x for scope in scopes for x in scope))}, expected a utility "
+            f"{listed(variables_of(scopes))}, expected a utility "
             f"that they can influence: without influence MEG is 0 whatever the data are"
         )
     if recall.kind == "insufficient":
         # Only here, because the search brings SciPy's optimisers along.
-        from goalmeter.meg.causal.searched_table import searched_table
+        from goalmeter.meg.causal.searched import searched_table
 
         return searched_table(
             question,
@@ -128,7 +128,7 @@ def from_table(
             restarts=restarts,
             rng=rng,
         )
-    process = decision_process(question.network, question.decisions, scopes, recall=recall)
+    process = question.process(scopes, recall)
     rows = _rows(process, question.network, data)
     if chosen is None:
         span = span_of(process, process.indicators(), target_name(scopes[0]))
@@ -149,7 +149,7 @@ def from_table(
         goal, scale = goal_of(process, span, span.weights(weights))
         if np.isfinite(estimated.rationality):
             estimated = replace(estimated, rationality=scale)
-    return _result(question, process, estimated, recall.kind, goal)
+    return _result(question, process, estimated, recall, goal)
 
 
 def _one_utility(process: DecisionProcess, utility: Utility) -> LinearClass:
@@ -170,28 +170,18 @@ def _result(
     question: Question,
     process: DecisionProcess,
     estimated: TrajectoryMeg,
-    recall: str,
+    recall: Recall,
     goal: Goal | None,
 ) -> TableMeg:
     """The estimate in the process's MDP as an estimate in the model."""
     shares = {d.name: float(estimated.by_state[d.states].sum()) for d in process.decisions}
     fields = {name: getattr(estimated, name) for name in TrajectoryMeg.__dataclass_fields__}
     method = estimated.method
-    if goal is not None and recall == "single":
+    if goal is not None and recall.kind == "single":
         # With one decision the likelihood is concave in the weights.
         method = method.replace(" (a local maximum)", "")
-    of_model = {
-        "method": method,
-        "utility": None,
-        "decisions": question.decisions,
-        "targets": tuple(dict.fromkeys(x for scope in process.scopes for x in scope)),
-        "do": question.do,
-        "recall": recall,
-        "circle": (),
-        "by_decision": {d: shares.get(d, 0.0) for d in question.decisions},
-        "goal": goal,
-    }
-    return TableMeg(**(fields | of_model))
+    fields |= {"method": method, "utility": None, "targets": variables_of(process.scopes)}
+    return TableMeg(**(fields | in_model(question, recall, shares)), goal=goal)
 
 
 def _rows(process: DecisionProcess, network: CausalBayesianNetwork, data: Any) -> Trajectories:

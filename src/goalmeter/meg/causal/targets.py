@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.causal.contexts import DecisionProcess, decision_process
+from goalmeter.causal.contexts import DecisionProcess
 from goalmeter.causal.recall import Recall
 from goalmeter.meg.behaviour import PolicyBehaviour, behaviour_of
 from goalmeter.meg.causal.question import Do, Model, Question, ask, check_targets, target_name
-from goalmeter.meg.causal.result import CausalMeg, Goal, domains_of, in_process, no_influence
+from goalmeter.meg.causal.result import CausalMeg, Goal, goal_table, in_process, no_influence
 from goalmeter.meg.causal.span import Span, span_of
 from goalmeter.meg.linear_utility import TOLERANCE, measure_class
 from goalmeter.meg.result import MegResult
@@ -80,18 +80,14 @@ def targets(
         from goalmeter.meg.causal.searched import searched
 
         return searched(question, recall, names, restarts=restarts, rng=rng)
-    process = decision_process(question.network, question.decisions, [names], recall=recall)
-    return TargetFit(process, tolerance).result(question, recall)
+    return TargetFit(question.process([names], recall), tolerance).result(question, recall)
 
 
 class TargetFit:
     """The best utility over the targets of a decision process, with what it was found from.
 
-    Args:
-        process: of the decisions, for one scope: the targets.
-        tolerance: nats at which the optimum counts as certified.
-
     Attributes:
+        process: of the decisions, for one scope: the targets.
         span: all utilities over the targets.
         behaviour: the measured policy.
         optimum: the result, in terms of the process's MDP.
@@ -130,5 +126,4 @@ def goal_of(process: DecisionProcess, span: Span, weights: FloatArray) -> tuple[
     """A utility [D] over the targets as a table, and the scale taken out of it."""
     (names,) = process.scopes
     values, scale = span.shown(weights)
-    sizes = [process.network.size(x) for x in names]
-    return Goal(names, domains_of(process.network, names), values.reshape(sizes)), scale
+    return goal_table(process.network, names, values), scale

@@ -6,10 +6,10 @@ this folder's README. Nothing else of the package is imported from outside it.
 
 from goalmeter.meg.causal.search.best_model import planned_evidence as planned_evidence
 from goalmeter.meg.causal.search.best_model import search as search
+from goalmeter.meg.causal.search.candidates import SearchResult as SearchResult
 from goalmeter.meg.causal.search.outcomes import OutcomeTable as OutcomeTable
 from goalmeter.meg.causal.search.outcomes import Policies as Policies
 from goalmeter.meg.causal.search.outcomes import joint_outcomes as joint_outcomes
-from goalmeter.meg.causal.search.result import SearchResult as SearchResult
 
 __all__ = [
     "OutcomeTable",

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from goalmeter.meg.causal.search.candidates import Task, near_measured, random_policies, stacked
+from goalmeter.meg.causal.search.candidates import (
+    SearchResult,
+    Task,
+    near_measured,
+    random_policies,
+    stacked,
+)
 from goalmeter.meg.causal.search.known import search_known
 from goalmeter.meg.causal.search.outcomes import OutcomeTable, Policies
-from goalmeter.meg.causal.search.result import SearchResult
 from goalmeter.meg.causal.search.supported import maximisers
 from goalmeter.meg.causal.search.targets import search_targets
 
@@ -30,7 +35,8 @@ def search(
         measured: the policy, [contexts, actions] for each decision.
         visits: how often it comes by each context and action, [contexts, actions] for each
             decision, each with sum 1; default what the table says of the policy.
-        restarts: random starts of each round and of the last test, at least 1.
+        restarts: random starts of each round (for targets, about as many utilities are tried at
+            first) and of the last test, at least 1.
         rng: of the starts; the same seed gives the same numbers.
 
     Returns:
@@ -40,7 +46,7 @@ def search(
     Source: MEG paper (NeurIPS 2024), Definitions 3.2 and 4.4.
     """
     by = search_known if table.targets is None else search_targets
-    return by(table, measured, visits=visits, restarts=restarts, rng=rng)
+    return by(table, measured, visits, restarts, rng)
 
 
 def planned_evidence(

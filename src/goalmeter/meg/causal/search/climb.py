@@ -7,14 +7,21 @@ of maximum entropy policies somewhere on the way, and what it predicts does not 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.causal.search.branch import Branch, HeldBranch, Place
+from goalmeter.meg.causal.search.branch import (
+    LOST,
+    Branch,
+    HeldBranch,
+    Place,
+    minus_evidence,
+    remembering,
+    uphill_held,
+)
 from goalmeter.meg.causal.search.candidates import (
     Candidate,
     near_measured,
@@ -22,8 +29,7 @@ from goalmeter.meg.causal.search.candidates import (
     stacked,
 )
 from goalmeter.meg.causal.search.held import ENTROPY_TIE, greatest_entropies
-from goalmeter.meg.causal.search.ridge import uphill_held
-from goalmeter.meg.causal.search.supported import candidate, maximisers, objectives, slack
+from goalmeter.meg.causal.search.supported import candidate, maximisers, objectives_of, slack
 from goalmeter.meg.causal.search.utilities import UtilityClass
 
 _ROUNDS = 4
@@ -34,8 +40,6 @@ _FIRST_STEP = 0.2
 _TIE = 1e-7
 # The largest multiplier that a start is given.
 _LARGEST = 30.0
-# Loss where there is no branch, nats.
-_LOST = 1e6
 
 
 class Trial(NamedTuple):
@@ -71,10 +75,7 @@ def check(utilities: UtilityClass, trial: Trial, n: int, rng: np.random.Generato
     mine = candidate(task, b, trial.model.policies)
     fresh = random_policies(task.table, n, rng)
     (fresh_ends,) = maximisers(task, [b], [fresh])
-    best = fresh_ends.best[0]
-    reached, fresh_reached = objectives(
-        b, np.array([mine.utility, best.utility]), np.array([mine.entropy, best.entropy])
-    )
+    reached, fresh_reached = objectives_of(b, mine, fresh_ends.best[0])
     if fresh_reached <= reached + slack(b) + _TIE:
         agreed = fresh_ends.agreed if fresh_reached >= reached - _TIE else 0
         return Verdict("supported", agreed, None)
@@ -82,15 +83,15 @@ def check(utilities: UtilityClass, trial: Trial, n: int, rng: np.random.Generato
     # utility moves smoothly with the size, one of them is near.
     sizes = np.outer([-1.0, 1.0], b * 4.0 ** np.arange(-5, 3)).reshape(-1)
     few = random_policies(task.table, _FEW, rng)
-    others = [ends.best[0] for ends in maximisers(task, list(sizes), [few] * len(sizes))]
+    rescaled = [ends.best[0] for ends in maximisers(task, list(sizes), [few] * len(sizes))]
     starts = stacked(
-        [fresh, near_measured(task.table, task.measured), *(c.policies for c in others)]
+        [fresh, near_measured(task.table, task.measured), *(c.policies for c in rescaled)]
     )
     # Half of the fresh starts begin with the utility's own multiplier, half with none: the first
     # find maxima of the Lagrangian, the others plain maxima of the entropy.
     multipliers = np.zeros(starts[0].shape[2])
     multipliers[: n // 2] = min(b, _LARGEST)
-    multipliers[-len(others) :] = np.clip(sizes, -_LARGEST, _LARGEST)
+    multipliers[-len(rescaled) :] = np.clip(sizes, -_LARGEST, _LARGEST)
     held = greatest_entropies(task, [mine.utility], [(starts, multipliers)])[0]
     if not held.best:
         return Verdict("beaten", 0, None)
@@ -108,17 +109,18 @@ def uphill(utilities: UtilityClass, start: Trial) -> tuple[Trial, float]:
     Returns:
         The best trial on the way, not checked; and the size of the gradient there.
     """
-    path = _Path(Branch(utilities, start.y, start.model).at)
+    at = remembering(Branch(utilities, start.y, start.model).at)
     # The first step of the method has length 1: a share of y that does not overshoot.
     unit = _FIRST_STEP * float(np.linalg.norm(start.y))
     best: Place | None = None
 
     def loss(z: FloatArray) -> tuple[float, FloatArray]:
         nonlocal best
-        value, gradient = path.loss(unit * z)
-        if value < _LOST and (best is None or -value > best.model.evidence):
-            best = path.place(unit * z)
-        return value, unit * gradient
+        place = at(unit * z)
+        value, gradient = minus_evidence(place, unit, z)
+        if value < LOST and (best is None or -value > best.model.evidence):
+            best = place
+        return value, gradient
 
     minimize(
         loss,
@@ -161,24 +163,3 @@ def _held_at(trial: Trial) -> FloatArray:
     """(weights, E[U]) of a trial, in a unit in which its b is that of its policies."""
     b = trial.model.rationality
     return np.append(trial.y / b, trial.attained / b)
-
-
-class _Path:
-    """A branch as an objective, which remembers where it was asked last."""
-
-    def __init__(self, at: Callable[[FloatArray], Place | None]) -> None:
-        self._at = at
-        self._last: tuple[bytes, Place | None] = (b"", None)
-
-    def place(self, x: FloatArray) -> Place | None:
-        """The point at x."""
-        if x.tobytes() != self._last[0]:
-            self._last = (x.tobytes(), self._at(x))
-        return self._last[1]
-
-    def loss(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Minus the evidence, and its gradient."""
-        place = self.place(x)
-        if place is None or not np.isfinite(place.model.evidence):
-            return _LOST, np.zeros_like(x)
-        return -place.model.evidence, -place.gradient

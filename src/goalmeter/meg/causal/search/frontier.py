@@ -19,7 +19,13 @@ from goalmeter.meg.causal.search.candidates import (
 )
 from goalmeter.meg.causal.search.curve import Curve, Family, Node
 from goalmeter.meg.causal.search.held import ENTROPY_TIE, exact, greatest_entropies
-from goalmeter.meg.causal.search.supported import followed, leaning, maximisers, objectives, slack
+from goalmeter.meg.causal.search.supported import (
+    followed,
+    leaning,
+    maximisers,
+    objectives_of,
+    slack,
+)
 
 # Values of the rationality per unit of 1 / (largest difference that a decision makes). In games
 # with round numbers branches meet at round numbers, where nothing converges: those are avoided.
@@ -60,16 +66,12 @@ class Supported(Family):
 
     def merge(self, at: float, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those with the greatest objective."""
-        return best_of(list(candidates), self._objective(at, candidates), slack(at))
-
-    def _objective(self, at: float, candidates: Sequence[Candidate]) -> list[float]:
-        utility = np.array([c.utility for c in candidates])
-        return list(objectives(at, utility, np.array([c.entropy for c in candidates])))
+        return best_of(list(candidates), list(objectives_of(at, *candidates)), slack(at))
 
     def improves(self, at: float, new: Sequence[Candidate], old: Sequence[Candidate]) -> bool:
         """A greater objective, or as great a one and more evidence."""
-        mine = self._objective(at, [new[0], old[0]])
-        return mine[0] > mine[1] + slack(at) or new[0].evidence > old[0].evidence + 1e-9
+        after, before = objectives_of(at, new[0], old[0])
+        return after > before + slack(at) or new[0].evidence > old[0].evidence + 1e-9
 
     def between(self, left: Node, right: Node) -> float | None:
         """Where the objectives' tangents meet: at a jump, that is where it jumps."""

@@ -21,11 +21,14 @@ import numpy as np
 
 from goalmeter.meg.causal.search.ascent import prospects_of
 from goalmeter.meg.causal.search.candidates import (
+    PREFERENCE,
     Candidate,
+    SearchResult,
     Task,
     near_measured,
     random_policies,
     stacked,
+    unaffected,
 )
 from goalmeter.meg.causal.search.curve import Curve, Node
 from goalmeter.meg.causal.search.frontier import (
@@ -38,8 +41,7 @@ from goalmeter.meg.causal.search.frontier import (
 )
 from goalmeter.meg.causal.search.held import ENTROPY_TIE, greatest_entropies
 from goalmeter.meg.causal.search.outcomes import OutcomeTable, Policies
-from goalmeter.meg.causal.search.result import PREFERENCE, SearchResult, unaffected
-from goalmeter.meg.causal.search.supported import maximisers, objectives, slack
+from goalmeter.meg.causal.search.supported import maximisers, objectives_of, slack
 
 # A utility of which decisions can move less than this share is one that they do not influence.
 _NO_SAY = 1e-12
@@ -49,24 +51,11 @@ _ROUNDS = 6
 def search_known(
     table: OutcomeTable,
     measured: Policies,
-    *,
-    visits: Policies | None = None,
-    restarts: int = 24,
+    visits: Policies | None,
+    restarts: int,
     rng: np.random.Generator,
 ) -> SearchResult:
-    """MEG with respect to a known utility, by search (Definition 3.2).
-
-    Args:
-        table: the outcomes, with the expected utility as their one feature, [R, 1].
-        measured: the policy, [C, A] for each decision.
-        visits: how often it comes by each context and action, [C, A] for each decision, each
-            with sum 1; default what the table says of the policy.
-        restarts: random starts for each rationality of the first grid, and for the last test.
-        rng: of the starts; the same seed gives the same numbers.
-
-    Returns:
-        A `SearchResult`. It does not depend on the utility's unit or origin.
-    """
+    """`search` with respect to a known utility, whatever its unit and origin (Definition 3.2)."""
     assert table.features.shape[1] == 1, table.features.shape
     made = _task(table, measured, table.visits(measured) if visits is None else visits, rng)
     if made is None:
@@ -154,9 +143,7 @@ def _confirmed(family: Supported, curve: Curve, restarts: int) -> tuple[Candidat
         best = node.maximisers[0]
         fresh = random_policies(task.table, restarts, family.rng)
         (ends,) = maximisers(task, [node.at], [fresh])
-        utility = np.array([best.utility, ends.best[0].utility])
-        entropy = np.array([best.entropy, ends.best[0].entropy])
-        reached, fresh_reached = objectives(node.at, utility, entropy)
+        reached, fresh_reached = objectives_of(node.at, best, ends.best[0])
         if fresh_reached <= reached + slack(node.at):
             return best, ends.agreed if fresh_reached >= reached - 10 * slack(node.at) else 0
         curve.put(node.at, ends.best)

@@ -21,7 +21,7 @@ from goalmeter.meg.causal.search.candidates import (
     random_policies,
     stacked,
 )
-from goalmeter.meg.causal.search.supported import candidate, maximisers, objectives
+from goalmeter.meg.causal.search.supported import candidate, maximisers, objectives_of
 from goalmeter.meg.causal.search.utilities import UtilityClass
 
 _CUTS = 40
@@ -56,11 +56,11 @@ def limits(
             is deterministic, and a utility that it alone is best for is looked for as well.
         rng: of the starts.
     """
-    tried = [limit_at(utilities, y, n, rng) for y in directions]
+    reached = [limit_at(utilities, y, n, rng) for y in directions]
     if ceiling >= utilities.table.maximum - _CERTAIN:
         separating = _separating(utilities, n, rng)
-        tried += [] if separating is None else [separating]
-    best = max(tried, key=lambda limit: limit.model.evidence)
+        reached += [] if separating is None else [separating]
+    best = max(reached, key=lambda limit: limit.model.evidence)
     return best if np.isfinite(best.model.evidence) else None
 
 
@@ -79,10 +79,7 @@ def confirmed_limit(
     task, _ = utilities.task(limit.y)
     mine = candidate(task, np.inf, limit.model.policies)
     (ends,) = maximisers(task, [np.inf], [random_policies(task.table, n, rng)])
-    best = ends.best[0]
-    reached, fresh_reached = objectives(
-        np.inf, np.array([mine.utility, best.utility]), np.array([mine.entropy, best.entropy])
-    )
+    reached, fresh_reached = objectives_of(np.inf, mine, ends.best[0])
     if fresh_reached > reached + _MARGIN:
         return None
     return limit._replace(agreed=ends.agreed if fresh_reached >= reached - _MARGIN else 0)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -148,21 +149,26 @@ class OutcomeTable:
             measured: [C, A] each.
             model: [C, A] or [C, A, B] each; -inf where it rules out what was measured.
         """
-        shares = self.shares(measured, model)
+        shares = self.shares(self.visits(measured), model)
         return np.asarray(sum(share.sum(axis=0) for share in shares))
 
-    def shares(self, measured: Policies, model: Policies) -> Policies:
-        """The evidence by context of each decision: a list of [C] or [C, B]."""
-        return self.shares_of(self.visits(measured), model)
+    def shares(self, visits: Policies, model: Policies) -> Policies:
+        """The evidence by context of each decision, nats: a list of [C] or [C, B].
 
-    def shares_of(self, visits: Policies, model: Policies) -> Policies:
-        """The same for how often each context and action comes about, [C, A] for each decision."""
+        Args:
+            visits: how often each context and action comes about, [C, A] for each decision.
+            model: [C, A] or [C, A, B] each.
+        """
+        return [np.asarray(terms.sum(axis=1)) for terms in self.log_ratios(visits, model)]
+
+    def log_ratios(self, visits: Policies, model: Policies) -> Policies:
+        """The same by context and action: lists of [C, A] or [C, A, B]."""
         out = []
         for counts, policy, a in zip(visits, model, self.actions, strict=True):
             weight = counts.reshape(*counts.shape, *[1] * (policy.ndim - 2))
             with np.errstate(divide="ignore", invalid="ignore"):
-                terms = np.where(weight > 0, weight * (np.log(policy) + np.log(a)), 0.0)
-            out.append(np.asarray(terms.sum(axis=1)))
+                terms = weight * (np.log(policy) + np.log(a))
+            out.append(np.where(weight > 0, terms, 0.0))
         return out
 
 
@@ -207,7 +213,7 @@ class _Outcomes:
         observed = (x for d in decisions for x in (*network.parents(d), d))
         self.family = tuple(dict.fromkeys(observed))
         self.sizes = [network.size(x) for x in self.family]
-        entries = _product(self.sizes)
+        entries = prod(self.sizes)
         if entries > MAX_ENTRIES:
             raise self._too_large(entries, MAX_ENTRIES, "")
         # The policies are uniform in this network, so that P(x) times the number of choices is
@@ -215,7 +221,7 @@ class _Outcomes:
         joint = self.network.elimination.conditional(self.family, ())
         # Outcomes that the world rules out, whatever is chosen, would only cost time.
         self.where = np.nonzero(joint)
-        choices = _product([network.size(d) for d in decisions])
+        choices = prod([network.size(d) for d in decisions])
         self.weight = joint[self.where] * choices
         if len(self.weight) > MAX_ROWS:
             raise self._too_large(len(self.weight), MAX_ROWS, "possible ")
@@ -229,55 +235,52 @@ class _Outcomes:
             f"decisions observe what earlier ones saw and did"
         )
 
-    def _rows(self, values: FloatArray) -> FloatArray:
-        """Numbers [*sizes of the families, ...] at the possible values, [R, ...]."""
-        return np.asarray(values[self.where])
-
     def mean(self, factor: Factor) -> FloatArray:
         """E[factor | row], [R]."""
-        rest = tuple(x for x in factor.variables if x not in self.family)
-        self._check(rest)
-        kernel = Factor((*self.family, *rest), self._conditional(rest))
+        unseen = tuple(x for x in factor.variables if x not in self.family)
+        self._check(unseen)
+        kernel = Factor((*self.family, *unseen), self._conditional(unseen))
         expected = sum_of_product([kernel, factor], self.family)
-        return self._rows(expected.arranged(self.family))
+        return np.asarray(expected.arranged(self.family)[self.where])
 
     def chances(self, targets: Sequence[str]) -> FloatArray:
         """P(targets | row), [R, joint states of the targets]."""
-        rest = tuple(x for x in targets if x not in self.family)
-        self._check(rest)
+        unseen = tuple(x for x in targets if x not in self.family)
+        self._check(unseen)
         sizes = [self.network.size(x) for x in targets]
-        entries = len(self.weight) * _product(sizes)
+        entries = len(self.weight) * prod(sizes)
         if entries > MAX_ENTRIES:
             raise InvalidModelError(
                 f"{len(self.weight)} joint outcomes of the decisions {listed(self.decisions)} and "
-                f"{_product(sizes)} joint states of the targets {listed(targets)} need a table of "
+                f"{prod(sizes)} joint states of the targets {listed(targets)} need a table of "
                 f"{entries:.3g} entries, expected at most {MAX_ENTRIES:.3g}; ask about fewer "
                 f"targets, or merge states of targets or of what decisions observe"
             )
-        unseen = self._rows(self._conditional(rest)).reshape(len(self.weight), -1)
+        chances = self._conditional(unseen)[self.where].reshape(len(self.weight), -1)
         # Joint state of the targets that are not in a family, and the part that the row fixes.
-        grid = np.indices([self.network.size(x) for x in rest]).reshape(len(rest), -1)
-        column = np.zeros((len(self.weight), grid.shape[1] if rest else 1), dtype=np.int64)
+        grid = np.indices([self.network.size(x) for x in unseen]).reshape(len(unseen), -1)
+        column = np.zeros((len(self.weight), grid.shape[1] if unseen else 1), dtype=np.int64)
         for x, size in zip(targets, sizes, strict=True):
             state = (
                 self.where[self.family.index(x)][:, None]
                 if x in self.family
-                else grid[rest.index(x)][None]
+                else grid[unseen.index(x)][None]
             )
             column = column * size + state
-        out = np.zeros((len(self.weight), _product(sizes)))
-        np.put_along_axis(out, column, unseen, axis=1)
+        out = np.zeros((len(self.weight), prod(sizes)))
+        np.put_along_axis(out, column, chances, axis=1)
         return out
 
-    def _check(self, rest: Sequence[str]) -> None:
-        entries = _product(self.sizes) * _product([self.network.size(x) for x in rest])
+    def _check(self, unseen: Sequence[str]) -> None:
+        entries = prod(self.sizes) * prod([self.network.size(x) for x in unseen])
         if entries > MAX_ENTRIES:
             raise self._too_large(entries, MAX_ENTRIES, "")
 
-    def _conditional(self, rest: Sequence[str]) -> FloatArray:
-        if not rest:
+    def _conditional(self, unseen: Sequence[str]) -> FloatArray:
+        """P(variables that no decision sees or is | families), [*sizes of both]."""
+        if not unseen:
             return np.ones(self.sizes)
-        return self.network.elimination.conditional(rest, self.family)
+        return self.network.elimination.conditional(unseen, self.family)
 
     def table(self, features: FloatArray) -> OutcomeTable:
         """The table with these features, [R, D]."""
@@ -288,13 +291,13 @@ class _Outcomes:
             where = tuple(self.where[i] for i in axes)
             place.append(np.ravel_multi_index(where, [self.sizes[i] for i in axes]))
         later = tuple(
-            tuple(j for j, other in enumerate(self.decisions) if d in network.ancestors(other))
+            tuple(j for j, below in enumerate(self.decisions) if d in network.ancestors(below))
             for d in self.decisions
         )
         return OutcomeTable(
             decisions=self.decisions,
             contexts=tuple(
-                _product([network.size(x) for x in network.parents(d)]) for d in self.decisions
+                prod([network.size(x) for x in network.parents(d)]) for d in self.decisions
             ),
             actions=tuple(network.size(d) for d in self.decisions),
             weight=self.weight,
@@ -302,10 +305,3 @@ class _Outcomes:
             features=features,
             later=later,
         )
-
-
-def _product(sizes: Sequence[int]) -> int:
-    out = 1
-    for size in sizes:
-        out *= size
-    return out

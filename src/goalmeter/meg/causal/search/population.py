@@ -141,7 +141,7 @@ def evolved(utilities: UtilityClass, first: Population, rng: np.random.Generator
     near = [p[..., :1] for p in near_measured(utilities.table, utilities.measured)]
     order = np.argsort(-first.evidence, kind="stable")
     parents = first.take(apart(utilities, first, _PARENTS))
-    kinds = _kinds(first.take(order[: 4 * _KINDS]))
+    kinds = _kinds(first.take(order[: 4 * _KINDS]).policies)
     sizes = np.full(len(parents.evidence), _FIRST)
     columns = _KINDS + _FRESH + near[0].shape[2] + 1
     children = min(_CHILDREN, max(3, most_columns(utilities) // (columns * len(sizes)) - 1))
@@ -162,7 +162,7 @@ def evolved(utilities: UtilityClass, first: Population, rng: np.random.Generator
             chosen.append(int(best))
         parents = now.take(chosen)
         recent = [*np.argsort(-now.evidence, kind="stable"), *range(len(now.evidence))]
-        kinds = _kinds(_joined(now.take(recent), kinds))
+        kinds = _kinds(stacked([now.take(recent).policies, kinds]))
         if sizes[int(parents.evidence.argmax())] < _SMALLEST:
             break
     return parents.take(np.argsort(-parents.evidence, kind="stable"))
@@ -202,9 +202,8 @@ def apart(utilities: UtilityClass, population: Population, n: int) -> list[int]:
     return kept
 
 
-def _kinds(candidates: Population | Policies) -> Policies:
+def _kinds(policies: Policies) -> Policies:
     """One of each kind of policies, the first ones first, [C, A, n] each."""
-    policies = candidates.policies if isinstance(candidates, Population) else candidates
     flat = np.concatenate([p.reshape(-1, p.shape[-1]) for p in policies])
     kept: list[int] = []
     for i in range(flat.shape[1]):
@@ -213,7 +212,3 @@ def _kinds(candidates: Population | Policies) -> Policies:
         if len(kept) == _KINDS:
             break
     return [p[..., kept] for p in policies]
-
-
-def _joined(population: Population, more: Policies) -> Policies:
-    return stacked([population.policies, more])

@@ -58,10 +58,12 @@ class Linearised:
         """Form them."""
         self.table, self.utility, self.policies = table, utility, policies
         self.logs = [safe_log(p) for p in policies]
-        self.chances = _without_each(table.weight, [table.rows(i, p) for i, p in _each(policies)])
-        surprises = [table.rows(i, -log) for i, log in _each(self.logs)]
+        self.chances = _without_each(
+            table.weight, [table.rows(i, p) for i, p in enumerate(policies)]
+        )
+        surprises = [table.rows(i, -log) for i, log in enumerate(self.logs)]
         self.masses, paid, logits, self._excess = [], [], [], []
-        for i, chance in _each(self.chances):
+        for i, chance in enumerate(self.chances):
             mass = table.total(i, chance)
             known = np.where(mass > 0, mass, 1.0)
             worth = table.total(i, chance * utility) / known
@@ -94,26 +96,26 @@ class Linearised:
             mass = self.masses[i].reshape(-1, 1)
             # What can never come up answers nothing: by infinity, its derivatives are 0.
             known = np.where(mass > 0, mass, np.inf)
-            for k, other in enumerate(sizes):
+            for k, theirs in enumerate(sizes):
                 if k == i:
                     continue
                 # A later decision's surprise is -log pi_k, so its own derivative adds -1 to the
                 # others.
                 excess = self._excess[i] - 1.0 if k in table.later[i] else self._excess[i]
                 sums = np.bincount(
-                    table.pairs[i, k], weights=self.chances[i] * excess, minlength=mine * other
+                    table.pairs[i, k], weights=self.chances[i] * excess, minlength=mine * theirs
                 )
-                block: FloatArray = sums.reshape(mine, other) / known
+                block: FloatArray = sums.reshape(mine, theirs) / known
                 # Logs move so that each context's probabilities still sum to 1.
                 moved = block - self._mean_rows(block, k)
-                out[ends[i] - mine : ends[i], ends[k] - other : ends[k]] = moved
+                out[ends[i] - mine : ends[i], ends[k] - theirs : ends[k]] = moved
         return out
 
     def paid_features(self) -> FloatArray:
         """E[features | context, action] of all decisions, [K, D]."""
         features = self.table.features
         parts = []
-        for i, chance in _each(self.chances):
+        for i, chance in enumerate(self.chances):
             mass = self.masses[i][..., None]
             total = self.table.total(i, chance[:, None] * features)
             paid = np.divide(total, mass, out=np.zeros_like(total), where=mass > 0)
@@ -139,7 +141,7 @@ class Linearised:
         """D E[U] / d(logs of policies), [C, A] each."""
         return [
             self.table.total(i, chance * self.utility) * p
-            for (i, chance), p in zip(_each(self.chances), self.policies, strict=True)
+            for (i, chance), p in zip(enumerate(self.chances), self.policies, strict=True)
         ]
 
     def centred_slopes(self, slopes: Policies) -> Policies:
@@ -294,10 +296,6 @@ def _without_each(weight: FloatArray, rows: list[FloatArray]) -> list[FloatArray
         out.append(first * after)
         after = after * row
     return out[::-1]
-
-
-def _each(parts: list[FloatArray]) -> list[tuple[int, FloatArray]]:
-    return list(enumerate(parts))
 
 
 def _flat(parts: Policies) -> FloatArray:

@@ -58,6 +58,12 @@ def objectives(rationality: float, utility: FloatArray, entropy: FloatArray) -> 
     return np.asarray(entropy - abs(rationality) * short)
 
 
+def objectives_of(rationality: float, *candidates: Candidate) -> FloatArray:
+    """The objectives of what competes at a rationality, nats, [n]."""
+    utility = np.array([c.utility for c in candidates])
+    return objectives(rationality, utility, np.array([c.entropy for c in candidates]))
+
+
 def slack(rationality: float) -> float:
     """Nats within which objectives are equal: what rounding leaves of b E[U] is not compared."""
     # b E[U] of a large b has few digits left behind the point.
@@ -80,20 +86,21 @@ def maximisers(
     owner = np.repeat(np.asarray(rationalities, dtype=np.float64), np.diff(ends, prepend=0))
     for begin in range(0, len(owner), task.batch()):
         part = slice(begin, begin + task.batch())
-        climbed, _ = ascend(
-            task.table,
-            task.value[:, None],
-            owner[part],
-            [p[..., part] for p in whole],
-            sweeps=_SWEEPS,
-            tolerance=_NEAR,
-        )
+        climbed = _ascended(task, owner[part], [p[..., part] for p in whole], _SWEEPS)
         for p, new in zip(whole, climbed, strict=True):
             p[..., part] = new
-    out = []
-    for b, begin, end in zip(rationalities, [0, *ends], ends, strict=False):
-        out.append(_compared(task, float(b), [p[..., begin:end] for p in whole]))
-    return out
+    return [
+        _compared(task, float(b), [p[..., begin:end] for p in whole])
+        for b, begin, end in zip(rationalities, [0, *ends], ends, strict=False)
+    ]
+
+
+def _ascended(
+    task: Task, b: FloatArray, policies: Policies, sweeps: int, tolerance: float = _NEAR
+) -> Policies:
+    return ascend(task.table, task.value[:, None], b, policies, sweeps=sweeps, tolerance=tolerance)[
+        0
+    ]
 
 
 def leaning(task: Task, rationalities: Sequence[float]) -> Policies:
@@ -122,62 +129,38 @@ def _compared(task: Task, b: float, climbed: Policies) -> Maximisers:
     order.sort(key=lambda i: (-round(float(rough[i]), 6), -evidence[i]))
     kept = distinct(climbed, order)[: 2 * _FINISHED]
     done = polished(task, b, [p[..., kept] for p in climbed])
-    final = objectives(b, np.array([c.utility for c in done]), np.array([c.entropy for c in done]))
-    best = best_of(done, list(final), slack(b))
+    best = best_of(done, list(objectives_of(b, *done)), slack(b))
     return Maximisers(best, int((rough >= rough.max() - 10 * _CLOSE**2).sum()))
 
 
 def followed(task: Task, b: float, policies: Policies) -> list[Candidate]:
     """What maximisers [C, A, n] each at other rationalities become at b."""
-    near, _ = ascend(
-        task.table,
-        task.value[:, None],
-        np.full(len(_columns(policies)), b),
-        policies,
-        sweeps=_FEW_SWEEPS,
-        tolerance=_NEAR,
-    )
-    return polished(task, b, near)
+    columns = np.full(policies[0].shape[2], b)
+    return polished(task, b, _ascended(task, columns, policies, _FEW_SWEEPS))
 
 
 def near(task: Task, b: float, policies: Policies) -> Candidate | None:
     """The local maximum that policies [C, A] each are near; None if they are near none."""
     finished = _exact(task, b, policies)
     if finished is None:
-        climbed, _ = ascend(
-            task.table,
-            task.value[:, None],
-            np.array([b]),
-            stacked([policies]),
-            sweeps=_SOME_SWEEPS,
-            tolerance=_NEAR,
-        )
+        climbed = _ascended(task, np.array([b]), stacked([policies]), _SOME_SWEEPS)
         finished = _exact(task, b, column(climbed, 0))
     return finished
 
 
 def polished(task: Task, b: float, policies: Policies) -> list[Candidate]:
     """Stationary policies near others, [C, A, n] each, that are not worse than those."""
-    out: list[Candidate | None] = [_exact(task, b, column(policies, i)) for i in _columns(policies)]
+    columns = range(policies[0].shape[2])
+    out: list[Candidate | None] = [_exact(task, b, column(policies, i)) for i in columns]
     left = [i for i, finished in enumerate(out) if finished is None]
     if left:
         # Where two branches meet Newton's method has nothing to go by, nor has it at infinity.
-        more, _ = ascend(
-            task.table,
-            task.value[:, None],
-            np.full(len(left), b),
-            [p[..., left] for p in policies],
-            sweeps=_MORE_SWEEPS,
-            tolerance=_SETTLED,
-        )
+        slow = [p[..., left] for p in policies]
+        more = _ascended(task, np.full(len(left), b), slow, _MORE_SWEEPS, _SETTLED)
         for k, i in enumerate(left):
             climbed = column(more, k)
             out[i] = _exact(task, b, climbed) or candidate(task, b, climbed)
     return [finished for finished in out if finished is not None]
-
-
-def _columns(policies: Policies) -> range:
-    return range(policies[0].shape[2])
 
 
 def _exact(task: Task, b: float, policies: Policies) -> Candidate | None:
@@ -188,9 +171,8 @@ def _exact(task: Task, b: float, policies: Policies) -> Candidate | None:
     if point.residual > _SETTLED:
         return None
     start, end = candidate(task, b, policies), candidate(task, b, point.policies)
-    utility = np.array([start.utility, end.utility])
     # Newton's method finds saddles as readily as maxima; a point below its start is one.
-    before, after = objectives(b, utility, np.array([start.entropy, end.entropy]))
+    before, after = objectives_of(b, start, end)
     return end if after >= before - slack(b) else None
 
 

@@ -1,30 +1,30 @@
 """MEG towards targets where decisions rely on each other in a circle, by search.
 
-All utilities over the joint states of the targets (Definition 4.4) are linear in their weights. The
-search climbs, from many utilities, to those whose maximum entropy policies predict best
-(`search.climb`), and looks for utilities without measure, under which only what is
-best happens (`search.limits`).
-
-The caution of `goalmeter.meg.causal.search.known` holds here, too.
+All utilities over the joint states of the targets are linear in their weights. The search climbs
+from many utilities to those whose maximum entropy policies predict best (`climb`), and looks for
+utilities without measure, under which only what is best happens (`limits`). The caution of `known`
+holds for it, too.
 
 Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.causal.search.candidates import (
+    PREFERENCE,
     Candidate,
+    SearchResult,
     column,
     evidence_of,
     near_measured,
     random_policies,
     stacked,
+    unaffected,
 )
 from goalmeter.meg.causal.search.climb import (
     Trial,
@@ -37,11 +37,9 @@ from goalmeter.meg.causal.search.climb import (
 from goalmeter.meg.causal.search.limits import Limit, confirmed_limit, limits
 from goalmeter.meg.causal.search.outcomes import OutcomeTable, Policies
 from goalmeter.meg.causal.search.population import Population, apart, evaluated, evolved
-from goalmeter.meg.causal.search.result import PREFERENCE, SearchResult, unaffected
-from goalmeter.meg.causal.search.starts import starting_weights
 from goalmeter.meg.causal.search.stationary import MAX_UNKNOWNS, Linearised
 from goalmeter.meg.causal.search.supported import leaning, maximisers
-from goalmeter.meg.causal.search.utilities import UtilityClass, utility_class_of
+from goalmeter.meg.causal.search.utilities import UtilityClass, starting_weights, utility_class_of
 
 # Random starts for each utility at first; numbers in one pass over all of them, and utilities at
 # least; limits.
@@ -71,26 +69,11 @@ _ENDLESS = (
 def search_targets(
     table: OutcomeTable,
     measured: Policies,
-    *,
-    visits: Policies | None = None,
-    restarts: int = 24,
+    visits: Policies | None,
+    restarts: int,
     rng: np.random.Generator,
-    starts: Sequence[FloatArray] = (),
 ) -> SearchResult:
-    """MEG towards targets, by search: the best of all utilities over their joint states.
-
-    Args:
-        table: the outcomes, with the chance of each joint state of the targets, [R, D].
-        measured: the policy, [C, A] for each decision.
-        visits: how often it comes by each context and action, [C, A] for each decision, each
-            with sum 1; default what the table says of the policy.
-        restarts: random starts of the last test; about as many utilities are tried at first.
-        rng: of the starts; the same seed gives the same numbers.
-        starts: more utilities to begin from, b times the utility of each joint state, [D] each.
-
-    Returns:
-        A `SearchResult` with `weights`.
-    """
+    """`search` for the best of all utilities over the joint states of targets (Definition 4.4)."""
     utilities = utility_class_of(table, measured, rng, visits)
     if utilities is None:
         return replace(unaffected(table), weights=np.full(table.features.shape[1], np.nan))
@@ -99,7 +82,7 @@ def search_targets(
         return _indifferent(utilities, "no model predicts better than the uniform one")
     fresh = stacked([random_policies(table, _FEW, rng), near_measured(table, measured)])
     most = max(_LEAST, _MOST // (table.n_rows * fresh[0].shape[2]))
-    y = np.stack(starting_weights(utilities, restarts, most, rng, starts), axis=1)
+    y = np.stack(starting_weights(utilities, restarts, most, rng), axis=1)
     first = evaluated(utilities, y, fresh)
     order = np.argsort(-first.evidence, kind="stable")
     few = [first.y[:, i] for i in order[:_LIMITS]]
