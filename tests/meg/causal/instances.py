@@ -19,7 +19,6 @@ from goalmeter.meg import CausalMeg
 
 few = settings(max_examples=8, deadline=None, derandomize=True)
 several = settings(max_examples=15, deadline=None, derandomize=True)
-many = settings(max_examples=30, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**16)
 
 SIDE = ["left", "right"]

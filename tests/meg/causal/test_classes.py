@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from meg.causal.instances import CHEESE, built, few, mouse, seeds, several, solvable
 from oracles import causal_meg as oracle
+from oracles import causal_targets
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
 from tabular.worlds import random_world
@@ -118,14 +119,14 @@ def test_sums_of_utilities_are_the_literal_optimum(model: Model) -> None:
     groups = diagrams.groups_of(model)
     features = [feature for group in groups for feature in indicators(model, group)]
     result = meg.causal_class(network_of(model), model.decisions, features=features)
-    optimiser = oracle.targets_meg(model, groups, starts=1)
+    optimiser = causal_targets.targets_meg(model, groups, starts=1)
     assert optimiser.value <= result.value + 1e-8
     assert result.value <= optimiser.value + (2e-6 if np.isinf(result.rationality) else 1e-8)
     assert result.certified
     if np.isfinite(result.rationality) and result.recall != "none":
         assert result.utility is not None
         weights = result.rationality * np.nan_to_num(result.utility)
-        factors = oracle.factors_of(model, groups, weights)
+        factors = causal_targets.factors_of(model, groups, weights)
         policy = oracle.soft_optimal_policy(model, 1.0, factors)
         assert oracle.evidence(model, policy) == pytest.approx(result.value, abs=1e-7)
 

@@ -28,6 +28,7 @@ from oracles.causal_model import Model, has_sufficient_recall
 from goalmeter import meg
 from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
+from goalmeter.meg.causal import Interventions
 
 MEG_08 = 0.19274475702175753  # log 2 + 0.8 log 0.8 + 0.2 log 0.2
 
@@ -249,6 +250,12 @@ def forgetful_mouse(to_cheese: float = 0.8) -> CausalBayesianNetwork:
     )
 
 
+def carried(worlds: Any, goal: Any, to_cheese: float = 0.8) -> Interventions:
+    # Few restarts: a mouse this small needs none.
+    mouse = forgetful_mouse(to_cheese)
+    return meg.under_interventions(mouse, ["D", "E"], worlds, restarts=6, **goal)
+
+
 def goals(name: str) -> list[dict[str, Any]]:
     return [{"targets": [name]}, {"utility": {name: [0, 1]}}]
 
@@ -285,7 +292,7 @@ def test_an_intervention_may_cut_the_circle(goal: Any) -> None:
     # From the left on only the second step counts, and only if the cheese is there. With the
     # original b = logit(0.8) / 0.8 it is planned to go left with sigmoid(b).
     worlds = [{"M": "left"}, {"T": 1}]
-    table = meg.under_interventions(forgetful_mouse(), ["D", "E"], worlds, restarts=6, **goal)
+    table = carried(worlds, goal)
     _, cut, idle = table.rows
     assert cut.result.recall == "single"
     left = 1 / (1 + np.exp(-np.log(4) / 0.8))
@@ -300,7 +307,7 @@ def test_an_intervention_may_cut_the_circle(goal: Any) -> None:
 @pytest.mark.parametrize("goal", goals("R"))
 def test_a_goal_that_is_searched_for_may_be_ruled_out(goal: Any) -> None:
     worlds = [{"B": "left"}, {"M": "left", "B": "right"}, {"S": "left"}]
-    table = meg.under_interventions(forgetful_mouse(1.0), ["D", "E"], worlds, restarts=6, **goal)
+    table = carried(worlds, goal, to_cheese=1.0)
     first, left, late, kept = table.rows
     assert first.result.rationality == np.inf
     assert first.transferred == pytest.approx(2 * np.log(2), abs=1e-9)
@@ -315,9 +322,9 @@ def test_a_goal_that_is_searched_for_may_be_ruled_out(goal: Any) -> None:
 @pytest.mark.parametrize("family", diagrams.INSUFFICIENT)
 def test_a_world_that_is_not_changed_keeps_its_goal(family: Any) -> None:
     model = built(family, 2, "random")
-    options: Any = {"utility": list(model.factors)}
+    options: Any = {"utility": list(model.factors), "restarts": 8}
     table = meg.under_interventions(network_of(model), model.decisions, [{}], **options)
-    exact = meg.causal_utility(network_of(model), model.decisions, options["utility"])
+    exact = meg.causal_utility(network_of(model), model.decisions, **options)
     for row in table.rows:
         assert row.result.value == exact.value
         assert row.transferred == pytest.approx(exact.value, abs=1e-6)
@@ -337,7 +344,8 @@ def test_a_goal_in_a_gap_says_nothing_of_other_worlds() -> None:
         {"T": ["D", "E", "W"]},
         {"D": often, "E": often, "W": [1, 0], "T": lambda d, e, w: int(d == e == 0)},
     )
-    table = meg.under_interventions(network, ["D", "E"], [{"W": "wet"}], utility={"T": [0, 1]})
+    wet, goal = [{"W": "wet"}], {"T": [0, 1]}
+    table = meg.under_interventions(network, ["D", "E"], wet, utility=goal, restarts=8)
     before, after = table.rows
     assert np.isnan(before.result.rationality)
     assert before.transferred == before.result.value > 0.0
@@ -348,9 +356,7 @@ def test_a_goal_in_a_gap_says_nothing_of_other_worlds() -> None:
 
 
 def test_chance_has_no_goal_to_carry() -> None:
-    table = meg.under_interventions(
-        forgetful_mouse(0.5), ["D", "E"], [{"B": "left"}, {"M": "left"}], targets=["T"]
-    )
+    table = carried([{"B": "left"}, {"M": "left"}], {"targets": ["T"]}, to_cheese=0.5)
     for row in table.rows:
         assert (row.result.value, row.transferred) == pytest.approx((0.0, 0.0), abs=1e-9)
 

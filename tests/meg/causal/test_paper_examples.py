@@ -12,7 +12,7 @@ import pytest
 from causal.models import network_of
 from meg.causal.instances import CHEESE, SIDE, goal_weights, mouse
 from oracles import causal_meg as oracle
-from oracles import example_one
+from oracles import causal_targets, example_one
 from oracles import random_diagrams as diagrams
 
 from goalmeter import meg
@@ -147,7 +147,7 @@ def test_towards_mouse_and_cheese_together() -> None:
 @pytest.mark.parametrize("targets", [("T",), ("M", "S"), ("M",), ("M", "T")])
 def test_the_oracle_says_the_same(targets: tuple[str, ...]) -> None:
     model = diagrams.mouse(0.8, position=True)
-    expected = oracle.targets_meg(model, [targets]).value
+    expected = causal_targets.targets_meg(model, [targets]).value
     result = meg.targets(network_of(model), ["D"], targets)
     assert result.value == pytest.approx(expected, abs=1e-9)
 

@@ -15,6 +15,7 @@ from causal.models import network_of, random_model, random_team
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from meg.causal.instances import built, few, known, seeds, several, solvable
+from oracles import causal_cube
 from oracles import causal_meg as oracle
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import (
@@ -144,7 +145,7 @@ def test_the_unique_optimal_policy_has_all_there_is_where_it_is_searched_for(
     seed: int, family: Any
 ) -> None:
     model = built(family, seed, "random")
-    space = oracle.cube(model, list(model.factors[0][0]))
+    space = causal_cube.cube(model, list(model.factors[0][0]))
     utility = model.factors[0][1].ravel()
     worth = np.tensordot(utility, space.targets, axes=1)
     corners = np.sort(worth.ravel())

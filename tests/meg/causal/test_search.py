@@ -9,6 +9,7 @@ import pytest
 from causal.models import network_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from oracles import causal_cube, causal_search
 from oracles import causal_meg as oracle
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Array, Model
@@ -276,8 +277,8 @@ def test_the_search_finds_what_definition_3_1_says(model: Model) -> None:
     table, _ = table_of(model)
     result = searched(model)
     ((scope, values),) = model.factors
-    space = oracle.cube(model, scope)
-    literal = oracle.Search(space, np.asarray(values).ravel())
+    space = causal_cube.cube(model, scope)
+    literal = causal_search.Search(space, np.asarray(values).ravel())
     assume(literal.high - literal.low > 1e-3)
     at = float(np.clip(result.utility, literal.low, literal.high))
     assert literal.accuracy(at)[0] == pytest.approx(result.value, abs=2e-5)

@@ -20,7 +20,7 @@ from meg.causal.instances import (
     several,
     solvable,
 )
-from oracles import causal_meg as oracle
+from oracles import causal_targets
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
 
@@ -142,7 +142,7 @@ def test_mouse_and_cheese_together_say_where_to_be_when() -> None:
 
 def assert_agrees(model: Model, targets: tuple[str, ...], starts: int = 1) -> CausalMeg:
     result = meg.targets(network_of(model), model.decisions, targets)
-    optimiser = oracle.targets_meg(model, [targets], starts=starts)
+    optimiser = causal_targets.targets_meg(model, [targets], starts=starts)
     # The optimiser climbs from below and cannot reach infinity.
     assert optimiser.value <= result.value + 1e-8
     assert result.value <= optimiser.value + (2e-6 if np.isinf(result.rationality) else 1e-8)
@@ -187,7 +187,7 @@ def test_the_bound_is_that_of_a_policy_with_the_same_outcomes(family: Any, polic
         if not has_sufficient_recall(model.parents, model.decisions, [targets]):
             continue
         result = meg.targets(network_of(model), model.decisions, targets)
-        bound, residual = oracle.matching_policy_bound(model, [targets])
+        bound, residual = causal_targets.matching_policy_bound(model, [targets])
         assert residual < 1e-9
         assert result.value <= bound + 1e-8
         assert result.value == pytest.approx(bound, abs=1e-6)
