@@ -118,11 +118,11 @@ def _without_random(starting: Any) -> Any:
 
 TARGET_PARTS: dict[str, list[tuple[str, Switch]]] = {
     "weights fitted to the measured policy": [
-        ("starts.fitted_weights", lambda _: lambda u, share: np.zeros(u.basis.shape[1]))
+        ("utilities.fitted_weights", lambda _: lambda u, share: np.zeros(u.basis.shape[1]))
     ],
-    "single joint states as utilities": [("starts._INDICATORS", lambda _: 0)],
+    "single joint states as utilities": [("utilities._INDICATORS", lambda _: 0)],
     "random utilities": [("targets.starting_weights", _without_random)],
-    "utilities in several sizes": [("starts._SIZES", lambda _: 1)],
+    "utilities in several sizes": [("utilities._SIZES", lambda _: 1)],
     "gradients": [("targets.uphill", lambda _: lambda u, start: (start, np.inf))],
     "generations": [("targets.evolved", lambda _: lambda u, first, rng: first.take([]))],
     "ridge": [("targets.along_the_ridge", lambda _: lambda u, s, verdict, n, rng: (s, verdict))],

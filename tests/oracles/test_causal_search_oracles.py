@@ -28,12 +28,6 @@ LOG2 = math.log(2.0)
 MOUSE = LOG2 + 0.8 * math.log(0.8) + 0.2 * math.log(0.2)  # 0.192744757021758
 Generator = Callable[[np.random.Generator, str], Model]
 
-EACH = [
-    (make, seed, policy)
-    for make in diagrams.SUFFICIENT
-    for seed, policy in enumerate(diagrams.POLICIES)
-]
-
 
 def drawn(make: Generator, seed: int, policy: str = "random") -> Model:
     return make(np.random.default_rng(seed), policy)

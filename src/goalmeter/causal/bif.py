@@ -38,20 +38,13 @@ def read_bif(path: str | Path) -> NetworkParts:
 
     Raises:
         InvalidFileError: the file is missing, too large, or not a network in BIF; the message
-            names the line, what was expected, and what was found.
+            names the line, what was expected, and what stands there.
     """
     return parse_bif(read_text(path), source=path)
 
 
 def parse_bif(text: str, *, source: object = "text") -> NetworkParts:
-    """What a text in BIF says of a network.
-
-    Args:
-        text: the contents of a file.
-        source: what messages call it.
-
-    Raises:
-        InvalidFileError: it is not a network in BIF.
+    """What a text in BIF says of a network, as `read_bif`; messages name its source.
 
     Example:
         >>> coin = parse_bif(

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from goalmeter._errors import InvalidModelError
 from goalmeter._names import listed
-from goalmeter._types import BoolArray, FloatArray
+from goalmeter._types import FloatArray
 from goalmeter.causal.factors import MAX_ENTRIES, Factor, sum_of_product
 from goalmeter.causal.mechanism import Value
 from goalmeter.causal.network import CausalBayesianNetwork
@@ -82,12 +82,11 @@ class DecisionProcess:
     neutral: CausalBayesianNetwork
     below: dict[str, frozenset[str]]
 
-    def policy(self, network: CausalBayesianNetwork | None = None) -> FloatArray:
-        """The policy of the model, or of another network of the same shape, [S, A]."""
-        source = self.network if network is None else network
+    def policy(self) -> FloatArray:
+        """The policy of the model, [S, A]."""
         out = np.zeros((self.mdp.n_states, self.mdp.n_actions))
         for d in self.decisions:
-            out[d.states, : d.n_actions] = source.cpd(d.name).reshape(-1, d.n_actions)
+            out[d.states, : d.n_actions] = self.network.cpd(d.name).reshape(-1, d.n_actions)
         return out
 
     def contexts(self, decision: Decision) -> list[tuple[Value, ...]]:
@@ -177,14 +176,6 @@ class DecisionProcess:
             out[d.states, d.n_actions :] = out[d.states, :1]
         alike = np.ptp(out, axis=1) <= _ROUNDING * np.abs(out).max(initial=0.0)
         return np.where(alike[:, None], out[:, :1], out)
-
-    def reachable(self) -> BoolArray:
-        """States that some policy can bring about, [S]."""
-        mass = self.mdp.initial > 0
-        for _ in range(self.mdp.steps - 1):
-            spread = np.broadcast_to(mass.astype(np.float64), (self.mdp.n_actions, mass.size))
-            mass = mass | (self.mdp.transition.push(spread[..., None])[:, 0] > 0)
-        return mass
 
 
 def neutral_network(

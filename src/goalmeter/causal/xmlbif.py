@@ -44,21 +44,13 @@ def read_xmlbif(path: str | Path) -> NetworkParts:
 
     Raises:
         InvalidFileError: the file is missing, too large, or not a network in XMLBIF; the
-            message names the line, what was expected, and what was found.
+            message names the line, what was expected, and what stands there.
     """
     return parse_xmlbif(read_text(path), source=path)
 
 
 def parse_xmlbif(text: str, *, source: object = "text") -> NetworkParts:
-    """What a text in XMLBIF says of a network.
-
-    Args:
-        text: the contents of a file.
-        source: what messages call it.
-
-    Raises:
-        InvalidFileError: it is not a network in XMLBIF.
-    """
+    """What a text in XMLBIF says of a network, as `read_xmlbif`; messages name its source."""
     draft = Draft(source)
     root = _parse(text, draft)
     if root.tag != "BIF":
@@ -80,17 +72,13 @@ def write_xmlbif(network: CausalBayesianNetwork, path: str | Path) -> Path:
 
     Raises:
         InvalidFileError: the file cannot be written there.
-        InvalidModelError: a name cannot be written in XML.
+        InvalidModelError: a name begins or ends with white space, or has a control character.
     """
     return write_text(path, xmlbif_text(network))
 
 
 def xmlbif_text(network: CausalBayesianNetwork) -> str:
-    """A network as text in XMLBIF.
-
-    Raises:
-        InvalidModelError: a name begins or ends with white space, or has a control character.
-    """
+    """A network as text in XMLBIF; raises as `write_xmlbif`."""
     lines = ['<?xml version="1.0" encoding="utf-8"?>', '<BIF VERSION="0.3">', "<NETWORK>"]
     lines.append(_element("NAME", network.name or "UNTITLED"))
     for x in network.variables:
@@ -155,7 +143,6 @@ def _parse(text: str, draft: Draft) -> _Element:
     parser.buffer_text = True
     document = _Element("", {}, 1)
     open_elements = [document]
-
     count = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:

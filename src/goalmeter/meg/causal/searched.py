@@ -104,21 +104,7 @@ def searched_table(
     average exceeds the truth by k / (2 n) to first order: the well-specified case of what
     `from_trajectories` takes off.
 
-    Args:
-        question: what is asked; the CPDs of the decisions are not used.
-        recall: insufficient.
-        goal: a known utility, or the targets.
-        data: as in `from_table`, like the rest.
-        confidence: of the interval.
-        resamples: bootstrap samples.
-        folds: parts for the held-out value.
-        restarts: of the search.
-        rng: source of randomness; default seed 0.
-
-    Raises:
-        InvalidTrajectoryError: rows that do not fit the model.
-        InvalidParameterError: options out of range.
-        InvalidModelError: too many outcomes.
+    Args and errors: as in `from_table`; the CPDs of the decisions are not used.
 
     Source: MEG paper (NeurIPS 2024), section 3 (expectations replaced by averages).
     """
@@ -209,11 +195,7 @@ def _held_out(
 
 
 def _seen_rows(table: OutcomeTable, network: CausalBayesianNetwork, data: Any) -> _SeenRows:
-    """The rows as contexts and actions of each decision, checked against the model.
-
-    Raises:
-        InvalidTrajectoryError: see `from_table`.
-    """
+    """The rows as contexts and actions of each decision, checked against the model."""
     families = [(*network.parents(d), d) for d in table.decisions]
     columns = columns_of(network, [x for family in families for x in family], data)
     places = np.stack([_place(network, family, columns) for family in families], axis=1)
@@ -248,15 +230,7 @@ def searched(
     restarts: int,
     rng: np.random.Generator | None,
 ) -> CausalMeg:
-    """MEG by search: with respect to a known utility, or towards targets (Definitions 3.2, 4.4).
-
-    Args:
-        question: what is asked.
-        recall: insufficient.
-        goal: a known utility, or the targets.
-        restarts: of the search.
-        rng: of the search; default seed 0.
-    """
+    """MEG by search: with respect to a known utility, or towards targets (Definitions 3.2, 4.4)."""
     table = joint_outcomes(question.network, recall.decisions, goal)
     measured = table.policies(question.network)
     rng = np.random.default_rng(0) if rng is None else rng
@@ -286,13 +260,8 @@ def fields_of(
 ) -> dict[str, Any]:
     """The fields of a `CausalMeg`, less the target and the goal.
 
-    Args:
-        question: what was asked.
-        recall: what the graph says.
-        table: the outcomes.
-        visits: how often each context and action comes about, [C, A] for each decision.
-        measured: the policy that predicts these best, [C, A] for each decision.
-        result: of the search.
+    `visits` says how often each context and action comes about, `measured` is the policy that
+    predicts these best, [C, A] for each decision.
     """
     # The measured policy predicts itself best, so no model of any goal scores more.
     ceiling = float(sum(share.sum() for share in table.shares(visits, measured)))

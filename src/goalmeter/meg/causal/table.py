@@ -185,11 +185,7 @@ def _result(
 
 
 def _rows(process: DecisionProcess, network: CausalBayesianNetwork, data: Any) -> Trajectories:
-    """The table as contexts and actions of each decision, checked against the model.
-
-    Raises:
-        InvalidTrajectoryError: see `from_table`.
-    """
+    """The table as contexts and actions of each decision, checked against the model."""
     columns = columns_of(
         network, [x for d in process.decisions for x in (*d.observed, d.name)], data
     )

@@ -71,13 +71,13 @@ class Family(ABC):
     def between(self, left: Node, right: Node) -> float | None:
         """A value between two nodes that tells more, or None if they are as near as can be."""
 
-    @abstractmethod
     def coordinate(self, at: float) -> float:
-        """The parameter on a bounded scale."""
+        """The parameter on a bounded scale: itself, unless it is unbounded."""
+        return at
 
-    @abstractmethod
     def value_of(self, coordinate: float) -> float:
         """The inverse of `coordinate`."""
+        return coordinate
 
     def linked(self, left: Node, right: Node) -> bool:
         """Whether some maximisers of two nodes are nearly the same."""
@@ -92,7 +92,6 @@ class Curve:
     """Nodes of a family in the order of its parameter."""
 
     def __init__(self, family: Family, nodes: Sequence[Node] = ()) -> None:
-        """Begin with nodes that are known."""
         self.family = family
         self.nodes = sorted(nodes, key=lambda node: node.at)
 

@@ -43,8 +43,8 @@ class Supported(Family):
     """Maximisers of b E[U] + H by b, which may be infinite."""
 
     def __init__(self, task: Task, rng: np.random.Generator, scale: float) -> None:
-        """`scale` is a typical b, in the task's unit."""
-        self.task, self.rng, self.scale = task, rng, scale
+        self.task, self.rng = task, rng
+        self.scale = scale  # a typical b, in the task's unit
 
     def solve(
         self, at: Sequence[float], warm: Sequence[Sequence[Candidate]], fresh: int
@@ -147,8 +147,8 @@ class Held(Family):
     """The greatest entropy at an expected utility inside a gap, by that utility."""
 
     def __init__(self, task: Task, rng: np.random.Generator, rationality: float) -> None:
-        """`rationality` is a multiplier to begin with."""
-        self.task, self.rng, self.rationality = task, rng, rationality
+        self.task, self.rng = task, rng
+        self.rationality = rationality  # a multiplier to begin with
 
     def solve(
         self, at: Sequence[float], warm: Sequence[Sequence[Candidate]], fresh: int
@@ -205,14 +205,6 @@ class Held(Family):
         x = (rise - below.rationality * left.at + above.rationality * right.at) / turn
         width = right.at - left.at
         return float(x) if left.at + 1e-9 < x < right.at - 1e-9 and width < 0.05 else middle
-
-    def coordinate(self, at: float) -> float:
-        """As it is."""
-        return at
-
-    def value_of(self, coordinate: float) -> float:
-        """As it is."""
-        return coordinate
 
 
 def gap_curve(task: Task, gap: Gap, rng: np.random.Generator, restarts: int) -> Curve:

@@ -243,37 +243,35 @@ def _indifferent(utilities: UtilityClass, note: str) -> SearchResult:
 
 
 def _of_limit(utilities: UtilityClass, limit: Limit, restarts: int) -> SearchResult:
-    weights, _ = utilities.shown(limit.y)
-    return SearchResult(
-        value=max(limit.model.evidence, 0.0),
-        rationality=float("inf"),
-        utility=utilities.attained(limit.model.policies, weights),
-        entropy=limit.model.entropy,
-        policies=limit.model.policies,
-        agreed=limit.agreed,
-        starts=restarts,
-        note="it maximises the utility and, among policies that do, the entropy",
-        weights=weights,
-        rank=utilities.basis.shape[1],
-    )
+    note = "it maximises the utility and, among policies that do, the entropy"
+    result = _of(utilities, limit.y, limit.model, limit.agreed, restarts, note)
+    return replace(result, value=max(result.value, 0.0), rationality=float("inf"))
 
 
 def _of_trial(
     utilities: UtilityClass, trial: Trial, verdict: Verdict, restarts: int
 ) -> SearchResult:
-    weights, size = utilities.shown(trial.y)
-    supported = verdict.kind == "supported"
+    note = "supported by a utility of finite size"
+    result = _of(utilities, trial.y, trial.model, verdict.agreed, restarts, note)
+    if verdict.kind == "supported":
+        return result
+    note = "the best model's expected utility is in a gap, one that no rationality attains"
+    return replace(result, rationality=float("nan"), note=note)
+
+
+def _of(
+    utilities: UtilityClass, y: FloatArray, model: Candidate, agreed: int, restarts: int, note: str
+) -> SearchResult:
+    weights, size = utilities.shown(y)
     return SearchResult(
-        value=trial.model.evidence,
-        rationality=size if supported else float("nan"),
-        utility=utilities.attained(trial.model.policies, weights),
-        entropy=trial.model.entropy,
-        policies=trial.model.policies,
-        agreed=verdict.agreed,
+        value=model.evidence,
+        rationality=size,
+        utility=utilities.attained(model.policies, weights),
+        entropy=model.entropy,
+        policies=model.policies,
+        agreed=agreed,
         starts=restarts,
-        note="supported by a utility of finite size"
-        if supported
-        else "the best model's expected utility is in a gap, one that no rationality attains",
+        note=note,
         weights=weights,
         rank=utilities.basis.shape[1],
     )
