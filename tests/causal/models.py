@@ -10,8 +10,8 @@ from oracles.random_diagrams import random_cpd
 
 from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
 
-several = settings(max_examples=30, deadline=None, derandomize=True)
-many = settings(max_examples=80, deadline=None, derandomize=True)
+several = settings(max_examples=20, deadline=None, derandomize=True)
+many = settings(max_examples=40, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**16)
 
 

@@ -176,8 +176,8 @@ def test_samples_have_the_frequencies_of_the_joint(seed: int) -> None:
     counts = np.zeros(table.shape)
     np.add.at(counts, tuple(np.array(drawn[x]) for x in model.sizes), 1)
     assert counts.sum() == n
-    # Nothing impossible, and everything within 5 standard errors (of 81 cells, 30 times: the
-    # chance that a fair sampler strays this far is below 1 in 700).
+    # Nothing impossible, and everything within 5 standard errors (of 81 cells, 20 times: the
+    # chance that a fair sampler strays this far is below 1 in 1000).
     assert (counts[table == 0] == 0).all()
     error = np.sqrt(table * (1 - table) / n)
     assert (np.abs(counts / n - table) <= 5 * error + 1 / n).all()

@@ -199,6 +199,8 @@ def test_a_local_maximum_does_not_count() -> None:
     with certainty, and is no maximum entropy policy."""
     result = searched(diagrams.two_peaks(0.1))
     assert result.value == pytest.approx(0.0519628, abs=1e-5)
+    # The true ones nearly always play 0, and the best of them is on the other side of chance.
+    assert result.rationality == pytest.approx(-2.107, abs=1e-3)
     # Without the difference it is one.
     assert searched(diagrams.two_peaks(0.0)).value == pytest.approx(2 * LOG2, abs=1e-12)
 
@@ -412,18 +414,6 @@ def test_derivatives_of_stationary_policies(model: Model, seed: int) -> None:
 
 
 @few
-@given(forgetful, st.sampled_from([-4.0, 0.3]), st.sampled_from([-7.0, 1e3]))
-def test_the_unit_of_the_utility_is_of_no_account(model: Model, a: float, c: float) -> None:
-    """Proposition 3.1: a U + c has the same MEG, at b / a."""
-    ((scope, values),) = model.factors
-    result = searched(model)
-    another = searched(model._replace(factors=((scope, a * np.asarray(values) + c),)), seed=1)
-    assert another.value == pytest.approx(result.value, abs=1e-7)
-    if result.value > 1e-6 and np.isfinite(result.rationality):
-        assert another.rationality == pytest.approx(result.rationality / a, rel=1e-3)
-
-
-@few
 @given(forgetful)
 def test_targets_have_at_least_the_meg_of_any_utility_over_them(model: Model) -> None:
     """Definition 4.4 is a maximum over utilities; and 0 <= MEG <= what the policy says of itself,
@@ -444,10 +434,9 @@ def test_targets_have_at_least_the_meg_of_any_utility_over_them(model: Model) ->
     assert table.evidence(measured, sought.policies) == pytest.approx(sought.value, abs=1e-9)
 
 
-def test_uniform_policies_are_evidence_of_nothing() -> None:
+def test_uniform_policies_are_evidence_of_no_target() -> None:
     for make in diagrams.INSUFFICIENT:
         model = make(np.random.default_rng(5), "uniform")
-        assert searched(model).value == pytest.approx(0.0, abs=1e-12)
         network = network_of(model)
         table = joint_outcomes(network, model.decisions, ["T"])
         result = search(table, table.policies(network), rng=np.random.default_rng(0))

@@ -26,9 +26,12 @@ MEG_08 = 0.19274475702175753  # log 2 + 0.8 log 0.8 + 0.2 log 0.2
 # The mouse seen ten times, eight of them on its way to the cheese.
 TEN = {"S": ["left"] * 5 + ["right"] * 5, "D": ["left"] * 4 + ["right"] * 5 + ["left"]}
 
+# The hand-made policies of these tests need neither many resamples nor many starts.
+QUICK = {"resamples": 100, "folds": 2, "restarts": 8}
+
 
 def quick(model: Any, decisions: Any, data: Any, **options: Any) -> TableMeg:
-    return meg.from_table(model, decisions, data, **{"resamples": 100, "folds": 2, **options})
+    return meg.from_table(model, decisions, data, **{**QUICK, **options})
 
 
 def quartered(model: Model, seed: int) -> Model:
@@ -39,6 +42,14 @@ def quartered(model: Model, seed: int) -> Model:
         for x, cpd in model.cpds.items()
     }
     return model._replace(cpds=cpds)
+
+
+def blank(model: Model) -> CausalBayesianNetwork:
+    """The model with uniform decisions: what a table says does not come from its policy."""
+    network = network_of(model)
+    return network.with_mechanisms(
+        {d: np.full(network.cpd(d).shape, 1 / network.size(d)) for d in model.decisions}
+    )
 
 
 def every_outcome(model: Model) -> dict[str, list[int]]:
@@ -100,11 +111,7 @@ def test_all_outcomes_are_the_policy(family: Any, seed: int) -> None:
     exact = known(model)
     if exact.recall == "none":
         return
-    # What the table says does not come from the policy of the model.
-    blank = network.with_mechanisms(
-        {d: np.full(network.cpd(d).shape, 1 / network.size(d)) for d in model.decisions}
-    )
-    result = quick(blank, model.decisions, data, utility=list(model.factors))
+    result = quick(blank(model), model.decisions, data, utility=list(model.factors))
     assert result.raw == pytest.approx(exact.value, abs=1e-8)
     assert result.raw == pytest.approx(oracle.known_utility_meg(model)[0], abs=1e-8)
     assert result.maximum == pytest.approx(exact.maximum, abs=1e-9)
@@ -115,7 +122,7 @@ def test_all_outcomes_are_the_policy(family: Any, seed: int) -> None:
     targets = model.factors[0][0]
     best = meg.targets(network, model.decisions, targets)
     if best.recall not in ("none", "insufficient"):
-        towards = quick(blank, model.decisions, data, targets=targets)
+        towards = quick(blank(model), model.decisions, data, targets=targets)
         assert towards.raw == pytest.approx(best.value, abs=1e-6)
         assert towards.upper_bound >= best.value - 1e-6
 
@@ -144,14 +151,6 @@ def test_it_is_the_maximum_of_the_likelihood(seed: int, rows: int) -> None:
 
 
 # --- Without sufficient recall --------------------------------------------------------------------
-
-
-def blank(model: Model) -> CausalBayesianNetwork:
-    """The model with uniform decisions: what a table says does not come from its policy."""
-    network = network_of(model)
-    return network.with_mechanisms(
-        {d: np.full(network.cpd(d).shape, 1 / network.size(d)) for d in model.decisions}
-    )
 
 
 @pytest.mark.parametrize(
@@ -479,7 +478,6 @@ def test_rows_that_the_model_cannot_produce_are_refused() -> None:
         ),
         ({}, "the utility is missing, expected"),
         ({"targets": ["D"]}, "the target 'D' is one of the decisions"),
-        ({"targets": ["t"]}, "target 't' does not exist, expected one of S, D, T; did you mean"),
         (
             {"targets": ["S"]},
             "D influence none of S, expected a utility that they can influence: without influence "

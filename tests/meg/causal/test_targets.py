@@ -285,12 +285,9 @@ def test_a_result_is_json() -> None:
         ),
         (["D"], ["T", "D"], {}, "the target 'D' is one of the decisions"),
         (["D"], ["t"], {}, "target 't' does not exist, expected one of S, D, T; did you mean 'T'?"),
-        (["E"], ["T"], {}, "decision 'E' does not exist, expected one of S, D, T"),
         (["D"], [], {}, "targets are missing, expected one or more, each of them once"),
         (["D"], ["T", "T"], {}, "targets are T, T, expected one or more, each of them once"),
         (["D"], "T", {}, r"targets are 'T', expected a list of names such as \['T'\]"),
-        ([], ["T"], {}, "decisions are missing, expected one or more"),
-        (["D"], ["T"], {"do": {"D": "left"}}, "do sets the decision 'D', expected other variables"),
         (["D"], ["T"], {"tolerance": 0.0}, "tolerance is 0.0, expected a positive number"),
     ],
 )
