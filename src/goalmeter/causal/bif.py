@@ -85,6 +85,7 @@ def bif_text(network: CausalBayesianNetwork) -> str:
         rows = network.cpd(x).reshape(-1, network.size(x)).tolist()
         for values, row in zip(product(*(states[p] for p in parents)), rows, strict=True):
             head = f"({', '.join(values)})" if parents else "table"
+            # repr keeps every digit, so that what is read again is the same to the last bit.
             lines.append(f"  {head} {', '.join(map(repr, row))};")
         lines.append("}")
     return "\n".join(lines) + "\n"

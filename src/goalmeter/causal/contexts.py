@@ -232,10 +232,8 @@ def decision_process(
 
 
 def _forest(network: CausalBayesianNetwork, decisions: Sequence[str]) -> dict[str, str | None]:
-    """The decision that each one follows: the last of those that influence it, if there are any.
-
-    With sufficient recall the decisions that influence one are a chain, so the last is one.
-    """
+    """The decision that each one follows: the last of those that influence it, if there are any."""
+    # With sufficient recall the decisions that influence one are a chain, so the last is one.
     before: dict[str, str | None] = {}
     for i, d in enumerate(decisions):
         earlier = network.ancestors(d)

@@ -82,6 +82,7 @@ class InfluenceDiagram:
                 )
         _check_policy(policies, decisions)
 
+        # A policy that is given goes before the uniform one.
         filled = {x: _uniform(len(domains[x])) for x in decisions if x in domains}
         network = CausalBayesianNetwork(
             domains, parents, {**cpds, **{**filled, **policies}}, name=name
@@ -143,6 +144,7 @@ class InfluenceDiagram:
     ) -> InfluenceDiagram:
         """Set variables by intervention; a decision that is set is a decision no longer."""
         network = self.network.do({**(values or {}), **named})
+        # What is set from outside is nobody's choice.
         left = [x for x in self.decisions if x not in {**(values or {}), **named}]
         return self.of(network, decisions=left, utilities=self.utilities)
 
@@ -179,7 +181,6 @@ class InfluenceDiagram:
         return nodes, [*self.network.edges(), *paid]
 
     def _repr_svg_(self) -> str:
-        """What a notebook shows."""
         return self.svg()
 
 

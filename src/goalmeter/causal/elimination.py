@@ -156,11 +156,7 @@ class Elimination:
         return _Keyed(key, summed)
 
     def _plan(self, scopes: Sequence[tuple[str, ...]], keep: Sequence[str]) -> Plan:
-        """An order to sum variables out in, whose tables fit.
-
-        Raises:
-            InvalidModelError: no order is found that does.
-        """
+        """An order to sum variables out in, whose tables fit."""
         plan = self._prepared(scopes, keep)
         # The common order is free; a search of its own pays only for large tables.
         if plan is None or plan.product > _SMALL_ENTRIES:

@@ -107,7 +107,6 @@ def parse_do(texts: Iterable[str], network: CausalBayesianNetwork) -> dict[str, 
 
 
 def _cut(text: str, variables: Sequence[str]) -> tuple[str, str]:
-    """The name and the state of "X=x"."""
     places = [i for i, c in enumerate(text) if c == "="]
     if not places:
         raise InvalidParameterError(
@@ -150,11 +149,7 @@ def _parsed(path: str | Path, text: str) -> Any:
 
 
 def _checked(factor: Any, network: CausalBayesianNetwork) -> dict[str, Any]:
-    """A factor in its form, its values all numbers in the shape of its variables.
-
-    Raises:
-        InvalidFileError: it is not; the message names the place by the states of variables.
-    """
+    """A factor in its form, its values all numbers in the shape of its variables."""
     if not isinstance(factor, dict):
         raise InvalidFileError(f"is {_shown(factor)}, expected {_SHAPE}")
     for key in factor:

@@ -75,6 +75,7 @@ class CausalGraph:
         states = self.domain(x)
         value = value.item() if isinstance(value, np.generic) else value
         for i, state in enumerate(states):
+            # True == 1 to Python, but nobody who says one means the other.
             if state == value and isinstance(state, bool) == isinstance(value, bool):
                 return i
         # Files and command lines hold text only.
@@ -173,7 +174,6 @@ class CausalGraph:
         return [(x, "decision" if x in chosen else "chance") for x in self.variables]
 
     def _repr_svg_(self) -> str:
-        """What a notebook shows."""
         return self.svg()
 
 

@@ -64,6 +64,7 @@ def conditional(
                 f"{shape_text(shape)}: one axis for each of {axes}, its own last"
             )
     _check(name, parents, array)
+    # A copy: what the caller does to the array later is of no account here.
     return read_only(normalised_rows(np.array(array)))
 
 
@@ -147,6 +148,7 @@ def check_domain(name: str, domain: Sequence[Value]) -> tuple[Value, ...]:
                 f"the domain of {name!r} has the state {value!r}, expected text, numbers or "
                 f"booleans"
             )
+    # Files and command lines hold text only, so states must differ as text, too.
     texts = [str(value) for value in states]
     if not states or len(set(texts)) < len(states) or len(set(states)) < len(states):
         twice = next((text for text in texts if texts.count(text) > 1), None)

@@ -63,6 +63,7 @@ def unroll(mdp: TabularMDP, policy: ArrayLike | None = None) -> InfluenceDiagram
         parents[state] = [f"S{t}", f"D{t}"] if t else []
         parents[decision] = [state]
         cpds[state] = moves if t else mdp.initial
+        # A policy that is the same at every step comes as one step.
         policies[decision] = chosen[min(t, len(chosen) - 1)].T
         paid = mdp.discount**t * rewards.at(t, slice(None))[..., 0]
         paid_at = ([state], paid[0]) if len(paid) == 1 else ([state, decision], paid.T)

@@ -145,6 +145,7 @@ def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Fact
     shape = tuple(network.size(x) for x in names)
     if callable(values):
         values = _tabulated([network.domain(x) for x in names], values)
+        # A function that returns sequences has another size; the message below says so.
         values = np.reshape(values, shape) if np.size(values) == np.prod(shape) else values
     array = as_floats(values, f"the utility over {listed(names)}", InvalidUtilityError)
     if array.shape != shape:
@@ -158,6 +159,7 @@ def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Fact
             f"the utility over {listed(names)} has an entry of size "
             f"{np.abs(array).max():.3g}, expected at most {_LARGEST:g}; measure it in a larger unit"
         )
+    # A copy, for the same reason as a CPD's.
     return Factor(names, read_only(np.array(array)))
 
 

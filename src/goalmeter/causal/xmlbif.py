@@ -106,8 +106,6 @@ def _element(tag: str, name: str) -> str:
 
 @dataclass
 class _Element:
-    """An element, where it begins, and what it holds."""
-
     tag: str
     attributes: dict[str, str]
     line: int
@@ -137,7 +135,6 @@ class _Element:
 
 
 def _parse(text: str, draft: Draft) -> _Element:
-    """The outermost element of a document."""
     parser = expat.ParserCreate("utf-8")
     # Text comes in one piece; without it a long table arrives in thousands of parts.
     parser.buffer_text = True

@@ -119,13 +119,13 @@ def causal_class(
 def _of_list(
     model: Model, decisions: Sequence[str] | None, utilities: list[Any], do: Do | None
 ) -> CausalMeg:
-    """The best of a finite list."""
     if not utilities:
         raise InvalidParameterError("utilities is empty, expected at least one utility")
     results = [causal_utility(model, decisions, utility, do=do) for utility in utilities]
     best = max(range(len(results)), key=lambda i: results[i].value)
     values = ", ".join(f"{result.value:.6g}" for result in results)
     note = f"the best is utility {best}, counted from 0; nats of each: {values}"
+    # No utility of the list exceeds its own bound, so none exceeds the largest.
     return replace(
         results[best],
         upper_bound=max(result.upper_bound for result in results),
@@ -135,7 +135,6 @@ def _of_list(
 
 
 def _linear(question: Question, features: list[Any], tolerance: float) -> CausalMeg:
-    """The best weighted sum of features."""
     if not features:
         raise InvalidParameterError("features is empty, expected at least one utility")
     utilities = [utility_of(question.network, feature) for feature in features]
@@ -195,7 +194,6 @@ def _of_network(
     tolerance: float,
     progress: Progress | None,
 ) -> CausalMeg:
-    """The best utility that a module can express."""
     names = check_targets(question, targets)
     recall = question.recall([names])
     label = f"a network with one hidden layer of {HIDDEN}" if module is None else "a torch module"
@@ -220,6 +218,7 @@ def _of_network(
     results = [known_in(question, process, recall, utility, name) for utility in utilities]
     values = np.array([result.value for result in results])
     best = int(values.argmax())
+    # A constant changes no choice, and would hide the differences in the goal that is shown.
     goal, scale = goal_of(process, bound.span, climbed[best] - climbed[best].mean())
     # Restarts that end apart are all that is known of how far the optimum may be.
     spread = 2 * float(values.std(ddof=1)) if len(values) > 1 else 0.0
@@ -241,11 +240,7 @@ def _of_network(
 def _inputs(
     network: CausalBayesianNetwork, names: Sequence[str], inputs: ArrayLike | None
 ) -> FloatArray:
-    """What the module reads of each joint state of the targets, [joint states, F].
-
-    Raises:
-        InvalidUtilityError: inputs of another length.
-    """
+    """What the module reads of each joint state of the targets, [joint states, F]."""
     sizes = [network.size(x) for x in names]
     joint = int(np.prod(sizes))
     if inputs is None:

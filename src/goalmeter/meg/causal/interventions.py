@@ -175,13 +175,11 @@ def _best_over_targets(
     return Interventions(worlds[0].decisions, name, tuple(rows))
 
 
+# So is every known utility, and the goal that a search found without sufficient recall. Where
+# decisions rely on each other, what an agent with that goal would do is searched for, like the goal
+# itself; elsewhere, also where an intervention has cut the circle, it is planned.
 class _Worlds:
-    """Rows of a goal that is carried through all worlds as a utility with its rationality.
-
-    So is every known utility, and the goal that a search found without sufficient recall. Where
-    decisions rely on each other, what an agent with that goal would do is searched for, like the
-    goal itself; elsewhere, also where an intervention has cut the circle, it is planned.
-    """
+    """Rows of a goal that is carried through all worlds as a utility with its rationality."""
 
     def __init__(
         self,

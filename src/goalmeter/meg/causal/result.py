@@ -128,7 +128,6 @@ class CausalMeg(MegResult):
         return rows
 
     def _repr_html_(self) -> str:
-        """The summary as a notebook shows it, with the goal."""
         goal = () if self.goal is None or not str(self.goal) else (("goal", str(self.goal)),)
         return html_table(self.heading, ("", ""), [*self.summary(), *goal], self.notes)
 

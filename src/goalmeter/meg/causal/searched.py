@@ -189,6 +189,8 @@ def _held_out(
     total = 0.0
     for k in range(folds):
         train, test = (_SeenRows(seen.table, seen.places[at]) for at in (fold != k, fold == k))
+        # Mixed with a little of the uniform model, so that a row which the fit rules out costs
+        # something finite: the less, the more rows the fit has seen.
         mix = 1.0 / (len(train) * decisions + 1)
         total += float(test.evidence(fit(train, restarts).policies, mix=mix).sum())
     return total / float(n)

@@ -11,9 +11,9 @@ Source: MEG paper (NeurIPS 2024), Definition 4.4, Theorem 4.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -239,7 +239,7 @@ def sensitivity(
     if among is None:
         among = [x for x in network.variables if x not in question.decisions]
     candidates = sorted(check_targets(question, among), key=network.variables.index)
-    sets = list(_sets(question, candidates, up_to))
+    sets = _sets(question, candidates, up_to)
     separation = _Separation(question, sets)
     neutral = neutral_network(network, question.decisions)
     neutral.elimination.prepare({x for names in sets for x in (*names, *question.decisions)})
@@ -287,37 +287,28 @@ def sensitivity(
     return Sensitivity(question.decisions, question.do, tuple(ordered))
 
 
-def _sets(question: Question, candidates: Sequence[str], up_to: int) -> Iterator[Names]:
-    """Sets with some influenced variable, the small ones first.
-
-    Raises:
-        InvalidParameterError: none, or too many.
-    """
+def _sets(question: Question, candidates: Sequence[str], up_to: int) -> list[Names]:
+    """Sets with some influenced variable, the small ones first."""
     influenced = question.network.descendants(*question.decisions)
-    count = 0
-    for size in range(1, min(up_to, len(candidates)) + 1):
-        for names in combinations(candidates, size):
-            if influenced.intersection(names):
-                count += 1
-                if count > MAX_SETS:
-                    raise InvalidParameterError(
-                        f"there are more than {MAX_SETS} sets of up to {up_to} of "
-                        f"{len(candidates)} variables, expected fewer; lower up_to or name "
-                        f"candidates with among"
-                    )
-                yield names
-    if not count:
+    sizes = range(1, min(up_to, len(candidates)) + 1)
+    every = (names for size in sizes for names in combinations(candidates, size))
+    sets = list(islice(filter(influenced.intersection, every), MAX_SETS + 1))
+    if len(sets) > MAX_SETS:
+        raise InvalidParameterError(
+            f"there are more than {MAX_SETS} sets of up to {up_to} of {len(candidates)} variables, "
+            f"expected fewer; lower up_to or name candidates with among"
+        )
+    if not sets:
         raise InvalidParameterError(
             f"{listed(question.decisions)} influence none of {listed(candidates) or 'nothing'}, "
             f"expected at least one candidate target downstream of a decision"
         )
+    return sets
 
 
+# Sets of variables are whole numbers, a bit a variable: there may be many pairs of sets.
 class _Separation:
-    """What d-separation says about the sets of the table.
-
-    Sets of variables are whole numbers, a bit a variable: there may be many pairs of sets.
-    """
+    """What d-separation says about the sets of the table."""
 
     def __init__(self, question: Question, sets: Sequence[Names]) -> None:
         network = question.network

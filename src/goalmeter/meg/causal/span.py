@@ -84,10 +84,8 @@ def span_of(process: DecisionProcess, features: FloatArray, name: str) -> Span:
 
 
 def _tangents(process: DecisionProcess, features: FloatArray) -> FloatArray:
-    """Derivatives of the uniform policy's log-probabilities in the weights, as weighted rows.
-
-    What `SoftModel.tangents` gives for all D directions at once, without forming them.
-    """
+    """Derivatives of the uniform policy's log-probabilities in the weights, as weighted rows."""
+    # What `SoftModel.tangents` gives for all D directions at once, without forming them.
     mdp = process.mdp
     policy = np.exp(process.log_uniform[0])
     uniform = np.ascontiguousarray(policy.T)
@@ -105,11 +103,9 @@ def _tangents(process: DecisionProcess, features: FloatArray) -> FloatArray:
 
 
 def _centred(process: DecisionProcess, features: FloatArray) -> FloatArray:
-    """The features less what no choice can change, which small differences would drown in.
-
-    What a first decision expects in a context whatever it does is nobody's doing; of later ones
-    only a constant is.
-    """
+    """The features less what no choice can change, which small differences would drown in."""
+    # What a first decision expects in a context whatever it does is nobody's doing; of later ones
+    # only a constant is.
     out = features.copy()
     for d in process.decisions:
         expected = out[d.states, : d.n_actions]

@@ -113,21 +113,18 @@ def from_table(
             f"{listed(variables_of(scopes))}, expected a utility "
             f"that they can influence: without influence MEG is 0 whatever the data are"
         )
+    options: Any = {
+        "confidence": confidence,
+        "resamples": resamples,
+        "folds": folds,
+        "rng": rng,
+    }
     if recall.kind == "insufficient":
         # Only here, because the search brings SciPy's optimisers along.
         from goalmeter.meg.causal.searched import searched_table
 
-        return searched_table(
-            question,
-            recall,
-            scopes[0] if chosen is None else chosen,
-            data,
-            confidence=confidence,
-            resamples=resamples,
-            folds=folds,
-            restarts=restarts,
-            rng=rng,
-        )
+        goal = scopes[0] if chosen is None else chosen
+        return searched_table(question, recall, goal, data, restarts=restarts, **options)
     process = question.process(scopes, recall)
     rows = _rows(process, question.network, data)
     if chosen is None:
@@ -135,21 +132,16 @@ def from_table(
         goals = span.utilities
     else:
         goals = _one_utility(process, chosen)
+    # Decisions of parallel branches are made at the same step.
     levels = tuple(d.level for d in process.decisions)
-    estimated, weights = estimate(
-        [Group(process.mdp, rows, goals, process.log_uniform, levels)],
-        known=chosen is not None,
-        confidence=confidence,
-        resamples=resamples,
-        folds=folds,
-        rng=rng,
-    )
-    goal = None
+    group = Group(process.mdp, rows, goals, process.log_uniform, levels)
+    estimated, weights = estimate([group], known=chosen is not None, **options)
+    best: Goal | None = None
     if chosen is None:
-        goal, scale = goal_of(process, span, span.weights(weights))
+        best, scale = goal_of(process, span, span.weights(weights))
         if np.isfinite(estimated.rationality):
             estimated = replace(estimated, rationality=scale)
-    return _result(question, process, estimated, recall, goal)
+    return _result(question, process, estimated, recall, best)
 
 
 def _one_utility(process: DecisionProcess, utility: Utility) -> LinearClass:
@@ -206,6 +198,7 @@ def _check_possible(
 ) -> None:
     """Refuse rows in which a decision sees what it cannot see after what was done before it."""
     place = {d.name: i for i, d in enumerate(process.decisions)}
+    # With sufficient recall a decision follows at most one other.
     before = {after: d.name for d in process.decisions for after in d.following}
     for i, d in enumerate(process.decisions):
         previous = before.get(d.name)

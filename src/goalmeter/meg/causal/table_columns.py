@@ -39,7 +39,6 @@ def columns_of(
 
 
 def _column(data: Any, name: str) -> list[Any]:
-    """One column of a frame, a mapping or a CSV file."""
     if isinstance(data, (str, Path)):
         data = read_csv(data)
     columns = list(data) if isinstance(data, Mapping) else list(getattr(data, "columns", []))
@@ -58,9 +57,9 @@ def _column(data: Any, name: str) -> list[Any]:
 
 
 def _indices(network: CausalBayesianNetwork, x: str, values: Sequence[Any]) -> IntArray:
-    """The states of a column as indices."""
     known: dict[Any, int] = {}
     out = np.empty(len(values), dtype=np.int64)
+    # A column has many rows and few states: each is looked up once.
     for row, value in enumerate(values):
         try:
             if value not in known:
@@ -78,6 +77,7 @@ def read_csv(path: str | Path) -> dict[str, list[str]]:
         InvalidFileError: it cannot be read, is empty, or has a line of another length.
     """
     try:
+        # Spreadsheets put a byte order mark in front.
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             lines = list(csv.reader(file))
     except FileNotFoundError:

@@ -96,7 +96,6 @@ class TargetFit:
     """
 
     def __init__(self, process: DecisionProcess, tolerance: float = TOLERANCE) -> None:
-        """Fit the class."""
         (names,) = process.scopes
         self.process = process
         self.span = span_of(process, process.indicators(), target_name(names))

@@ -39,7 +39,6 @@ class Branch:
     """Local maxima of E[G y] + H by y, each reached from the nearest that is known."""
 
     def __init__(self, utilities: UtilityClass, y: FloatArray, model: Candidate) -> None:
-        """Begin with policies that are stationary at y [K]."""
         self.utilities = utilities
         self._known = [(y, model)]
 
@@ -65,7 +64,6 @@ class HeldBranch:
     """Stationary policies of H at E[G y] = u by y and u, x = (y, u)."""
 
     def __init__(self, utilities: UtilityClass, x: FloatArray, model: Candidate) -> None:
-        """Begin with policies that are stationary at x [K + 1] with b `model.rationality`."""
         self.utilities = utilities
         self._known = [(x, model)]
 
@@ -119,10 +117,8 @@ def _walk(
     step: Callable[[FloatArray, Candidate], Candidate | None],
     distance: Callable[[Candidate, Candidate], float],
 ) -> Candidate | None:
-    """From the nearest known point to x, in steps that do not change the policies by much.
-
-    What is reached is remembered in `known`. None if a step, however short, makes a jump.
-    """
+    """From the nearest known point to x, in steps that do not change the policies by much."""
+    # What is reached is remembered in `known`. None if a step, however short, makes a jump.
     at, now = min(known, key=lambda point: float(np.sum((point[0] - x) ** 2)))
     done, length = 0.0, 1.0
     for _ in range(_TRIES):

@@ -129,6 +129,7 @@ def uphill(utilities: UtilityClass, start: Trial) -> tuple[Trial, float]:
         method="L-BFGS-B",
         options={"maxfun": _STEPS, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 20},
     )
+    # The start itself may be degenerate, so that no gradient is known anywhere.
     if best is None:
         return start, np.inf
     slope = float(np.abs(best.gradient).max())

@@ -103,10 +103,8 @@ def search_known(
 def _task(
     table: OutcomeTable, measured: Policies, visits: Policies, rng: np.random.Generator
 ) -> tuple[Task, float, float, float] | None:
-    """The task, with its unit and origin of utility and a typical rationality; None if no say.
-
-    Units are powers of two, so that a change of the utility's unit by one changes no digit.
-    """
+    """The task, with its unit and origin of utility and a typical rationality; None if no say."""
+    # Units are powers of two, so that a change of the utility's unit by one changes no digit.
     utility = table.features[:, 0]
     origin = 0.5 * float(utility.min() + utility.max())
     spread = float(np.ptp(utility))

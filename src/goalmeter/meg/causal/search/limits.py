@@ -57,6 +57,7 @@ def limits(
         rng: of the starts.
     """
     reached = [limit_at(utilities, y, n, rng) for y in directions]
+    # Only a deterministic policy can be the only best one.
     if ceiling >= utilities.table.maximum - _CERTAIN:
         separating = _separating(utilities, n, rng)
         reached += [] if separating is None else [separating]
@@ -90,6 +91,7 @@ def _separating(utilities: UtilityClass, n: int, rng: np.random.Generator) -> Li
     table = utilities.table
     wanted = table.expected(utilities.measured)
     tries = random_policies(table, _FIRST_CUTS, rng)
+    # The first cuts are deterministic policies at random: those that a utility is best for.
     certain = [(p == p.max(axis=1, keepdims=True)).astype(np.float64) for p in tries]
     cuts = list((wanted[:, None] - table.expected(certain)).T)
     best: Limit | None = None

@@ -207,7 +207,6 @@ class _Outcomes:
     """The possible joint values of all families, and queries given them."""
 
     def __init__(self, network: CausalBayesianNetwork, decisions: Sequence[str]) -> None:
-        """Find them."""
         self.network = neutral_network(network, decisions)
         self.decisions = tuple(decisions)
         observed = (x for d in decisions for x in (*network.parents(d), d))

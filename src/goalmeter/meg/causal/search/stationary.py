@@ -55,7 +55,6 @@ class Linearised:
     def __init__(
         self, table: OutcomeTable, utility: FloatArray, rationality: float, policies: Policies
     ) -> None:
-        """Form them."""
         self.table, self.utility, self.policies = table, utility, policies
         self.logs = [safe_log(p) for p in policies]
         self.chances = _without_each(

@@ -120,7 +120,6 @@ def leaning(task: Task, rationalities: Sequence[float]) -> Policies:
 
 
 def _compared(task: Task, b: float, climbed: Policies) -> Maximisers:
-    """The best of some ascents at one b, once they are finished."""
     attained = score(task.table, task.value[:, None], climbed)
     rough = objectives(b, attained.utility, attained.entropy)
     order = [int(i) for i in np.argsort(-rough, kind="stable") if rough[i] >= rough.max() - _CLOSE]

@@ -122,6 +122,7 @@ def _best(
     for i in apart(utilities, first, _CLIMBS):
         start = _trial(utilities, first, i)
         end, slope = uphill(utilities, start)
+        # Climbs that end where others did say that more of them would, too.
         again += any(task.distance(end.model, known) < _SAME for known in ends)
         if again >= _OFTEN:
             break
@@ -179,7 +180,6 @@ def _leader(sure: list[tuple[Trial, Verdict]]) -> Candidate:
 
 
 def _trial(utilities: UtilityClass, population: Population, i: int) -> Trial:
-    """One utility of a population with its maximiser, finished."""
     y = population.y[:, i]
     task, b = utilities.task(y)
     start = stacked([column(population.policies, i)])
@@ -211,10 +211,8 @@ def _larger(utilities: UtilityClass, trial: Trial, more: FloatArray) -> Trial:
 
 
 def _endless_part(utilities: UtilityClass, trial: Trial) -> FloatArray | None:
-    """The part of the weights [K] that could be of any larger size, if there is one.
-
-    It no longer moves what the model says of the measured policy, and yet the evidence needs it.
-    """
+    """The part of the weights [K] that could be of any larger size, if there is one."""
+    # It no longer moves what the model says of the measured policy, and yet the evidence needs it.
     task, b = utilities.task(trial.y)
     if sum(p.size for p in trial.model.policies) > MAX_UNKNOWNS:
         return None
