@@ -34,7 +34,6 @@ from goalmeter.report.numbers import nats, nats_of_search, percent, rationality
 MAX_SETS = 20_000
 # More sets than these are not written out in a cell.
 _SETS_IN_A_CELL = 2
-
 Names = tuple[str, ...]
 
 
@@ -165,8 +164,7 @@ class Sensitivity:
         width = max((len(listed(row.targets)) for row in self.rows), default=0)
         for row in self.rows:
             marks = [f"≤ {{{listed(names)}}}" for names in row.at_most]
-            if row.equal_to is not None:
-                marks.append(f"= {{{listed(row.equal_to)}}}")
+            marks += [] if row.equal_to is None else [f"= {{{listed(row.equal_to)}}}"]
             mark = f"  {' '.join(marks)}" if marks else ""
             lines.append(
                 f"  {listed(row.targets):<{width}}  {row.value:.6f} nats, "

@@ -64,10 +64,6 @@ class Family(ABC):
         """The best of some candidates at a value."""
 
     @abstractmethod
-    def improves(self, at: float, new: Sequence[Candidate], old: Sequence[Candidate]) -> bool:
-        """Whether merged candidates are better than the old ones."""
-
-    @abstractmethod
     def between(self, left: Node, right: Node) -> float | None:
         """A value between two nodes that tells more, or None if they are as near as can be."""
 
@@ -104,40 +100,16 @@ class Curve:
         warm = [[c for node in self._around(x) for c in node.maximisers] for x in values]
         for x, maximisers in zip(values, self.family.solve(values, warm, fresh), strict=True):
             insort(self.nodes, Node(x, maximisers), key=lambda node: node.at)
-        self._spread(set(values))
 
     def put(self, at: float, candidates: Sequence[Candidate]) -> None:
-        """Add candidates that other starts led to, and tell the neighbours."""
+        """Add candidates that other starts led to."""
         node = next((n for n in self.nodes if n.at == at), Node(at, []))
         merged = Node(at, self.family.merge(at, [*node.maximisers, *candidates]))
         self.nodes = sorted([*(n for n in self.nodes if n.at != at), merged], key=lambda n: n.at)
-        self._spread({at})
 
     def _around(self, x: float) -> list[Node]:
         left = [node for node in self.nodes if node.at < x][-1:]
         return left + [node for node in self.nodes if node.at > x][:1]
-
-    def _spread(self, changed: set[float]) -> None:
-        """Start every neighbour of what changed from it, until nothing improves."""
-        for _ in range(2 * len(self.nodes)):
-            asked, warm = [], []
-            for i, node in enumerate(self.nodes):
-                news = [n for n in self.nodes[max(i - 1, 0) : i + 2] if n.at in changed]
-                # Only what has changed is news to its neighbours.
-                offered = [c for n in news if n.at != node.at for c in n.maximisers]
-                if offered:
-                    asked.append(i)
-                    warm.append(offered)
-            if not asked:
-                return
-            values = [self.nodes[i].at for i in asked]
-            changed = set()
-            for i, new in zip(asked, self.family.solve(values, warm, 0), strict=True):
-                at, old = self.nodes[i]
-                merged = self.family.merge(at, [*old, *new])
-                if self.family.improves(at, merged, old):
-                    changed.add(at)
-                    self.nodes[i] = Node(at, merged)
 
     def refine(self, fresh: int) -> None:
         """Put values in between neighbours that are not linked."""

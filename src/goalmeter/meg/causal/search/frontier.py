@@ -68,11 +68,6 @@ class Supported(Family):
         """Those with the greatest objective."""
         return best_of(list(candidates), list(objectives_of(at, *candidates)), slack(at))
 
-    def improves(self, at: float, new: Sequence[Candidate], old: Sequence[Candidate]) -> bool:
-        """A greater objective, or as great a one and more evidence."""
-        after, before = objectives_of(at, new[0], old[0])
-        return after > before + slack(at) or new[0].evidence > old[0].evidence + 1e-9
-
     def between(self, left: Node, right: Node) -> float | None:
         """Where the objectives' tangents meet: at a jump, that is where it jumps."""
         a, b = left.at, right.at
@@ -182,13 +177,6 @@ class Held(Family):
         if not candidates:
             return []
         return best_of(list(candidates), [c.entropy for c in candidates], ENTROPY_TIE)
-
-    def improves(self, at: float, new: Sequence[Candidate], old: Sequence[Candidate]) -> bool:
-        """More entropy, or as much and more evidence."""
-        if not old or not new:
-            return bool(new)
-        more = new[0].entropy > old[0].entropy + ENTROPY_TIE
-        return more or new[0].evidence > old[0].evidence + 1e-9
 
     def between(self, left: Node, right: Node) -> float | None:
         """Where the tangents of the greatest entropy meet, if they do in between."""

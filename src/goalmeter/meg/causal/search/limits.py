@@ -91,7 +91,7 @@ def _separating(utilities: UtilityClass, n: int, rng: np.random.Generator) -> Li
     table = utilities.table
     wanted = table.expected(utilities.measured)
     tries = random_policies(table, _FIRST_CUTS, rng)
-    # The first cuts are deterministic policies at random: those that a utility is best for.
+    # Some deterministic policy is best for any utility, so these make good first cuts.
     certain = [(p == p.max(axis=1, keepdims=True)).astype(np.float64) for p in tries]
     cuts = list((wanted[:, None] - table.expected(certain)).T)
     best: Limit | None = None

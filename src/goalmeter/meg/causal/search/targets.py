@@ -38,7 +38,7 @@ from goalmeter.meg.causal.search.limits import Limit, confirmed_limit, limits
 from goalmeter.meg.causal.search.outcomes import OutcomeTable, Policies
 from goalmeter.meg.causal.search.population import Population, apart, evaluated, evolved
 from goalmeter.meg.causal.search.stationary import MAX_UNKNOWNS, Linearised
-from goalmeter.meg.causal.search.supported import leaning, maximisers
+from goalmeter.meg.causal.search.supported import maximisers
 from goalmeter.meg.causal.search.utilities import UtilityClass, starting_weights, utility_class_of
 
 # Random starts for each utility at first; numbers in one pass over all of them, and utilities at
@@ -54,10 +54,6 @@ _SAME = 1e-3
 _OFTEN = 2
 # A gradient below this is none.
 _FLAT = 1e-6
-_REFRESHED = 4
-_GAIN = 1e-9
-_SETTLED = 1e-11
-_DOUBLINGS = 30
 # The logs of policies that a unit of weight moves by less stay as they are.
 _STILL = 1e-4
 _ENDLESS = (
@@ -92,7 +88,6 @@ def search_targets(
         if endless is not None and endless.model.evidence >= ceiling - PREFERENCE:
             return _of_limit(utilities, endless, restarts)
     best, verdict = _best(utilities, first, ceiling, restarts, rng)
-    best, verdict = _scaled(utilities, best, verdict, restarts, rng)
     last = limits(utilities, [best.y], restarts, ceiling, rng)
     for limit in (endless, last):
         if limit is not None and limit.model.evidence >= best.model.evidence - PREFERENCE:
@@ -122,7 +117,7 @@ def _best(
     for i in apart(utilities, first, _CLIMBS):
         start = _trial(utilities, first, i)
         end, slope = uphill(utilities, start)
-        # Climbs that end where others did say that more of them would, too.
+        # Climbs have begun to end where earlier ones did: more are not worth their time.
         again += any(task.distance(end.model, known) < _SAME for known in ends)
         if again >= _OFTEN:
             break
@@ -149,30 +144,7 @@ def _best(
         verdict = check(utilities, trial, restarts, rng)
         if verdict.kind != "beaten":
             sure.append((trial, verdict))
-    best = max(sure, key=lambda pair: pair[0].model.evidence)
-    return _refreshed(utilities, best, restarts, rng)
-
-
-def _refreshed(
-    utilities: UtilityClass, best: tuple[Trial, Verdict], restarts: int, rng: np.random.Generator
-) -> tuple[Trial, Verdict]:
-    """An equally good maximiser for the same utility that predicts better, if one is found."""
-    for _ in range(_REFRESHED):
-        trial, verdict = best
-        if verdict.kind != "supported":
-            break
-        task, b = utilities.task(trial.y)
-        near = [near_measured(task.table, task.measured), leaning(task, [b])]
-        starts = stacked([*near, trial.model.policies])
-        (equals,) = maximisers(task, [b], [starts])
-        if equals.best[0].evidence <= trial.model.evidence + _GAIN:
-            break
-        end, _ = uphill(utilities, trial_of(utilities, trial.y, equals.best[0]))
-        checked = check(utilities, end, restarts, rng)
-        if checked.kind == "beaten":
-            break
-        best = end, checked
-    return best
+    return max(sure, key=lambda pair: pair[0].model.evidence)
 
 
 def _leader(sure: list[tuple[Trial, Verdict]]) -> Candidate:
@@ -184,21 +156,6 @@ def _trial(utilities: UtilityClass, population: Population, i: int) -> Trial:
     task, b = utilities.task(y)
     start = stacked([column(population.policies, i)])
     return trial_of(utilities, y, maximisers(task, [b], [start])[0].best[0])
-
-
-def _scaled(
-    utilities: UtilityClass, trial: Trial, verdict: Verdict, restarts: int, rng: np.random.Generator
-) -> tuple[Trial, Verdict]:
-    """Larger utilities in the same direction, as long as that helps."""
-    for _ in range(_DOUBLINGS if verdict.kind == "supported" else 0):
-        larger = _larger(utilities, trial, trial.y)
-        if larger.model.evidence <= trial.model.evidence + _SETTLED:
-            break
-        checked = check(utilities, larger, restarts, rng)
-        if checked.kind != "supported":
-            break
-        trial, verdict = larger, checked
-    return trial, verdict
 
 
 def _larger(utilities: UtilityClass, trial: Trial, more: FloatArray) -> Trial:
