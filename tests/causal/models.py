@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -13,6 +15,20 @@ from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
 several = settings(max_examples=20, deadline=None, derandomize=True)
 many = settings(max_examples=40, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**16)
+
+SIDE = ["left", "right"]
+# The paper's Example 1: the mouse goes for the cheese with probability 0.8.
+DOMAINS = {"S": SIDE, "D": SIDE, "T": ["cheese", "none"]}
+PARENTS = {"D": ["S"], "T": ["S", "D"]}
+CPDS: dict[str, Any] = {
+    "S": [0.5, 0.5],
+    "D": [[0.8, 0.2], [0.2, 0.8]],
+    "T": lambda s, d: "cheese" if s == d else "none",
+}
+
+
+def mouse(**cpds: Any) -> CausalBayesianNetwork:
+    return CausalBayesianNetwork(DOMAINS, PARENTS, {**CPDS, **cpds}, name="mouse")
 
 
 def network_of(model: Model) -> CausalBayesianNetwork:

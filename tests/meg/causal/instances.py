@@ -11,17 +11,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from oracles import causal_meg as oracle
 from oracles import random_diagrams as diagrams
-from oracles.causal_model import Array, Model
+from oracles.causal_model import Array, Model, joint
 
 from goalmeter import meg
 from goalmeter.causal import CausalBayesianNetwork
-from goalmeter.meg import CausalMeg
+from goalmeter.meg import CausalMeg, TableMeg
 
 few = settings(max_examples=8, deadline=None, derandomize=True)
 several = settings(max_examples=15, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**16)
 
 SIDE = ["left", "right"]
+MEG_08 = 0.19274475702175753  # log 2 + 0.8 log 0.8 + 0.2 log 0.2
 
 
 def mouse(to_cheese: float = 0.8, position: bool = False) -> CausalBayesianNetwork:
@@ -82,3 +83,40 @@ def evidence_of(model: Model, targets: tuple[str, ...], weights: Array) -> float
     """The literal evidence of a utility over targets, its rationality included."""
     policy = oracle.soft_optimal_policy(model, 1.0, [(targets, weights)])
     return oracle.evidence(model, policy)
+
+
+# The mouse seen ten times, eight of them on its way to the cheese.
+TEN = {"S": ["left"] * 5 + ["right"] * 5, "D": ["left"] * 4 + ["right"] * 5 + ["left"]}
+# The policies of these tests are small, and need neither many resamples nor many starts.
+QUICK = {"resamples": 100, "folds": 2, "restarts": 8}
+
+
+def quick(model: Any, decisions: Any, data: Any, **options: Any) -> TableMeg:
+    return meg.from_table(model, decisions, data, **{**QUICK, **options})
+
+
+def quartered(model: Model, seed: int) -> Model:
+    """The same diagram with probabilities that are quarters, so that counts can be exact."""
+    rng = np.random.default_rng(seed)
+    cpds: dict[str, Array] = {
+        x: rng.multinomial(4, np.full(cpd.shape[-1], 1 / cpd.shape[-1]), size=cpd.shape[:-1]) / 4
+        for x, cpd in model.cpds.items()
+    }
+    return model._replace(cpds=cpds)
+
+
+def blank(model: Model) -> CausalBayesianNetwork:
+    """The model with uniform decisions: what a table says does not come from its policy."""
+    network = network_of(model)
+    return network.with_mechanisms(
+        {d: np.full(network.cpd(d).shape, 1 / network.size(d)) for d in model.decisions}
+    )
+
+
+def every_outcome(model: Model) -> dict[str, list[int]]:
+    """All joint outcomes, each as often as its probability says."""
+    counts = joint(model) * 4 ** len(model.sizes)
+    assert (counts == counts.round()).all()
+    smallest = int(np.gcd.reduce(counts.astype(int).ravel()))
+    rows = np.repeat(np.argwhere(counts > 0), (counts[counts > 0] / smallest).astype(int), axis=0)
+    return {x: rows[:, i].tolist() for i, x in enumerate(model.sizes)}

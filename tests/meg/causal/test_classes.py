@@ -11,7 +11,7 @@ import pytest
 from causal.models import network_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from meg.causal.instances import CHEESE, built, few, mouse, seeds, several, solvable
+from meg.causal.instances import CHEESE, MEG_08, built, few, mouse, seeds, several, solvable
 from oracles import causal_meg as oracle
 from oracles import causal_targets
 from oracles import random_diagrams as diagrams
@@ -21,9 +21,8 @@ from tabular.worlds import random_world
 from goalmeter import meg
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError, MissingExtraError
 from goalmeter.causal import unroll
-from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy
+from goalmeter.tabular import TabularMDP
 
-MEG_08 = 0.19274475702175753  # log 2 + 0.8 log 0.8 + 0.2 log 0.2
 LEFT = {"D": {"left": 1, "right": 0}}
 
 
@@ -184,98 +183,6 @@ def test_an_unrolled_mdp_has_the_same_unknown_meg(seed: int, horizon: int, disco
     result = meg.causal_class(unroll(world.mdp(), policy), features=state_features(world.mdp()))
     assert result.value == pytest.approx(expected.value, abs=1e-9)
     assert result.upper_bound == pytest.approx(result.value, abs=1e-6)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.3])
-def test_cliff_world_unrolled(epsilon: float) -> None:
-    mdp = cliff_world(goal_length=2)
-    policy: Any = optimal_policy(mdp)
-    if epsilon:
-        policy = epsilon_greedy(policy, epsilon)
-    expected = meg.unknown_utility(mdp, policy)
-    result = meg.causal_class(unroll(mdp, policy), features=state_features(mdp))
-    assert result.value == pytest.approx(expected.value, abs=1e-9)
-
-
-# --- A torch module -------------------------------------------------------------------------------
-
-
-def test_a_network_is_a_lower_bound_beside_the_certified_one() -> None:
-    pytest.importorskip("torch")
-    model = built(diagrams.perfect_recall, 1, "random")
-    network, targets = network_of(model), model.factors[0][0]
-    best = meg.targets(network, model.decisions, targets)
-    heard: list[tuple[int, int, float]] = []
-    result = meg.causal_class(
-        network,
-        model.decisions,
-        network=True,
-        targets=targets,
-        seeds=range(2),
-        iterations=15,
-        progress=lambda *row: heard.append(row),
-    )
-    assert 0 < result.value <= best.value + 1e-9
-    assert result.upper_bound == pytest.approx(best.upper_bound, abs=1e-9)
-    # A hidden layer can say everything about a handful of outcomes.
-    assert result.value > 0.98 * best.value
-    assert result.method == "Algorithm 2, the best of 2 seeded restarts"
-    assert result.notes[0].startswith("a lower bound: the problem is not convex")
-    assert result.notes[1].startswith("over 2 seeds: ")
-    assert "computed by a network with one hidden layer of" in result.target
-    assert {restart for restart, _, _ in heard} == {0, 1}
-    assert result.goal is not None
-    assert result.goal.variables == targets
-
-
-def test_a_linear_module_reaches_the_optimum() -> None:
-    torch = pytest.importorskip("torch")
-    result = meg.causal_class(
-        mouse(position=True),
-        ["D"],
-        network=torch.nn.Linear(2, 1),
-        targets=["M", "S"],
-        # Whether mouse and cheese are on one side, and a constant.
-        inputs=[[1, 1], [0, 1], [0, 1], [1, 1]],
-        seeds=[3],
-        iterations=50,
-    )
-    assert result.value == pytest.approx(MEG_08, abs=1e-9)
-    assert result.goal is not None
-    np.testing.assert_allclose(result.goal.values, [[1, -1], [-1, 1]], atol=1e-4)
-    assert result.rationality == pytest.approx(np.log(2), rel=1e-3)
-    assert "computed by a torch module" in result.target
-    # A module that cannot see where the cheese is has nothing to say.
-    blind = meg.causal_class(
-        mouse(position=True),
-        ["D"],
-        network=torch.nn.Linear(1, 1),
-        targets=["M", "S"],
-        inputs=[[1], [1], [-1], [-1]],
-        seeds=[3],
-        iterations=5,
-    )
-    assert blind.value == pytest.approx(0.0, abs=1e-9)
-    assert blind.upper_bound == pytest.approx(MEG_08, abs=1e-6)
-
-
-def test_the_same_seeds_give_the_same_network() -> None:
-    torch = pytest.importorskip("torch")
-
-    def value() -> float:
-        return meg.causal_class(
-            mouse(), ["D"], network=True, targets=["T"], seeds=[5], iterations=3
-        ).value
-
-    torch.manual_seed(1)
-    first = value()
-    torch.manual_seed(2)
-    assert value() == first
-
-
-def test_a_network_of_what_nobody_influences_is_nothing() -> None:
-    result = meg.causal_class(mouse(), ["D"], network=True, targets=["S"])
-    assert (result.value, result.recall) == (0.0, "none")
 
 
 # --- Refusals -------------------------------------------------------------------------------------

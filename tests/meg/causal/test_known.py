@@ -11,19 +11,15 @@ import pytest
 from causal.models import diagram_of, network_of, random_team
 from hypothesis import given
 from hypothesis import strategies as st
-from meg.causal.instances import CHEESE, done, few, known, mouse, seeds, several, solvable
+from meg.causal.instances import CHEESE, MEG_08, done, few, known, mouse, seeds, several, solvable
 from oracles import causal_meg as oracle
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
 from tabular.worlds import World, worlds
 
 from goalmeter import meg
-from goalmeter._errors import InvalidModelError, InvalidParameterError, InvalidUtilityError
-from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram, unroll
+from goalmeter.causal import CausalBayesianNetwork, unroll
 from goalmeter.tabular import cliff_world, epsilon_greedy, optimal_policy
-
-# log 2 + 0.8 log 0.8 + 0.2 log 0.2, at 2 beta = log(0.8 / 0.2).
-MEG_08 = 0.19274475702175753
 
 
 def choices(*policies: list[float]) -> CausalBayesianNetwork:
@@ -328,96 +324,3 @@ def test_a_result_is_json() -> None:
     assert (fields["decisions"], fields["targets"], fields["do"]) == (["D"], ["T"], {})
     assert (fields["recall"], fields["circle"], fields["goal"]) == ("single", [], None)
     assert fields["by_decision"] == {"D": pytest.approx(np.log(2))}
-
-
-# --- Refusals -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
-    [
-        (
-            (mouse(), ["d"], CHEESE),
-            {},
-            InvalidParameterError,
-            "decision 'd' does not exist, expected one of S, D, T; did you mean 'D'?",
-        ),
-        (
-            (mouse(), "D", CHEESE),
-            {},
-            InvalidParameterError,
-            r"decisions are 'D', expected a list of names such as \['D'\]",
-        ),
-        (
-            (mouse(), None, CHEESE),
-            {},
-            InvalidParameterError,
-            "decisions are missing, expected one or more, each of them once",
-        ),
-        (
-            (mouse(), ["D", "D"], CHEESE),
-            {},
-            InvalidParameterError,
-            "decisions are D, D, expected one or more, each of them once",
-        ),
-        (
-            (mouse(), ["D"]),
-            {},
-            InvalidParameterError,
-            "the utility is missing, expected {variable: {state: number}} or another form of it; "
-            "for the best of all utilities over some variables use goalmeter.meg.targets",
-        ),
-        (
-            (mouse(), ["D"], {"U": [1]}),
-            {},
-            InvalidUtilityError,
-            "utility: variable 'U' does not exist, expected one of S, D, T",
-        ),
-        (
-            (mouse(), ["D"], CHEESE),
-            {"do": {"D": "left"}},
-            InvalidParameterError,
-            "do sets the decision 'D', expected other variables: a decision that is set is "
-            "nobody's choice, so it says nothing about a goal",
-        ),
-        (
-            (mouse(), ["D"], CHEESE),
-            {"do": {"s": "left"}},
-            InvalidParameterError,
-            "do: variable 's' does not exist, expected one of S, D, T; did you mean 'S'?",
-        ),
-        (
-            (mouse(), ["D"], CHEESE),
-            {"do": {"S": "lift"}},
-            InvalidParameterError,
-            "state of 'S': 'lift' does not exist, expected one of left, right; did you mean 'left'",
-        ),
-        (
-            ("mouse.bif", ["D"], CHEESE),
-            {},
-            InvalidModelError,
-            "the model is str, expected a CausalBayesianNetwork, an InfluenceDiagram or a pgmpy "
-            r"model; CausalBayesianNetwork\.from_bif reads a file",
-        ),
-        (
-            (mouse(), ["D"], CHEESE),
-            {"do": "S=left"},
-            InvalidParameterError,
-            "an intervention is 'S=left', expected a mapping {variable: state}",
-        ),
-        ((mouse(), 3, CHEESE), {}, InvalidParameterError, "decisions are 3, expected a list of"),
-        ((mouse(), [3], CHEESE), {}, InvalidParameterError, "decision 3 is int, expected a name"),
-    ],
-)
-def test_questions_that_make_no_sense_are_refused(
-    arguments: Any, options: Any, error: Any, message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        meg.causal_utility(*arguments, **options)
-
-
-def test_a_diagram_without_utilities_needs_one() -> None:
-    diagram = InfluenceDiagram.of(mouse(), decisions=["D"], utilities={})
-    with pytest.raises(InvalidParameterError, match="the utility is missing"):
-        meg.causal_utility(diagram)
-    assert meg.causal_utility(diagram, utility=CHEESE).value == pytest.approx(MEG_08)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from causal.models import network_of, random_team
 from hypothesis import assume, given
-from meg.causal.instances import built, done, few, mouse, seeds, solvable
+from meg.causal.instances import MEG_08, built, done, few, mouse, seeds, solvable
 from oracles import causal_model as oracle
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
@@ -19,8 +19,6 @@ from oracles.causal_model import Model, has_sufficient_recall
 from goalmeter import meg
 from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
-
-MEG_08 = 0.19274475702175753  # log 2 + 0.8 log 0.8 + 0.2 log 0.2
 
 
 def bits(names: str, **parents: str) -> CausalBayesianNetwork:

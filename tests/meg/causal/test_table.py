@@ -12,54 +12,27 @@ import pytest
 from causal.models import network_of
 from hypothesis import given
 from hypothesis import strategies as st
-from meg.causal.instances import CHEESE, SIDE, built, few, known, mouse, seeds
+from meg.causal.instances import (
+    CHEESE,
+    MEG_08,
+    SIDE,
+    TEN,
+    blank,
+    built,
+    every_outcome,
+    few,
+    known,
+    mouse,
+    quartered,
+    quick,
+    seeds,
+)
 from oracles import causal_meg as oracle
 from oracles import random_diagrams as diagrams
-from oracles.causal_model import Array, Model, joint
 
 from goalmeter import meg
 from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
-from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
-from goalmeter.meg import TableMeg
-
-MEG_08 = 0.19274475702175753  # log 2 + 0.8 log 0.8 + 0.2 log 0.2
-# The mouse seen ten times, eight of them on its way to the cheese.
-TEN = {"S": ["left"] * 5 + ["right"] * 5, "D": ["left"] * 4 + ["right"] * 5 + ["left"]}
-
-# The hand-made policies of these tests need neither many resamples nor many starts.
-QUICK = {"resamples": 100, "folds": 2, "restarts": 8}
-
-
-def quick(model: Any, decisions: Any, data: Any, **options: Any) -> TableMeg:
-    return meg.from_table(model, decisions, data, **{**QUICK, **options})
-
-
-def quartered(model: Model, seed: int) -> Model:
-    """The same diagram with probabilities that are quarters, so that counts can be exact."""
-    rng = np.random.default_rng(seed)
-    cpds: dict[str, Array] = {
-        x: rng.multinomial(4, np.full(cpd.shape[-1], 1 / cpd.shape[-1]), size=cpd.shape[:-1]) / 4
-        for x, cpd in model.cpds.items()
-    }
-    return model._replace(cpds=cpds)
-
-
-def blank(model: Model) -> CausalBayesianNetwork:
-    """The model with uniform decisions: what a table says does not come from its policy."""
-    network = network_of(model)
-    return network.with_mechanisms(
-        {d: np.full(network.cpd(d).shape, 1 / network.size(d)) for d in model.decisions}
-    )
-
-
-def every_outcome(model: Model) -> dict[str, list[int]]:
-    """All joint outcomes, each as often as its probability says."""
-    counts = joint(model) * 4 ** len(model.sizes)
-    assert (counts == counts.round()).all()
-    smallest = int(np.gcd.reduce(counts.astype(int).ravel()))
-    rows = np.repeat(np.argwhere(counts > 0), (counts[counts > 0] / smallest).astype(int), axis=0)
-    return {x: rows[:, i].tolist() for i, x in enumerate(model.sizes)}
-
+from goalmeter.causal import CausalBayesianNetwork
 
 # --- By hand --------------------------------------------------------------------------------------
 
@@ -150,132 +123,6 @@ def test_it_is_the_maximum_of_the_likelihood(seed: int, rows: int) -> None:
         assert average(beta) <= result.raw + 1e-8
 
 
-# --- Without sufficient recall --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("family", "seed", "towards"),
-    [
-        (diagrams.forgetful, 0, "utility"),
-        (diagrams.forgetful, 1, "utility"),
-        (diagrams.forgetful, 2, "targets"),
-        (diagrams.team, 0, "utility"),
-        (diagrams.team, 2, "targets"),
-    ],
-)
-def test_all_outcomes_are_the_policy_where_it_is_searched_for(
-    family: Any, seed: int, towards: str
-) -> None:
-    model = quartered(built(family, seed, "random"), seed)
-    if towards == "utility":
-        goal: dict[str, Any] = {"utility": list(model.factors)}
-        exact = known(model)
-    else:
-        goal = {"targets": ["T"]}
-        exact = meg.targets(network_of(model), model.decisions, ["T"])
-    result = quick(blank(model), model.decisions, every_outcome(model), **goal)
-    assert result.recall == exact.recall == "insufficient"
-    assert result.raw == pytest.approx(exact.value, abs=1e-6)
-    assert result.ceiling == pytest.approx(exact.ceiling, abs=1e-9)
-    assert result.interval[0] <= exact.value <= result.interval[1]
-    assert result.by_decision == pytest.approx(exact.by_decision, abs=1e-5)
-    assert set(result.circle) == set(exact.circle)
-    assert (result.goal is None) == (towards == "utility")
-    k = result.degrees_of_freedom
-    assert k == 1 if towards == "utility" else 1 <= k < model.sizes["T"]
-    assert result.likelihood_ratio == pytest.approx(2 * result.n * result.raw)
-    assert result.corrected == pytest.approx(max(result.raw - k / (2 * result.n), 0.0), abs=1e-12)
-    # In a sample this large nothing is lost by looking at rows that were not fitted to.
-    assert result.held_out == pytest.approx(result.raw, abs=0.01)
-
-
-# Two that see where the cheese is but not each other, and get it together or not at all.
-PAIR = CausalBayesianNetwork(
-    {"S": SIDE, "O": SIDE, "D": SIDE, "E": SIDE, "T": [0, 1]},
-    {"O": ["S"], "D": ["S"], "E": ["O"], "T": ["S", "D", "E"]},
-    {
-        "S": [0.5, 0.5],
-        "O": lambda s: s,
-        "D": [[0.5, 0.5], [0.5, 0.5]],
-        "E": [[0.5, 0.5], [0.5, 0.5]],
-        "T": lambda s, d, e: int(s == d == e),
-    },
-)
-
-
-@pytest.mark.parametrize("goal", [{"targets": ["T"]}, {"utility": {"T": [0, 1]}}])
-def test_a_pair_by_hand(goal: Any) -> None:
-    # Each goes to the cheese 32 times of 40: logit 0.8 = 0.8 b.
-    left = ["left"] * 40
-    moves = {"D": ["left"] * 32 + ["right"] * 8, "E": ["right"] * 8 + ["left"] * 32}
-    result = quick(PAIR, ["D", "E"], {"S": left, "O": left, **moves}, **goal)
-    assert result.raw == pytest.approx(2 * MEG_08, abs=1e-7)
-    assert result.by_decision == pytest.approx({"D": MEG_08, "E": MEG_08}, abs=1e-4)
-    # The known utility is 0 to 1, a goal -1 to +1.
-    unit = 1.0 if "utility" in goal else 2.0
-    assert unit * result.rationality == pytest.approx(np.log(4) / 0.8, rel=1e-3)
-    assert result.corrected == pytest.approx(2 * MEG_08 - 1 / 80, abs=1e-7)
-    assert result.likelihood_ratio == pytest.approx(160 * MEG_08, abs=1e-5)
-    assert result.p_value == pytest.approx(2.8e-8, rel=0.1)  # 5.55 standard deviations
-    assert 0.0 < result.interval[0] < result.corrected < result.interval[1]
-    assert result.held_out < result.raw
-    assert json.loads(json.dumps(result.to_json()))["recall"] == "insufficient"
-    text = str(result)
-    assert "insufficient recall, so the policies were searched for" in text
-    assert "the interval holds the model that was found fixed" in text
-
-
-def test_a_pair_that_always_arrives() -> None:
-    sides = SIDE * 4
-    result = quick(PAIR, ["D", "E"], dict.fromkeys("SODE", sides), targets=["T"])
-    assert result.raw == pytest.approx(2 * np.log(2), abs=1e-9)
-    assert result.rationality == np.inf
-    assert "there is no spread to judge by" in str(result)
-    # Eight of eight with probability q: the others explain nothing, and cost the entropy of q.
-    assert result.n == 8
-    q = 0.025 ** (1 / 8)
-    chance = q * np.log(q) + (1 - q) * np.log(1 - q)
-    assert result.interval[0] == pytest.approx(result.corrected * q + chance)
-    assert result.interval[1] <= 2 * np.log(2) + 1e-9
-    assert result.interval[0] < result.corrected < result.interval[1]
-    single = quick(PAIR, ["D", "E"], {x: ["left"] for x in "SODE"}, utility={"T": [0, 1]})
-    assert np.isnan(single.held_out)
-    assert "one row supports no interval and no held-out value" in single.notes
-
-
-def test_the_same_seed_gives_the_same_search() -> None:
-    data = PAIR.sample(30, np.random.default_rng(5))
-
-    def fields(seed: int) -> dict[str, Any]:
-        rng = np.random.default_rng(seed)
-        return quick(PAIR, ["D", "E"], data, targets=["T"], restarts=8, rng=rng).to_json()
-
-    first, same, another = fields(1), fields(1), fields(2)
-    assert first == same
-    assert first["interval"] != another["interval"]
-    assert first["raw"] == pytest.approx(another["raw"], abs=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("data", "options", "message"),
-    [
-        (
-            {"S": SIDE, "O": ["left", "left"], "D": SIDE, "E": SIDE},
-            {},
-            "row 1 of the table has S = right, D = right, O = left, E = right, which has "
-            "probability 0 in the model whatever the decisions D, E are; mend the row, or the",
-        ),
-        ({"S": SIDE, "O": SIDE, "D": SIDE}, {}, "the table's column 'E' does not exist"),
-        (dict.fromkeys("SODE", SIDE), {"folds": 1}, "folds is 1 and resamples 100, expected"),
-        (dict.fromkeys("SODE", SIDE), {"rng": 3}, "rng is 3, expected a generator"),
-        (dict.fromkeys("SODE", SIDE), {"confidence": 1.5}, "confidence is 1.5"),
-    ],
-)
-def test_what_does_not_fit_a_search_is_refused(data: Any, options: Any, message: str) -> None:
-    with pytest.raises((InvalidTrajectoryError, InvalidParameterError), match=message):
-        quick(PAIR, ["D", "E"], data, targets=["T"], **options)
-
-
 # --- Sampling -------------------------------------------------------------------------------------
 
 
@@ -303,73 +150,6 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 
     assert interval(1) == interval(1)
     assert interval(1) != interval(2)
-
-
-# --- Where tables come from -----------------------------------------------------------------------
-
-NUMBERED = CausalBayesianNetwork(
-    {"S": [0, 1], "D": [1, 2], "T": [False, True]},
-    {"D": ["S"], "T": ["S", "D"]},
-    {"S": [0.5, 0.5], "D": [[0.5, 0.5], [0.5, 0.5]], "T": lambda s, d: s + 1 == d},
-)
-ROWS = {"D": [1, 1, 2, 2, 2], "other": ["x", "", "?", "x", "x"], "S": [0, 0, 1, 1, 0]}
-
-
-def test_every_kind_of_table_says_the_same(tmp_path: Path) -> None:
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    path = tmp_path / "outcomes.csv"
-    lines = [" D , other,S", *(",".join(map(str, row)) for row in zip(*ROWS.values(), strict=True))]
-    path.write_text("\n".join(lines) + "\n\n")
-    tables: list[Any] = [
-        ROWS,
-        {x: np.array(column) for x, column in ROWS.items()},
-        {x: [str(value) for value in column] for x, column in ROWS.items()},
-        pandas.DataFrame(ROWS),
-        pandas.DataFrame(ROWS).astype({"S": "category"}),
-        polars.DataFrame(ROWS),
-        path,
-        str(path),
-    ]
-    shown = [quick(NUMBERED, ["D"], table, targets=["T"]).to_json() for table in tables]
-    for fields in shown[1:]:
-        assert fields == shown[0]
-    assert shown[0]["n"] == 5
-
-
-def test_a_csv_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    path = tmp_path / "outcomes.csv"
-    path.write_text("S,D\n0,1\n1,2\n", encoding="utf-8-sig")
-    assert quick(NUMBERED, ["D"], path, targets=["T"]).n == 2
-
-
-def test_decisions_that_do_not_count_need_no_columns() -> None:
-    network = CausalBayesianNetwork(
-        {"S": [0, 1], "D": [0, 1], "E": [0, 1], "T": [0, 1]},
-        {"D": ["S"], "E": ["S"], "T": ["D"]},
-        {
-            "S": [0.5, 0.5],
-            "D": [[0.5, 0.5], [0.5, 0.5]],
-            "E": [[0.5, 0.5], [0.5, 0.5]],
-            "T": lambda d: d,
-        },
-    )
-    result = quick(network, ["D", "E"], {"S": [0, 1, 1], "D": [1, 1, 0]}, targets=["T"])
-    assert result.by_decision["E"] == 0.0
-    assert result.recall == "single"
-
-
-def test_a_diagram_brings_its_decisions_and_its_utility() -> None:
-    diagram = InfluenceDiagram.of(mouse(), decisions=["D"], utilities={"U": (["T"], [1, -1])})
-    assert quick(diagram, None, TEN).raw == pytest.approx(MEG_08, abs=1e-9)
-
-
-def test_outcomes_of_an_intervention() -> None:
-    data = {"S": ["left"] * 4, "D": ["left", "left", "left", "right"]}
-    result = quick(mouse(), ["D"], data, targets=["T"], do={"S": "left"})
-    assert result.do == {"S": "left"}
-    assert result.raw == pytest.approx(np.log(2) + 0.75 * np.log(0.75) + 0.25 * np.log(0.25))
-    with pytest.raises(InvalidTrajectoryError, match="row 1 of the table has S = right at 'D'"):
-        quick(mouse(), ["D"], {"S": SIDE, "D": SIDE}, targets=["T"], do={"S": "left"})
 
 
 # --- How it reads ---------------------------------------------------------------------------------

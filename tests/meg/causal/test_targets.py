@@ -11,7 +11,7 @@ from causal.models import network_of, random_team
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from meg.causal.instances import (
-    done,
+    MEG_08,
     evidence_of,
     few,
     goal_weights,
@@ -25,11 +25,8 @@ from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
 
 from goalmeter import meg
-from goalmeter._errors import InvalidModelError, InvalidParameterError
-from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram, elimination
+from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.meg import CausalMeg
-
-MEG_08 = 0.19274475702175753  # log 2 + 0.8 log 0.8 + 0.2 log 0.2
 
 
 def dial(*policy: float) -> CausalBayesianNetwork:
@@ -193,35 +190,6 @@ def test_the_bound_is_that_of_a_policy_with_the_same_outcomes(family: Any, polic
         assert result.value == pytest.approx(bound, abs=1e-6)
 
 
-@given(model=solvable, seed=seeds)
-@few
-def test_no_utility_over_the_targets_does_better(model: Model, seed: int) -> None:
-    targets = model.factors[0][0]
-    assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
-    network = network_of(model)
-    best = meg.targets(network, model.decisions, targets).value
-    rng = np.random.default_rng(seed)
-    for _ in range(5):
-        utility = rng.normal(size=[model.sizes[x] for x in targets])
-        known = meg.causal_utility(network, model.decisions, (targets, utility))
-        assert known.value <= best + 1e-8
-
-
-@given(model=solvable, data=st.data())
-@few
-def test_interventions_change_the_world_that_is_measured(model: Model, data: Any) -> None:
-    targets = model.factors[0][0]
-    outside = [x for x in model.sizes if x not in model.decisions]
-    x = data.draw(st.sampled_from(outside))
-    value = data.draw(st.integers(0, model.sizes[x] - 1))
-    changed = done(model, {x: value})
-    assume(has_sufficient_recall(changed.parents, model.decisions, [targets]))
-    expected = assert_agrees(changed, targets)
-    result = meg.targets(network_of(model), model.decisions, targets, do={x: value})
-    assert result.value == pytest.approx(expected.value, abs=1e-9)
-    assert result.do == {x: value}
-
-
 @given(model=solvable)
 @few
 def test_the_order_of_the_targets_only_orders_the_goal(model: Model) -> None:
@@ -267,84 +235,3 @@ def test_a_result_is_json() -> None:
     assert [row["outcome"] for row in fields["goal"]] == [{"T": "cheese"}, {"T": "none"}]
     assert fields["targets"] == ["T"]
     assert fields["certified"] is True
-
-
-# --- Refusals -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("decisions", "targets", "options", "message"),
-    [
-        (
-            ["D"],
-            ["D"],
-            {},
-            "the target 'D' is one of the decisions, expected other variables: with respect to "
-            "utilities of its own choices every deterministic policy is maximally goal-directed, "
-            "so the number would say nothing; name what the choice is for",
-        ),
-        (["D"], ["T", "D"], {}, "the target 'D' is one of the decisions"),
-        (["D"], ["t"], {}, "target 't' does not exist, expected one of S, D, T; did you mean 'T'?"),
-        (["D"], [], {}, "targets are missing, expected one or more, each of them once"),
-        (["D"], ["T", "T"], {}, "targets are T, T, expected one or more, each of them once"),
-        (["D"], "T", {}, r"targets are 'T', expected a list of names such as \['T'\]"),
-        (["D"], ["T"], {"tolerance": 0.0}, "tolerance is 0.0, expected a positive number"),
-    ],
-)
-def test_questions_that_make_no_sense_are_refused(
-    decisions: Any, targets: Any, options: Any, message: str
-) -> None:
-    with pytest.raises(InvalidParameterError, match=message):
-        meg.targets(mouse(), decisions, targets, **options)
-
-
-def test_questions_too_large_to_work_with_are_refused() -> None:
-    names = [f"X{i}" for i in range(26)]
-    network = CausalBayesianNetwork(
-        {"D": [0, 1], **{key: [0, 1] for key in names}},
-        {x: ["D"] for x in names},
-        {x: [0.5, 0.5] if x == "D" else [[0.9, 0.1], [0.2, 0.8]] for x in ("D", *names)},
-    )
-    with pytest.raises(
-        InvalidModelError,
-        match=r"1 contexts, 2 actions and 67108864 weights need a table of 1\.34e\+08 entries, "
-        r"expected "
-        r"at most 6\.71e\+07; ask about fewer targets, or merge states of targets or of what "
-        "decisions observe",
-    ):
-        meg.targets(network, ["D"], names)
-    # Few of them are no matter, however many there are.
-    assert meg.targets(network, ["D"], names[:3]).certified
-
-
-def test_models_too_wide_to_eliminate_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The target joins twelve hidden causes: its table alone is 2^13, and they are all of two
-    # more, so that no order avoids it.
-    names = [f"X{i}" for i in range(12)]
-    network = CausalBayesianNetwork(
-        {"D": [0, 1], "H": [0, 1], **{key: [0, 1] for key in names}, "T": [0, 1]},
-        {**{key: ["D", "H"] for key in names}, "T": names},
-        {
-            "D": [0.5, 0.5],
-            "H": [0.5, 0.5],
-            **dict.fromkeys(names, np.full((2, 2, 2), 0.5)),
-            "T": lambda *xs: int(sum(xs) > 6),
-        },
-    )
-    assert meg.targets(network, ["D"], ["T"]).value == pytest.approx(0.0, abs=1e-9)
-    monkeypatch.setattr(elimination, "MAX_ENTRIES", 2**12)
-    with pytest.raises(
-        InvalidModelError,
-        match=r"the model is too large to eliminate: the best order found needs a table over \d+ "
-        r"variables at once \(D, .*\) with [\de.+]+ entries, expected at most 4\.1e\+03 to keep "
-        r"and "
-        r"2\.15e\+09 to sum; merge states of these variables, fix some of them with do, or ask "
-        r"about "
-        "fewer targets at a time",
-    ):
-        meg.targets(network.with_mechanism("H", [0.4, 0.6]), ["D"], ["T"])
-
-
-def test_a_diagram_knows_its_decisions() -> None:
-    diagram = InfluenceDiagram.of(mouse(), decisions=["D"], utilities={})
-    assert meg.targets(diagram, targets=["T"]).value == pytest.approx(MEG_08, abs=1e-12)

@@ -1,0 +1,163 @@
+"""Goals that were searched for, in changed worlds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from causal.models import network_of
+from meg.causal.instances import (
+    MEG_08,
+    SIDE,
+    built,
+)
+from oracles import random_diagrams as diagrams
+
+from goalmeter import meg
+from goalmeter.causal import CausalBayesianNetwork
+from goalmeter.meg.causal import Interventions
+
+# --- Without sufficient recall --------------------------------------------------------------------
+
+
+def forgetful_mouse(to_cheese: float = 0.8) -> CausalBayesianNetwork:
+    """Two steps in the cheese's direction lead to it; at the second the first is forgotten.
+
+    The bell B rings where the cheese S is. M: where the mouse is after the first step; T: it got
+    the cheese; R: it got the bell.
+    """
+    follow = [[to_cheese, 1 - to_cheese], [1 - to_cheese, to_cheese]]
+    bit = [0, 1]
+    return CausalBayesianNetwork(
+        {"S": SIDE, "B": SIDE, "D": SIDE, "M": SIDE, "E": SIDE, "T": bit, "R": bit},
+        {
+            "B": ["S"],
+            "D": ["S"],
+            "M": ["D"],
+            "E": ["S"],
+            "T": ["S", "M", "E"],
+            "R": ["B", "M", "E"],
+        },
+        {
+            "S": [0.5, 0.5],
+            "B": lambda s: s,
+            "D": follow,
+            "M": lambda d: d,
+            "E": follow,
+            "T": lambda s, m, e: int(s == m == e),
+            "R": lambda b, m, e: int(b == m == e),
+        },
+    )
+
+
+def carried(worlds: Any, goal: Any, to_cheese: float = 0.8) -> Interventions:
+    # Few restarts: a mouse this small needs none.
+    mouse = forgetful_mouse(to_cheese)
+    return meg.under_interventions(mouse, ["D", "E"], worlds, restarts=6, **goal)
+
+
+def goals(name: str) -> list[dict[str, Any]]:
+    return [{"targets": [name]}, {"utility": {name: [0, 1]}}]
+
+
+@pytest.mark.parametrize("goal", goals("T"))
+def test_a_goal_that_is_searched_for_predicts_under_the_shift(goal: Any) -> None:
+    table = meg.under_interventions(
+        forgetful_mouse(), ["D", "E"], [{}, {"B": "left"}], restarts=6, **goal
+    )
+    for row in table.rows:
+        assert row.result.recall == "insufficient"
+        assert row.result.value == pytest.approx(2 * MEG_08, abs=1e-6)
+        assert row.transferred == pytest.approx(row.result.value, abs=1e-6)
+        assert row.refitted == pytest.approx(row.result.value, abs=1e-6)
+    assert table.largest_gap == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("goal", goals("R"))
+def test_a_goal_that_is_searched_for_may_only_have_gone_along(goal: Any) -> None:
+    table = meg.under_interventions(
+        forgetful_mouse(), ["D", "E"], [{"B": "left"}], restarts=6, **goal
+    )
+    before, after = table.rows
+    assert before.transferred == pytest.approx(2 * MEG_08, abs=1e-6)
+    # Left with 0.8 at both steps, says the goal; the mouse goes left half of the time.
+    assert after.transferred == pytest.approx(2 * np.log(2) + np.log(0.16), abs=1e-4)
+    assert after.result.value == pytest.approx(0.0, abs=1e-9)
+    assert after.refitted == pytest.approx(0.0, abs=1e-9)
+    assert table.largest_gap == pytest.approx(-after.transferred, abs=1e-9)
+
+
+@pytest.mark.parametrize("goal", goals("T"))
+def test_an_intervention_may_cut_the_circle(goal: Any) -> None:
+    # From the left on only the second step counts, and only if the cheese is there. With the
+    # original b = logit(0.8) / 0.8 it is planned to go left with sigmoid(b).
+    worlds = [{"M": "left"}, {"T": 1}]
+    table = carried(worlds, goal)
+    _, cut, idle = table.rows
+    assert cut.result.recall == "single"
+    left = 1 / (1 + np.exp(-np.log(4) / 0.8))
+    expected = (np.log(2) + 0.8 * np.log(left) + 0.2 * np.log(1 - left)) / 2
+    assert cut.transferred == pytest.approx(expected, abs=1e-4)
+    assert cut.result.value == pytest.approx(MEG_08 / 2, abs=1e-6)
+    assert cut.refitted == pytest.approx(MEG_08 / 2, abs=1e-6)
+    assert idle.result.recall == "none"
+    assert (idle.transferred, idle.refitted, idle.gap) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("goal", goals("R"))
+def test_a_goal_that_is_searched_for_may_be_ruled_out(goal: Any) -> None:
+    worlds = [{"B": "left"}, {"M": "left", "B": "right"}, {"S": "left"}]
+    table = carried(worlds, goal, to_cheese=1.0)
+    first, left, late, kept = table.rows
+    assert first.result.rationality == np.inf
+    assert first.transferred == pytest.approx(2 * np.log(2), abs=1e-9)
+    assert left.transferred == -np.inf
+    assert left.gap == table.largest_gap == np.inf
+    # With the first step taken the wrong way nothing is left to want.
+    assert late.transferred == pytest.approx(0.0, abs=1e-9)
+    assert kept.transferred == pytest.approx(2 * np.log(2), abs=1e-9)
+    assert json.loads(json.dumps(table.to_json())) == table.to_json()
+
+
+@pytest.mark.parametrize("family", diagrams.INSUFFICIENT)
+def test_a_world_that_is_not_changed_keeps_its_goal(family: Any) -> None:
+    model = built(family, 2, "random")
+    options: Any = {"utility": list(model.factors), "restarts": 8}
+    table = meg.under_interventions(network_of(model), model.decisions, [{}], **options)
+    exact = meg.causal_utility(network_of(model), model.decisions, **options)
+    for row in table.rows:
+        assert row.result.value == exact.value
+        assert row.transferred == pytest.approx(exact.value, abs=1e-6)
+    again = meg.under_interventions(
+        network_of(model), model.decisions, [{}], rng=np.random.default_rng(3), **options
+    )
+    assert again.rows[1].transferred == pytest.approx(exact.value, abs=1e-6)
+
+
+def test_a_goal_in_a_gap_says_nothing_of_other_worlds() -> None:
+    # Two that cannot talk, twelve ways each, of which one must be taken by both: as the rationality
+    # grows they go over to it at once, and no rationality has them take it four times of ten.
+    ways = list(range(12))
+    often = [0.4, *[0.6 / 11] * 11]
+    network = CausalBayesianNetwork(
+        {"D": ways, "E": ways, "W": ["dry", "wet"], "T": [0, 1]},
+        {"T": ["D", "E", "W"]},
+        {"D": often, "E": often, "W": [1, 0], "T": lambda d, e, w: int(d == e == 0)},
+    )
+    wet, goal = [{"W": "wet"}], {"T": [0, 1]}
+    table = meg.under_interventions(network, ["D", "E"], wet, utility=goal, restarts=8)
+    before, after = table.rows
+    assert np.isnan(before.result.rationality)
+    assert before.transferred == before.result.value > 0.0
+    assert after.result.value == after.refitted == pytest.approx(before.result.value, abs=1e-6)
+    assert np.isnan(after.transferred) and np.isnan(table.largest_gap)
+    assert "explains the original world in a gap" in after.result.notes[-1]
+    assert after.result.notes[:-1] == before.result.notes
+
+
+def test_chance_has_no_goal_to_carry() -> None:
+    table = carried([{"B": "left"}, {"M": "left"}], {"targets": ["T"]}, to_cheese=0.5)
+    for row in table.rows:
+        assert (row.result.value, row.transferred) == pytest.approx((0.0, 0.0), abs=1e-9)
