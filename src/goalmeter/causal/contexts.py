@@ -40,47 +40,31 @@ _WEIGHT = "\0weight"
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision of the process.
+    """One decision of the process."""
 
-    Attributes:
-        name: of the variable.
-        observed: its parents, in the order of its CPD.
-        states: the process's states that are its contexts, in the order of its CPD's rows.
-        n_actions: size of its domain.
-        level: how many decisions come before it on its branch.
-        following: the decisions whose contexts it leads to.
-    """
-
-    name: str
-    observed: tuple[str, ...]
-    states: slice
-    n_actions: int
-    level: int
-    following: tuple[str, ...]
+    name: str  # of the variable
+    observed: tuple[str, ...]  # its parents, in the order of its CPD
+    states: slice  # the process's states that are its contexts, in the order of its CPD's rows
+    n_actions: int  # size of its domain
+    level: int  # how many decisions come before it on its branch
+    following: tuple[str, ...]  # the decisions whose contexts it leads to
 
 
 @dataclass(frozen=True)
 class DecisionProcess:
-    """The decisions of a diagram with sufficient recall as a (branching) MDP.
+    """The decisions of a diagram with sufficient recall as a (branching) MDP."""
 
-    Attributes:
-        network: the model; its CPDs of the decisions are the policy.
-        scopes: the variables that each factor of the utility reads.
-        decisions: those that influence the utility, causes first.
-        mdp: contexts are states; A is the largest domain, and actions that a decision lacks
-            repeat its first one. Its reward is 0.
-        log_uniform: log of uniform choice among the actions there are, -inf elsewhere: [1, A, S].
-        neutral: the network with every decision uniform, which queries are put to.
-        below: each decision with everything that it influences.
-    """
-
-    network: CausalBayesianNetwork
-    scopes: tuple[tuple[str, ...], ...]
-    decisions: tuple[Decision, ...]
+    network: CausalBayesianNetwork  # the model; its CPDs of the decisions are the policy
+    scopes: tuple[tuple[str, ...], ...]  # the variables that each factor of the utility reads
+    decisions: tuple[Decision, ...]  # those that influence the utility, causes first
+    # Contexts are states; A is the largest domain, and actions that a decision lacks repeat its
+    # first one. Its reward is 0.
     mdp: TabularMDP
+    # Log of uniform choice among the actions there are, -inf elsewhere: [1, A, S].
     log_uniform: FloatArray
+    # The network with every decision uniform, which queries are put to.
     neutral: CausalBayesianNetwork
-    below: dict[str, frozenset[str]]
+    below: dict[str, frozenset[str]]  # each decision with everything that it influences
 
     def policy(self) -> FloatArray:
         """The policy of the model, [S, A]."""

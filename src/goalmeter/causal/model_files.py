@@ -149,20 +149,13 @@ class NetworkParts(NamedTuple):
     """What a network is made from; `CausalBayesianNetwork.of` makes and checks it.
 
     Readers return this and not the network, so that the network can use them.
-
-    Attributes:
-        domains: the states of each variable.
-        parents: the direct causes of each.
-        cpds: of each an array [*sizes of parents, own size].
-        name: of the network; may be empty.
-        source: what messages call the file; None if there is none.
     """
 
-    domains: Mapping[str, Sequence[Value]]
-    parents: Mapping[str, Sequence[str]]
-    cpds: Mapping[str, AnyArray]
-    name: str = ""
-    source: object = None
+    domains: Mapping[str, Sequence[Value]]  # the states of each variable
+    parents: Mapping[str, Sequence[str]]  # the direct causes of each
+    cpds: Mapping[str, AnyArray]  # of each an array [*sizes of parents, own size]
+    name: str = ""  # of the network; may be empty
+    source: object = None  # what messages call the file; None if there is none
 
 
 class Draft:
@@ -236,10 +229,8 @@ class Draft:
     def define(self, x: str, rows: FloatArray, line_of: Callable[[int], int]) -> None:
         """Take up the table of a variable whose `shape` was asked for.
 
-        Args:
-            x: the variable.
-            rows: [values of the parents (the last changes fastest), own size].
-            line_of: the line that a row stands in.
+        `rows` holds [values of the parents (the last changes fastest), own size], `line_of` says in
+        which line a row stands.
         """
 
         def complain(row: int, problem: str) -> InvalidFileError:

@@ -17,19 +17,12 @@ Scopes = Sequence[tuple[str, ...]]
 
 
 class Plan(NamedTuple):
-    """An order, and what it costs.
+    """An order, and what it costs."""
 
-    Attributes:
-        order: variables, the first to be summed out first.
-        stored: entries of the largest table that is kept.
-        product: entries of the largest product that is summed.
-        table: the variables of that product.
-    """
-
-    order: list[str]
-    stored: int
-    product: int
-    table: frozenset[str]
+    order: list[str]  # variables, the first to be summed out first
+    stored: int  # entries of the largest table that is kept
+    product: int  # entries of the largest product that is summed
+    table: frozenset[str]  # the variables of that product
 
 
 def best_plan(scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[str], small: int) -> Plan:

@@ -25,20 +25,14 @@ Kind = Literal["none", "single", "sufficient", "insufficient"]
 
 
 class Recall(NamedTuple):
-    """What the graph says about planning a set of decisions for a utility.
+    """What the graph says about planning a set of decisions for a utility."""
 
-    Attributes:
-        kind: "none" if no decision influences the utility, "single" if one does, "sufficient" or
-            "insufficient" recall if several do.
-        decisions: those that influence the utility, causes first.
-        reliance: decision -> the others that it relies on.
-        circle: decisions that rely on each other in a circle, each once; empty but for
-            "insufficient".
-    """
-
+    # "none" if no decision influences the utility, "single" if one does, "sufficient" or
+    # "insufficient" recall if several do.
     kind: Kind
-    decisions: tuple[str, ...]
-    reliance: dict[str, tuple[str, ...]]
+    decisions: tuple[str, ...]  # those that influence the utility, causes first
+    reliance: dict[str, tuple[str, ...]]  # decision -> the others that it relies on
+    # Decisions that rely on each other in a circle, each once; empty but for "insufficient".
     circle: tuple[str, ...]
 
 
@@ -47,10 +41,7 @@ def recall_of(
 ) -> Recall:
     """Read off the graph how decisions can be planned.
 
-    Args:
-        network: the model.
-        decisions: the candidate decisions.
-        scopes: the variables that each additive factor of the utility reads.
+    `scopes` are the variables that each additive factor of the utility reads.
     """
     below = {d: network.descendants(d) | {d} for d in decisions}
     acting = tuple(

@@ -15,16 +15,12 @@ from typing import NamedTuple
 
 
 class Ball(NamedTuple):
-    """What a query P(targets | given) is about.
+    """What a query P(targets | given) is about."""
 
-    Attributes:
-        connected: variables that are d-connected with some target, the targets included and the
-            given ones left out.
-        requisite: variables whose CPDs the query may depend on.
-    """
-
+    # Variables that are d-connected with some target, the targets included and the given ones left
+    # out.
     connected: frozenset[str]
-    requisite: frozenset[str]
+    requisite: frozenset[str]  # variables whose CPDs the query may depend on
 
 
 def bayes_ball(

@@ -20,19 +20,13 @@ Do = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Question:
-    """A checked question.
+    """A checked question."""
 
-    Attributes:
-        network: the model under the intervention; its CPDs of the decisions are the policy.
-        decisions: the candidate decisions.
-        utility: the diagram's own, if the model is a diagram with utilities.
-        do: the intervention.
-    """
-
+    # The model under the intervention; its CPDs of the decisions are the policy.
     network: CausalBayesianNetwork
-    decisions: tuple[str, ...]
-    utility: Utility | None
-    do: dict[str, object]
+    decisions: tuple[str, ...]  # the candidate decisions
+    utility: Utility | None  # the diagram's own, if the model is a diagram with utilities
+    do: dict[str, object]  # the intervention
 
     def recall(self, scopes: Sequence[Sequence[str]]) -> Recall:
         """What the graph says about planning the decisions for factors with these variables."""

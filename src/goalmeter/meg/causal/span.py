@@ -29,17 +29,11 @@ _MAX_WORK = 2e10
 
 @dataclass(frozen=True)
 class Span:
-    """A linear class with D weights and the K coordinates in which it is fitted.
+    """A linear class with D weights and the K coordinates in which it is fitted."""
 
-    Attributes:
-        utilities: the class in K coordinates.
-        basis: weights of each coordinate, [D, K]; None where they are the same.
-        plain: the class in its D weights.
-    """
-
-    utilities: LinearClass
-    basis: FloatArray | None
-    plain: LinearClass
+    utilities: LinearClass  # the class in K coordinates
+    basis: FloatArray | None  # weights of each coordinate, [D, K]; None where they are the same
+    plain: LinearClass  # the class in its D weights
 
     def weights(self, coordinates: FloatArray) -> FloatArray:
         """The least weights [D] that say what the coordinates [K] say."""

@@ -42,11 +42,7 @@ class Prospects(NamedTuple):
 def prospects_of(table: OutcomeTable, utility: FloatArray, policies: Policies, i: int) -> Prospects:
     """What decision `i` has to go by.
 
-    Args:
-        table: the outcomes.
-        utility: of each row, [R, 1], or [R, B] where each column has its own.
-        policies: [C, A, B] each.
-        i: position of the decision.
+    `utility` of each row is [R, 1], or [R, B] where each column has its own; policies [C, A, B].
     """
     chance = table.probability(policies, without=i)
     mass = table.total(i, chance)
@@ -94,13 +90,9 @@ def ascend(
 ) -> tuple[Policies, BoolArray]:
     """Let every decision answer the others until no probability moves by more than a tolerance.
 
-    Args:
-        table: the outcomes.
-        utility: [R, 1] or [R, B], in a unit in which it varies by about 1.
-        rationality: b of each column, either sign, or infinite, [B].
-        policies: where each column begins, [C, A, B] each.
-        sweeps: at most; columns that have settled drop out.
-        tolerance: of probabilities.
+    The utility, [R, 1] or [R, B], is in a unit in which it varies by about 1. Each column has its
+    rationality b, [B], of either sign or infinite, and policies to begin with, [C, A, B] each. It
+    drops out after as many `sweeps`, or earlier once it has settled.
 
     Returns:
         policies, and which columns have settled, [B].

@@ -22,38 +22,23 @@ _BATCH = 2**21
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Policies that maximise an objective, as far as the search can tell.
+    """Policies that maximise an objective, as far as the search can tell."""
 
-    Attributes:
-        policies: [C, A] each.
-        rationality: b at which they are stationary; in the task's unit.
-        utility: E[U], in the task's unit.
-        entropy: H, nats.
-        evidence: of the measured policy for them, nats.
-    """
-
-    policies: Policies
-    rationality: float
-    utility: float
-    entropy: float
-    evidence: float
+    policies: Policies  # [C, A] each
+    rationality: float  # b at which they are stationary; in the task's unit
+    utility: float  # E[U], in the task's unit
+    entropy: float  # H, nats
+    evidence: float  # of the measured policy for them, nats
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A utility in a unit in which it varies by about 1, and the policy that is to be predicted.
-
-    Attributes:
-        table: the outcomes.
-        value: the utility of each row, [R].
-        measured: the policy, [C, A] each.
-        visits: how often it comes by each context and action, [C, A] each.
-    """
+    """A utility in a unit in which it varies by about 1, and the policy that is to be predicted."""
 
     table: OutcomeTable
-    value: FloatArray
-    measured: Policies
-    visits: Policies
+    value: FloatArray  # the utility of each row, [R]
+    measured: Policies  # the policy, [C, A] each
+    visits: Policies  # how often it comes by each context and action, [C, A] each
 
     def evidence(self, policies: Policies) -> FloatArray:
         """Of the measured policy for models [C, A(, B)] each, nats, [] or [B]."""
@@ -151,35 +136,25 @@ PREFERENCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """What a search found.
+    """What a search found."""
 
-    Attributes:
-        value: evidence of the best model, nats, never below 0 (the uniform model is one).
-        rationality: b of the best model, in 1 / units of the utility; infinite where it only
-            maximises or minimises; NaN where its expected utility is in a gap, one that no
-            rationality attains.
-        utility: E[U] of the best model, in units of the utility.
-        entropy: its causal entropy, nats.
-        policies: it, [C, A] for each decision.
-        agreed: of the random starts that the result was tried on at the end, how many ended in
-            it or in one that is as good.
-        starts: how many there were.
-        note: what to know of it, in a sentence.
-        weights: for targets, the utility of each joint state, from -1 to 1; NaN for those that the
-            decisions have no say in.
-        rank: how many coordinates of the utility were fitted: of those that choices can tell
-            apart, the rationality included.
-    """
-
-    value: float
+    value: float  # evidence of the best model, nats, never below 0 (the uniform model is one)
+    # b of the best model, in 1 / units of the utility; infinite where it only maximises or
+    # minimises; NaN where its expected utility is in a gap, one that no rationality attains.
     rationality: float
-    utility: float
-    entropy: float
-    policies: Policies
+    utility: float  # E[U] of the best model, in units of the utility
+    entropy: float  # its causal entropy, nats
+    policies: Policies  # it, [C, A] for each decision
+    # Of the random starts that the result was tried on at the end, how many ended in it or in one
+    # that is as good.
     agreed: int
-    starts: int
-    note: str
+    starts: int  # how many there were
+    note: str  # what to know of it, in a sentence
+    # For targets, the utility of each joint state, from -1 to 1; NaN for those that the decisions
+    # have no say in.
     weights: FloatArray | None = None
+    # How many coordinates of the utility were fitted: of those that choices can tell apart, the
+    # rationality included.
     rank: int = 1
 
 

@@ -64,11 +64,8 @@ def held(
 ) -> tuple[Policies, FloatArray]:
     """Ascents of the augmented Lagrangian side by side.
 
-    Args:
-        task: the utility and the measured policy.
-        utility: u of each column, [B], in the task's unit.
-        policies: where each begins, [C, A, B] each.
-        rationality: the multiplier that each begins with, [B].
+    Each column has its u, [B], in the task's unit, its policies to begin with, [C, A, B] each, and
+    its multiplier to begin with, [B].
 
     Returns:
         policies near stationary ones, and their multipliers [B].
@@ -150,10 +147,7 @@ def greatest_entropies(
 ) -> list[Maximisers]:
     """The greatest entropy that is reached at each of several expected utilities.
 
-    Args:
-        task: the utility and the measured policy.
-        utilities: u of each, in the task's unit.
-        starts: for each of them policies [C, A, n] each, with multipliers [n].
+    Each u, in the task's unit, has its starts: policies [C, A, n] each, with multipliers [n].
 
     Returns:
         For each the equally good maximisers, and how many starts ended there; none where no

@@ -48,13 +48,9 @@ def limits(
 ) -> Limit | None:
     """The best predictor among the limits in several directions, or None if all rule it out.
 
-    Args:
-        utilities: the class.
-        directions: y [K] each.
-        n: random starts for each.
-        ceiling: the evidence of the measured policy for itself, nats; at its maximum, the policy
-            is deterministic, and a utility that it alone is best for is looked for as well.
-        rng: of the starts.
+    There are n random starts for each direction y [K]. Where the ceiling, the evidence of the
+    measured policy for itself, is its maximum, the policy is deterministic, and a utility that it
+    alone is best for is looked for as well.
     """
     reached = [limit_at(utilities, y, n, rng) for y in directions]
     # Only a deterministic policy can be the only best one.

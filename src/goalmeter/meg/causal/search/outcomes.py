@@ -39,27 +39,19 @@ Policies = list[FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class OutcomeTable:
-    """The joint outcomes of decisions; R of them are possible.
+    """The joint outcomes of decisions; R of them are possible."""
 
-    Attributes:
-        decisions: names, causes first.
-        contexts: how many contexts each has, in the order of its CPD's rows.
-        actions: the size of each domain.
-        weight: w(x), [R], positive.
-        place: for each decision, context * actions + action of every row, [R].
-        features: what is expected given x, [R, D]: of a known utility (D = 1, units of the
-            utility), or the probability of each joint state of targets (the first one slowest).
-        later: for each decision, those (as positions) whose contexts it influences.
-        targets: whose joint states the features stand for; None for those of a known utility.
-    """
-
-    decisions: tuple[str, ...]
-    contexts: tuple[int, ...]
-    actions: tuple[int, ...]
-    weight: FloatArray
-    place: tuple[IntArray, ...]
+    decisions: tuple[str, ...]  # names, causes first
+    contexts: tuple[int, ...]  # how many contexts each has, in the order of its CPD's rows
+    actions: tuple[int, ...]  # the size of each domain
+    weight: FloatArray  # w(x), [R], positive
+    place: tuple[IntArray, ...]  # for each decision, context * actions + action of every row, [R]
+    # What is expected given x, [R, D]: of a known utility (D = 1, units of the utility), or the
+    # probability of each joint state of targets (the first one slowest).
     features: FloatArray
+    # For each decision, those (as positions) whose contexts it influences.
     later: tuple[tuple[int, ...], ...]
+    # Whose joint states the features stand for; None for those of a known utility.
     targets: tuple[str, ...] | None = None
 
     @property

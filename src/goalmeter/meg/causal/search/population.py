@@ -49,17 +49,11 @@ _LEAST_COLUMNS = 96
 
 
 class Population(NamedTuple):
-    """Utilities with the best maximiser of each.
+    """Utilities with the best maximiser of each."""
 
-    Attributes:
-        y: weights of the coordinates, [K, M].
-        policies: the maximisers, [C, A, M] each.
-        evidence: of the measured policy for each of them, nats, [M].
-    """
-
-    y: FloatArray
-    policies: Policies
-    evidence: FloatArray
+    y: FloatArray  # weights of the coordinates, [K, M]
+    policies: Policies  # the maximisers, [C, A, M] each
+    evidence: FloatArray  # of the measured policy for each of them, nats, [M]
 
     def take(self, chosen: Sequence[int] | IntArray) -> Population:
         """Some of them."""
@@ -84,11 +78,8 @@ def evaluated(
 ) -> Population:
     """What utilities predict.
 
-    Args:
-        utilities: the class.
-        y: [K, M].
-        shared: starts for every utility, [C, A, n] each.
-        parents: one more start for each utility, [C, A, M] each.
+    Utilities y are [K, M]; each has the shared starts, [C, A, n] each, and one of its parents, if
+    there are any, [C, A, M] each.
     """
     table = utilities.table
     m = y.shape[1]

@@ -39,7 +39,6 @@ class Linearised:
     """The equations at one set of policies, and their derivatives.
 
     Args:
-        table: the outcomes.
         utility: of each row, [R].
         rationality: b.
         policies: [C, A] each.
@@ -185,12 +184,8 @@ def finish(
 ) -> Point:
     """Newton's method from policies that are nearly stationary.
 
-    Args:
-        table: the outcomes.
-        utility: of each row, [R].
-        rationality: b, finite.
-        policies: where to begin, [C, A] each.
-        held: the E[U] that is to be attained, by whatever b; None keeps b.
+    The utility is that of each row, [R], b finite, and `held` the E[U] that is to be attained, by
+    whatever b; None keeps b.
 
     Returns:
         The point; the one that came in if no step brought the equations nearer.

@@ -75,10 +75,8 @@ def maximisers(
 ) -> list[Maximisers]:
     """The best that ascents from some starts reach, at each of several rationalities.
 
-    Args:
-        task: the utility and the measured policy.
-        rationalities: b, either sign or infinite, in the task's unit.
-        starts: for each of them [C, A, n] each; n may differ.
+    Rationalities b have either sign or are infinite, in the task's unit; each has its starts,
+    [C, A, n] each, where n may differ.
     """
     # All starts of all rationalities climb side by side: one pass over the rows serves many.
     ends = np.cumsum([s[0].shape[2] for s in starts])

@@ -29,19 +29,12 @@ _NULL_SHARE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class UtilityClass:
-    """All utilities that are linear in features, and the policy that is to be predicted.
+    """All utilities that are linear in features, and the policy that is to be predicted."""
 
-    Attributes:
-        table: the outcomes, with features G of the coordinates, [R, K].
-        basis: weights of each coordinate, [D, K].
-        measured: the policy, [C, A] each.
-        visits: how often it comes by each context and action, [C, A] each.
-    """
-
-    table: OutcomeTable
-    basis: FloatArray
-    measured: Policies
-    visits: Policies
+    table: OutcomeTable  # the outcomes, with features G of the coordinates, [R, K]
+    basis: FloatArray  # weights of each coordinate, [D, K]
+    measured: Policies  # the policy, [C, A] each
+    visits: Policies  # how often it comes by each context and action, [C, A] each
 
     def task(self, y: FloatArray) -> tuple[Task, float]:
         """The utility G y as a task in a unit of its own, and the b that stands for 1."""
