@@ -21,7 +21,7 @@ from goalmeter.causal.pgmpy_models import to_pgmpy
 
 read_bif, from_pgmpy = CausalBayesianNetwork.from_bif, CausalBayesianNetwork.from_pgmpy
 # pgmpy takes about a second to read one of these, and some minutes for all that it ships.
-COMPARED = ("alarm", "insurance", "sachs", "survey", "water")
+COMPARED = ("sachs", "survey", "water")
 
 
 def mouse() -> CausalBayesianNetwork:
@@ -62,7 +62,7 @@ def test_pgmpys_reader_reads_what_we_write() -> None:
         np.testing.assert_array_equal(theirs.cpd(x), ours.cpd(x))
 
 
-@pytest.mark.parametrize("name", ["asia", "cancer", "earthquake", "survey", "sachs", "child"])
+@pytest.mark.parametrize("name", ["asia", "survey", "sachs", "child"])
 def test_marginals_are_those_of_pgmpy(name: str) -> None:
     network = read_bif(shipped(name))
     inference = pgmpy_part("inference").VariableElimination(to_pgmpy(network))
