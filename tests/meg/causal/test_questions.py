@@ -20,86 +20,64 @@ from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram, eliminatio
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
+    ("options", "message"),
     [
         (
-            (mouse(), ["d"], CHEESE),
-            {},
-            InvalidParameterError,
+            {"decisions": ["d"]},
             "decision 'd' does not exist, expected one of S, D, T; did you mean 'D'?",
         ),
+        ({"decisions": "D"}, r"decisions are 'D', expected a list of names such as \['D'\]"),
         (
-            (mouse(), "D", CHEESE),
-            {},
-            InvalidParameterError,
-            r"decisions are 'D', expected a list of names such as \['D'\]",
-        ),
-        (
-            (mouse(), None, CHEESE),
-            {},
-            InvalidParameterError,
+            {"decisions": None},
             "decisions are missing, expected one or more, each of them once",
         ),
         (
-            (mouse(), ["D", "D"], CHEESE),
-            {},
-            InvalidParameterError,
+            {"decisions": ["D", "D"]},
             "decisions are D, D, expected one or more, each of them once",
         ),
+        ({"decisions": 3}, "decisions are 3, expected a list of"),
+        ({"decisions": [3]}, "decision 3 is int, expected a name"),
         (
-            (mouse(), ["D"]),
-            {},
-            InvalidParameterError,
+            {"utility": None},
             "the utility is missing, expected {variable: {state: number}} or another form of it; "
             "for the best of all utilities over some variables use goalmeter.meg.targets",
         ),
         (
-            (mouse(), ["D"], {"U": [1]}),
-            {},
-            InvalidUtilityError,
-            "utility: variable 'U' does not exist, expected one of S, D, T",
-        ),
-        (
-            (mouse(), ["D"], CHEESE),
             {"do": {"D": "left"}},
-            InvalidParameterError,
             "do sets the decision 'D', expected other variables: a decision that is set is "
             "nobody's choice, so it says nothing about a goal",
         ),
         (
-            (mouse(), ["D"], CHEESE),
             {"do": {"s": "left"}},
-            InvalidParameterError,
             "do: variable 's' does not exist, expected one of S, D, T; did you mean 'S'?",
         ),
         (
-            (mouse(), ["D"], CHEESE),
             {"do": {"S": "lift"}},
-            InvalidParameterError,
             "state of 'S': 'lift' does not exist, expected one of left, right; did you mean 'left'",
         ),
         (
-            ("mouse.bif", ["D"], CHEESE),
-            {},
-            InvalidModelError,
-            "the model is str, expected a CausalBayesianNetwork, an InfluenceDiagram or a pgmpy "
-            r"model; CausalBayesianNetwork\.from_bif reads a file",
-        ),
-        (
-            (mouse(), ["D"], CHEESE),
             {"do": "S=left"},
-            InvalidParameterError,
             "an intervention is 'S=left', expected a mapping {variable: state}",
         ),
-        ((mouse(), 3, CHEESE), {}, InvalidParameterError, "decisions are 3, expected a list of"),
-        ((mouse(), [3], CHEESE), {}, InvalidParameterError, "decision 3 is int, expected a name"),
     ],
 )
-def test_questions_that_make_no_sense_are_refused(
-    arguments: Any, options: Any, error: Any, message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        meg.causal_utility(*arguments, **options)
+def test_questions_that_make_no_sense_are_refused(options: Any, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        meg.causal_utility(mouse(), **{"decisions": ["D"], "utility": CHEESE, **options})
+
+
+def test_what_is_no_model_and_what_is_no_utility_is_refused() -> None:
+    with pytest.raises(
+        InvalidModelError,
+        match="the model is str, expected a CausalBayesianNetwork, an InfluenceDiagram or a pgmpy "
+        r"model; CausalBayesianNetwork\.from_bif reads a file",
+    ):
+        model: Any = "mouse.bif"
+        meg.causal_utility(model, ["D"], CHEESE)
+    with pytest.raises(
+        InvalidUtilityError, match="utility: variable 'U' does not exist, expected one of S, D, T"
+    ):
+        meg.causal_utility(mouse(), ["D"], {"U": [1]})
 
 
 def test_a_diagram_without_utilities_needs_one() -> None:
@@ -113,29 +91,26 @@ def test_a_diagram_without_utilities_needs_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("decisions", "targets", "options", "message"),
+    ("targets", "options", "message"),
     [
         (
-            ["D"],
             ["D"],
             {},
             "the target 'D' is one of the decisions, expected other variables: with respect to "
             "utilities of its own choices every deterministic policy is maximally goal-directed, "
             "so the number would say nothing; name what the choice is for",
         ),
-        (["D"], ["T", "D"], {}, "the target 'D' is one of the decisions"),
-        (["D"], ["t"], {}, "target 't' does not exist, expected one of S, D, T; did you mean 'T'?"),
-        (["D"], [], {}, "targets are missing, expected one or more, each of them once"),
-        (["D"], ["T", "T"], {}, "targets are T, T, expected one or more, each of them once"),
-        (["D"], "T", {}, r"targets are 'T', expected a list of names such as \['T'\]"),
-        (["D"], ["T"], {"tolerance": 0.0}, "tolerance is 0.0, expected a positive number"),
+        (["T", "D"], {}, "the target 'D' is one of the decisions"),
+        (["t"], {}, "target 't' does not exist, expected one of S, D, T; did you mean 'T'?"),
+        ([], {}, "targets are missing, expected one or more, each of them once"),
+        (["T", "T"], {}, "targets are T, T, expected one or more, each of them once"),
+        ("T", {}, r"targets are 'T', expected a list of names such as \['T'\]"),
+        (["T"], {"tolerance": 0.0}, "tolerance is 0.0, expected a positive number"),
     ],
 )
-def test_targets_that_make_no_sense_are_refused(
-    decisions: Any, targets: Any, options: Any, message: str
-) -> None:
+def test_targets_that_make_no_sense_are_refused(targets: Any, options: Any, message: str) -> None:
     with pytest.raises(InvalidParameterError, match=message):
-        meg.targets(mouse(), decisions, targets, **options)
+        meg.targets(mouse(), ["D"], targets, **options)
 
 
 def test_questions_too_large_to_work_with_are_refused() -> None:
