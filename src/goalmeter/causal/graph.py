@@ -33,7 +33,7 @@ class CausalGraph:
     _domains: dict[str, tuple[Value, ...]]
     _parents: dict[str, tuple[str, ...]]
 
-    def check_names(self, names: Iterable[str], what: str = "variable") -> tuple[str, ...]:
+    def check_names(self, names: Iterable[str], noun: str = "variable") -> tuple[str, ...]:
         """The names as a tuple.
 
         Raises:
@@ -41,16 +41,16 @@ class CausalGraph:
         """
         if isinstance(names, str):
             raise InvalidParameterError(
-                f"{what}s are {names!r}, expected a list of names such as [{names!r}]"
+                f"{noun}s are {names!r}, expected a list of names such as [{names!r}]"
             )
         if not isinstance(names, Iterable):
-            raise InvalidParameterError(f"{what}s are {names!r}, expected a list of names")
+            raise InvalidParameterError(f"{noun}s are {names!r}, expected a list of names")
         out = tuple(names)
         for x in out:
             if not isinstance(x, str):
-                raise InvalidParameterError(f"{what} {x!r} is {type(x).__name__}, expected a name")
+                raise InvalidParameterError(f"{noun} {x!r} is {type(x).__name__}, expected a name")
             if x not in self._domains:
-                raise unknown_name(x, self.variables, what)
+                raise unknown_name(x, self.variables, noun)
         return out
 
     def _known(self, x: str) -> str:
