@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,27 @@ import pytest
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+HERE = Path(__file__).parent
+# Inspect calls its own libraries in ways that they have given up.
+IGNORED = ("ignore::DeprecationWarning:inspect_ai", "ignore::ResourceWarning")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            for category in IGNORED:
+                item.add_marker(pytest.mark.filterwarnings(category))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Logs and caches of Inspect in a folder of the tests, and no display."""
+    folder = tmp_path_factory.mktemp("inspect")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("INSPECT_LOG_DIR", "INSPECT_CACHE_DIR", "XDG_DATA_HOME"):
+            patch.setenv(name, str(folder / name.lower()))
+        patch.setenv("INSPECT_DISPLAY", "none")
+        yield
 
 
 @pytest.fixture(scope="session")

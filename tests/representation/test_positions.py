@@ -109,7 +109,7 @@ def test_a_tokenizer_that_is_not_the_models(networks: dict[str, Any], mouse: Any
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("post/ends", "did you mean 'post/end'"),
+        ("post/ends", r"did you mean post/end\? Known are pre/end"),
         ("post/1.5", "a share of the reasoning"),
         ("post/step-0", "post/step-1"),
         ("-16", "expected one of pre/end"),

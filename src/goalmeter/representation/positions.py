@@ -194,7 +194,8 @@ def position(name: str) -> Callable[[Located], tuple[int, ...]]:
         return lambda located: located.plan_step(int(step[1]))
     hint = did_you_mean(name, _NAMED)
     raise InvalidParameterError(
-        f"there is no position {name!r}{hint}, expected one of {', '.join(_NAMED)}, a share of the "
+        f"there is no position {name!r}{hint + ' Known are' if hint else ', expected one of'} "
+        f"{', '.join(_NAMED)}, a share of the "
         f"reasoning such as {AFTER}/0.5, or a move of the stated plan such as {AFTER}/step-1"
     )
 

@@ -53,12 +53,11 @@ class Spelling:
             before = _packed(tokenizer.decode(list(ids[begin:place])))
             after = _packed(tokenizer.decode(list(ids[begin : place + 1])))
             # Half a character reads as a mark of its own until its other half has come.
-            kept = _common(before, after)
-            text = text[: len(text) - (len(before) - kept)] + after[kept:]
+            agreed = len(text) - len(before) + _common(before, after)
+            # A character that came whole only now belongs to this token, not to its first bytes'.
+            ends[-_WINDOW:] = [min(end, agreed) for end in ends[-_WINDOW:]]
+            text = text[:agreed] + after[_common(before, after) :]
             ends.append(len(text))
-        # A character that came whole only later belongs to the token that completed it.
-        for place in range(len(ends) - 2, -1, -1):
-            ends[place] = min(ends[place], ends[place + 1])
         return cls(text, tuple(ends))
 
     def tokens(self, begin: int, end: int) -> tuple[int, ...]:
