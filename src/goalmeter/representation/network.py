@@ -92,13 +92,9 @@ class Network:
             "transformers": transformers.__version__,
         }
 
-    @property
+    @cached_property
     def revision(self) -> str:
         """The SHA-256 of all weights, in hexadecimal digits: which model this is, by content."""
-        return self._revision
-
-    @cached_property
-    def _revision(self) -> str:
         import hashlib
 
         import torch
@@ -135,6 +131,20 @@ class Network:
         inputs = padded(rows, self.local.model.device)
         with torch.inference_mode():
             return self.local.model.base_model(**inputs, use_cache=False)
+
+    def streams(self, ids: Sequence[int], layers: Sequence[int]) -> dict[int, torch.Tensor]:
+        """The residual stream of one sequence of tokens at some layers, each [T, D]."""
+        read: dict[int, torch.Tensor] = {}
+
+        def reader(layer: int) -> Change:
+            def read_it(stream: torch.Tensor) -> None:
+                read[layer] = stream[0].clone()
+
+            return read_it
+
+        with self.changed({layer: reader(layer) for layer in layers}):
+            self.forward([ids])
+        return read
 
     @contextmanager
     def changed(self, changes: dict[int, Change]) -> Iterator[None]:

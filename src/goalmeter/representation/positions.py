@@ -69,7 +69,7 @@ class Located:
         In a prompt that lists open cells these are the cell and the ways from it, and a wall is not
         mentioned; in one that draws the grid it is the symbol of the cell.
         """
-        span = _span_of_cell(self.sample, cell)
+        span = span_of_cell(self.sample, cell)
         if span is None:
             return ()
         question = self.sample.question
@@ -217,7 +217,7 @@ def _agent(located: Located) -> tuple[int, ...]:
     return located.label("Agent:") or located.cell(located.sample.state.cell)
 
 
-def _span_of_cell(sample: Sample, cell: Cell) -> tuple[int, int] | None:
+def span_of_cell(sample: Sample, cell: Cell) -> tuple[int, int] | None:
     """Where the question says what is in a cell, as (begin, end) among its characters."""
     question = sample.question
     listed = re.search(

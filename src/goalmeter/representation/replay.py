@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +18,9 @@ from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.inspect.samples import made_of
+from goalmeter.navigation.playing import load
 from goalmeter.navigation.record import Step, Trajectory
+from goalmeter.representation.network import Network
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,30 @@ class Sample:
 def digest_of(ids: Iterable[int]) -> str:
     """The SHA-256 of token ids as little-endian 64-bit numbers, in hexadecimal digits."""
     return hashlib.sha256(np.array(list(ids), dtype="<i8").tobytes()).hexdigest()
+
+
+def replay(
+    run: str | Path, *, model: str | None = None, first_only: bool = False
+) -> tuple[tuple[Sample, ...], Network]:
+    """The decisions of a navigation run and the model that made them.
+
+    Args:
+        run: the folder of a run of a language model that ran on this machine.
+        model: its name; None for the one that the run names.
+        first_only: take only the first decision of each walk.
+
+    Returns:
+        The decisions in the order of the run, and the model.
+
+    Raises:
+        InvalidFileError: the folder holds no navigation run.
+        InvalidTrajectoryError: its decisions were recorded without their tokens.
+        MissingAbilityError: the model does not run on this machine.
+    """
+    walked = load(run)
+    # Before the model is loaded, which takes longer.
+    samples = samples_of(walked.trajectories, first_only=first_only)
+    return samples, Network.open(model or walked.plan.agent)
 
 
 def samples_of(

@@ -47,7 +47,8 @@ class Spelling:
                 f"there is a token {highest} in the record, and the tokenizer knows "
                 f"{len(tokenizer)}; it is not the tokenizer of the model that walked"
             )
-        text, ends = "", []
+        text = ""
+        ends: list[int] = []
         for place in range(len(ids)):
             begin = max(0, place + 1 - _WINDOW)
             before = _packed(tokenizer.decode(list(ids[begin:place])))

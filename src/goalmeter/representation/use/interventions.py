@@ -159,24 +159,32 @@ def _editing(
 def _masking(
     block: Any, layer: int, interventions: Sequence[Intervention], lengths: Sequence[int]
 ) -> Callable[..., Any]:
+    import torch
+
     signature = inspect.signature(block.forward)
     longest = max(lengths)
+    pairs = [
+        (row, longest - length + place)
+        for row, (change, length) in enumerate(zip(interventions, lengths, strict=True))
+        for place in change.masked.get(layer, ())
+    ]
+    rows, keys = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(1)
 
     def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         bound = signature.bind(*args, **kwargs)
         mask = bound.arguments["attention_mask"]
         changed = mask.expand(len(lengths), *mask.shape[1:]).clone()
-        queries, keys = mask.shape[-2:]
+        length, width = mask.shape[-2:]
         # A cache of a sliding window has dropped the first keys.
-        dropped = _tokens_so_far(bound, longest) - keys
-        for row, (change, length) in enumerate(zip(interventions, lengths, strict=True)):
-            for place in change.masked.get(layer, ()):
-                key = longest - length + place - dropped
-                # Tokens behind it are closed. It still reads itself: a row of the mask that is
-                # closed everywhere has no softmax.
-                first = max(0, key + 1 - (keys - queries))
-                if key >= 0:
-                    changed[row, :, first:, key] = _lowest(mask)
+        dropped = _tokens_so_far(bound, longest) - width
+        kept = keys >= dropped
+        if length == 1:  # a token that is being written, behind all of the prompt
+            changed[rows[kept], :, 0, keys[kept] - dropped] = _lowest(mask)
+        else:
+            # Tokens behind it are closed. It still reads itself: a row of the mask that is closed
+            # everywhere has no softmax.
+            for row, key in zip(rows[kept].tolist(), keys[kept].tolist(), strict=True):
+                changed[row, :, key + 1 - dropped :, key - dropped] = _lowest(mask)
         bound.arguments["attention_mask"] = changed
         return bound.args, bound.kwargs
 
