@@ -62,7 +62,7 @@ def replicate(
         InvalidParameterError: too few mazes.
         MissingExtraError: torch or transformers is not installed.
     """
-    grids = whole(GRIDS if seeds is None else seeds, "seeds", least=2)
+    grids = whole(GRIDS if seeds is None else seeds, "seeds", least=2, most=10_000)
     questions = [(question, size) for size in SIZES for question in QUESTIONS]
     study = Study[dict[str, Any]](
         "organism-use",

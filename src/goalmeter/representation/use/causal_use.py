@@ -145,7 +145,7 @@ def causal_use(
     for half, listed in trials.items():
         if not any(cell.needed for _, cell in listed):
             raise InvalidParameterError(
-                f"none of {len(samples)} decisions in the {half} half has an uncertain cell that "
+                f"none of the decisions in the {half} half has an uncertain cell that "
                 f"every shortest way needs; take more grids, or mazes of complexity 0.4 and above"
             )
     tried = candidates(network, layers=wanted, seed=seed)
