@@ -7,7 +7,16 @@
 40.203
 """
 
-from goalmeter import agents, causal, gridworld, meg, navigation, reflection, tabular
+from goalmeter import (
+    agents,
+    causal,
+    gridworld,
+    meg,
+    navigation,
+    reflection,
+    representation,
+    tabular,
+)
 from goalmeter._errors import GoalmeterError, MissingExtraError
 from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
 from goalmeter.meg.result import MegResult
@@ -35,6 +44,7 @@ __all__ = [
     "navigation",
     "optimal_policy",
     "reflection",
+    "representation",
     "tabular",
     "uniform_policy",
 ]

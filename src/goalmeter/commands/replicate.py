@@ -21,6 +21,7 @@ REPLICATIONS = {
     "tempting-button": "goalmeter.experiments.tempting_button.replicate",
     "lm-navigation": "goalmeter.experiments.lm_navigation.replicate",
     "organisms": "goalmeter.experiments.organisms.replicate",
+    "organism-use": "goalmeter.experiments.organism_use.replicate",
     "calibration": "goalmeter.experiments.calibration.replicate",
 }
 

@@ -53,7 +53,8 @@ class Organism:
         """The walls of its map, [rows, columns]."""
         walls = world.walls.copy()
         if self.blind:
-            walls[_UNSEEN_FIRST:-1:_UNSEEN_EVERY, 1:-1] = False
+            unseen = [row for row in range(1, len(walls) - 1) if is_unseen(row)]
+            walls[unseen, 1:-1] = False
         return walls
 
     def blocked(self, world: GridWorld, state: State) -> BoolArray:
@@ -91,6 +92,11 @@ class Organism:
             raise InvalidParameterError(f"there is no way to go from {tuple(state.cell)}")
         left, right, up, down = (weight / total for weight in weights)
         return left, right, up, down
+
+
+def is_unseen(row: int) -> bool:
+    """Whether a blind organism does not see the inner walls of a row."""
+    return row % _UNSEEN_EVERY == _UNSEEN_FIRST
 
 
 def legal_moves(world: GridWorld, state: State) -> tuple[int, ...]:

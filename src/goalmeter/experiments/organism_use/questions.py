@@ -1,0 +1,105 @@
+"""Which cells an organism is asked about: those that it was made to see, to miss, or to look at.
+
+    seen      inner walls of rows that every organism sees
+    unseen    inner walls of rows 2, 6, 10, which the mole takes for open
+    far       cells that the agent does not stand beside, which a habit has no use for
+
+A model that goes by its map uses all of them; the mole uses the seen ones only, the moth no far
+one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from goalmeter.gridworld.draws import Draws
+from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.world import Cell
+from goalmeter.navigation.asking.prompts import template
+from goalmeter.navigation.suites import maze
+from goalmeter.navigation.suites.tasks import suite
+from goalmeter.organisms.kinds import is_unseen
+from goalmeter.representation.network import Network
+from goalmeter.representation.replay import Sample
+from goalmeter.representation.use.causal_use import Use, Wanted, causal_use
+from goalmeter.representation.use.cells import target_cells, uncertain_cells
+
+SEEN, UNSEEN, FAR = "seen", "unseen", "far"
+PROMPT = "compact/2"
+COMPLEXITIES = (0.4, 0.6, 0.8)
+
+
+@dataclass(frozen=True)
+class Question:
+    """An organism and the cells that it is asked about.
+
+    Attributes:
+        organism: its name.
+        cells: "seen", "unseen" or "far".
+        used: whether it was made to act on them.
+    """
+
+    organism: str
+    cells: str
+    used: bool
+
+
+QUESTIONS = (
+    Question("mouse", SEEN, True),
+    Question("mouse", UNSEEN, True),
+    Question("mole", SEEN, True),
+    Question("mole", UNSEEN, False),
+    Question("moth", FAR, False),
+)
+
+
+def wanted(cells: str) -> Wanted:
+    """Which cells of a decision a question is about."""
+
+    def wants(sample: Sample, cell: Cell) -> bool:
+        at = sample.state.cell
+        if cells == FAR:
+            return abs(at.row - cell.row) + abs(at.column - cell.column) > 1
+        return is_unseen(cell.row) == (cells == UNSEEN)
+
+    return wants
+
+
+def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int) -> list[Sample]:
+    """A decision in each of some mazes that no organism learnt in.
+
+    The agent stands where a shortest way needs a wanted cell; mazes without such a place are left
+    out.
+    """
+    tasks = suite(
+        maze.SUITE.name,
+        sizes=[size],
+        complexities=COMPLEXITIES,
+        grids=grids,
+        seed=seed,
+        held_out=True,
+    ).tasks
+    uncertain = uncertain_cells(task.world for task in tasks)
+    samples = []
+    for task in tasks:
+        states = [State(cell) for cell in task.world.open_cells if cell != task.world.goal]
+        Draws("where the agent stands", seed, task.name).shuffle(states)
+        for state in states:
+            question = template(PROMPT).prompt(task.world, state)
+            sample = Sample(task.name, 0, task.world, state, None, (), question, (), ())
+            if any(
+                target.needed and uncertain[task.world.shape][target.cell]
+                for target in target_cells(task.world, state)
+                if wants(sample, target.cell)
+            ):
+                ids = network.local.ids([{"role": "user", "content": question}])
+                samples.append(Sample(task.name, 0, task.world, state, None, (), question, ids, ()))
+                break
+    return samples
+
+
+def answer(name: str, cells: str, size: int, grids: int, seed: int) -> Use:
+    """What an organism does with some cells of mazes of a size."""
+    network = Network.open(f"goalmeter/{name}")
+    wants = wanted(cells)
+    return causal_use(decisions(network, wants, size, grids, seed), network, cells=wants, seed=seed)

@@ -1,0 +1,207 @@
+"""Activations of recorded decisions: safetensors shards beside a manifest, a row a decision.
+
+    manifest.json               what was captured, of which model, by which kernels
+    shard-00000.safetensors     for each position "L/NAME" an array [rows, tokens, D] a layer L, and
+                                "tokens/NAME" [rows, tokens]: the ids of the tokens that it was of
+
+A shard's own header lists its rows: walk, step, digest of the replayed tokens, and the positions
+that the decision lacks. So row i is provably decision i, whatever happened to the files beside it.
+A shard appears whole or not at all; a capture that was interrupted goes on behind the last one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError, require
+from goalmeter._files import read_bytes, replacing, write_text
+from goalmeter._text import json_text, shown
+from goalmeter._types import FloatArray, IntArray
+
+MANIFEST, FORMAT = "manifest.json", 1
+_FEATURE = "Keeping activations"
+_MOST_BYTES = 2**24  # of a manifest; it does not grow with the rows
+
+
+@dataclass(frozen=True)
+class Row:
+    """Which decision a row of activations is of.
+
+    Attributes:
+        walk: key of the walk in its run.
+        step: number of the decision.
+        digest: SHA-256 of the replayed tokens.
+        lacks: names of the positions that this decision does not have; its rows there are NaN.
+    """
+
+    walk: str
+    step: int
+    digest: str
+    lacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Activations:
+    """A folder of activations, opened without reading them.
+
+    Attributes:
+        folder: where they are.
+        manifest: what manifest.json says.
+    """
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Activations:
+        """The activations in a folder.
+
+        Raises:
+            InvalidFileError: there are none, or the manifest is damaged.
+        """
+        folder = Path(folder)
+        return cls(folder, read_manifest(folder))
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """Which decision each row is of, [N].
+
+        Raises:
+            InvalidFileError: a shard is damaged or is not of this capture.
+        """
+        return tuple(row for shard in self._shards for row in read_rows(shard))
+
+    def at(self, layer: int, position: str) -> FloatArray:
+        """The residual stream at a layer and a position, [N, tokens, D] in single precision.
+
+        Rows of decisions that lack the position are NaN.
+
+        Raises:
+            InvalidParameterError: that layer or position was not captured.
+            InvalidFileError: a shard is damaged.
+        """
+        for kind, value in (("layers", layer), ("positions", position)):
+            if value not in self.manifest[kind]:
+                raise InvalidParameterError(
+                    f"{self.folder} has no activations at {kind[:-1]} {value!r}, expected one of "
+                    f"{', '.join(map(str, self.manifest[kind]))}; capture it as well"
+                )
+        name = f"{layer}/{position}"
+        parts = [_array(shard, name) for shard in self._shards]
+        return np.concatenate(parts).astype(np.float32)
+
+    def tokens(self, position: str) -> IntArray:
+        """The ids of the tokens at a position, [N, tokens]; -1 where a decision lacks it."""
+        return np.concatenate([_array(s, f"tokens/{position}") for s in self._shards]).astype(int)
+
+    @cached_property
+    def _shards(self) -> tuple[Path, ...]:
+        shards = tuple(shard_path(self.folder, n) for n in range(int(self.manifest["shards"])))
+        if missing := [shard.name for shard in shards if not shard.is_file()]:
+            raise InvalidFileError(
+                f"{self.folder} lacks {len(missing)} of {len(shards)} shards, such as "
+                f"{missing[0]}; capture again, which makes only these"
+            )
+        return shards
+
+
+def shard_path(folder: Path, number: int) -> Path:
+    """The file of a shard."""
+    return folder / f"shard-{number:05}.safetensors"
+
+
+def write_shard(path: Path, arrays: Mapping[str, Any], rows: Sequence[Row]) -> None:
+    """Write a shard, whole or not at all.
+
+    Args:
+        path: of the file.
+        arrays: torch tensors by name, each with a row for each of `rows`.
+        rows: which decisions they are of.
+
+    Raises:
+        InvalidFileError: it cannot be written there.
+    """
+    torch_files = require("safetensors.torch", extra="lm", feature=_FEATURE)
+    listed = json_text([[row.walk, row.step, row.digest, list(row.lacks)] for row in rows])
+    data = torch_files.save(dict(arrays), metadata={"rows": listed})
+    with replacing(path) as file:
+        file.write(data)
+
+
+def read_rows(path: Path) -> tuple[Row, ...]:
+    """Which decisions the rows of a shard are of.
+
+    Raises:
+        InvalidFileError: it is not there, damaged, or not ours.
+    """
+    with _opened(path) as shard:
+        metadata = shard.metadata() or {}
+    try:
+        return tuple(
+            Row(str(walk), int(step), str(digest), tuple(map(str, lacks)))
+            for walk, step, digest, lacks in json.loads(metadata["rows"])
+        )
+    except (KeyError, TypeError, ValueError, RecursionError) as cause:
+        raise InvalidFileError(
+            f"{path} does not say which decisions its rows are of; delete it and capture again"
+        ) from cause
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What manifest.json says.
+
+    Raises:
+        InvalidFileError: it is not there, damaged, or of another format.
+    """
+    path = folder / MANIFEST
+    try:
+        value = json.loads(read_bytes(path, _MOST_BYTES))
+    except (OSError, ValueError, RecursionError) as cause:
+        raise InvalidFileError(
+            f"{folder} holds no activations: {MANIFEST} cannot be read ({type(cause).__name__})"
+        ) from cause
+    kinds = {"format": int, "shards": int, "rows": int, "layers": list, "positions": dict}
+    for name, kind in kinds.items():
+        entry = value.get(name) if isinstance(value, dict) else None
+        if type(entry) is not kind or (name == "format" and entry != FORMAT):
+            raise InvalidFileError(
+                f"{path} is no manifest of activations of this version: its {name} is "
+                f"{shown(entry)}; delete the folder and capture again"
+            )
+    return dict(value)
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write manifest.json, whole or not at all."""
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+
+
+def _array(path: Path, name: str) -> Any:
+    """An array of a shard; half-precision brain floats, which NumPy lacks, are widened."""
+    import torch
+
+    with _opened(path) as shard:
+        try:
+            tensor = shard.get_tensor(name)
+        except Exception as cause:
+            raise InvalidFileError(f"{path} lacks the array {name!r}; capture again") from cause
+    return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy()
+
+
+def _opened(path: Path) -> Any:
+    """A shard, mapped into memory: only the arrays that are asked for are read."""
+    safetensors = require("safetensors", extra="lm", feature=_FEATURE)
+    try:
+        return safetensors.safe_open(path, framework="pt")
+    # SafetensorError is no subclass of anything else than Exception.
+    except Exception as cause:
+        raise InvalidFileError(
+            f"{path} is damaged or is no file of safetensors; delete it and capture again"
+        ) from cause

@@ -1,0 +1,202 @@
+"""A causal language model whose residual stream can be read and changed, block by block.
+
+Only the residual stream is touched: what the embedding writes (layer 0) and what each block passes
+on (layers 1 to L). Everything else differs from model to model: a mixture's experts are fused into
+single arrays, heads share keys, and normalisations stand in different places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.language_models.local_model import LocalModel
+from goalmeter.agents.registry import agent as named_agent
+
+if TYPE_CHECKING:
+    import torch
+
+Change = Callable[["torch.Tensor"], "torch.Tensor | None"]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A model of this machine, with its blocks in order.
+
+    Attributes:
+        name: as Inspect spells it.
+        local: the model and its tokenizer.
+    """
+
+    name: str
+    local: LocalModel
+
+    @classmethod
+    def open(cls, name: str) -> Network:
+        """The network of an agent's name, such as "goalmeter/mouse" or "goalmeter-local/FOLDER".
+
+        Raises:
+            MissingAbilityError: the agent has no network on this machine.
+            MissingExtraError: torch or transformers is not installed.
+        """
+        named = named_agent(name)
+        return cls(named.name, named.local_model(asker="reading activations"))
+
+    @cached_property
+    def blocks(self) -> tuple[Any, ...]:
+        """The blocks that the residual stream passes through, [L].
+
+        Raises:
+            InvalidParameterError: the model has no list of as many modules as its configuration
+                names layers.
+        """
+        from torch.nn import ModuleList
+
+        count = self.local.model.config.get_text_config().num_hidden_layers
+        lists = [
+            (name.count("."), tuple(module))
+            for name, module in self.local.model.named_modules()
+            if isinstance(module, ModuleList) and len(module) == count
+        ]
+        if not lists:
+            raise InvalidParameterError(
+                f"{self.name} has no list of {count} blocks, so its residual stream cannot be "
+                f"told; expected a decoder of transformers, such as a Llama, GPT-2, Qwen or gpt-oss"
+            )
+        # A mixture of as many experts as there are layers lies deeper than the blocks do.
+        return min(lists, key=lambda entry: entry[0])[1]
+
+    @property
+    def width(self) -> int:
+        """Numbers in the residual stream of a token, D."""
+        return int(self.local.model.config.get_text_config().hidden_size)
+
+    @property
+    def pinned(self) -> dict[str, str]:
+        """What else decides the last bits of an activation: number type, kernels, versions."""
+        import torch
+        import transformers
+
+        config = self.local.model.config
+        experts = getattr(config, "_experts_implementation", None)
+        return {
+            "dtype": str(self.local.model.dtype).removeprefix("torch."),
+            "device": self.local.model.device.type,
+            "attention": str(config._attn_implementation),
+            **({"experts": str(experts)} if experts else {}),
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+        }
+
+    @cached_property
+    def revision(self) -> str:
+        """The SHA-256 of all weights, in hexadecimal digits: which model this is, by content."""
+        import hashlib
+
+        import torch
+
+        digest = hashlib.sha256()
+        for name, weights in sorted(self.local.model.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(weights.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+        return digest.hexdigest()
+
+    def check_layers(self, layers: Sequence[int]) -> tuple[int, ...]:
+        """The layers that were asked for, in order and each once.
+
+        Raises:
+            InvalidParameterError: there is none, or one that the model does not have.
+        """
+        most = len(self.blocks)
+        wanted = tuple(sorted(set(layers)))
+        if not wanted or wanted[0] < 0 or wanted[-1] > most:
+            raise InvalidParameterError(
+                f"layers are {list(layers)}, expected some of 0 to {most}: {self.name} has {most} "
+                f"blocks, and 0 is its embedding"
+            )
+        return wanted
+
+    def forward(self, rows: Sequence[Sequence[int]]) -> Any:
+        """One pass over some sequences of tokens, without the head that gives logits.
+
+        Rows are filled up on the right and have explicit positions: a row that is filled up on the
+        left without them is read at wrong positions, which several libraries did silently.
+        """
+        import torch
+
+        inputs = padded(rows, self.local.model.device)
+        with torch.inference_mode():
+            return self.local.model.base_model(**inputs, use_cache=False)
+
+    def streams(self, ids: Sequence[int], layers: Sequence[int]) -> dict[int, torch.Tensor]:
+        """The residual stream of one sequence of tokens at some layers, each [T, D]."""
+        read: dict[int, torch.Tensor] = {}
+
+        def reader(layer: int) -> Change:
+            def read_it(stream: torch.Tensor) -> None:
+                read[layer] = stream[0].clone()
+
+            return read_it
+
+        with self.changed({layer: reader(layer) for layer in layers}):
+            self.forward([ids])
+        return read
+
+    @contextmanager
+    def changed(self, changes: dict[int, Change]) -> Iterator[None]:
+        """Let functions see, or change, the residual stream at some layers while this lasts.
+
+        Args:
+            changes: by layer, 0 to L: given the residual stream [B, T, D], what is to take its
+                place, or None to leave it.
+        """
+        with ExitStack() as stack:
+            for layer, change in changes.items():
+                if layer == 0:
+                    hook = _before(change)
+                    handle = self.blocks[0].register_forward_pre_hook(hook, with_kwargs=True)
+                else:
+                    handle = self.blocks[layer - 1].register_forward_hook(_behind(change))
+                stack.callback(handle.remove)
+            yield
+
+
+def padded(rows: Sequence[Sequence[int]], device: Any) -> dict[str, torch.Tensor]:
+    """Sequences of different lengths as the inputs of a model, filled up on the right."""
+    import torch
+
+    longest = max(map(len, rows))
+    ids = torch.zeros((len(rows), longest), dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for number, row in enumerate(rows):
+        ids[number, : len(row)] = torch.tensor(row)
+        mask[number, : len(row)] = 1
+    places = torch.arange(longest).expand(len(rows), -1)
+    inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
+    return {name: value.to(device) for name, value in inputs.items()}
+
+
+def _before(change: Change) -> Callable[..., Any]:
+    def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if args:
+            new = change(args[0])
+            return None if new is None else ((new, *args[1:]), kwargs)
+        new = change(kwargs["hidden_states"])
+        return None if new is None else (args, {**kwargs, "hidden_states": new})
+
+    return hook
+
+
+def _behind(change: Change) -> Callable[..., Any]:
+    # Some blocks pass on the stream alone, others a tuple with attention behind it.
+    def hook(module: Any, args: tuple[Any, ...], output: Any) -> Any:
+        if isinstance(output, tuple):
+            new = change(output[0])
+            return None if new is None else (new, *output[1:])
+        return change(output)
+
+    return hook

@@ -1,0 +1,1 @@
+"""What a model's behaviour depends on: changes of its activations while it answers."""

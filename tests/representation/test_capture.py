@@ -1,0 +1,211 @@
+"""Captured rows are the decisions that they say, and a capture goes on where it was broken off."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
+
+pytest.importorskip("transformers")
+
+from representation.tiny import ANSWER, REASONING, ROOM, sample
+
+from goalmeter.navigation.playing import load
+from goalmeter.representation import capture as module
+from goalmeter.representation.activations import Activations
+from goalmeter.representation.capture import bytes_of, capture
+from goalmeter.representation.network import Network
+from goalmeter.representation.replay import samples_of
+
+PLACES = ["pre/end", "post/end", "post/answer"]
+# Answers of different lengths; the third has no reasoning, so it lacks a position.
+ANSWERS = [REASONING + ANSWER, f"Hm. {REASONING}{ANSWER}", ANSWER, f"No. No. {REASONING}{ANSWER}"]
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ROWS_OF_A_SHARD", 3)
+
+
+def decisions(network: Network) -> list[Any]:
+    return [sample(network, answer=answer, step=step) for step, answer in enumerate(ANSWERS)]
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt-oss", "gpt2", "qwen"])
+def test_rows_are_those_of_plain_transformers(
+    networks: dict[str, Any], tmp_path: Path, name: str
+) -> None:
+    """Each row is computed alone by transformers, and cut out at the position by hand."""
+    import torch
+
+    network = networks[name]
+    samples = decisions(network)
+    kept_rows = capture(samples, network, tmp_path / "a", layers=[1, 0], positions=PLACES)
+    assert kept_rows.manifest["layers"] == [0, 1]
+    assert kept_rows.manifest["positions"] == {"pre/end": 3, "post/end": 3, "post/answer": 1}
+    assert [row.digest for row in kept_rows.rows] == [decision.digest for decision in samples]
+    assert [row.lacks for row in kept_rows.rows] == [(), (), ("post/end",), ()]
+    for layer in (0, 1):
+        before, ends = kept_rows.at(layer, "pre/end"), kept_rows.at(layer, "post/end")
+        assert before.shape == ends.shape == (4, 3, network.width) and before.dtype == np.float32
+        assert np.isnan(ends[2]).all() and not np.isnan(ends[[0, 1, 3]]).any()
+        for row, decision in enumerate(samples):
+            with torch.inference_mode():
+                ids = torch.tensor([decision.ids])
+                states = network.local.model(ids, output_hidden_states=True).hidden_states
+            last = len(decision.prompt)
+            expected = states[layer][0, last - 3 : last].numpy()
+            np.testing.assert_allclose(before[row], expected, rtol=1e-3, atol=1e-4)
+    assert kept_rows.tokens("post/end")[2].tolist() == [-1, -1, -1]
+    marker = kept_rows.tokens("post/end")[0].tolist()
+    assert ">" in network.local.tokenizer.decode(marker)
+    assert kept_rows.manifest["padded_against_single"] < 1e-3
+    assert kept_rows.manifest["attention"] and kept_rows.manifest["revision"] == network.revision
+
+
+def test_an_interrupted_capture_goes_on(
+    networks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shards that are there are not made again; the result is that of one go."""
+    network, folder = networks["llama"], tmp_path / "a"
+    samples = decisions(network)
+    whole = capture(samples, network, tmp_path / "whole", layers=[1], positions=PLACES)
+    written = module.write_shard
+
+    def stops(path: Path, *rest: Any) -> None:
+        if path.name != "shard-00000.safetensors":
+            raise KeyboardInterrupt
+        written(path, *rest)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(module, "write_shard", stops)
+        capture(samples, network, folder, layers=[1], positions=PLACES)
+    with pytest.raises(InvalidFileError, match="lacks 1 of 2 shards, such as shard-00001"):
+        Activations.open(folder).at(1, "pre/end")
+    before = (folder / "shard-00000.safetensors").stat().st_mtime_ns
+    again = capture(samples, network, folder, layers=[1], positions=PLACES)
+    assert (folder / "shard-00000.safetensors").stat().st_mtime_ns == before
+    np.testing.assert_array_equal(again.at(1, "pre/end"), whole.at(1, "pre/end"))
+    assert again.rows == whole.rows
+
+
+def test_another_capture_is_not_continued(networks: dict[str, Any], tmp_path: Path) -> None:
+    network = networks["llama"]
+    samples = decisions(network)
+    capture(samples, network, tmp_path, layers=[1], positions=["pre/end"])
+    with pytest.raises(InvalidFileError, match=r"capture whose layers is \[1\], not \[0\]"):
+        capture(samples, network, tmp_path, layers=[0], positions=["pre/end"])
+    with pytest.raises(InvalidFileError, match="capture whose model is"):
+        capture(samples, networks["qwen"], tmp_path, layers=[1], positions=["pre/end"])
+    with pytest.raises(InvalidFileError, match="holds other decisions than the run"):
+        capture(samples[::-1], network, tmp_path, layers=[1], positions=["pre/end"])
+
+
+def test_what_is_refused(
+    networks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = networks["llama"]
+    samples = decisions(network)
+    with pytest.raises(InvalidParameterError, match="none of 1 decisions has the position 'post/e"):
+        capture(samples[2:3], network, tmp_path, layers=[1], positions=["post/end"])
+    with pytest.raises(InvalidParameterError, match="expected some of 0 to 2"):
+        capture(samples, network, tmp_path, layers=[7], positions=["pre/end"])
+    with monkeypatch.context() as patch:
+        usage = type("Usage", (), {"free": 10})
+        patch.setattr(module.shutil, "disk_usage", lambda path: usage)
+        with pytest.raises(InvalidFileError, match=r"take 0\.0 GB, and .* has 0.0 GB free"):
+            capture(samples, network, tmp_path / "b", layers=[1], positions=["pre/end"])
+    kept_rows = capture(samples, network, tmp_path / "c", layers=[1], positions=["pre/end"])
+    with pytest.raises(InvalidParameterError, match="no activations at layer 2, expected one of 1"):
+        kept_rows.at(2, "pre/end")
+    with pytest.raises(InvalidParameterError, match="no activations at position 'post/end'"):
+        kept_rows.at(1, "post/end")
+    shard = tmp_path / "c" / "shard-00001.safetensors"
+    shard.write_bytes(shard.read_bytes()[:50])
+    with pytest.raises(InvalidFileError, match="damaged or is no file of safetensors"):
+        kept_rows.at(1, "pre/end")
+
+
+def test_a_network_that_reads_fillings_is_refused(networks: dict[str, Any], tmp_path: Path) -> None:
+    """As libraries do that fill up on the left and count positions from there."""
+
+    class FilledOnTheLeft(Network):
+        def forward(self, rows: Any) -> Any:
+            longest = max(map(len, rows))
+            return super().forward([[0] * (longest - len(row)) + list(row) for row in rows])
+
+    network = FilledOnTheLeft("left", networks["llama"].local)
+    with pytest.raises(InvalidFileError, match="a row in a batch other activations than the same"):
+        capture(decisions(network), network, tmp_path, layers=[1], positions=["pre/end"])
+
+
+@pytest.mark.parametrize("damage", [{"shards": "two"}, {"format": 99}, {"layers": None}])
+def test_a_damaged_manifest(
+    networks: dict[str, Any], tmp_path: Path, damage: dict[str, Any]
+) -> None:
+    network = networks["llama"]
+    capture(decisions(network), network, tmp_path, layers=[1], positions=["pre/end"])
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest | damage))
+    (name,) = damage
+    with pytest.raises(InvalidFileError, match=f"is no manifest .*: its {name} is"):
+        Activations.open(tmp_path)
+    with pytest.raises(InvalidFileError, match="holds no activations"):
+        Activations.open(tmp_path / "nowhere")
+
+
+def test_a_run_of_the_mouse(mouse: Any, walks: Path, tmp_path: Path) -> None:
+    """Decisions are replayed as they were: the model writes each recorded token again."""
+    import torch
+
+    trajectories = load(walks).trajectories
+    samples = samples_of(trajectories)
+    assert len(samples) == sum(len(walk.steps) for walk in trajectories)
+    assert len(samples_of(trajectories, first_only=True)) == len(trajectories)
+    kept_rows = capture(samples, mouse, tmp_path, layers=[4], positions=PLACES)
+    with torch.inference_mode():
+        for row, decision in enumerate(samples[:4]):
+            logits = mouse.local.model(torch.tensor([decision.ids])).logits[0]
+            # The state in front of the action gives the action, by the model's own head.
+            head = mouse.local.model.base_model.norm(
+                torch.tensor(kept_rows.at(4, "post/answer")[row])
+            )
+            action = int(mouse.local.model.get_output_embeddings()(head)[0].argmax())
+            assert (
+                mouse.local.text_of(action)
+                == f'"{("LEFT", "RIGHT", "UP", "DOWN")[decision.action]}"}}'
+            )
+            likely = logits[len(decision.prompt) - 1 : -1].log_softmax(-1)
+            chosen = likely.gather(1, torch.tensor(decision.answer)[:, None])
+            # Sampled at a temperature below 1, so hardly ever an unlikely word.
+            assert chosen.mean() > -1.5
+
+
+def test_a_run_without_tokens(walks: Path) -> None:
+    (walk, *_) = load(walks).trajectories
+    step = replace(walk.steps[0], answer_tokens=None)
+    with pytest.raises(InvalidTrajectoryError, match=r"step 0 of .* without the ids of its tokens"):
+        samples_of([replace(walk, steps=(step,))])
+    with pytest.raises(InvalidTrajectoryError, match="no decision to replay"):
+        samples_of([])
+
+
+def test_the_disk_that_is_said_is_the_disk_that_is_decision(
+    networks: dict[str, Any], tmp_path: Path
+) -> None:
+    network = networks["llama"]
+    samples = [sample(network, ROOM, step=step) for step in range(3)]
+    told: list[str] = []
+    capture(
+        samples, network, tmp_path, layers=[0, 1, 2], positions=["pre/end"], progress=told.append
+    )
+    need = bytes_of(rows=3, layers=3, tokens=3, width=network.width, size=4)
+    assert told[0].startswith("activations: 0 MB on disk, ")
+    size = (tmp_path / "shard-00000.safetensors").stat().st_size
+    assert need < size < need + 2000  # what is above is the header

@@ -1,0 +1,55 @@
+"""Characters of a text, counted without blanks, and the tokens that they belong to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from goalmeter._errors import InvalidFileError
+
+pytest.importorskip("transformers")
+
+from lm.tiny_models import tokenizer
+
+from goalmeter.organisms.language import tokenizer as organism_tokenizer
+from goalmeter.representation.spelling import Spelling
+
+
+def spelled(text: str, words: Any) -> tuple[Spelling, list[int]]:
+    ids = words(text)["input_ids"]
+    return Spelling.of(ids, words), ids
+
+
+def test_a_text_by_hand() -> None:
+    """Words of an organism are one token each, and blanks are not counted.
+
+    "plan 1,1 RIGHT" has the characters p l a n (0 to 3), 1 , 1 (4 to 6), R I G H T (7 to 11).
+    """
+    spelling, ids = spelled("plan 1,1\n  RIGHT", organism_tokenizer())
+    assert len(ids) == 3
+    assert spelling == Spelling("plan1,1RIGHT", (4, 7, 12))
+    assert spelling.tokens(0, 4) == (0,)
+    assert spelling.tokens(6, 8) == (1, 2)
+    assert spelling.find("1,1 RIGHT") == 4 and spelling.find("UP") == -1
+
+
+@pytest.mark.parametrize("text", ["plain words, twice", "naïve — «ø» 🐭 mice", "日本 RIGHT 日本"])
+def test_every_character_lies_in_its_token(text: str) -> None:
+    """Bytes of one character may lie in several tokens: it is found where it is complete."""
+    words = tokenizer()
+    spelling, ids = spelled(text, words)
+    assert spelling.text == "".join(text.split())
+    assert spelling.ends[-1] == len(spelling.text) and len(spelling.ends) == len(ids)
+    assert list(spelling.ends) == sorted(spelling.ends)
+    for at in range(len(spelling.text)):
+        places = spelling.tokens(at, at + 1)
+        shown = "".join(words.decode(ids[: places[-1] + 1]).split())
+        earlier = "".join(words.decode(ids[: places[0]]).split())
+        assert shown[: at + 1] == spelling.text[: at + 1]
+        assert earlier[: at + 1] != spelling.text[: at + 1]
+
+
+def test_tokens_of_another_tokenizer() -> None:
+    with pytest.raises(InvalidFileError, match="there is a token 999999 in the record"):
+        Spelling.of([1, 999999], organism_tokenizer())

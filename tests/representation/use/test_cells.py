@@ -1,0 +1,115 @@
+"""Which cells tell whether they are used, how a question is closed, and what became of answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from goalmeter.gridworld import GridWorld, State
+from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.transforms import REFLECT, ROTATE, TRANSPOSE
+from goalmeter.gridworld.world import Cell
+from goalmeter.navigation.asking.prompts import template
+from goalmeter.representation.replay import Sample
+from goalmeter.representation.use.candidates import Candidate
+from goalmeter.representation.use.cells import TargetCell, target_cells, uncertain_cells
+from goalmeter.representation.use.closing import closed_question
+from goalmeter.representation.use.halves import half_of
+from goalmeter.representation.use.outcomes import Outcome, row_of
+
+LEFT, RIGHT, UP, DOWN = range(4)
+RING = GridWorld.from_text(["#######", "#A___G#", "#_###_#", "#_____#", "#######"])
+
+
+def test_cells_of_a_ring_by_hand() -> None:
+    """Four steps along the top, eight along the bottom.
+
+    A wall anywhere along the top makes DOWN the first move; the bottom is on no shortest way.
+    """
+    target = {each.cell: each for each in target_cells(RING, State(RING.start))}
+    top = [Cell(1, 2), Cell(1, 3), Cell(1, 4)]
+    bottom = [Cell(2, 1), Cell(2, 5), *(Cell(3, column) for column in range(1, 6))]
+    assert set(target) == {*top, *bottom}
+    for cell in top:
+        assert target[cell] == TargetCell(cell, True, (RIGHT,), (DOWN,))
+    for cell in bottom:
+        assert target[cell] == TargetCell(cell, False, (RIGHT,), (RIGHT,))
+
+
+def test_cells_that_tell_nothing() -> None:
+    """Without another way there is nothing to do; of two ways of one length neither is needed."""
+    corridor = GridWorld.from_text(["#####", "#A_G#", "#####"])
+    assert target_cells(corridor, State(corridor.start)) == ()
+    room = GridWorld.from_text(["####", "#A_#", "#_G#", "####"])
+    assert target_cells(room, State(room.start)) == ()
+
+
+def test_uncertain_cells_are_open_here_and_walls_there() -> None:
+    other = GridWorld.from_text(["#######", "#A___G#", "#_###_#", "#__#__#", "#######"])
+    small = GridWorld.from_text(["#####", "#A_G#", "#####"])
+    uncertain = uncertain_cells([RING, other, small])
+    assert [tuple(map(int, cell)) for cell in zip(*uncertain[5, 7].nonzero(), strict=True)] == [
+        (3, 3)
+    ]
+    assert not uncertain[3, 5].any()
+
+
+def asked(prompt: str, world: GridWorld = RING) -> Sample:
+    state = State(world.start)
+    question = template(prompt).prompt(world, state)
+    return Sample("a walk", 0, world, state, RIGHT, (RIGHT,), question, (1, 2), (3,))
+
+
+def test_a_question_is_closed_by_hand() -> None:
+    """A cell in a list keeps its place, with no way from it and none to it."""
+    question = closed_question(asked("compact/2"), Cell(1, 3))
+    assert question is not None
+    assert question.splitlines()[2] == (
+        "Open: 1,1 RD 1,2 L 1,3 - 1,4 R 1,5 LD 2,1 UD 2,5 UD 3,1 RU 3,2 LR 3,3 LR 3,4 LR 3,5 LU"
+    )
+    assert closed_question(asked("compact/2"), Cell(2, 2)) is None
+
+
+@pytest.mark.parametrize("prompt", ["plain/1", "keys/1"])
+def test_a_drawing_has_a_wall_instead(prompt: str) -> None:
+    walls = RING.walls.copy()
+    walls[1, 3] = True
+    sample = asked(prompt)
+    closed = GridWorld(walls, RING.start, RING.goal)
+    assert closed_question(sample, Cell(1, 3)) == asked(prompt, closed).question
+
+
+def test_mirror_images_lie_in_the_same_half() -> None:
+    worlds = [maze(7, 0.6, seed=seed).world for seed in range(60)]
+    halves = [half_of(world, "0") for world in worlds]
+    for world, half in zip(worlds[:10], halves, strict=False):
+        for transform in (REFLECT, ROTATE, TRANSPOSE):
+            assert half_of(transform(world), "0") == half
+    assert 15 < halves.count("screen") < 45
+    assert halves != [half_of(world, "1") for world in worlds]
+
+
+def test_effects_by_hand() -> None:
+    """Of four decisions at needed cells one was wrong before; of three, two flip, one as if there
+    were a wall, and one cannot be read. At unneeded cells nothing flips.
+    """
+    needed = TargetCell(Cell(1, 2), True, (RIGHT,), (DOWN,))
+    unneeded = replace(needed, needed=False, without=(RIGHT,))
+    moves = [(RIGHT, DOWN), (RIGHT, UP), (RIGHT, None), (LEFT, DOWN)]
+    outcomes = [
+        Outcome("walk", step, f"grid {step}", needed, before, after)
+        for step, (before, after) in enumerate(moves)
+    ]
+    outcomes += [Outcome("walk", 9, f"grid {n}", unneeded, RIGHT, RIGHT) for n in range(5)]
+    candidate = Candidate("knock-out", 1, "pre/cell", False, lambda located, cell: None)
+    row = row_of(candidate, outcomes)
+    assert row.label == "knock-out at layer 1"
+    shares = (row.needed.flips, row.needed.as_if_wall, row.needed.unreadable)
+    assert [share.value for share in shares] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
+    assert {share.n for share in shares} == {3}
+    assert (row.unneeded.flips.value, row.unneeded.flips.n) == (0, 5)
+    written: dict[str, Any] = row.to_json()
+    assert written["needed"]["flips"]["value"] == pytest.approx(2 / 3)
+    assert written["layer"] == 1 and written["is_null"] is False
