@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import IO
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter._lines import in_a_line
+from goalmeter._text import in_a_line
 
 UNPACK_LIMIT, DEFAULT_LIMIT = "GOALMETER_UNPACK_LIMIT", 2 * 1024**3
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, require
-from goalmeter._lines import in_a_line
+from goalmeter._text import in_a_line
 
 # Prompts of a batch are filled up to the longest one. transformers counts these fillings as words,
 # and warns of a context that is too short though each prompt with its answer fits.

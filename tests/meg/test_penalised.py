@@ -139,7 +139,7 @@ def test_the_bound_does_not_trust_the_solver(monkeypatch: pytest.MonkeyPatch) ->
         model = at.model.at(rng.normal(size=5) * 3)
         return type(at)(model, model.evidence(behaviour), model.gradient(behaviour))
 
-    monkeypatch.setattr("goalmeter.meg.penalised._newton_step", astray)
+    monkeypatch.setattr("goalmeter.meg.penalised._penalised_step", astray)
     monkeypatch.setattr("goalmeter.meg.penalised._STEPS_A_STAGE", 1)
     utilities, behaviour = linear_class(mdp), behaviour_of(mdp, [policy])
     start = SoftModel(mdp, utilities, np.zeros(5), None)

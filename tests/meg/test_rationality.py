@@ -11,8 +11,7 @@ from meg.instances import some
 from goalmeter._types import FloatArray
 from goalmeter.meg import known_utility
 from goalmeter.meg.behaviour import behaviour_of
-from goalmeter.meg.evidence import Evidence, evidence
-from goalmeter.meg.rationality import best_rationality
+from goalmeter.meg.evidence import Evidence, best_rationality, evidence
 from goalmeter.tabular import TabularMDP
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.rewards import rewards_of

@@ -20,11 +20,11 @@ from goalmeter._errors import (
 from goalmeter._types import FloatArray
 from goalmeter.tabular import (
     TabularMDP,
-    _linear,
     expected_return,
     occupancy,
     optimal_policy,
     soft_plan,
+    stationary,
     transition,
     uniform_policy,
 )
@@ -131,7 +131,7 @@ def test_the_infinite_problem_matches_plain_iteration(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if not direct:
-            patch.setattr(_linear, "DIRECT_STATES", 0)
+            patch.setattr(stationary, "DIRECT_STATES", 0)
         got = soft(world.mdp(horizon=None, discount=discount), rationality)
     # Iterated doubles lose about b * 1e-15, so a large b is compared with its own limit.
     limit = np.copysign(np.inf, rationality) if abs(rationality) > 100 else rationality
@@ -145,7 +145,7 @@ def test_the_infinite_problem_with_a_reference(
     monkeypatch: pytest.MonkeyPatch, direct: bool, rationality: float
 ) -> None:
     if not direct:
-        monkeypatch.setattr(_linear, "DIRECT_STATES", 0)
+        monkeypatch.setattr(stationary, "DIRECT_STATES", 0)
     world = random_world(8, n_states=5)
     reference = world.policy[0].copy()
     reference[:, 0] = 0.0

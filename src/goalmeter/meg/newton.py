@@ -39,7 +39,6 @@ class NewtonSystem:
     def __init__(
         self, parts: Sequence[tuple[SoftModel, FloatArray]], *, exact: bool = True
     ) -> None:
-        """Nothing is computed before the first solve."""
         self._parts = parts
         self._accuracy = 1e-12 if exact else _STEP_ACCURACY
         d = parts[0][0].utilities.n_weights
@@ -84,6 +83,7 @@ class NewtonSystem:
     def ignored(self, direction: FloatArray) -> FloatArray:
         """The part of a direction [D] along which no policy changes."""
         kept = np.where(self._unit > 0, direction / np.where(self._unit > 0, self._unit, 1.0), 0.0)
+        # Twice, because one projection leaves what it rounds away.
         for _ in range(2):
             if self._direct:
                 _, vectors = self._spectrum
@@ -94,14 +94,18 @@ class NewtonSystem:
         return np.where(self._unit > 0, kept * self._unit, direction)
 
 
+def newton_step(model: SoftModel, gradient: FloatArray) -> tuple[FloatArray, dict[int, FloatArray]]:
+    """The exact Newton step of one model [D], and its tangents t -> [A, S, 1]."""
+    step = NewtonSystem([(model, model.states)]).solve(gradient)
+    return step, dict(model.tangents(step[:, None]))
+
+
 def conjugate_gradients(
     product: Callable[[FloatArray], FloatArray], right: FloatArray, accuracy: float
 ) -> FloatArray:
-    """Least-norm solution of a consistent semi-definite system by conjugate gradients.
-
-    SciPy's `cg` has no rule for singular systems: on the null space's doorstep its step is a
-    ratio of two roundings. Here the iteration ends when curvature along it is lost.
-    """
+    """Least-norm solution of a consistent semi-definite system by conjugate gradients."""
+    # SciPy's `cg` has no rule for singular systems: on the null space's doorstep its step is a
+    # ratio of two roundings. Here the iteration ends when curvature along it is lost.
     x = np.zeros_like(right)
     residual = right.copy()
     step = residual.copy()

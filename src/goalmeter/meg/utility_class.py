@@ -68,15 +68,12 @@ class LinearClass:
         added = mass if self.on_actions else mass.sum(axis=0, keepdims=True)
         visits[min(step, self.shape[0] - 1)] += weight * added
 
-    def collect(self, visits: FloatArray) -> FloatArray:
-        """Feature expectations [D, B] of a tally."""
+    def collect(self, visits: FloatArray, *, squared: bool = False) -> FloatArray:
+        """Expectations [D, B] of the features of a tally, or of their squares."""
         flat = visits.reshape(-1, visits.shape[-1])
-        return flat if self.matrix is None else self.matrix.T @ flat
-
-    def collect_squares(self, visits: FloatArray) -> FloatArray:
-        """Expectations [D, B] of squared features of a tally."""
-        flat = visits.reshape(-1, visits.shape[-1])
-        return flat if self.matrix is None else (self.matrix**2).T @ flat
+        if self.matrix is None:
+            return flat
+        return (self.matrix**2 if squared else self.matrix).T @ flat
 
 
 def linear_class(
@@ -121,8 +118,7 @@ def linear_class(
     if over == "state":
         return LinearClass((1, 1, s), None, discount, "some utility over states")
     if over == "state-action":
-        name = "some utility over state-action pairs"
-        return LinearClass((1, a, s), None, discount, name)
+        return LinearClass((1, a, s), None, discount, "some utility over state-action pairs")
     if over == "time-state":
         if h is None:
             raise InvalidParameterError(

@@ -71,7 +71,6 @@ class FitInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, result: MegResult) -> None:
-        """Keep what was reached."""
         super().__init__(
             f"interrupted; the best so far is in the attribute `result`: MEG at least "
             f"{result.value:.6g} nats and at most {result.upper_bound:.6g}"
@@ -91,7 +90,6 @@ class Watch(Generic[Best]):
     """
 
     def __init__(self, progress: Listener | None = None, timeout: float | None = None) -> None:
-        """Start the clock."""
         number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
         if timeout is not None and not (number and timeout > 0):
             raise InvalidParameterError(
@@ -107,11 +105,6 @@ class Watch(Generic[Best]):
     def elapsed(self) -> float:
         """Seconds since the search began."""
         return time.monotonic() - self._begun
-
-    @property
-    def left(self) -> float:
-        """Seconds until the timeout; infinity without one."""
-        return self._deadline - time.monotonic()
 
     def check(self) -> None:
         """Raise `TimeIsUp` if it is; called from the innermost loops, so it must cost nothing."""
@@ -146,14 +139,12 @@ class Watch(Generic[Best]):
 
 
 def listener(progress: Listener | bool | None) -> Listener | None:
-    """What a caller's `progress` argument means.
-
-    True is a line on standard error every few seconds, False silence, and None a line every few
-    seconds if somebody is there to read it: at a terminal or in a notebook.
+    """What a caller's `progress` argument means (see `goalmeter.meg.unknown_utility`).
 
     Raises:
-        InvalidParameterError: neither a function nor one of these.
+        InvalidParameterError: neither a function nor True, False or None.
     """
+    # Nobody reads a log while it is written: at a terminal or in a notebook somebody does.
     if progress is None:
         progress = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
     if progress is False:

@@ -26,8 +26,13 @@ from goalmeter.tabular._rows import (
     transposed,
 )
 from goalmeter.tabular._threads import map_all
-from goalmeter.tabular._transition_checks import check_dense, check_size, check_successors
-from goalmeter.tabular._validation import ROUNDING, normalised_rows
+from goalmeter.tabular._validation import (
+    ROUNDING,
+    check_dense,
+    check_size,
+    check_successors,
+    normalised_rows,
+)
 
 # Block intermediates [A, BLOCK_STATES] of a few doubles fit a core's private cache.
 BLOCK_STATES = 8_192

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from goalmeter._names import listed
 from goalmeter.meg.causal.result import RECALLS, CausalMeg
-from goalmeter.meg.trajectory_result import TrajectoryMeg
+from goalmeter.meg.result import TrajectoryMeg
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
