@@ -48,8 +48,8 @@ class StationarySolver:
     def _factorise(self) -> None:
         from scipy.sparse.linalg import splu
 
-        n = self._matrix.shape[0]
-        self._factor = splu(sp.csc_matrix(sp.identity(n) - self._discount * self._matrix))
+        identity = sp.identity(self._matrix.shape[0], format="csr")
+        self._factor = splu(sp.csc_matrix(identity - self._discount * self._matrix))
 
     def _apply(self, x: FloatArray, transpose: bool) -> FloatArray:
         moved = self._matrix.T @ x if transpose else self._matrix @ x
@@ -102,7 +102,14 @@ class StationarySolver:
 def fixed_point(task: SoftProblem) -> Columns:
     """V* [S, B or 1] and h [S, B] of every problem."""
     width, batch = task.rewards.array.shape[-1], task.rationality.shape[0]
-    hard = [_hard_values(one_problem(task, i)) for i in range(width)]
+    # A scan over rationalities of both signs has two utilities, repeated: each is solved once.
+    solved: dict[bytes, FloatArray] = {}
+    hard = []
+    for single in (one_problem(task, i) for i in range(width)):
+        utility = single.rewards.array.tobytes() + single.tie.tobytes()
+        if utility not in solved:
+            solved[utility] = _hard_values(single)
+        hard.append(solved[utility])
     soft = [_soft_values(one_problem(task, i), hard[min(i, width - 1)]) for i in range(batch)]
     return Columns(np.concatenate(hard, axis=1), np.concatenate(soft, axis=1), None, None)
 

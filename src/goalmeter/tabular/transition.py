@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -60,6 +60,11 @@ class Block:
     def states(self) -> slice:
         """The states of this block."""
         return slice(self.start, self.stop)
+
+    @cached_property
+    def compressed(self) -> Any:
+        """The rows as CSR; kept, because policy iteration asks for them in every step."""
+        return sp.csr_matrix(self.matrix)
 
 
 class Transition:
@@ -264,8 +269,8 @@ class Transition:
                 ),
                 shape=(n, n * self.n_actions),
             )
-            rows.append(weight @ sp.csr_matrix(block.matrix))
-        return sp.csr_matrix(sp.vstack(rows, format="csr"))
+            rows.append(weight @ block.compressed)
+        return rows[0] if len(rows) == 1 else sp.vstack(rows, format="csr")
 
     def actions_differ(self, by_more_than: float = ROUNDING) -> AnyArray:
         """For each state, whether some two actions lead to different distributions: [S].
@@ -293,7 +298,7 @@ class Transition:
 
     def to_successors(self) -> tuple[AnyArray, FloatArray]:
         """Successor lists (next_state, probability), each [S, A, K], padded with zeros."""
-        compressed = [sp.csr_matrix(block.matrix) for block in self.blocks]
+        compressed = [block.compressed for block in self.blocks]
         width = max(int(np.diff(m.indptr).max()) for m in compressed)
         next_state = np.zeros((self.n_states, self.n_actions, width), dtype=np.int64)
         probability = np.zeros((self.n_states, self.n_actions, width))
