@@ -88,7 +88,7 @@ def test_interior_optima_have_no_directions(seed: int) -> None:
 
 
 def test_a_face_of_a_face() -> None:
-    # A search among seeds led to it: an optimum that is reached along one direction and then another.
+    # Of all seeds, this one has an optimum that is reached along one direction and then another.
     instance = awkward(52)
     result = fit(instance)
     assert len(result.directions) == 2

@@ -8,20 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from meg.instances import few, generic_world, some
+from meg.instances import few, generic_world, many
 from oracles import example_one
 from oracles import known_utility as oracle
 from tabular.worlds import World, successor_lists, worlds
 
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
 from goalmeter.meg import known_utility, known_utility_many
-from goalmeter.tabular import (
-    TabularMDP,
-    cliff_world,
-    epsilon_greedy,
-    optimal_policy,
-    transition,
-)
+from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy, transition
 
 MOUSE = TabularMDP(example_one.P, example_one.U, horizon=2, initial=example_one.MU)
 
@@ -133,7 +127,7 @@ def test_the_value_is_the_maximum_over_beta(world: World, sparse: bool, stationa
     with_reference=st.booleans(),
     block=st.sampled_from([1, 2, 10**6]),
 )
-@some
+@many
 def test_the_rationality_matches_the_return(
     seed: int,
     n_states: int,

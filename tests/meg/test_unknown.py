@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meg.instances import Awkward, few, generic_world, moving_world, some
+from meg.instances import Awkward, few, generic_world, many, moving_world
 from oracles import example_one
 from oracles import unknown_utility as oracle
 from tabular.worlds import World, worlds
@@ -85,7 +85,7 @@ def test_an_optimum_at_zero_is_certified(features: list[Any]) -> None:
     over=st.sampled_from(CLASSES),
     stationary=st.booleans(),
 )
-@some
+@many
 def test_it_is_the_optimum_of_the_maximum_entropy_problem(
     world: World, over: Any, stationary: bool
 ) -> None:
@@ -129,7 +129,7 @@ def test_a_reference_policy(seed: int, horizon: int) -> None:
 
 
 @given(world=worlds(), over=st.sampled_from(["state", "time-state"]))
-@some
+@many
 def test_a_class_knows_no_less_than_its_members(world: World, over: Any) -> None:
     mdp = world.mdp(reward=world.R if world.R.ndim == 1 else world.R[:, 0])
     known = known_utility(mdp, world.policy)
@@ -143,7 +143,7 @@ def test_a_class_knows_no_less_than_its_members(world: World, over: Any) -> None
 
 
 @given(world=worlds(), infinite=st.booleans())
-@some
+@many
 def test_a_class_of_one_direction_is_the_known_utility(world: World, infinite: bool) -> None:
     infinite = infinite and world.discount < 1
     mdp = world.mdp(horizon=None) if infinite else world.mdp()

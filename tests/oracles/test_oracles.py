@@ -169,8 +169,8 @@ def test_example_one() -> None:
     )
     for scale, naive in ((1.0, example_one.NAIVE_U), (2.0, example_one.NAIVE_2U)):
         model = soft.soft_policy(P, scale * U, 2, 1.0)
-        got = known.evidence(P, example_one.mouse(1.0), model, mu, 2) - math.log(2)
-        assert got == pytest.approx(naive, abs=1e-15)
+        result = known.evidence(P, example_one.mouse(1.0), model, mu, 2) - math.log(2)
+        assert result == pytest.approx(naive, abs=1e-15)
     assert abs(example_one.NAIVE_U + 0.13) < 5e-3
     assert abs(example_one.NAIVE_2U + 0.018) < 5e-4
 
@@ -248,8 +248,8 @@ def test_unknown_utility_by_hand() -> None:
     full = unknown.primal_optimum(P, policy, mu, 3, phi).value
     assert full == pytest.approx(known.evidence(P, policy, policy, mu, 3), abs=1e-12)
     # One feature, the reward: unknown = known.
-    one = unknown.given_features(R[:, None], 2, 3)
-    value = unknown.primal_optimum(P, policy, mu, 3, one).value
+    reward_feature = unknown.given_features(R[:, None], 2, 3)
+    value = unknown.primal_optimum(P, policy, mu, 3, reward_feature).value
     assert value == pytest.approx(known.known_utility_meg(P, R, policy, mu, 3)[0], abs=1e-10)
     # Larger classes explain more.
     states = unknown.primal_optimum(P, policy, mu, 3, unknown.state_features(3, 2, 3)).value
@@ -257,20 +257,20 @@ def test_unknown_utility_by_hand() -> None:
     # Against a reference that is not uniform, a soft policy of it is explained completely.
     reference = np.random.default_rng(0).dirichlet(np.ones(2), size=3)
     model = soft.soft_policy(P, R, 3, 0.8, 1.0, reference)
-    got = unknown.primal_optimum(P, model, mu, 3, one, 1.0, reference).value
-    assert got == pytest.approx(known.evidence(P, model, model, mu, 3, reference), abs=1e-10)
+    result = unknown.primal_optimum(P, model, mu, 3, reward_feature, 1.0, reference).value
+    assert result == pytest.approx(known.evidence(P, model, model, mu, 3, reference), abs=1e-10)
 
 
 def test_unknown_utility_on_the_boundary() -> None:
     # The mouse: state utilities, only the first decision counts: log 2, never attained.
     phi = unknown.state_features(4, 2, 2)
     P, mu = example_one.P, example_one.MU
-    got = unknown.primal_optimum(P, example_one.mouse(1.0), mu, 2, phi)
-    assert got.value == pytest.approx(math.log(2), abs=1e-12)
+    result = unknown.primal_optimum(P, example_one.mouse(1.0), mu, 2, phi)
+    assert result.value == pytest.approx(math.log(2), abs=1e-12)
     lower, _ = unknown.dual_lower_bound(P, example_one.mouse(1.0), mu, 2, phi)
     assert math.log(2) - 1e-6 < lower <= math.log(2) + 1e-12
-    got = unknown.primal_optimum(P, example_one.mouse(0.8), mu, 2, phi)
-    assert got.value == pytest.approx(example_one.MEG_08, abs=1e-10)
+    result = unknown.primal_optimum(P, example_one.mouse(0.8), mu, 2, phi)
+    assert result.value == pytest.approx(example_one.MEG_08, abs=1e-10)
     # Deterministic policies in random MDPs, optimal for some utility or not.
     for seed in range(6):
         P, R, policy, mu = random_mdp(20 + seed)
@@ -309,17 +309,17 @@ def test_second_derivative_in_beta(deterministic: bool) -> None:
         second = float((f(b + e) - 2 * f(b) + f(b - e)) / e**2)
     pi = soft.soft_policy(P, R, H, beta)
     model_d = paths.occupancy_by_loops(P, pi, mu, H)
-    V, own = np.zeros(S), 0.0
+    V, caused = np.zeros(S), 0.0
     for t in reversed(range(H)):
         to_go = R[:, None] + P @ V
         V = (pi[t] * to_go).sum(axis=1)
-        own += float((model_d[t] * (to_go - V[:, None]) ** 2).sum())
+        caused += float((model_d[t] * (to_go - V[:, None]) ** 2).sum())
     whole = paths.variance_of_return(P, R, pi, mu, H)
-    assert second == pytest.approx(-own, rel=1e-7)
+    assert second == pytest.approx(-caused, rel=1e-7)
     if deterministic:
-        assert whole == pytest.approx(own, rel=1e-12)
+        assert whole == pytest.approx(caused, rel=1e-12)
     else:
-        assert whole > 1.5 * own
+        assert whole > 1.5 * caused
 
 
 # Known-utility MEG of facts/meg.md, to the digits given there.

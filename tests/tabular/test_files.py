@@ -62,11 +62,11 @@ def test_the_smaller_form_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     # CliffWorld has at most 2 successors out of 40; a random row of P has most of its states.
     sparse, dense = {"next_state", "probability"}, {"transition"}
-    rest = {"reward", "initial", "horizon"}
-    assert names(cliff_world()) == sparse | rest
-    assert names(random_world(0).mdp()) == dense | rest
+    common = {"reward", "initial", "horizon"}
+    assert names(cliff_world()) == sparse | common
+    assert names(random_world(0).mdp()) == dense | common
     monkeypatch.setattr(mdp_file, "DENSE_FILE_ENTRIES", 10)
-    assert names(random_world(0).mdp()) == sparse | rest
+    assert names(random_world(0).mdp()) == sparse | common
 
 
 def test_a_million_transitions_go_through_a_file(tmp_path: Path) -> None:

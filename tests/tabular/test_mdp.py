@@ -68,11 +68,7 @@ def changed(index: tuple[int, ...], value: float) -> Any:
             InvalidModelError,
             r"transition\[1, 0, 0\] is nan, expected a finite number",
         ),
-        (
-            {"transition": "nonsense"},
-            InvalidModelError,
-            "transition is not an array of numbers",
-        ),
+        ({"transition": "nonsense"}, InvalidModelError, "transition is not an array of numbers"),
         (
             {"transition": ([[[0], [1]], [[1], [1]]], [[[1.0, 0]], [[1.0, 0]]])},
             InvalidModelError,
@@ -201,10 +197,14 @@ def test_changing_the_callers_arrays_changes_nothing(
 
 def test_replace_makes_a_changed_copy_that_shares_the_rest() -> None:
     mdp = TabularMDP(P, R, horizon=3)
-    other = mdp.replace(horizon=None, discount=0.5, initial=1)
+    changed_mdp = mdp.replace(horizon=None, discount=0.5, initial=1)
     assert (mdp.horizon, mdp.discount, mdp.initial.tolist()) == (3, 1.0, [1.0, 0.0])
-    assert (other.horizon, other.discount, other.initial.tolist()) == (None, 0.5, [0.0, 1.0])
-    assert other.transition is mdp.transition
+    assert (changed_mdp.horizon, changed_mdp.discount, changed_mdp.initial.tolist()) == (
+        None,
+        0.5,
+        [0.0, 1.0],
+    )
+    assert changed_mdp.transition is mdp.transition
     with pytest.raises(InvalidParameterError, match="replace got 'horizn', expected one of trans"):
         mdp.replace(horizn=4)
 

@@ -41,9 +41,9 @@ def test_it_is_the_sum_over_all_paths(world: World) -> None:
 def test_it_is_the_forward_recursion_in_blocks_of_any_size(world: World, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transition, "BLOCK_STATES", block)
-        got = occupancy(world.mdp(), world.policy[0])
+        visits = occupancy(world.mdp(), world.policy[0])
     loops = occupancy_by_loops(world.P, world.policy[0], world.mu, world.horizon)
-    np.testing.assert_allclose(got, loops.sum(axis=2), atol=1e-14)
+    np.testing.assert_allclose(visits, loops.sum(axis=2), atol=1e-14)
 
 
 @given(
@@ -56,9 +56,9 @@ def test_the_infinite_problem_is_the_discounted_sum(
     with pytest.MonkeyPatch.context() as patch:
         if not direct:
             patch.setattr(stationary, "DIRECT_STATES", 0)
-        got = occupancy(world.mdp(horizon=None, discount=discount), world.policy[0])
+        visits = occupancy(world.mdp(horizon=None, discount=discount), world.policy[0])
     expected = discounted_occupancy(world.P, world.policy[0], world.mu, discount).sum(axis=1)
-    np.testing.assert_allclose(got, expected, atol=1e-11)
+    np.testing.assert_allclose(visits, expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("direct", [True, False])

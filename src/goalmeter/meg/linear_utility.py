@@ -19,14 +19,7 @@ from goalmeter.meg.linear import fit_linear
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass, Over, linear_class
-from goalmeter.meg.watch import (
-    STOPPED_BY,
-    FitInterrupted,
-    Listener,
-    TimeIsUp,
-    Watch,
-    duration,
-)
+from goalmeter.meg.watch import STOPPED_BY, FitInterrupted, Listener, TimeIsUp, Watch, duration
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
 from goalmeter.tabular.policies import normalised_notes

@@ -122,13 +122,7 @@ def estimate(
     # The ceiling of a sample is a model that knows every sampled frequency.
     ceiling = min(sum(float(m.ceiling[0]) for m in measures), maximum)
     inference = infer(
-        groups,
-        fit,
-        weights,
-        confidence=confidence,
-        resamples=resamples,
-        rng=rng,
-        maximum=maximum,
+        groups, fit, weights, confidence=confidence, resamples=resamples, rng=rng, maximum=maximum
     )
     outside = held_out(groups, fitter, folds=min(folds, n), rng=rng)
     value = max(fit.value, 0.0)

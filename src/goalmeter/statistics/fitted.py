@@ -83,16 +83,16 @@ def widened_for_few(
     if n < FEWEST:
         return bounds
     if np.ptp(units) <= _ALIKE:
-        other: tuple[float, float] | None
-        other = bounded_ends(np.full(n, np.clip(centre, *bounds)), np.ones(n), bounds, tail)
+        wider: tuple[float, float] | None
+        wider = bounded_ends(np.full(n, np.clip(centre, *bounds)), np.ones(n), bounds, tail)
         hidden = 1.0 - tail ** (1.0 / n)
         chance = hidden * np.log(hidden) + (1.0 - hidden) * np.log1p(-hidden)
-        other = (1.0 - hidden) * centre + float(chance), other[1]
+        wider = (1.0 - hidden) * centre + float(chance), wider[1]
     elif n < FEW:
-        other = student_ends(units - units.mean() + centre, np.ones(n), np.zeros(n, int), tail)
+        wider = student_ends(units - units.mean() + centre, np.ones(n), np.zeros(n, int), tail)
     else:
-        other = None
-    low, high = ends if other is None else (min(ends[0], other[0]), max(ends[1], other[1]))
+        wider = None
+    low, high = ends if wider is None else (min(ends[0], wider[0]), max(ends[1], wider[1]))
     return max(low, bounds[0]), min(high, bounds[1])
 
 

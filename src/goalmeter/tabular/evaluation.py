@@ -105,11 +105,7 @@ def expected_return(
 
 
 def _step(
-    mdp: TabularMDP,
-    policy: FloatArray,
-    reward: FloatArray,
-    mean: FloatArray,
-    variance: FloatArray,
+    mdp: TabularMDP, policy: FloatArray, reward: FloatArray, mean: FloatArray, variance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the return from each state, one decision earlier."""
     # Squares are taken around the middle: a large constant in the reward would drown the rest.

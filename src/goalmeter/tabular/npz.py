@@ -29,10 +29,7 @@ from goalmeter.tabular._validation import naming, shape_text
 
 # Readers of an array's head by the version of its format. Version 3 is for names of columns, which
 # numbers have none of.
-_HEADS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
+_HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def load_arrays(
@@ -154,8 +151,8 @@ def _check_head(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
         )
 
 
-def _not_an_archive(what: str) -> InvalidFileError:
-    return InvalidFileError(f"the file is {what}; write it with numpy.savez(path, name=array, ...)")
+def _not_an_archive(kind: str) -> InvalidFileError:
+    return InvalidFileError(f"the file is {kind}; write it with numpy.savez(path, name=array, ...)")
 
 
 def _read(archive: np.lib.npyio.NpzFile, name: str) -> AnyArray:

@@ -88,7 +88,7 @@ def epsilon_greedy(policy: ArrayLike, epsilon: float) -> FloatArray:
             "policy is not deterministic, expected one action of probability 1 in each state; "
             "epsilon-greedy departs from such a policy"
         )
-    others = greedy.shape[-1] - 1
-    if others == 0:
+    alternatives = greedy.shape[-1] - 1
+    if alternatives == 0:
         return greedy.copy()
-    return np.where(greedy == 1.0, 1.0 - epsilon, epsilon / others)
+    return np.where(greedy == 1.0, 1.0 - epsilon, epsilon / alternatives)

@@ -18,13 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from goalmeter._types import AnyArray, FloatArray
-from goalmeter.tabular._rows import (
-    compress,
-    keep_freed_memory,
-    lock,
-    some_rows,
-    transposed,
-)
+from goalmeter.tabular._rows import compress, keep_freed_memory, lock, some_rows, transposed
 from goalmeter.tabular._threads import map_all
 from goalmeter.tabular._validation import (
     ROUNDING,
