@@ -143,8 +143,8 @@ def test_many_are_the_same_as_one_by_one(seed: int, infinite: bool) -> None:
         (policies[:1], utilities[1:], [(policies[0], u) for u in utilities[1:]]),
         (policies[1:], utilities[:1], [(p, utilities[0]) for p in policies[1:]]),
     ]
-    for many, against, single in pairs:
-        batch = known_utility_many(mdp, many, utilities=against)
+    for measured, against, single in pairs:
+        batch = known_utility_many(mdp, measured, utilities=against)
         for result, (policy, utility) in zip(batch, single, strict=True):
             alone = known_utility(mdp, policy, utility=utility)
             assert result.value == pytest.approx(alone.value, abs=1e-10)
