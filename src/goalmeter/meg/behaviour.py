@@ -133,11 +133,8 @@ class Bracket(TypedDict):
 def bracketed(value: float, bound: float, measure: Yardstick, i: int = 0) -> Bracket:
     """The value and the bound of a behaviour, neither above what any behaviour could score.
 
-    Args:
-        value: evidence of the best model, nats.
-        bound: proven bound, nats, with what rounding may add to it.
-        measure: maximum and ceiling, of B behaviours or of one that stands for all.
-        i: which behaviour.
+    The bound is a proven one, with what rounding may add to it; the measure is that of B
+    behaviours, of which i is meant, or of one that stands for all.
     """
     maximum = float(measure.maximum[i % len(measure.maximum)])
     ceiling = min(float(measure.ceiling[i % len(measure.ceiling)]), maximum)

@@ -134,9 +134,8 @@ def first_size(at_zero: Evidence) -> FloatArray:
 def best_rationality(evaluate: Evaluate, at_zero: Evidence) -> FloatArray:
     """Argmax over b in [-inf, inf] of the evidence of B behaviours: [B].
 
-    Args:
-        evaluate: evidence at signed rationalities [B]; slopes are with respect to |b|.
-        at_zero: `evaluate(zeros)`, whose slope decides the sign.
+    `evaluate` gives the evidence at signed rationalities [B], with slopes with respect to |b|;
+    the slope of `at_zero`, its value at zeros, decides the sign.
     """
     scale = at_zero.model_loss + at_zero.loss
     sign = np.where(np.abs(at_zero.slope) <= ZERO_SLOPE * scale, 0.0, np.sign(at_zero.slope))

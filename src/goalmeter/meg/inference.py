@@ -50,12 +50,11 @@ def infer(
     rng: np.random.Generator,
     maximum: float,
 ) -> Inference:
-    """Correct, bound and test a fit.
+    """Correct, bound and test a fit; `maximum` is what MEG can be at most, nats.
 
     With e_i the evidence of trajectory i at the fit, s_i its score, H the information and
     J the variance of the scores, the maximised average exceeds the truth by tr(H^-1 J) / (2 n)
     to first order. `replicates` are the maxima that bootstrap samples would be fitted to.
-    `maximum` is what MEG can be at most, nats.
     """
     d = groups[0].utilities.n_weights
     if d > MAX_WEIGHTS:

@@ -21,13 +21,8 @@ _KEPT_ENTRIES = 10_000_000
 def has_no_influence(mdp: TabularMDP, utility: FloatArray) -> bool:
     """Whether no decision can influence a utility, exactly.
 
-    Args:
-        mdp: the world.
-        utility: as it was given, action-major [T, A or 1, S], T being 1 or the horizon.
-
-    Returns:
-        True only where it is certain; False may also mean that sums of probabilities that ought
-        to be equal differ by rounding.
+    The utility is action-major [T, A or 1, S], as it was given. True only where it is certain;
+    False may also mean that sums of probabilities that ought to be equal differ by rounding.
     """
     same = ~mdp.transition.actions_differ(by_more_than=0.0)
     if mdp.horizon is None:
@@ -43,7 +38,7 @@ def has_no_influence(mdp: TabularMDP, utility: FloatArray) -> bool:
 
 
 def _stationary(mdp: TabularMDP, utility: FloatArray, same: BoolArray, reached: BoolArray) -> bool:
-    """The infinite problem: the coarsest partition of states that is its own refinement."""
+    # Of the infinite problem: the coarsest partition of states that is its own refinement.
     labels = np.zeros(mdp.n_states, dtype=np.int64)
     count = 1
     while True:

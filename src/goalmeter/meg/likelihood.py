@@ -37,21 +37,13 @@ _ANYWHERE = np.geomspace(1e-3, 1e4, 57)
 
 @dataclass(frozen=True)
 class Fit:
-    """The weights with the highest likelihood that a search came to.
+    """The weights with the highest likelihood that a search came to."""
 
-    Attributes:
-        theta: weights [D]; for a known utility, D = 1, its rationality, possibly infinite.
-        models: the fitted model of each group.
-        value: average evidence, nats a trajectory.
-        infinite: whether the maximum lies at infinity.
-        curves: for a known utility, the evidence of each trajectory at a grid of
-            rationalities, [N, G] nats; None for a class.
-    """
-
-    theta: FloatArray
-    models: list[SoftModel]
-    value: float
-    infinite: bool
+    theta: FloatArray  # [D]; for a known utility, D = 1, its rationality, possibly infinite
+    models: list[SoftModel]  # the fitted one of each group
+    value: float  # average evidence, nats a trajectory
+    infinite: bool  # whether the maximum lies at infinity
+    # For a known utility the evidence of each trajectory at a grid of rationalities, [N, G] nats.
     curves: FloatArray | None = None
 
 

@@ -18,7 +18,7 @@ from goalmeter.meg.result import MegResult
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.utility_class import LinearClass, linear_class
 from goalmeter.meg.watch import STOPPED_BY, FitInterrupted, Listener, TimeIsUp, Watch, duration
-from goalmeter.tabular._validation import as_floats, shape_text
+from goalmeter.tabular._validation import as_floats, shape_text, wrong_shape
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
 from goalmeter.tabular.policies import normalised_notes
@@ -190,10 +190,8 @@ def _inputs(mdp: TabularMDP, inputs: ArrayLike | None) -> FloatArray:
         return np.eye(mdp.n_states)
     array = as_floats(inputs, "inputs", InvalidUtilityError)
     if array.ndim != 2 or array.shape[0] != mdp.n_states:
-        raise InvalidUtilityError(
-            f"inputs has shape {shape_text(array.shape)}, expected [{mdp.n_states}, F]: "
-            f"features of each state"
-        )
+        expected = f"[{mdp.n_states}, F]: features of each state"
+        raise wrong_shape("inputs", array.shape, expected, InvalidUtilityError)
     return array
 
 
@@ -216,7 +214,7 @@ def climb(
     heard: Heard | None = None,
     check: Callable[[], None] | None = None,
 ) -> list[FloatArray]:
-    """Algorithm 2: for each seed the best utility [D] that a module finds, scaled to 0..1.
+    """Algorithm 2: for each seed the best utility [D] that a module reaches, scaled to 0..1.
 
     Args:
         behaviour: what is to be predicted.
@@ -226,14 +224,10 @@ def climb(
         module: from [D, F] to [D] or [D, 1]; None for the paper's MLP.
         seeds: one restart for each.
         iterations: L-BFGS iterations a restart.
-        heard: called as heard(restart, iteration, best value in nats, utilities so far), the last
-            of which is that of the restart which is under way.
+        heard: told of every iteration; its last utility is that of the restart under way.
         check: called in every pass; it raises what ends the search.
 
-    Raises:
-        MissingExtraError: torch is not installed.
-        InvalidParameterError: no seeds, or iterations below 1.
-        InvalidUtilityError: what the module returns is not a utility.
+    Raises errors as `neural_utility`.
     """
     require("torch", extra="neural", feature="a neural utility")
     import torch

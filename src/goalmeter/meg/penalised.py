@@ -69,12 +69,8 @@ def penalised_path(
 ) -> LinearFit:
     """The best utility of a class and a bound, by Newton steps along falling penalties.
 
-    Args:
-        start: the model of weights 0.
-        behaviour: a policy's behaviour.
-        tolerance: nats between value and bound at which to stop.
-        bounds: what is proven already; the path adds to it.
-        watch: told of every stage; may end the search.
+    It leads from the model of weights 0 to where value and bound are within the tolerance; the path
+    adds to the bounds that are proven already, and tells the watch of every stage.
     """
     at = _Point(start, start.evidence(behaviour), start.gradient(behaviour))
     fit = LinearFit(at.value, *bounds.at(start), model=start)

@@ -33,15 +33,11 @@ ALL = slice(None)
 
 
 class SoftModel:
-    """The soft-optimal policy of weights theta [D] at rationality 1.
+    """The soft-optimal policy of a utility class's weights theta [D] at rationality 1.
 
-    Args:
-        mdp: the world.
-        utilities: the class that theta belongs to.
-        theta: weights [D].
-        log_reference: [T, A, S] or None for uniform; -inf forbids an action.
-        check: called before every pass and every decision of one, so that a search among models
-            can be ended from within: it raises what ends it.
+    `log_reference` is [T, A, S] or None for uniform; -inf in it forbids an action. `check` is
+    called before every pass and every decision of one, so that a search among models can be ended
+    from within: it raises what ends it.
     """
 
     def __init__(
@@ -144,11 +140,7 @@ class SoftModel:
         return np.asarray(value - later)
 
     def adjoint(self, weights: Callable[[int], FloatArray]) -> FloatArray:
-        """sum_t weights(t) . psi_t as a function of the direction: [D, k].
-
-        Args:
-            weights: [A, S, k] for a decision t.
-        """
+        """sum_t weights(t) . psi_t as a function of the direction: [D, k]; weights [A, S, k]."""
         if self.mdp.horizon is None:
             mass = self._stationary_adjoint(weights(0))
             visits = self.utilities.visits(mass.shape[-1])
@@ -185,11 +177,9 @@ class SoftModel:
         return total
 
     def information_root(self) -> FloatArray:
-        """R [D, D] with R^T R the model's own information; for small D.
-
-        A root holds eigenvalues down to the square of the rounding that the matrix itself has,
-        which is what utilities of very different sizes need.
-        """
+        """R [D, D] with R^T R the model's own information; for small D."""
+        # A root holds eigenvalues down to the square of the rounding that the matrix itself has,
+        # which is what utilities of very different sizes need.
         root = np.zeros((0, self.utilities.n_weights))
         for rows in self._roots(self.states):
             # The rows of all decisions so far, folded into one triangle: R^T R is never formed.
@@ -235,8 +225,7 @@ class SoftModel:
     def regrets(self, direction: FloatArray) -> FloatArray:
         """What each action gives up of the best attainable value of a direction: [T, A, S].
 
-        In units of the step itself, not discounted; infinite for forbidden actions. T is H, or 1
-        for the infinite problem.
+        In units of the step itself, not discounted; infinite for forbidden actions.
         """
         rewards = self.utilities.rewards(direction[:, None])
         hard = plan(problem(self.mdp, rewards, np.full(1, np.inf), self.log_reference))

@@ -97,16 +97,8 @@ def estimate(
 ) -> tuple[TrajectoryMeg, FloatArray]:
     """Fit one goal to groups of trajectories, and say what the sample supports; and its weights.
 
-    Args:
-        groups: worlds with their logs and a class of utilities each.
-        known: whether the class is one known utility, whose rationality alone is fitted.
-        confidence: as in `from_trajectories`, like the rest.
-        resamples: bootstrap samples.
-        folds: parts for the held-out value.
-        rng: source of randomness; default seed 0.
-
-    Raises:
-        InvalidParameterError: options out of range.
+    `known` is whether the class is one known utility, whose rationality alone is fitted; the other
+    options, and errors, are those of `from_trajectories`.
     """
     rng = check_options(folds, resamples, rng)
     sizes = [len(g.trajectories) for g in groups]

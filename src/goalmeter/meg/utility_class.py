@@ -9,7 +9,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.tabular._validation import as_floats, shape_text
+from goalmeter.tabular._validation import as_floats, wrong_shape
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.rewards import Rewards
 
@@ -103,9 +103,9 @@ def linear_class(
         array = as_floats(features, "features", InvalidUtilityError)
         d = array.shape[-1] if array.ndim else 0
         if array.shape not in ((s, d), (s, a, d)) or d == 0:
-            raise InvalidUtilityError(
-                f"features has shape {shape_text(array.shape)}, expected [{s}, D] (state "
-                f"features) or [{s}, {a}, D] (state-action features), with D at least 1"
+            expected = f"[{s}, D] (state features) or [{s}, {a}, D] (state-action features), with "
+            raise wrong_shape(
+                "features", array.shape, f"{expected}D at least 1", InvalidUtilityError
             )
         # Neither an offset nor the unit of a feature changes the class.
         array = Rewards(array.reshape(1, 1, -1, d), 1.0).normalised()[0].array.reshape(array.shape)

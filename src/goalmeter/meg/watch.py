@@ -79,11 +79,9 @@ class FitInterrupted(KeyboardInterrupt):
 
 
 class Watch(Generic[Best]):
-    """The time, the listener and the best so far of one search.
+    """The time, the listener (None for silence) and the best so far of one search.
 
-    Args:
-        progress: called at every step with a `Progress`; None for silence.
-        timeout: seconds from now after which `check` raises; None for no limit.
+    After the timeout, in seconds from now, `check` raises; without one never.
 
     Raises:
         InvalidParameterError: a timeout that is not a positive number.
@@ -118,15 +116,9 @@ class Watch(Generic[Best]):
     def tell(
         self, best: Best, value: float, upper_bound: float, *, stage: str, step: int, of: int
     ) -> None:
-        """Keep the best so far and tell the listener.
+        """Keep what the search would return if it ended here, and tell the listener.
 
-        Args:
-            best: what the search would return if it ended here.
-            value: its value, nats.
-            upper_bound: its proven bound, nats.
-            stage: what is being done, in words.
-            step: steps of this stage so far.
-            of: steps that this stage may take at most.
+        `step` steps of the stage are done, `of` it may take at most; value and bound are in nats.
         """
         self.best = best
         now = time.monotonic()

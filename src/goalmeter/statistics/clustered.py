@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray, IntArray
-from goalmeter.statistics.few_clusters import bounded_ends, centred, student_ends
+from goalmeter.statistics.few_clusters import bounded_ends, centred, student_ends, tail_of
 
 RESAMPLES = 2000
 # Why an estimate has no interval.
@@ -190,19 +189,6 @@ def estimate_of_sums(
     if ends is not None:
         ends = min(ends[0], value), max(ends[1], value)
     return Estimate(value, ends, n, clusters)
-
-
-def tail_of(confidence: float) -> float:
-    """What an interval of some coverage leaves outside on either side.
-
-    Raises:
-        InvalidParameterError: confidence outside (0, 1).
-    """
-    if not 0.0 < confidence < 1.0:
-        raise InvalidParameterError(
-            f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95"
-        )
-    return (1.0 - confidence) / 2.0
 
 
 def _pairs_at_least(stratum: IntArray) -> IntArray:

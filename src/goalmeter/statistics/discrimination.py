@@ -1,9 +1,9 @@
-"""How well a score tells two classes apart: the area under the receiver operating characteristic.
+"""How well a score tells two classes apart, and whether those who are sure are right.
 
-It is the probability that a score of the one class is above a score of the other, a tie counted
-half: 1 if every pair is in the right order, 0.5 if the score tells nothing, 0 if it is upside down.
-Scores that share a grid are not independent, so intervals leave out clusters, both classes with
-them.
+The area under the receiver operating characteristic is the probability that a score of the one
+class is above a score of the other, a tie counted half: 1 if every pair is in the right order, 0.5
+if the score tells nothing, 0 if it is upside down. Scores that share a grid are not independent, so
+intervals leave out clusters, both classes with them.
 
 Source: Mann and Whitney, On a test of whether one of two random variables is stochastically larger
 than the other (1947); for clusters, Rutter, Bootstrap estimation of diagnostic accuracy with
@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import ArrayLike, FloatArray, IntArray
+from goalmeter._types import AnyArray, ArrayLike, FloatArray, IntArray
 from goalmeter.statistics.clustered import Estimate, estimate_of_sums
 
 # The area of a score that tells nothing.
@@ -61,13 +61,7 @@ def area_within_bands(
         >>> area_within_bands([1.0, 3.0], [2.0, 2.0], [0, 1], [0, 1])
         0.5
     """
-    tops, bottoms = _numbers(above, "above"), _numbers(below, "below")
-    of_top, of_bottom = np.asarray(band_above), np.asarray(band_below)
-    if of_top.shape != tops.shape or of_bottom.shape != bottoms.shape:
-        raise InvalidParameterError(
-            f"there are {tops.size} and {bottoms.size} scores but {of_top.size} and "
-            f"{of_bottom.size} bands, expected one band for each score"
-        )
+    tops, bottoms, of_top, of_bottom = _labelled(above, below, band_above, band_below, "band")
     same = of_top[:, None] == of_bottom
     return float(_order(tops, bottoms)[same].mean()) if same.any() else float("nan")
 
@@ -98,13 +92,8 @@ def clustered_area(
     Raises:
         InvalidParameterError: lists of different lengths, no numbers, or confidence outside (0, 1).
     """
-    tops, bottoms = _numbers(above, "above"), _numbers(below, "below")
-    of_top, of_bottom = np.asarray(cluster_above), np.asarray(cluster_below)
-    if of_top.shape != tops.shape or of_bottom.shape != bottoms.shape:
-        raise InvalidParameterError(
-            f"there are {tops.size} and {bottoms.size} scores but {of_top.size} and "
-            f"{of_bottom.size} clusters, expected one cluster for each score"
-        )
+    labels = cluster_above, cluster_below
+    tops, bottoms, of_top, of_bottom = _labelled(above, below, *labels, "cluster")
     n = len(tops) + len(bottoms)
     names = np.unique(np.concatenate([of_top, of_bottom]))
     if not len(tops) or not len(bottoms):
@@ -122,6 +111,20 @@ def clustered_area(
     # Each cluster has a 1 in a column of its own, so sums over a subset say which are in it. Its
     # area follows from the table of pairs, without another look at the scores.
     return estimate_of_sums(np.eye(len(names)), area, n=n, bounds=(0.0, 1.0), confidence=confidence)
+
+
+def _labelled(
+    above: ArrayLike, below: ArrayLike, label_above: ArrayLike, label_below: ArrayLike, label: str
+) -> tuple[FloatArray, FloatArray, AnyArray, AnyArray]:
+    """The scores of both classes with the labels of each, as many as there are scores."""
+    tops, bottoms = _numbers(above, "above"), _numbers(below, "below")
+    of_top, of_bottom = np.asarray(label_above), np.asarray(label_below)
+    if of_top.shape != tops.shape or of_bottom.shape != bottoms.shape:
+        raise InvalidParameterError(
+            f"there are {tops.size} and {bottoms.size} scores but {of_top.size} and "
+            f"{of_bottom.size} {label}s, expected one {label} for each score"
+        )
+    return tops, bottoms, of_top, of_bottom
 
 
 def _order(tops: FloatArray, bottoms: FloatArray) -> FloatArray:

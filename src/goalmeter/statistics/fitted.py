@@ -1,4 +1,4 @@
-"""Bootstrap intervals for maximised averages."""
+"""What a sample says of a maximised average: bootstrap intervals, and the likelihood-ratio test."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.statistics.few_clusters import bounded_ends, student_ends
+from goalmeter.statistics.few_clusters import Ends, bounded_ends, student_ends, tail_of
 
 # Resamples of fewer units have too few different values: all of two lie between the two.
 FEW = 10
@@ -44,13 +43,9 @@ def percentile_interval(
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 10 and 13;
     Hesterberg, What teachers should know about the bootstrap (2015), section 5.3.
     """
-    if not 0.0 < confidence < 1.0:
-        raise InvalidParameterError(
-            f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95"
-        )
     from scipy.stats import norm, t
 
-    tail = (1.0 - confidence) / 2.0
+    tail = tail_of(confidence)
     if n > 1:
         tail = float(norm.cdf(np.sqrt(n / (n - 1)) * t.ppf(tail, n - 1)))
     low, high = np.quantile(replicates - 2.0 * bias, [tail, 1.0 - tail])
@@ -79,19 +74,17 @@ def widened_for_few(
         bounds: between which the statistic is.
         confidence: nominal coverage, in (0, 1).
     """
-    n, tail = len(units), (1.0 - confidence) / 2.0
+    n, tail = len(units), tail_of(confidence)
     if n < FEWEST:
         return bounds
+    wider: Ends | None = None
     if np.ptp(units) <= _ALIKE:
-        wider: tuple[float, float] | None
-        wider = bounded_ends(np.full(n, np.clip(centre, *bounds)), np.ones(n), bounds, tail)
+        _, top = bounded_ends(np.full(n, np.clip(centre, *bounds)), np.ones(n), bounds, tail)
         hidden = 1.0 - tail ** (1.0 / n)
         chance = hidden * np.log(hidden) + (1.0 - hidden) * np.log1p(-hidden)
-        wider = (1.0 - hidden) * centre + float(chance), wider[1]
+        wider = (1.0 - hidden) * centre + float(chance), top
     elif n < FEW:
         wider = student_ends(units - units.mean() + centre, np.ones(n), np.zeros(n, int), tail)
-    else:
-        wider = None
     low, high = ends if wider is None else (min(ends[0], wider[0]), max(ends[1], wider[1]))
     return max(low, bounds[0]), min(high, bounds[1])
 

@@ -194,10 +194,5 @@ def _differences(differences: ArrayLike) -> FloatArray:
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, tuple):
-            plain[name] = list(value)
-        else:
-            plain[name] = None if isinstance(value, float) and np.isnan(value) else value
-    return plain
+    plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+    return {n: None if isinstance(v, float) and np.isnan(v) else v for n, v in plain.items()}

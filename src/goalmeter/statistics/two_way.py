@@ -18,7 +18,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray, IntArray
-from goalmeter.statistics.clustered import tail_of
+from goalmeter.statistics.few_clusters import tail_of
 
 RESAMPLES = 1000
 

@@ -41,7 +41,7 @@ def as_array(value: Any, name: str) -> AnyArray:
 
 
 def check_finite(array: AnyArray, name: str, error: type[GoalmeterError]) -> None:
-    """Refuse NaN and infinity, naming the first one."""
+    """Raises at NaN and infinity, naming the first of them."""
     # The sum is finite unless an entry is not (or the sum itself overflows): one cheap pass,
     # and no boolean array the size of the model.
     if not np.isfinite(array.sum()) and not np.isfinite(array).all():
@@ -55,7 +55,7 @@ def check_finite(array: AnyArray, name: str, error: type[GoalmeterError]) -> Non
 def check_distributions(
     rows: FloatArray, name: str, error: type[GoalmeterError], tolerance: float = SUM_TOLERANCE
 ) -> None:
-    """Refuse rows (last axis) that are not probability distributions to within a tolerance."""
+    """Raises if rows (last axis) are not probability distributions to within a tolerance."""
     if rows.size and rows.min() < 0:
         where = np.unravel_index(int(np.argmin(rows)), rows.shape)
         raise error(
@@ -95,10 +95,8 @@ def as_initial(initial: ArrayLike | int, n_states: int) -> FloatArray:
         return read_only(mass)
     mass = as_floats(initial, "initial", InvalidModelError)
     if mass.shape != (n_states,):
-        raise InvalidModelError(
-            f"initial has shape {shape_text(mass.shape)}, expected a state (an integer) or a "
-            f"distribution of shape [{n_states}]"
-        )
+        expected = f"a state (an integer) or a distribution of shape [{n_states}]"
+        raise wrong_shape("initial", mass.shape, expected, InvalidModelError)
     check_distributions(mass, "initial", InvalidModelError)
     return read_only(normalised_rows(mass))
 
@@ -117,6 +115,13 @@ def at(index: Sequence[object]) -> str:
     return f"[{', '.join(str(int(i)) for i in index)}]" if len(index) else ""  # type: ignore[call-overload]
 
 
+def wrong_shape(
+    name: str, shape: Sequence[object], expected: str, error: type[GoalmeterError]
+) -> GoalmeterError:
+    """The error for an array that has another shape than the one expected."""
+    return error(f"{name} has shape {shape_text(shape)}, expected {expected}")
+
+
 def shape_text(shape: Sequence[object]) -> str:
     """A shape as the documentation writes it: [3, 2]."""
     return f"[{', '.join(str(n) for n in shape)}]"
@@ -131,11 +136,9 @@ def read_only(array: AnyArray) -> AnyArray:
 def check_dense(array: FloatArray) -> None:
     """Raises if P [S, A, S] has another shape or rows that are no distributions."""
     if array.ndim != 3 or array.shape[0] != array.shape[2]:
-        raise InvalidModelError(
-            f"transition has shape {shape_text(array.shape)}, expected [S, A, S] "
-            f"(state, action, next state); for successor lists pass "
-            f"(next_state, probability), each [S, A, K]"
-        )
+        expected = "[S, A, S] (state, action, next state); for successor lists pass "
+        expected += "(next_state, probability), each [S, A, K]"
+        raise wrong_shape("transition", array.shape, expected, InvalidModelError)
     n_states, n_actions, _ = array.shape
     check_size(n_states, n_actions)
     check_finite(array, "transition", InvalidModelError)

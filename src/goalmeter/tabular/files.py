@@ -19,7 +19,7 @@ from goalmeter.tabular._validation import (
     as_floats,
     check_distributions,
     naming,
-    shape_text,
+    wrong_shape,
 )
 from goalmeter.tabular.npz import load_arrays, save_arrays
 from goalmeter.tabular.trajectories import Trajectories
@@ -93,10 +93,8 @@ def save_trajectories(trajectories: Trajectories, path: str | Path) -> Path:
 def _checked_policy(policy: ArrayLike) -> FloatArray:
     array = as_floats(policy, "policy", InvalidPolicyError)
     if array.ndim not in (2, 3):
-        raise InvalidPolicyError(
-            f"policy has shape {shape_text(array.shape)}, expected [S, A] (stationary) "
-            f"or [H, S, A] (time-dependent)"
-        )
+        expected = "[S, A] (stationary) or [H, S, A] (time-dependent)"
+        raise wrong_shape("policy", array.shape, expected, InvalidPolicyError)
     check_distributions(array, "policy", InvalidPolicyError, ROW_TOLERANCE)
     return array
 
@@ -104,8 +102,6 @@ def _checked_policy(policy: ArrayLike) -> FloatArray:
 def _checked_features(features: ArrayLike) -> FloatArray:
     array = as_floats(features, "features", InvalidUtilityError)
     if array.ndim != 2 or array.shape[1] == 0:
-        raise InvalidUtilityError(
-            f"features has shape {shape_text(array.shape)}, expected [S, D] "
-            f"(states, then at least one feature)"
-        )
+        expected = "[S, D] (states, then at least one feature)"
+        raise wrong_shape("features", array.shape, expected, InvalidUtilityError)
     return array

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import InvalidFileError
 from goalmeter._types import AnyArray, ArrayLike
-from goalmeter.tabular._validation import naming, shape_text
+from goalmeter.tabular._validation import naming, wrong_shape
 from goalmeter.tabular.npz import listing, load_arrays, save_arrays
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def read_mdp(path: str | Path) -> dict[str, Any]:
                 transition = arrays["transition"]
             case ["next_state", "probability"]:
                 transition = (arrays["next_state"], arrays["probability"])
-            case other:
+            case forms:
                 raise InvalidFileError(
-                    f"the file holds {listing(other)}, expected either transition [S, A, S], "
+                    f"the file holds {listing(forms)}, expected either transition [S, A, S], "
                     f"or next_state and probability [S, A, K]"
                 )
         return {
@@ -87,7 +87,5 @@ def _number(arrays: dict[str, AnyArray], name: str, default: float | None) -> An
         return default
     array = arrays[name]
     if array.ndim:
-        raise InvalidFileError(
-            f"{name} has shape {shape_text(array.shape)}, expected a single number"
-        )
+        raise wrong_shape(name, array.shape, "a single number", InvalidFileError)
     return array.item()

@@ -28,7 +28,7 @@ _MEND = (
 
 
 def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
-    """Refuse a log without `length` whose trajectories end in padding.
+    """Raises if the trajectories of a log without `length` end in padding.
 
     Three signs, the first of which is enough: an end that repeats one pair which is no state or no
     action of the MDP; one that the MDP cannot move into; and ends that repeat one state so often

@@ -12,7 +12,7 @@ from goalmeter.tabular._validation import (
     as_floats,
     check_distributions,
     normalised_rows,
-    shape_text,
+    wrong_shape,
 )
 from goalmeter.tabular.mdp import TabularMDP
 
@@ -26,16 +26,14 @@ def check_policy(mdp: TabularMDP, policy: ArrayLike, name: str = "policy") -> Fl
     """
     array = as_floats(policy, name, InvalidPolicyError)
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
-    if h is None and array.ndim == 3:
-        raise InvalidPolicyError(
-            f"{name} has shape {shape_text(array.shape)}, expected [{s}, {a}]: the infinite "
-            f"discounted problem takes stationary policies only; give the MDP a horizon"
-        )
     if array.shape != (s, a) and (h is None or array.shape != (h, s, a)):
-        timed = f" or [{h}, {s}, {a}] (time-dependent)" if h is not None else ""
-        raise InvalidPolicyError(
-            f"{name} has shape {shape_text(array.shape)}, expected [{s}, {a}] (stationary){timed}"
-        )
+        expected = f"[{s}, {a}] (stationary)"
+        if h is not None:
+            expected += f" or [{h}, {s}, {a}] (time-dependent)"
+        elif array.ndim == 3:
+            expected = f"[{s}, {a}]: the infinite discounted problem takes stationary policies "
+            expected += "only; give the MDP a horizon"
+        raise wrong_shape(name, array.shape, expected, InvalidPolicyError)
     check_distributions(array, name, InvalidPolicyError, ROW_TOLERANCE)
     rows = normalised_rows(array)
     stacked = rows if rows.ndim == 3 else rows[None]
