@@ -31,6 +31,7 @@ def whole(value: object, name: str, *, least: int, most: int) -> int:
     >>> whole(3, "seeds", least=1, most=10)
     3
     """
+    # `index` takes integers of any library and no float, not even a whole one.
     try:
         number = index(value)  # type: ignore[arg-type]
     except TypeError:

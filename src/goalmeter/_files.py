@@ -40,6 +40,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     try:
         target, mode = target_of(path)
         target.parent.mkdir(parents=True, exist_ok=True)
+        # In the same folder: only within one file system is replacing a single step.
         handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as file:

@@ -41,6 +41,7 @@ def visible(text: str, *, lines: bool = False) -> str:
     >>> print(visible("a\x1b[31m\u202eb\nc"))
     a\x1b[31m\u202eb\nc
     """
+    # Most text is of this kind, and pages show a great deal of it.
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c.isprintable() or (lines and c == "\n") else _spelled_out(c) for c in text)

@@ -60,7 +60,7 @@ def without_bars() -> Iterator[None]:
     """No loading bars of transformers; they are shown again afterwards if they were before."""
     from transformers.utils import logging as untyped
 
-    theirs: Any = untyped
+    theirs: Any = untyped  # the package says nothing of its types
     shown = theirs.is_progress_bar_enabled()
     theirs.disable_progress_bar()
     try:

@@ -162,61 +162,50 @@ def test_an_interrupted_write_loses_nothing(
 
 # --- Refusals -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("arrays", "error", "message"),
+    ("arrays", "message"),
     [
         (
             without("reward"),
-            InvalidFileError,
             "the array 'reward' is missing; the file holds transition, initial, horizon",
         ),
-        ({}, InvalidFileError, "the array 'reward' is missing; the file holds no array"),
-        (without("initial"), InvalidFileError, "the array 'initial' is missing"),
+        ({}, "the array 'reward' is missing; the file holds no array"),
+        (without("initial"), "the array 'initial' is missing"),
         (
             {**GOOD, "rewards": [0, 1]},
-            InvalidFileError,
             "the array 'rewards' is not part of this format, whose names are reward, initial, tr",
         ),
         (
             without("transition"),
-            InvalidFileError,
             "the file holds no array, expected either transition .* or next_state and prob",
         ),
         (
             {**without("transition"), "next_state": [[[0]]]},
-            InvalidFileError,
             "the file holds next_state, expected either transition",
         ),
         (
             {**GOOD, "next_state": [[[0]]], "probability": [[[1.0]]]},
-            InvalidFileError,
             "the file holds next_state, probability, transition, expected either",
         ),
-        (
-            {**GOOD, "horizon": [3]},
-            InvalidFileError,
-            r"horizon has shape \[1\], expected a single number",
-        ),
+        ({**GOOD, "horizon": [3]}, r"horizon has shape \[1\], expected a single number"),
         (
             {**GOOD, "reward": np.array([0, {}], dtype=object)},
-            InvalidFileError,
             "the array 'reward' holds Python objects, expected numbers; it was not read",
         ),
-        (
-            {**GOOD, "reward": ["0", "1"]},
-            InvalidFileError,
-            "the array 'reward' holds type <U1, expected numbers",
-        ),
-        ({**GOOD, "reward": [0, np.nan]}, InvalidModelError, r"reward\[1\] is nan"),
-        ({**GOOD, "horizon": 0}, InvalidParameterError, "horizon is 0, expected a whole number"),
-        (without("horizon"), InvalidParameterError, "horizon is missing and discount is 1"),
+        ({**GOOD, "reward": ["0", "1"]}, "the array 'reward' holds type <U1, expected numbers"),
+        ({**GOOD, "reward": [0, np.nan]}, r"reward\[1\] is nan"),
+        ({**GOOD, "horizon": 0}, "horizon is 0, expected a whole number"),
+        (without("horizon"), "horizon is missing and discount is 1"),
     ],
 )
 def test_a_bad_mdp_file_gets_one_clear_error_with_its_name(
-    tmp_path: Path, arrays: dict[str, Any], error: type[GoalmeterError], message: str
+    tmp_path: Path, arrays: dict[str, Any], message: str
 ) -> None:
     path = tmp_path / "mdp.npz"
     np.savez(path, **arrays)
-    with pytest.raises(error, match=rf"mdp\.npz: {message}"):
+    # What the world itself refuses keeps its own error (test_mdp), with the file's name before it.
+    refused = {"reward": InvalidModelError, "horizon is": InvalidParameterError}
+    errors = [error for words, error in refused.items() if message.startswith(words)]
+    with pytest.raises(errors[0] if errors else InvalidFileError, match=rf"mdp\.npz: {message}"):
         TabularMDP.from_npz(path)
 
 

@@ -73,6 +73,8 @@ def infer(
     corrected = max(unfloored, 0.0)
 
     draws = resample_weights(n, resamples, rng)
+    # A bootstrap sample is not fitted anew: of a class its maximum is that of the quadratic at the
+    # fit, of a known utility the highest of the curves.
     if fit.curves is None:
         mean = draws @ scores
         replicates = draws @ evidence + 0.5 * np.einsum("rd,de,re->r", mean, inverse, mean)

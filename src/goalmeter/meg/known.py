@@ -161,6 +161,7 @@ def measure_known(
             regret = at_b.loss
         return at_b
 
+    # At 0 every model is the reference, and the slope there says which sign is worth trying.
     at_zero = evaluate(np.zeros(batch))
     best = best_rationality(evaluate, at_zero)
     at_best, shares = shared_evidence(problem(mdp, rewards, best, log_reference), behaviour)

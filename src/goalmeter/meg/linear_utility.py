@@ -98,7 +98,9 @@ def measure_class(
         # Before the first step: the utility that is 0 everywhere, and the ceiling.
         zero = SoftModel(behaviour.mdp, utilities, np.zeros(utilities.n_weights), log_reference)
         fit = watch.best or LinearFit(0.0, ceiling, 0.0, zero)
+    # What is worked out of the best so far takes passes as well, which nothing must cut short.
     watch.end()
+    # Of an optimum at infinity, the dominant direction is the utility that can be shown.
     weights = fit.directions[0] if fit.directions else fit.model.theta
     utility, scale = normalised_utility(utilities, weights)
     by_step, by_state = model_shares(fit.model, behaviour)

@@ -115,6 +115,7 @@ def neural_utility(
         stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
         # A restart that had not begun to climb leaves the utility that is 0 everywhere.
         utilities = watch.best or [np.zeros(mdp.n_states)]
+    # The network's scale is arbitrary, so each utility gets its own best rationality.
     fits = [known_utility(mdp, policy, utility=u, reference=reference) for u in utilities]
     best = max(fits, key=lambda fit: fit.value)
     values = np.array([fit.value for fit in fits])
@@ -244,6 +245,7 @@ def climb(
     # New layers draw from torch's randomness; the caller's is left as it was, here and below.
     with torch.random.fork_rng(devices=[]):
         network = _default_network(features.shape[1]) if module is None else copy.deepcopy(module)
+    # A fresh copy for each seed: the caller's module is neither trained nor moved to doubles.
     results: list[FloatArray] = []
     best = -np.inf
     for restart, seed in enumerate(seeds):

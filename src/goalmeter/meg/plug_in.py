@@ -63,6 +63,7 @@ def mce_plug_in(
     rewards = rewards_of(mdp, utility)
     gained = float(evidence(problem(mdp, rewards, np.ones(1), log_reference), behaviour).value[0])
     prior = np.full((1, 1, 1), -np.log(mdp.n_actions)) if log_reference is None else log_reference
+    # What the reference itself says of the behaviour: evidence is what the model adds to it.
     base = 0.0
     for step in range(mdp.steps):
         weights = behaviour.weights(step, slice(None))[..., 0]

@@ -79,6 +79,7 @@ def simplest_utility(
         value = model.evidence(behaviour) - 0.5 * penalty * float(theta @ theta)
         return -value, penalty * theta - model.gradient(behaviour)
 
+    # Weights of the utility itself, at rationality 1: their size is the rationality.
     theta, evidence = np.zeros(utilities.n_weights), 0.0
     # From strong to weak penalties: the first utility that explains enough is the smallest.
     for penalty in _PENALTIES:

@@ -127,6 +127,7 @@ def estimate(
         method = "maximum likelihood in the rationality"
     else:
         utility, rationality = normalised_utility(utilities, fit.theta)
+        # A class whose best weights are all 0 diverges nowhere.
         rationality = float("inf") if fit.infinite and rationality else rationality
         method = "maximum likelihood in the weights (a local maximum)"
     # A utility over states means nothing across worlds whose states differ.

@@ -64,6 +64,7 @@ class LinearClass:
 
     def tally(self, visits: FloatArray, step: int, mass: FloatArray) -> None:
         """Add the mass [A, S, B] that decision `step` puts on state-action pairs."""
+        # A class over states has one entry for all actions of a state.
         weight = self.discount**step
         added = mass if self.on_actions else mass.sum(axis=0, keepdims=True)
         visits[min(step, self.shape[0] - 1)] += weight * added
@@ -93,6 +94,7 @@ def linear_class(
         InvalidParameterError: an unknown or impossible `over`.
     """
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
+    # In the infinite problem the planner discounts; here it would count twice.
     discount = 1.0 if h is None else mdp.discount
     if features is not None:
         if over != "state":

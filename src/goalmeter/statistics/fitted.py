@@ -115,6 +115,7 @@ def likelihood_ratio_test(
     """
     from scipy.stats import chi2
 
+    # Directions without information are no degrees of freedom: nothing was fitted along them.
     values, vectors = np.linalg.eigh(information)
     keep = values > 1e-10 * max(float(values[-1]), np.finfo(float).tiny)
     if not keep.any() or values[-1] <= 0:

@@ -66,6 +66,7 @@ def logistic_fit(features: ArrayLike, outcomes: ArrayLike, *, ridge: float = 1e-
             f"0 and 1, both of them there"
         )
     centre, scale = table.mean(axis=0), table.std(axis=0)
+    # A constant tells nothing; divided by 1 it becomes 0 and keeps no weight.
     scale = np.where(scale > 0, scale, 1.0)
     design = np.column_stack([np.ones(len(table)), (table - centre) / scale])
     cost = np.diag([0.0, *np.full(table.shape[1], ridge)])
@@ -126,5 +127,6 @@ def added_predictors(features: ArrayLike, more: ArrayLike, outcomes: ArrayLike) 
         logistic_fit(table, outcomes).log_likelihoods(table, outcomes).sum()
         for table in (small, large)
     ]
+    # A ridge may leave the larger model a hair below the smaller one.
     statistic = max(2.0 * float(heights[1] - heights[0]), 0.0)
     return AddedPredictors(statistic, extra.shape[1], float(chi2.sf(statistic, extra.shape[1])))

@@ -82,6 +82,7 @@ def signed_ranks(differences: ArrayLike) -> SignedRanks:
     ranks = rankdata(np.abs(moved))
     statistic = float(min(ranks[moved > 0].sum(), ranks[moved < 0].sum()))
     effect = 1 - 2 * statistic / (n * (n + 1) / 2)
+    # The effect needs no test, so it is given for fewer pairs as well.
     enough = len(values) >= LEAST_PAIRS and n >= LEAST_NONZERO
     p_value = float(wilcoxon(values).pvalue) if enough else NAN
     return SignedRanks(statistic, p_value, effect, len(values), n)

@@ -67,6 +67,7 @@ def two_way_draws(
     rng = np.random.default_rng([seed, rows, columns])
     labels = np.zeros(columns) if strata is None else np.asarray(strata)
     _, stratum, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    # One fewer than one would be none: such a stratum cannot be resampled by itself.
     if sizes.min() == 1:
         stratum, sizes = np.zeros_like(stratum), np.array([columns])
     weights = np.zeros((resamples, columns))
@@ -102,6 +103,7 @@ def two_way_interval(
     # Percentiles of few units are too close together by as much as the normal is narrower than t.
     farther = float(norm.cdf(t.ppf(tail, freedom)))
     low, high = np.quantile(known, [farther, 1.0 - farther])
+    # Percentiles of a biased statistic may both lie to one side of the value.
     return min(float(low), value), max(float(high), value)
 
 

@@ -23,6 +23,7 @@ def as_floats(value: ArrayLike, name: str, error: type[GoalmeterError]) -> Float
         if np.ma.is_masked(value):
             raise TypeError("it has masked entries; fill them first")
         raw = np.asarray(value)
+        # NumPy would cast text and complex numbers, the latter without their imaginary part.
         if raw.dtype.kind not in "biufO":
             raise TypeError(f"its type is {raw.dtype}")
         array = np.asarray(raw, dtype=np.float64)
@@ -74,10 +75,8 @@ def check_distributions(
 
 
 def normalised_rows(rows: FloatArray) -> FloatArray:
-    """Rows (last axis) that sum to 1 up to rounding, as a new array.
-
-    Rows are accepted within 1e-9 of 1, and over a long horizon even that would add up.
-    """
+    """Rows (last axis) that sum to 1 up to rounding, as a new array."""
+    # Rows are accepted within 1e-9 of 1, and over a long horizon even that would add up.
     sums = rows.sum(axis=-1, keepdims=True)
     # Sums that differ from 1 by rounding alone are left, so that files read back bit for bit.
     return np.asarray(rows / np.where(np.abs(sums - 1.0) > ROUNDING, sums, 1.0))

@@ -52,6 +52,7 @@ def state_occupancy(mdp: TabularMDP, policy: FloatArray) -> FloatArray:
         return np.maximum(np.stack(columns, axis=1), 0.0)[None]
     out = np.empty((mdp.horizon, mdp.n_states, batch))
     out[0] = mdp.initial[:, None]
+    # What is left after the last decision is never pushed on: nothing is collected there.
     for step in range(mdp.horizon - 1):
         now = policy[min(step, len(policy) - 1)]
         out[step + 1] = mdp.transition.push(now * out[step])
@@ -133,6 +134,7 @@ def _stationary(
 ) -> tuple[FloatArray, FloatArray]:
     under = mdp.transition.under(policy)
     now = (policy * np.broadcast_to(reward, policy.shape)).sum(axis=0)
+    # The law of total variance, at its fixed point: squares of what follows are discounted twice.
     mean = StationarySolver(under, mdp.discount).solve(now)
     _, fresh = _step(mdp, policy, reward, mean, np.zeros_like(mean))
     return mean, StationarySolver(under, mdp.discount**2).solve(fresh)

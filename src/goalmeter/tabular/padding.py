@@ -99,5 +99,6 @@ def _chance(repeats: IntArray, stays: FloatArray) -> float:
     """Chance of ends that repeat so often, by Fisher's method."""
     from scipy.special import gammaincc
 
+    # The sum of N exponential variables is a gamma variable of shape N.
     logs = repeats * np.log(np.maximum(stays, 1e-300))
     return float(gammaincc(len(logs), max(-float(logs.sum()), 0.0)))

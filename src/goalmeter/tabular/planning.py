@@ -113,6 +113,7 @@ def soft_plan(
         )
     log_reference = log_of_reference(mdp, reference)
     rewards, unit = rewards_of(mdp, utility).normalised()
+    # A rationality beyond a double, in the utility's own unit, is the limit.
     with np.errstate(over="ignore"):
         return plan(problem(mdp, rewards, b * unit, log_reference))
 
@@ -206,6 +207,7 @@ def backward(task: SoftProblem, visit: Visit | None = None, *, derivatives: bool
             )
         return after
     width, batch = task.rewards.array.shape[-1], task.rationality.shape[0]
+    # Two sets of columns take turns, so that a pass over 10^4 decisions allocates nothing.
     after = zero_columns(mdp.n_states, width, batch, derivatives=derivatives)
     spare = zero_columns(mdp.n_states, width, batch, derivatives=derivatives)
     for step in reversed(range(mdp.horizon)):

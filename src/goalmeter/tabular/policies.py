@@ -35,19 +35,19 @@ def check_policy(mdp: TabularMDP, policy: ArrayLike, name: str = "policy") -> Fl
             expected += "only; give the MDP a horizon"
         raise wrong_shape(name, array.shape, expected, InvalidPolicyError)
     check_distributions(array, name, InvalidPolicyError, ROW_TOLERANCE)
+    # A share of 1e-5 that is missing at each decision would be half the mass after 70,000 of them.
     rows = normalised_rows(array)
     stacked = rows if rows.ndim == 3 else rows[None]
+    # Sums over actions then run over the slowest axis (see `goalmeter._types`).
     return np.ascontiguousarray(stacked.transpose(0, 2, 1))
 
 
 def normalised_notes(**policies: ArrayLike | None) -> tuple[str, ...]:
     """What a result has to say of policies whose rows were normalised by more than rounding.
 
-    Networks compute in single precision, where a row of probabilities sums to 1 within 1e-7 or so.
-
-    Args:
-        policies: each under the name that the note gives it; those that are None are left out.
+    Each policy comes under the name that the note gives it; those that are None are left out.
     """
+    # Networks compute in single precision, where rows sum to 1 within 1e-7 or so.
     notes = []
     for name, policy in policies.items():
         if policy is None:

@@ -45,13 +45,12 @@ class Rewards:
         return Rewards(self.array * factors, self.discount)
 
     def normalised(self) -> tuple[Rewards, FloatArray]:
-        """The same goals in a scale of their own, and the unit that was taken out, [B].
-
-        A constant paid at every decision and the unit of reward change no soft policy (but for
-        the unit of its rationality), and in floating point they would only cost digits. Units
-        are powers of two, so that dividing by them is exact.
-        """
+        """The same goals in a scale of their own, and the unit that was taken out, [B]."""
+        # A constant paid at every decision and the unit of reward change no soft policy (but for
+        # the unit of its rationality), and in floating point they would only cost digits. Units
+        # are powers of two, so that dividing by them is exact.
         low, high = self.array.min(axis=(0, 1, 2)), self.array.max(axis=(0, 1, 2))
+        # Halved before they are added: the sum of two large rewards may overflow.
         middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
         exponent = np.where(half > 0, np.minimum(np.frexp(half)[1], 1023), 0)
         array = np.ldexp(self.array - middle, -exponent)

@@ -56,11 +56,9 @@ class StationarySolver:
         return np.asarray(x - self._discount * moved)
 
     def _iterate(self, right: FloatArray, transpose: bool) -> FloatArray:
-        """Krylov steps, then plain sweeps or a factorisation, to a proven error.
-
-        An error of r in the residual is at most r / (1 - g) in the solution (in the largest
-        entry, or for the transpose in the sum of entries).
-        """
+        """Krylov steps, then plain sweeps or a factorisation, to a proven error."""
+        # An error of r in the residual is at most r / (1 - g) in the solution (in the largest
+        # entry, or for the transpose in the sum of entries).
         from scipy.sparse.linalg import LinearOperator, bicgstab
 
         def size(v: FloatArray) -> float:
@@ -168,6 +166,7 @@ def _hard_values(task: SoftProblem) -> FloatArray:
         greedy[gap.argmin(axis=0), states] = 1.0
         step = policy_solver(task, greedy).solve(gain)
         at = at._replace(hard=at.hard + step)
+        # Equally good policies may follow each other for ever, with steps below the tie.
         if np.abs(step).max() <= task.tie.max() or (greedy == before).all():
             break
         before = greedy

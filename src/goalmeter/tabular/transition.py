@@ -166,6 +166,7 @@ class Transition:
         self, columns: Sequence[FloatArray], work: Callable[[Block, FloatArray], _R]
     ) -> list[_R]:
         """`map_expected` where the columns do not fit the cache together."""
+        # A wave's products wait in one buffer, which stays in cache until they are used.
         results = []
         widest = self.blocks[0].stop
         length = min(-(-WAVE_STATES // widest), len(self.blocks))
@@ -236,6 +237,7 @@ class Transition:
 
     def sample(self, states: AnyArray, actions: AnyArray, rng: np.random.Generator) -> AnyArray:
         """A successor of each state-action pair: [n]."""
+        # One search in the running sum of all the pairs' rows, in place of one in each.
         rows = sp.csr_matrix(self._matrix[self._rows(states, actions)])
         totals = np.cumsum(rows.data)
         first, last = rows.indptr[:-1], rows.indptr[1:] - 1
