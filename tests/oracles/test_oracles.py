@@ -1,5 +1,6 @@
 """The oracles against arithmetic done by hand, against each other, and against published values."""
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any
@@ -219,9 +220,9 @@ def test_no_influence_and_reference_support() -> None:
         known.evidence(P, policy, policy, mu, 2, np.tile([1.0, 0.0], (3, 1)))
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+# Even seeds have two actions, odd ones three; the infinite problem takes seconds for each.
+@pytest.mark.parametrize(("seed", "H"), [*((seed, 3) for seed in range(4)), (0, None), (1, None)])
 @pytest.mark.parametrize("kind", ["state", "timed state", "state-action", "features"])
-@pytest.mark.parametrize("H", [3, None])
 def test_primal_equals_dual(seed: int, kind: str, H: int | None) -> None:
     P, _, policy, mu = random_mdp(seed, S=3, A=2 + seed % 2)
     S, A, _ = P.shape
@@ -272,8 +273,8 @@ def test_unknown_utility_on_the_boundary() -> None:
     result = unknown.primal_optimum(P, example_one.mouse(0.8), mu, 2, phi)
     assert result.value == pytest.approx(example_one.MEG_08, abs=1e-10)
     # Deterministic policies in random MDPs, optimal for some utility or not.
-    for seed in range(6):
-        P, R, policy, mu = random_mdp(20 + seed)
+    for seed in range(20, 23):
+        P, R, policy, mu = random_mdp(seed)
         policy = np.eye(2)[policy.argmax(axis=1)]
         for H, total in ((3, 2 * math.log(2)), (None, math.log(2) / 0.2)):
             g = 1.0 if H else 0.8
@@ -324,17 +325,8 @@ def test_second_derivative_in_beta(deterministic: bool) -> None:
 
 # Known-utility MEG of facts/meg.md, to the digits given there.
 GOAL_LENGTH = {1: "40.203", 2: "21.367", 3: "19.415", 4: "18.881"}
-EPSILON = {
-    0.1: "23.789",
-    0.2: "15.428",
-    0.3: "9.469",
-    0.4: "5.047",
-    0.5: "2.009",
-    0.6: "0.4675",
-    0.7: "0.0303",
-    0.8: "0.0170",
-    0.9: "0.0836",
-}
+EPSILON = {0.1: "23.789", 0.2: "15.428", 0.3: "9.469", 0.4: "5.047", 0.5: "2.009"}
+EPSILON |= {0.6: "0.4675", 0.7: "0.0303", 0.8: "0.0170", 0.9: "0.0836"}
 
 
 def assert_digits(value: float, text: str) -> None:
@@ -357,13 +349,17 @@ def test_cliff_world_goal_length(k: int) -> None:
         assert value == pytest.approx(29 * math.log(4), abs=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", EPSILON)
-def test_cliff_world_epsilon(epsilon: float) -> None:
+def test_cliff_world_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     P, R = cliff_world.transition().astype(float), cliff_world.utility(1).astype(float)
-    policy = cliff_world.epsilon_greedy(cliff_world.optimal_policy(1), epsilon)
-    value, beta = known.known_utility_meg(P, R, policy, cliff_world.start(), 30)
-    assert_digits(value, EPSILON[epsilon])
-    assert (beta > 0) == (epsilon < 0.75)
+    # One world for all policies: the soft policy of each beta on the grid is worked out once.
+    log_model = functools.cache(lambda beta: soft.log_soft_policy(P, R, 30, beta))
+    monkeypatch.setattr(known, "log_soft_policy", lambda P, R, H, beta, *_: log_model(beta))
+    optimal = cliff_world.optimal_policy(1)
+    for epsilon, digits in EPSILON.items():
+        policy = cliff_world.epsilon_greedy(optimal, epsilon)
+        value, beta = known.known_utility_meg(P, R, policy, cliff_world.start(), 30)
+        assert_digits(value, digits)
+        assert (beta > 0) == (epsilon < 0.75)
 
 
 def test_weak_duality_by_hand() -> None:
