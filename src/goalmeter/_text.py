@@ -32,11 +32,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    r"""Text with all that cannot be seen spelled out as Python does.
-
-    Args:
-        text: of anybody.
-        lines: whether ends of lines stay what they are.
+    r"""Text with all that cannot be seen spelled out as Python does; with `lines`, but their ends.
 
     >>> print(visible("a\x1b[31m\u202eb\nc"))
     a\x1b[31m\u202eb\nc

@@ -18,13 +18,10 @@ _GENERATION = "transformers.generation.stopping_criteria"
 
 
 def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> Any:
-    """A model, read from a folder without a network.
+    """A model, read without a network from a folder as `save_pretrained` writes it.
 
-    Args:
-        kind: the class of transformers, such as "AutoModelForCausalLM".
-        folder: as `save_pretrained` writes it.
-        feature: what the model is needed for, as the subject of a sentence.
-        options: of `from_pretrained`.
+    `kind` is the class of transformers, such as "AutoModelForCausalLM", `feature` what the model is
+    needed for, as the subject of a sentence, and `options` are those of `from_pretrained`.
 
     Raises:
         InvalidFileError: it cannot be read, or some of its weights are missing, which transformers

@@ -31,24 +31,19 @@ _ROUNDING = 1e-12
 class LinearFit:
     """The maximum of the evidence over a linear class, or the best so far of a search for it.
 
-    Attributes:
-        value: evidence of the best model, nats.
-        upper_bound: proven bound on the evidence of every utility with |weights|_1 up to
-            `bound_weight`, nats.
-        bound_weight: B of the certificate; 0 where the bound holds for all utilities.
-        model: the best model (inside the last face, if there are faces).
-        directions: diverging directions [D], the dominant first; empty for a finite optimum.
-        steps: Newton steps taken.
-        growing: whether the weights were still growing where the search ended, so that the optimum
-            may lie at infinity without that being shown.
+    `upper_bound` is proven for every utility with |weights|_1 up to `bound_weight`; both bound and
+    value are in nats.
     """
 
-    value: float
+    value: float  # evidence of the best model
     upper_bound: float
-    bound_weight: float
-    model: SoftModel
+    bound_weight: float  # B of the certificate; 0 where the bound holds for all utilities
+    model: SoftModel  # the best one (inside the last face, if there are faces)
+    # Diverging directions [D], the dominant first; empty for a finite optimum.
     directions: list[FloatArray] = field(default_factory=list)
-    steps: int = 0
+    steps: int = 0  # Newton steps taken
+    # Whether the weights were still growing where the search ended, so that the optimum may lie at
+    # infinity without that being shown.
     growing: bool = False
 
     @property

@@ -28,12 +28,8 @@ _STEP_ACCURACY = 1e-3
 class NewtonSystem:
     """Solves with the information of models that share their weights, where it is not null.
 
-    Weights are scaled by their own information first, so that states that are rarely visited
-    count like any other, in the damping and in what is taken for zero.
-
-    Args:
-        parts: models and the weight of each of their states, [T, S], in the information.
-        exact: whether solutions are wanted to rounding, not just good enough for a step.
+    `parts` are models and the weight of each of their states, [T, S], in the information; `exact`
+    is whether solutions are wanted to rounding, not just good enough for a step.
     """
 
     def __init__(
@@ -52,6 +48,8 @@ class NewtonSystem:
     @cached_property
     def _unit(self) -> FloatArray:
         """The unit that each weight is scaled by [D]; 0 for weights that do not matter."""
+        # Scaled by their own information, states that are rarely visited count like any other, in
+        # the damping and in what is taken for zero.
         if self._direct:
             information = np.diagonal(self._information)
         else:

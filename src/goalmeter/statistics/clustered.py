@@ -151,10 +151,7 @@ def estimate_of_sums(
             the bias that resamples show. It is taken off.
         bounds: as in `estimate`.
         paired: as in `estimate`.
-        confidence: nominal coverage, in (0, 1).
-
-    Raises:
-        InvalidParameterError: confidence outside (0, 1).
+        confidence: nominal coverage; raises `InvalidParameterError` if it is outside (0, 1).
 
     Source: Tukey, Bias and confidence in not-quite large samples (1958), for pseudo-values; for
     the bias, Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 10; Rao and Wu,

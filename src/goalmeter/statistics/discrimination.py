@@ -48,11 +48,7 @@ def area_within_bands(
     What a score tells beyond the measure that the bands are of: within a band that measure is about
     equal, so what it can tell is told already.
 
-    Args:
-        above: scores of the class that ought to have the larger ones, [n].
-        below: scores of the other, [m].
-        band_above: number of the band of each, [n].
-        band_below: number of the band of each, [m].
+    Scores as in `area_under_curve`, each with the number of its band, [n] and [m].
 
     Raises:
         InvalidParameterError: lists of different lengths, or no numbers.
@@ -82,12 +78,7 @@ def clustered_area(
     The interval is that of a share, as in `clustered.estimate_of_sums`: where every pair is in the
     same order, it is what C of C clusters say.
 
-    Args:
-        above: scores of the class that ought to have the larger ones, [n].
-        below: scores of the other, [m].
-        cluster_above: number of the cluster of each, [n].
-        cluster_below: number of the cluster of each, [m].
-        confidence: nominal coverage, in (0, 1).
+    Scores as in `area_under_curve`, each with the number of its cluster, [n] and [m].
 
     Raises:
         InvalidParameterError: lists of different lengths, no numbers, or confidence outside (0, 1).

@@ -21,21 +21,13 @@ NAN = float("nan")
 
 
 class SignedRanks(NamedTuple):
-    """Wilcoxon's signed-rank test.
+    """Wilcoxon's signed-rank test."""
 
-    Attributes:
-        statistic: W, the smaller of the two sums of ranks.
-        p_value: two-sided; NaN with fewer than 10 pairs or 5 differences other than 0.
-        effect: 1 - 2 W / (n (n + 1) / 2) over the n differences other than 0; NaN without any.
-        n: pairs.
-        nonzero: pairs that differ.
-    """
-
-    statistic: float
-    p_value: float
-    effect: float
-    n: int
-    nonzero: int
+    statistic: float  # W, the smaller of the two sums of ranks
+    p_value: float  # two-sided; NaN with fewer than 10 pairs or 5 differences other than 0
+    effect: float  # 1 - 2 W / (n (n + 1) / 2) over the n differences other than 0; NaN without any
+    n: int  # pairs
+    nonzero: int  # pairs that differ
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; NaN is null."""

@@ -25,17 +25,11 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True, eq=False)
 class TwoWayDraws:
-    """Which rows and columns are in each of R resamples.
+    """Which rows and columns are in each of R resamples."""
 
-    Attributes:
-        rows: numbers of the drawn rows, [R, rows].
-        columns: the weight of each column, [R, columns]; they add up to the number of columns.
-        freedom: degrees of freedom of the smaller of the two samples.
-    """
-
-    rows: IntArray
-    columns: FloatArray
-    freedom: int
+    rows: IntArray  # numbers of the drawn rows, [R, rows]
+    columns: FloatArray  # the weight of each, [R, columns]; they add up to the number of columns
+    freedom: int  # degrees of freedom of the smaller of the two samples
 
 
 def two_way_draws(
@@ -88,10 +82,7 @@ def two_way_interval(
         value: of the statistic; the interval holds it.
         replicates: the statistic in each resample, [R]; NaN where a resample tells nothing.
         freedom: as in `TwoWayDraws`.
-        confidence: nominal coverage, in (0, 1).
-
-    Raises:
-        InvalidParameterError: confidence outside (0, 1).
+        confidence: nominal coverage; raises `InvalidParameterError` if it is outside (0, 1).
     """
     from scipy.stats import norm, t
 
