@@ -47,7 +47,7 @@ def test_nearly_certain_policies(exponent: float, scale: float, sign: float) -> 
     assert b == pytest.approx(sign * np.log((1.0 - rare) / rare) / scale, rel=1e-10)
 
 
-@pytest.mark.parametrize("rest", [1e-15, 1e-30, 1e-100, 1e-300])
+@pytest.mark.parametrize("rare", [1e-15, 1e-30, 1e-100, 1e-300])
 def test_rarer_than_rounding(rare: float) -> None:
     # The row still sums to 1 in doubles; the root is at log(1 / rest), up to 690.
     assert best(PAIR, [[rare, 1.0]]) == pytest.approx(-np.log(rare), rel=1e-9)

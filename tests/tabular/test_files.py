@@ -210,62 +210,38 @@ def test_a_bad_mdp_file_gets_one_clear_error_with_its_name(
 
 
 @pytest.mark.parametrize(
-    ("load", "arrays", "error", "message"),
+    ("load", "arrays", "message"),
     [
-        (files.load_policy, {"pi": [[1.0]]}, InvalidFileError, "'policy' is missing; .* holds pi"),
-        (
-            files.load_policy,
-            {"policy": [1.0]},
-            InvalidPolicyError,
-            r"policy has shape \[1\], expected \[S, A\] .* or \[H, S, A\]",
-        ),
-        (
-            files.load_policy,
-            {"policy": [[0.5, 0.4]]},
-            InvalidPolicyError,
-            r"policy\[0\] sums to 0\.9, expected 1",
-        ),
-        (
-            files.load_features,
-            {"features": [1.0]},
-            InvalidUtilityError,
-            r"features has shape \[1\], expected \[S, D\]",
-        ),
-        (
-            files.load_features,
-            {"features": np.zeros((3, 0))},
-            InvalidUtilityError,
-            r"features has shape \[3, 0\], expected \[S, D\]",
-        ),
+        (files.load_policy, {"pi": [[1.0]]}, "'policy' is missing; .* holds pi"),
+        (files.load_policy, {"policy": [1.0]}, r"shape \[1\], expected \[S, A\] .* or \[H, S, A\]"),
+        (files.load_policy, {"policy": [[0.5, 0.4]]}, r"policy\[0\] sums to 0\.9, expected 1"),
+        (files.load_features, {"features": [1.0]}, r"shape \[1\], expected \[S, D\]"),
+        (files.load_features, {"features": np.zeros((3, 0))}, r"shape \[3, 0\], expected \[S, D\]"),
         (
             files.load_features,
             {"features": [[np.inf]]},
-            InvalidUtilityError,
-            r"features\[0, 0\] is inf, expected a finite number",
+            r"features\[0, 0\] is inf, expected a finite",
         ),
-        (
-            files.load_trajectories,
-            {"states": [[0]]},
-            InvalidFileError,
-            "'actions' is missing; the file holds states",
-        ),
+        (files.load_trajectories, {"states": [[0]]}, "'actions' is missing; the file holds states"),
         (
             files.load_trajectories,
             {"states": [[0]], "actions": [[0, 1]]},
-            InvalidTrajectoryError,
             r"states has shape \[1, 1\] and actions \[1, 2\]",
         ),
     ],
 )
 def test_other_bad_files_get_one_clear_error_with_their_name(
-    tmp_path: Path,
-    load: Callable[[Path], Any],
-    arrays: dict[str, Any],
-    error: type[GoalmeterError],
-    message: str,
+    tmp_path: Path, load: Callable[[Path], Any], arrays: dict[str, Any], message: str
 ) -> None:
     path = tmp_path / "bad.npz"
     np.savez(path, **arrays)
+    error = {
+        files.load_policy: InvalidPolicyError,
+        files.load_features: InvalidUtilityError,
+        files.load_trajectories: InvalidTrajectoryError,
+    }[load]
+    if "is missing" in message:
+        error = InvalidFileError
     with pytest.raises(error, match=rf"bad\.npz: .*{message}"):
         load(path)
 
