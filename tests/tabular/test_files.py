@@ -21,8 +21,12 @@ from goalmeter._errors import (
     InvalidTrajectoryError,
     InvalidUtilityError,
 )
-from goalmeter.tabular import TabularMDP, cliff_world, files, mdp_file
-from goalmeter.tabular.trajectories import Trajectories
+from goalmeter.tabular import TabularMDP, cliff_world, files
+from goalmeter.tabular.trajectories import (
+    Trajectories,
+    load_trajectories,
+    save_trajectories,
+)
 
 GOOD: dict[str, Any] = {
     "transition": [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]],
@@ -65,7 +69,7 @@ def test_the_smaller_form_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyP
     common = {"reward", "initial", "horizon"}
     assert names(cliff_world()) == sparse | common
     assert names(random_world(0).mdp()) == dense | common
-    monkeypatch.setattr(mdp_file, "DENSE_FILE_ENTRIES", 10)
+    monkeypatch.setattr(files, "DENSE_FILE_ENTRIES", 10)
     assert names(random_world(0).mdp()) == sparse | common
 
 
@@ -111,7 +115,7 @@ def test_policies_and_features_come_back(tmp_path: Path) -> None:
 def test_trajectories_come_back(tmp_path: Path, length: list[int] | None) -> None:
     path = tmp_path / "t.npz"
     logged = Trajectories([[0, 1], [1, 0]], [[1, 1], [0, 0]], length)
-    again = files.load_trajectories(files.save_trajectories(logged, path))
+    again = load_trajectories(save_trajectories(logged, path))
     for name in ("states", "actions", "length"):
         np.testing.assert_array_equal(getattr(again, name), getattr(logged, name))
     np.savez(path, states=[[0, 1]], actions=[[1, 1]])
@@ -222,9 +226,9 @@ def test_a_bad_mdp_file_gets_one_clear_error_with_its_name(
             {"features": [[np.inf]]},
             r"features\[0, 0\] is inf, expected a finite",
         ),
-        (files.load_trajectories, {"states": [[0]]}, "'actions' is missing; the file holds states"),
+        (load_trajectories, {"states": [[0]]}, "'actions' is missing; the file holds states"),
         (
-            files.load_trajectories,
+            load_trajectories,
             {"states": [[0]], "actions": [[0, 1]]},
             r"states has shape \[1, 1\] and actions \[1, 2\]",
         ),
@@ -238,7 +242,7 @@ def test_other_bad_files_get_one_clear_error_with_their_name(
     error = {
         files.load_policy: InvalidPolicyError,
         files.load_features: InvalidUtilityError,
-        files.load_trajectories: InvalidTrajectoryError,
+        load_trajectories: InvalidTrajectoryError,
     }[load]
     if "is missing" in message:
         error = InvalidFileError

@@ -17,8 +17,8 @@ from goalmeter.tabular._validation import (
     read_only,
     wrong_shape,
 )
+from goalmeter.tabular.files import read_mdp, write_mdp
 from goalmeter.tabular.gymnasium_table import read_environment
-from goalmeter.tabular.mdp_file import read_mdp, write_mdp
 from goalmeter.tabular.transition import Transition
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class TabularMDP:
 
     @classmethod
     def from_npz(cls, path: str | Path) -> TabularMDP:
-        """Read an MDP file (format: `goalmeter.tabular.mdp_file`).
+        """Read an MDP file (format: `goalmeter.tabular.files`).
 
         Raises:
             InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
@@ -168,7 +168,7 @@ class TabularMDP:
             return cls(**arguments)
 
     def to_npz(self, path: str | Path) -> Path:
-        """Write an MDP file (format: `goalmeter.tabular.mdp_file`); returns its path."""
+        """Write an MDP file (format: `goalmeter.tabular.files`); returns its path."""
         return write_mdp(self, path)
 
     @classmethod

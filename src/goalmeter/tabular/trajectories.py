@@ -11,7 +11,7 @@ from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
 from goalmeter.tabular._validation import naming, read_only, shape_text, wrong_shape
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.npz import load_arrays
+from goalmeter.tabular.npz import load_arrays, save_arrays
 from goalmeter.tabular.padding import check_not_padded
 from goalmeter.tabular.policies import check_policy
 
@@ -91,6 +91,27 @@ class Trajectories:
         arrays = load_arrays(path, required=("states", "actions"), optional=("length",))
         with naming(path):
             return cls(arrays["states"], arrays["actions"], arrays.get("length"))
+
+
+def load_trajectories(path: str | Path) -> Trajectories:
+    """Read a trajectories file. Whether a world can produce them is checked on use.
+
+    Raises:
+        InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
+        InvalidTrajectoryError: the arrays are not well-formed trajectories.
+    """
+    return Trajectories.from_npz(path)
+
+
+def save_trajectories(trajectories: Trajectories, path: str | Path) -> Path:
+    """Write a trajectories file; returns its path.
+
+    Raises:
+        InvalidFileError: the file cannot be written there.
+    """
+    # A log that came without lengths is written without, so that padding is still found out.
+    names = ("states", "actions", *(("length",) if trajectories.length_given else ()))
+    return save_arrays(path, {name: getattr(trajectories, name) for name in names})
 
 
 def check_trajectories(mdp: TabularMDP, trajectories: Trajectories) -> Trajectories:

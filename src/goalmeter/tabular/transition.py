@@ -66,6 +66,8 @@ class Transition:
 
     def __init__(self, matrix: Any, n_states: int, n_actions: int) -> None:
         """Wrap a row-blocked matrix; use `from_dense` or `from_successors` instead."""
+        if sp.issparse(matrix) and n_states * n_actions * n_states <= DENSE_ENTRIES:
+            matrix = matrix.toarray()
         self.n_states = n_states
         self.n_actions = n_actions
         self._matrix = matrix
@@ -106,8 +108,6 @@ class Transition:
         check_successors(next_state, probability)
         n_states, n_actions, _ = next_state.shape
         matrix = compress(next_state, probability, block_bounds(n_states))
-        if n_states * n_actions * n_states <= DENSE_ENTRIES:
-            matrix = matrix.toarray()
         return cls(matrix, n_states, n_actions)
 
     @classmethod
@@ -123,9 +123,7 @@ class Transition:
                 for a, b in block_bounds(n_states)
             ]
         )
-        matrix = sp.csr_matrix(rows)[order]
-        small = n_states * n_actions * n_states <= DENSE_ENTRIES
-        return cls(matrix.toarray() if small else matrix, n_states, n_actions)
+        return cls(sp.csr_matrix(rows)[order], n_states, n_actions)
 
     @property
     def nbytes(self) -> int:
