@@ -74,11 +74,7 @@ def origin(entry: EntryPoint) -> str:
 
 
 def refuse_taken(group: str, names: Collection[str]) -> None:
-    """Refuse a package that registers a name which goalmeter itself has.
-
-    Raises:
-        PluginError: one of `names` is registered in the group.
-    """
+    """Raises `PluginError` if a package registers one of goalmeter's own names in the group."""
     for name, entry in plugins(group).items():
         if name in names:
             raise PluginError(

@@ -61,7 +61,7 @@ class Group:
         return SoftModel(self.mdp, self.utilities, theta, self.log_reference)
 
     def subset(self, index: AnyArray) -> Group:
-        """The same with some of the trajectories."""
+        """The group with some of its trajectories."""
         return replace(self, trajectories=self.trajectories.subset(index))
 
     def visits(self, weight: FloatArray, *, power: int = 1) -> FloatArray:

@@ -54,7 +54,7 @@ class Estimate:
         return ONE_CLUSTER if self.clusters == 1 else NO_SPREAD
 
     def shifted(self, by: float) -> Estimate:
-        """The same with a constant added."""
+        """The estimate with a constant added."""
         interval = self.interval and (self.interval[0] + by, self.interval[1] + by)
         return Estimate(self.value + by, interval, self.n, self.clusters)
 

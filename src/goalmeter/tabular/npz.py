@@ -130,7 +130,7 @@ def _open_archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
 
 
 def _check_head(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
-    """See that the head of an array asks for as many bytes as there are behind it."""
+    """Raises if the head of an array asks for more or fewer bytes than there are behind it."""
     try:
         with archive.open(entry) as member:
             version = np.lib.format.read_magic(member)
