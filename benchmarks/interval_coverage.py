@@ -21,7 +21,7 @@ import numpy as np
 import goalmeter as gm
 from goalmeter.meg.inference import infer
 from goalmeter.meg.likelihood import fit_class, fit_known
-from goalmeter.meg.trajectory_groups import group_trajectories
+from goalmeter.meg.samples import group_trajectories
 from goalmeter.tabular import sample_trajectories
 
 CONFIDENCE = 0.95

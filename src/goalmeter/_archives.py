@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import IO
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter._lines import in_a_line
+from goalmeter._text import in_a_line
 
 UNPACK_LIMIT, DEFAULT_LIMIT = "GOALMETER_UNPACK_LIMIT", 2 * 1024**3
 
@@ -55,20 +55,12 @@ def listed(file: IO[bytes]) -> list[zipfile.ZipInfo]:
 
 
 def check_sizes(entries: Iterable[zipfile.ZipInfo]) -> None:
-    """See that files of an archive together do not unpack to more than the limit.
-
-    Raises:
-        InvalidFileError: they do.
-    """
+    """Raises `InvalidFileError` if files of an archive together unpack to more than the limit."""
     check_bytes(sum(entry.file_size for entry in entries))
 
 
 def check_bytes(size: int) -> None:
-    """See that so many bytes are not more than the limit.
-
-    Raises:
-        InvalidFileError: they are.
-    """
+    """Raises `InvalidFileError` if so many bytes are more than the limit."""
     limit = unpack_limit()
     if size > limit:
         raise InvalidFileError(

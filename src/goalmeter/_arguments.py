@@ -26,11 +26,12 @@ def whole(value: object, name: str, *, least: int, most: int) -> int:
     """An integer of any kind, NumPy's too, as Python's.
 
     Raises:
-        InvalidParameterError: it is none, or outside of its range.
+        InvalidParameterError: it is no number of this kind, or outside of its range.
 
     >>> whole(3, "seeds", least=1, most=10)
     3
     """
+    # `index` takes integers of any library and no float, not even a whole one.
     try:
         number = index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -48,7 +49,7 @@ def finite(value: object, name: str, *, least: float, most: float) -> float:
     """A number of any kind as Python's; NaN and the infinities are outside of every range.
 
     Raises:
-        InvalidParameterError: it is none, or outside of its range.
+        InvalidParameterError: it is no number of this kind, or outside of its range.
     """
     if isinstance(value, Real) and not isinstance(value, bool):
         try:
@@ -66,7 +67,7 @@ def whole_in_text(text: str, name: str, *, least: int, most: int) -> int:
     """An integer as it is written in an option or a name.
 
     Raises:
-        InvalidParameterError: it is none, or outside of its range.
+        InvalidParameterError: it is no number of this kind, or outside of its range.
     """
     # Python refuses to read thousands of digits, with an error of its own.
     if len(text.strip()) > len(str(most)) + 1:

@@ -18,6 +18,7 @@ from goalmeter._text import message
 class GoalmeterError(ValueError):
     """Something handed to goalmeter cannot be used; the message says how to mend it."""
 
+    # Here and not where it is raised: what a message quotes may be anybody's text.
     def __str__(self) -> str:
         return message(super().__str__())
 
@@ -104,6 +105,7 @@ def require(module: str, *, extra: str, feature: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
+        # A module that is there and fails to import something else is broken, and says so itself.
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
         raise MissingExtraError(

@@ -40,6 +40,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     try:
         target, mode = target_of(path)
         target.parent.mkdir(parents=True, exist_ok=True)
+        # In the same folder: only within one file system is replacing a single step.
         handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -106,19 +107,14 @@ def target_of(path: Path) -> tuple[Path, int]:
 
 
 def read_bytes(path: str | Path, most: int | None = None) -> bytes:
-    """The contents of a file that goalmeter wrote itself.
-
-    Reading a pipe would wait for somebody to write, and a device may never end, so neither is read.
-
-    Args:
-        path: of the file.
-        most: bytes; None for any number.
+    """The contents of a file that goalmeter wrote itself, of `most` bytes at the most.
 
     Raises:
         InvalidFileError: it is no file, or longer than that.
         OSError: it is not there, or cannot be read.
     """
-    # Without waiting: a pipe that nobody writes to would hold up the opening itself.
+    # Reading a pipe would wait for somebody to write, and a device may never end, so neither is
+    # read. Without waiting: a pipe that nobody writes to would hold up the opening itself.
     with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
         about = os.fstat(file.fileno())
         _refuse_special(Path(path), about.st_mode)

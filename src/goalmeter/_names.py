@@ -20,12 +20,8 @@ _SHOWN = 8
 def nearest(name: object, known: Iterable[object], *, cutoff: float = CUTOFF) -> str | None:
     """The known name that is most like an unknown one; None if none is like it.
 
-    Capital and small letters count as the same.
-
-    Args:
-        name: what was written.
-        known: what there is.
-        cutoff: the least similarity, from 0 to 1 (the ratio of `difflib.SequenceMatcher`).
+    Capital and small letters count as the same; `cutoff` is the least similarity, from 0 to 1 (the
+    ratio of `difflib.SequenceMatcher`).
 
     Example:
         >>> nearest("mouze", ["mouse", "magpie", "mole", "moth"])
@@ -43,11 +39,8 @@ def did_you_mean(
 ) -> str:
     """The part of a message that proposes the nearest name: "; did you mean x?", or nothing.
 
-    Args:
-        name: what was written.
-        known: what there is.
-        before: what the name is written after, such as "goalmeter/".
-        quoted: whether it stands in quotation marks, as the unknown name before it does.
+    `before` is what the name is written after, such as "goalmeter/"; `quoted`, whether it stands in
+    quotation marks, as the unknown name before it does.
 
     Example:
         >>> did_you_mean("mouze", ["mouse", "moth"], before="goalmeter/")
@@ -68,11 +61,7 @@ def unknown_name(
 ) -> GoalmeterError:
     """The error for a name that is not there, with the nearest one that is.
 
-    Args:
-        name: what was given.
-        known: what there is.
-        what: what the name is of, as the beginning of the message ("decision").
-        error: the class of the error.
+    `what` says what the name is of, as the beginning of the message ("decision").
     """
     texts = [str(option) for option in known]
     # Variables have short names, of which one wrong letter is a large part.

@@ -40,11 +40,11 @@ def plugins(group: str) -> dict[str, EntryPoint]:
     """
     registered: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value)):
-        other = registered.setdefault(entry.name, entry)
+        first = registered.setdefault(entry.name, entry)
         # An editable install beside a wheel of the same package lists its entries twice.
-        if other.value != entry.value:
+        if first.value != entry.value:
             raise PluginError(
-                f"{origin(other)} and {origin(entry)} both register {entry.name!r} in {group}; "
+                f"{origin(first)} and {origin(entry)} both register {entry.name!r} in {group}; "
                 f"uninstall one of them"
             )
     return registered
@@ -74,11 +74,7 @@ def origin(entry: EntryPoint) -> str:
 
 
 def refuse_taken(group: str, names: Collection[str]) -> None:
-    """Refuse a package that registers a name which goalmeter itself has.
-
-    Raises:
-        PluginError: one of `names` is registered in the group.
-    """
+    """Raises `PluginError` if a package registers one of goalmeter's own names in the group."""
     for name, entry in plugins(group).items():
         if name in names:
             raise PluginError(

@@ -20,6 +20,8 @@ from typing import Any
 
 # Characters of a message: several lines of a terminal, and enough for every list of names in one.
 LONGEST_MESSAGE = 1200
+# And of what a library says, as part of a message.
+_LONGEST_CAUSE = 300
 # What stands behind the middle of a message that is cut, since the end says how to mend it.
 _KEPT_BEHIND = 400
 # Controls; formats, which the marks that turn a line around are; half characters; private ones;
@@ -30,15 +32,12 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    r"""Text with all that cannot be seen spelled out as Python does.
-
-    Args:
-        text: of anybody.
-        lines: whether ends of lines stay what they are.
+    r"""Text with all that cannot be seen spelled out as Python does; with `lines`, but their ends.
 
     >>> print(visible("a\x1b[31m\u202eb\nc"))
     a\x1b[31m\u202eb\nc
     """
+    # Most text is of this kind, and pages show a great deal of it.
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c.isprintable() or (lines and c == "\n") else _spelled_out(c) for c in text)
@@ -94,3 +93,28 @@ def shown(value: object) -> str:
         return visible(reprlib.repr(value))
     except Exception:  # it is of a class of the user's, or holds such an integer
         return f"an object of {type(value).__name__} that cannot be printed"
+
+
+def in_a_line(error: BaseException, longest: int = _LONGEST_CAUSE) -> str:
+    r"""An error in one line of bounded length; its class, if it says nothing.
+
+    >>> in_a_line(ValueError("2 validation errors:\n  id\n  epoch"))
+    '2 validation errors: id epoch'
+    >>> in_a_line(RecursionError())
+    'RecursionError'
+    """
+    # A KeyError says nothing but the key, which alone is no sentence.
+    named = isinstance(error, LookupError | TypeError | AttributeError | AssertionError)
+    words = " ".join(str(error).split())
+    if named or not words:
+        words = f"{type(error).__name__}: {words}".removesuffix(": ")
+    return shortened(words, longest)
+
+
+def shortened(text: str, longest: int = _LONGEST_CAUSE) -> str:
+    """Text of at most so many characters, with a mark where it was cut.
+
+    >>> shortened("a" * 7, 5)
+    'aaaaa …'
+    """
+    return text if len(text) <= longest else f"{text[:longest]} …"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, require
-from goalmeter._lines import in_a_line
+from goalmeter._text import in_a_line
 
 # Prompts of a batch are filled up to the longest one. transformers counts these fillings as words,
 # and warns of a context that is too short though each prompt with its answer fits.
@@ -18,13 +18,10 @@ _GENERATION = "transformers.generation.stopping_criteria"
 
 
 def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> Any:
-    """A model, read from a folder without a network.
+    """A model, read without a network from a folder as `save_pretrained` writes it.
 
-    Args:
-        kind: the class of transformers, such as "AutoModelForCausalLM".
-        folder: as `save_pretrained` writes it.
-        feature: what the model is needed for, as the subject of a sentence.
-        options: of `from_pretrained`.
+    `kind` is the class of transformers, such as "AutoModelForCausalLM", `feature` what the model is
+    needed for, as the subject of a sentence, and `options` are those of `from_pretrained`.
 
     Raises:
         InvalidFileError: it cannot be read, or some of its weights are missing, which transformers
@@ -60,7 +57,7 @@ def without_bars() -> Iterator[None]:
     """No loading bars of transformers; they are shown again afterwards if they were before."""
     from transformers.utils import logging as untyped
 
-    theirs: Any = untyped
+    theirs: Any = untyped  # the package says nothing of its types
     shown = theirs.is_progress_bar_enabled()
     theirs.disable_progress_bar()
     try:

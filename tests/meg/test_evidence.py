@@ -35,11 +35,11 @@ def test_one_decision_by_hand() -> None:
     # Rewards 0 and 1, agent (1/4, 3/4), b = log 3: the model is the agent. The model gives up
     # 1/4 on average, as the agent does, and the variance of the choice is 1/4 * 3/4.
     mdp = TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=1)
-    got = at(mdp, np.array([[0.25, 0.75]]), np.log(3))
-    assert got.value == pytest.approx(np.log(2) + 0.25 * np.log(0.25) + 0.75 * np.log(0.75))
-    assert (got.model_loss, got.loss) == (pytest.approx(0.25), pytest.approx(0.25))
-    assert got.slope == pytest.approx(0.0, abs=1e-15)
-    assert got.curvature == pytest.approx(-3 / 16)
+    result = at(mdp, np.array([[0.25, 0.75]]), np.log(3))
+    assert result.value == pytest.approx(np.log(2) + 0.25 * np.log(0.25) + 0.75 * np.log(0.75))
+    assert (result.model_loss, result.loss) == (pytest.approx(0.25), pytest.approx(0.25))
+    assert result.slope == pytest.approx(0.0, abs=1e-15)
+    assert result.curvature == pytest.approx(-3 / 16)
 
 
 @given(seed=seeds, b=st.sampled_from([-2.0, 0.0, 0.7, np.inf]))
@@ -59,13 +59,13 @@ def test_the_slope_is_the_difference_in_return(seed: int, b: float, infinite: bo
     world = generic_world(seed, discount=0.6)
     mdp = world.mdp(horizon=None) if infinite else world.mdp()
     policy = world.policy[0] if infinite else world.policy
-    got = at(mdp, policy, b)
+    result = at(mdp, policy, b)
     difference = expected_return(mdp, policy).mean - expected_return(mdp, soft(mdp, b)).mean
-    assert got.slope == pytest.approx(difference, abs=1e-11)
-    assert got.start_loss == pytest.approx(got.model_loss, abs=1e-11)
+    assert result.slope == pytest.approx(difference, abs=1e-11)
+    assert result.start_loss == pytest.approx(result.model_loss, abs=1e-11)
     step = 1e-5
     low, high = at(mdp, policy, b - step, b + step).value
-    assert got.slope == pytest.approx((high - low) / (2 * step), abs=1e-7)
+    assert result.slope == pytest.approx((high - low) / (2 * step), abs=1e-7)
 
 
 def choices_variance(world: World, b: float) -> float:
@@ -88,23 +88,23 @@ def choices_variance(world: World, b: float) -> float:
 @few
 def test_the_curvature_is_the_variance_that_choices_cause(seed: int, b: float) -> None:
     world = generic_world(seed, horizon=3)
-    got = float(at(world.mdp(), world.policy, b).curvature[0])
+    result = float(at(world.mdp(), world.policy, b).curvature[0])
     step = 1e-3
     low, middle, high = at(world.mdp(), world.policy, b - step, b, b + step).value
-    assert got == pytest.approx((high - 2 * middle + low) / step**2, rel=1e-4, abs=1e-6)
-    assert got == pytest.approx(-choices_variance(world, b), rel=1e-10)
+    assert result == pytest.approx((high - 2 * middle + low) / step**2, rel=1e-4, abs=1e-6)
+    assert result == pytest.approx(-choices_variance(world, b), rel=1e-10)
     # It is not the variance of the whole return: chance and the start are no choices.
     whole = expected_return(world.mdp(), soft(world.mdp(), b)).variance
-    assert -got < 0.9 * whole
+    assert -result < 0.9 * whole
 
 
 @given(seed=seeds, b=rationalities)
 @few
 def test_without_chance_it_is_the_variance_of_the_return(seed: int, b: float) -> None:
     world = moving_world(seed)
-    got = at(world.mdp(), world.policy, b).curvature
+    result = at(world.mdp(), world.policy, b).curvature
     variance = expected_return(world.mdp(), soft(world.mdp(), b)).variance
-    assert got == pytest.approx(-variance, rel=1e-10)
+    assert result == pytest.approx(-variance, rel=1e-10)
 
 
 @given(seed=seeds, block=st.sampled_from([1, 3]))
@@ -115,13 +115,13 @@ def test_blocks_change_nothing(seed: int, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transition, "BLOCK_STATES", block)
         cut = world.mdp()
-        got, shares = shared_evidence(
+        result, shares = shared_evidence(
             problem(cut, rewards_of(cut), b), behaviour_of(cut, behaviour)
         )
     mdp = world.mdp()
     want, whole = shared_evidence(problem(mdp, rewards_of(mdp), b), behaviour_of(mdp, behaviour))
-    np.testing.assert_allclose(got.value, want.value, rtol=1e-12)
-    np.testing.assert_allclose(got.curvature, want.curvature, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(result.value, want.value, rtol=1e-12)
+    np.testing.assert_allclose(result.curvature, want.curvature, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(shares.by_step, whole.by_step, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(shares.by_state, whole.by_state, rtol=1e-10, atol=1e-12)
 
@@ -129,5 +129,5 @@ def test_blocks_change_nothing(seed: int, block: int) -> None:
 def test_evidence_of_two_worlds_adds_up() -> None:
     first, second = generic_world(1), generic_world(2)
     a, b = at(first.mdp(), first.policy, 0.5), at(second.mdp(), second.policy, 0.5)
-    for got, x, y in zip(vars(a + b).values(), vars(a).values(), vars(b).values(), strict=True):
-        assert got == x + y
+    for result, x, y in zip(vars(a + b).values(), vars(a).values(), vars(b).values(), strict=True):
+        assert result == x + y

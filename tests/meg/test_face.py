@@ -87,22 +87,8 @@ def test_interior_optima_have_no_directions(seed: int) -> None:
     assert result.upper_bound - result.value <= 1e-7
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_the_behaviour_is_optimal_for_the_direction(seed: int) -> None:
-    instance = awkward(seed)
-    result = fit(instance)
-    mdp = instance.mdp()
-    behaviour = behaviour_of(mdp, [instance.policy])
-    for direction in result.directions[:1]:
-        # The first face is one of the whole world; a second is one of the first.
-        regrets = SoftModel(mdp, result.model.utilities, direction, None).regrets(direction)
-        for t in range(mdp.steps):
-            used = behaviour.weights(t, slice(None))[..., 0] > 0
-            assert regrets[t][used].max(initial=0.0) <= 1e-8
-
-
 def test_a_face_of_a_face() -> None:
-    # Found by search: an optimum that is reached along one direction and then another.
+    # Of all seeds, this one has an optimum that is reached along one direction and then another.
     instance = awkward(52)
     result = fit(instance)
     assert len(result.directions) == 2

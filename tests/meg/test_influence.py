@@ -34,8 +34,8 @@ FORK[[1, 2, 3], :, [1, 2, 3]] = 1.0
 )
 def test_by_hand(utility: Any, horizon: int | None, nothing: bool) -> None:
     mdp = TabularMDP(FORK, utility, horizon=horizon, discount=0.5 if horizon is None else 1.0)
-    given = np.asarray(utility, dtype=float)
-    array = given.T[None] if given.ndim == 2 else given[None, None]
+    values = np.asarray(utility, dtype=float)
+    array = values.T[None] if values.ndim == 2 else values[None, None]
     assert has_no_influence(mdp, array) is nothing
     result = known_utility(mdp, np.full((4, 2), 0.5))
     is_told = any("no choice influences this utility" in note for note in result.notes)

@@ -17,8 +17,8 @@ from goalmeter.meg.utility_class import linear_class
 def test_conjugate_gradients_by_hand() -> None:
     # diag(1, 2, 0): the last entry of the right side is 0, so there is a solution.
     matrix = np.diag([1.0, 2.0, 0.0])
-    got = conjugate_gradients(lambda v: matrix @ v, np.array([3.0, 4.0, 0.0]), 1e-14)
-    np.testing.assert_allclose(got, [3.0, 2.0, 0.0], atol=1e-12)
+    solution = conjugate_gradients(lambda v: matrix @ v, np.array([3.0, 4.0, 0.0]), 1e-14)
+    np.testing.assert_allclose(solution, [3.0, 2.0, 0.0], atol=1e-12)
     nothing = conjugate_gradients(lambda v: matrix @ v, np.zeros(3), 1e-14)
     np.testing.assert_array_equal(nothing, np.zeros(3))
 
@@ -29,8 +29,8 @@ def test_conjugate_gradients_find_the_shortest_solution(seed: int, rank: int) ->
     root = np.random.default_rng(seed).normal(size=(8, rank))
     matrix = root @ root.T
     right = matrix @ np.random.default_rng(seed + 1).normal(size=8)
-    got = conjugate_gradients(lambda v: matrix @ v, right, 1e-13)
-    np.testing.assert_allclose(got, np.linalg.pinv(matrix) @ right, rtol=1e-5, atol=1e-6)
+    solution = conjugate_gradients(lambda v: matrix @ v, right, 1e-13)
+    np.testing.assert_allclose(solution, np.linalg.pinv(matrix) @ right, rtol=1e-5, atol=1e-6)
 
 
 @given(seed=st.integers(0, 999), direct=st.booleans())

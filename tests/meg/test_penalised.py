@@ -117,13 +117,13 @@ def test_a_certificate_is_weak_duality_path_by_path(seed: int, length: float) ->
     behaviour = behaviour_of(mdp, [policy])
     model = SoftModel(mdp, linear_class(mdp), rng.normal(size=S) * length, None)
     proven = model_certificate(model, model.gradient(behaviour))
-    other = np.stack([model.step(t)[0].T for t in range(H)])
+    model_policy = np.stack([model.step(t)[0].T for t in range(H)])
     phi = oracle.state_features(S, A, H)
     rho = oracle.reference_blocks(None, H, S, A)
     target = np.einsum("tsa,tsad->d", oracle.behaviour(P, policy, mu, H, 1.0), phi)
     for _ in range(5):
         theta = rng.normal(size=S) * length
-        literal = oracle.weak_duality(P, policy, other, mu, H, phi, theta)
+        literal = oracle.weak_duality(P, policy, model_policy, mu, H, phi, theta)
         evidence, _ = oracle.dual_value(theta, P, target, mu, H, phi, 1.0, rho)
         assert evidence <= literal + 1e-9
         assert literal <= proven.bound(float(np.abs(theta).sum())) + 1e-9
@@ -139,7 +139,7 @@ def test_the_bound_does_not_trust_the_solver(monkeypatch: pytest.MonkeyPatch) ->
         model = at.model.at(rng.normal(size=5) * 3)
         return type(at)(model, model.evidence(behaviour), model.gradient(behaviour))
 
-    monkeypatch.setattr("goalmeter.meg.penalised._newton_step", astray)
+    monkeypatch.setattr("goalmeter.meg.penalised._penalised_step", astray)
     monkeypatch.setattr("goalmeter.meg.penalised._STEPS_A_STAGE", 1)
     utilities, behaviour = linear_class(mdp), behaviour_of(mdp, [policy])
     start = SoftModel(mdp, utilities, np.zeros(5), None)

@@ -29,10 +29,10 @@ def of_mouse(scale: float) -> PlugIn:
 )
 def test_the_numbers_of_section_3(scale: float, exact: float, published: float) -> None:
     # The paper counts the first decision; the second is a coin toss, predicted as one.
-    got = of_mouse(scale)
-    assert got.accuracy + np.log(2) == pytest.approx(exact, abs=1e-15)
-    assert got.evidence - np.log(2) == pytest.approx(exact, abs=1e-15)
-    assert got.accuracy + np.log(2) == pytest.approx(published, abs=5e-3 if scale == 1 else 5e-4)
+    result = of_mouse(scale)
+    assert result.accuracy + np.log(2) == pytest.approx(exact, abs=1e-15)
+    assert result.evidence - np.log(2) == pytest.approx(exact, abs=1e-15)
+    assert result.accuracy + np.log(2) == pytest.approx(published, abs=5e-3 if scale == 1 else 5e-4)
 
 
 def test_it_depends_on_the_scale_and_can_be_negative() -> None:
@@ -46,16 +46,16 @@ def test_it_depends_on_the_scale_and_can_be_negative() -> None:
 def test_it_is_evidence_at_rationality_1(seed: int, horizon: int, with_reference: bool) -> None:
     world = generic_world(seed, 3, 2, horizon)
     habit = np.random.default_rng(seed).dirichlet([2.0, 2.0], size=3) if with_reference else None
-    got = mce_plug_in(world.mdp(), world.policy, reference=habit)
+    result = mce_plug_in(world.mdp(), world.policy, reference=habit)
     model = soft_policy.soft_policy(world.P, world.R, horizon, 1.0, 1.0, habit)
     want = oracle.evidence(world.P, world.policy, model, world.mu, horizon, habit)
-    assert got.evidence == pytest.approx(want, abs=1e-12)
+    assert result.evidence == pytest.approx(want, abs=1e-12)
     accuracy = sum(
         p * sum(np.log(policy_at(model, t, s, a)) for t, (s, a) in enumerate(path))
         for path, p in enumerate_paths(world.P, world.policy, world.mu, horizon)
     )
-    assert got.accuracy == pytest.approx(accuracy, abs=1e-12)
-    assert got.evidence <= known_utility(world.mdp(), world.policy, reference=habit).value + 1e-9
+    assert result.accuracy == pytest.approx(accuracy, abs=1e-12)
+    assert result.evidence <= known_utility(world.mdp(), world.policy, reference=habit).value + 1e-9
 
 
 def test_a_utility_that_does_not_fit() -> None:

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from meg.instances import some
+from meg.instances import many
 
 from goalmeter._types import FloatArray
 from goalmeter.meg import known_utility
 from goalmeter.meg.behaviour import behaviour_of
-from goalmeter.meg.evidence import Evidence, evidence
-from goalmeter.meg.rationality import best_rationality
+from goalmeter.meg.evidence import Evidence, best_rationality, evidence
 from goalmeter.tabular import TabularMDP
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.rewards import rewards_of
@@ -31,8 +30,8 @@ def best(mdp: TabularMDP, *policies: list[list[float]]) -> FloatArray:
 
 def test_by_hand() -> None:
     # Between 0 and 1 the model is a logistic curve: b = log(p / (1 - p)).
-    got = best(PAIR, [[0.5, 0.5]], [[0.25, 0.75]], [[0.75, 0.25]], [[0.0, 1.0]], [[1.0, 0.0]])
-    np.testing.assert_allclose(got, [0, np.log(3), -np.log(3), np.inf, -np.inf], rtol=1e-14)
+    b = best(PAIR, [[0.5, 0.5]], [[0.25, 0.75]], [[0.75, 0.25]], [[0.0, 1.0]], [[1.0, 0.0]])
+    np.testing.assert_allclose(b, [0, np.log(3), -np.log(3), np.inf, -np.inf], rtol=1e-14)
 
 
 @given(
@@ -40,29 +39,29 @@ def test_by_hand() -> None:
     scale=st.sampled_from([1e-6, 1.0, 1e6]),
     sign=st.sampled_from([1.0, -1.0]),
 )
-@some
+@many
 def test_nearly_certain_policies(exponent: float, scale: float, sign: float) -> None:
-    rest = 10.0**exponent
+    rare = 10.0**exponent
     mdp = PAIR.replace(reward=[[0.0, sign * scale]])
-    got = best(mdp, [[rest, 1.0 - rest]])
-    assert got == pytest.approx(sign * np.log((1.0 - rest) / rest) / scale, rel=1e-10)
+    b = best(mdp, [[rare, 1.0 - rare]])
+    assert b == pytest.approx(sign * np.log((1.0 - rare) / rare) / scale, rel=1e-10)
 
 
-@pytest.mark.parametrize("rest", [1e-15, 1e-30, 1e-100, 1e-300])
-def test_rarer_than_rounding(rest: float) -> None:
+@pytest.mark.parametrize("rare", [1e-15, 1e-30, 1e-100, 1e-300])
+def test_rarer_than_rounding(rare: float) -> None:
     # The row still sums to 1 in doubles; the root is at log(1 / rest), up to 690.
-    assert best(PAIR, [[rest, 1.0]]) == pytest.approx(-np.log(rest), rel=1e-9)
-    result = known_utility(PAIR, [[rest, 1.0]])
+    assert best(PAIR, [[rare, 1.0]]) == pytest.approx(-np.log(rare), rel=1e-9)
+    result = known_utility(PAIR, [[rare, 1.0]])
     assert result.value == pytest.approx(np.log(2), abs=1e-13)
     assert result.certified
 
 
-@given(rest=st.sampled_from([1e-3, 1e-6, 1e-9, 1e-12]), sign=st.sampled_from([1.0, -1.0]))
-@some
-def test_nearly_uniform_policies(rest: float, sign: float) -> None:
-    got = best(PAIR, [[0.5 - sign * rest, 0.5 + sign * rest]])
+@given(rare=st.sampled_from([1e-3, 1e-6, 1e-9, 1e-12]), sign=st.sampled_from([1.0, -1.0]))
+@many
+def test_nearly_uniform_policies(rare: float, sign: float) -> None:
+    b = best(PAIR, [[0.5 - sign * rare, 0.5 + sign * rare]])
     # The probabilities themselves are rounded at 1e-16.
-    assert got == pytest.approx(2 * np.arctanh(2 * sign * rest), rel=1e-15 / rest + 1e-10)
+    assert b == pytest.approx(2 * np.arctanh(2 * sign * rare), rel=1e-15 / rare + 1e-10)
 
 
 def test_gains_of_very_different_size() -> None:

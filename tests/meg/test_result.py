@@ -28,11 +28,11 @@ def result(**changes: Any) -> MegResult:
 
 
 def test_fraction_gap_and_sign() -> None:
-    one = result()
-    assert one.fraction == 0.25
-    assert one.gap == pytest.approx(1e-9)
-    assert one.certified
-    assert one.signed == 0.25
+    plain = result()
+    assert plain.fraction == 0.25
+    assert plain.gap == pytest.approx(1e-9)
+    assert plain.certified
+    assert plain.signed == 0.25
     assert result(rationality=-np.inf).signed == -0.25
     assert result(rationality=0.0).signed == 0.0
     assert result(value=0.0, maximum=0.0).fraction == 0.0

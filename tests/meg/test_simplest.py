@@ -38,8 +38,8 @@ def test_it_explains_the_share_it_is_asked_for(share: float) -> None:
 def test_asking_for_less_takes_smaller_weights() -> None:
     mdp = gm.cliff_world(2)
     policy = gm.optimal_policy(mdp)
-    some_, most = (simplest_utility(mdp, policy, share=s).rationality for s in (0.5, 0.95))
-    assert some_ < most
+    half, most = (simplest_utility(mdp, policy, share=s).rationality for s in (0.5, 0.95))
+    assert half < most
 
 
 def test_the_goal_square_stands_out_in_cliff_world() -> None:

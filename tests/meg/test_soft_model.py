@@ -94,8 +94,8 @@ def test_the_policy_is_the_oracles(seed: int, with_reference: bool) -> None:
     world = generic_world(seed, discount=0.7)
     reference = None if case.reference is None else np.exp(case.reference[0]).T
     want = soft_policy.soft_policy(world.P, case.theta, 4, 1.0, 0.7, reference)
-    got = np.stack([case.model.step(t)[0].T for t in range(4)])
-    np.testing.assert_allclose(got, want, atol=1e-13)
+    result = np.stack([case.model.step(t)[0].T for t in range(4)])
+    np.testing.assert_allclose(result, want, atol=1e-13)
     visits = occupancy_by_loops(world.P, want, world.mu, 4).sum(axis=2)
     np.testing.assert_allclose(case.model.states, visits, atol=1e-13)
 
@@ -123,11 +123,11 @@ def test_tangents_are_derivatives_of_log_probabilities(case: Case) -> None:
 def test_the_adjoint_is_the_transpose_of_the_tangents(case: Case) -> None:
     d = case.utilities.n_weights
     weights = case.rng.normal(size=(case.mdp.steps, 3, 4, 2))
-    got = case.model.adjoint(lambda t: weights[t])
+    result = case.model.adjoint(lambda t: weights[t])
     want = np.zeros((d, 2))
     for t, psi in case.model.tangents(np.eye(d)):
         want += np.einsum("asd,ask->dk", psi, weights[t])
-    np.testing.assert_allclose(got, want, atol=1e-11)
+    np.testing.assert_allclose(result, want, atol=1e-11)
 
 
 @given(case=cases)
@@ -161,9 +161,9 @@ def test_the_gradient_vanishes_at_the_model_itself(case: Case) -> None:
 @few
 def test_the_change_of_occupancy_by_differences(case: Case) -> None:
     v, h = case.rng.normal(size=case.utilities.n_weights), 1e-5
-    got = case.model.occupancy_change(dict(case.model.tangents(v[:, None])))
+    result = case.model.occupancy_change(dict(case.model.tangents(v[:, None])))
     want = (case.at(case.theta + h * v).states - case.at(case.theta - h * v).states) / (2 * h)
-    np.testing.assert_allclose(got, want, atol=1e-7)
+    np.testing.assert_allclose(result, want, atol=1e-7)
 
 
 @given(case=cases)

@@ -221,7 +221,7 @@ def primal_optimum(
 def weak_duality(
     P: Array,
     policy: Array,
-    other: Array,
+    bounding: Array,
     mu: Array,
     H: int,
     phi: Array,
@@ -233,9 +233,9 @@ def weak_duality(
     ``log E_x[exp(theta . phi) / x]``).  ``phi`` is ``[T, S, A, D]``; uniform reference.
     """
     kl, features = 0.0, np.zeros(phi.shape[-1])
-    for path, chance in enumerate_paths(P, other, mu, H):
+    for path, chance in enumerate_paths(P, bounding, mu, H):
         if chance > 0.0:
-            taken = [policy_at(other, t, s, a) for t, (s, a) in enumerate(path)]
+            taken = [policy_at(bounding, t, s, a) for t, (s, a) in enumerate(path)]
             kl += chance * math.fsum(math.log(p * P.shape[1]) for p in taken)
             features -= chance * sum(phi[t, s, a] for t, (s, a) in enumerate(path))
     for path, chance in enumerate_paths(P, policy, mu, H):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goalmeter.statistics.calibration import (
+from goalmeter.statistics.discrimination import (
     brier_score,
     calibration_error,
     calibration_of_sums,

@@ -119,8 +119,8 @@ def test_an_area_within_bands_is_that_of_the_pairs_in_them() -> None:
     of_top, of_bottom = rng.integers(0, 3, 30), rng.integers(0, 3, 40)
     won = pairs = 0.0
     for top, band in zip(tops, of_top, strict=True):
-        for bottom, other in zip(bottoms, of_bottom, strict=True):
-            if band == other:
+        for bottom, label in zip(bottoms, of_bottom, strict=True):
+            if band == label:
                 pairs += 1
                 won += 1.0 if top > bottom else 0.5 if top == bottom else 0.0
     assert area_within_bands(tops, bottoms, of_top, of_bottom) == pytest.approx(won / pairs)

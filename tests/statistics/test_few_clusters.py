@@ -59,9 +59,9 @@ def test_strata_are_brought_to_one_mean() -> None:
     assert student_ends(np.full(5, 0.1 + 0.2), np.ones(5), np.zeros(5, int), 0.025) is None
 
 
-def _seldom(value: float, other: float) -> Callable[[int, Any], FloatArray]:
+def _seldom(value: float, rare: float) -> Callable[[int, Any], FloatArray]:
     """A value in nine clusters of ten, another one in the tenth."""
-    return lambda n, rng: np.where(rng.random(n) < 0.1, other, value)
+    return lambda n, rng: np.where(rng.random(n) < 0.1, rare, value)
 
 
 SETTINGS: dict[str, tuple[Callable[[int, Any], FloatArray], float]] = {

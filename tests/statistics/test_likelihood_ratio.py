@@ -14,11 +14,11 @@ from goalmeter.statistics import likelihood_ratio_test
 def test_plain_log_likelihood_is_a_chi_square(statistic: float, d: int) -> None:
     root = np.random.default_rng(d).normal(size=(d, d))
     information = root @ root.T
-    got = likelihood_ratio_test(statistic, information, information)
-    assert got.degrees_of_freedom == pytest.approx(d)
-    assert got.scale == pytest.approx(1.0)
-    assert got.p_value == pytest.approx(chi2.sf(statistic, d), rel=1e-9)
-    assert got.statistic == statistic
+    result = likelihood_ratio_test(statistic, information, information)
+    assert result.degrees_of_freedom == pytest.approx(d)
+    assert result.scale == pytest.approx(1.0)
+    assert result.p_value == pytest.approx(chi2.sf(statistic, d), rel=1e-9)
+    assert result.statistic == statistic
 
 
 def test_the_table_value() -> None:
@@ -30,15 +30,15 @@ def test_the_table_value() -> None:
 def test_a_scaled_score_scales_the_statistic() -> None:
     # Weights of 1/2 a decision: the statistic is half a chi-square.
     information = np.diag([2.0, 3.0])
-    got = likelihood_ratio_test(4.0, information, 0.5 * information)
-    assert (got.scale, got.degrees_of_freedom) == (pytest.approx(0.5), pytest.approx(2.0))
-    assert got.p_value == pytest.approx(chi2.sf(8.0, 2))
+    result = likelihood_ratio_test(4.0, information, 0.5 * information)
+    assert (result.scale, result.degrees_of_freedom) == (pytest.approx(0.5), pytest.approx(2.0))
+    assert result.p_value == pytest.approx(chi2.sf(8.0, 2))
 
 
 def test_directions_without_information_do_not_count() -> None:
     information = np.array([[1.0, 1.0], [1.0, 1.0]])
-    got = likelihood_ratio_test(3.0, information, information)
-    assert got.degrees_of_freedom == pytest.approx(1.0)
+    result = likelihood_ratio_test(3.0, information, information)
+    assert result.degrees_of_freedom == pytest.approx(1.0)
     nothing = likelihood_ratio_test(0.0, np.zeros((2, 2)), np.zeros((2, 2)))
     assert nothing == (0.0, 0.0, 1.0, 1.0)
     silent = likelihood_ratio_test(1.0, np.eye(2), np.zeros((2, 2)))
@@ -48,8 +48,9 @@ def test_directions_without_information_do_not_count() -> None:
 def test_unequal_weights_are_matched_in_mean_and_variance() -> None:
     # sum_i w_i chi2(1): mean sum w, variance 2 sum w^2.
     w = np.array([1.0, 0.5, 0.1])
-    got = likelihood_ratio_test(2.0, np.eye(3), np.diag(w))
-    mean, variance = got.scale * got.degrees_of_freedom, 2 * got.scale**2 * got.degrees_of_freedom
+    result = likelihood_ratio_test(2.0, np.eye(3), np.diag(w))
+    mean = result.scale * result.degrees_of_freedom
+    variance = 2 * result.scale * mean
     assert mean == pytest.approx(w.sum())
     assert variance == pytest.approx(2 * (w**2).sum())
     sums = np.random.default_rng(0).chisquare(1, size=(200_000, 3)) @ w

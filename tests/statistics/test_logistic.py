@@ -64,11 +64,11 @@ def test_noise_tells_nothing_more_at_the_nominal_rate() -> None:
 
 def test_scale_and_shift_of_a_predictor_do_not_matter() -> None:
     features, outcomes = sample()
-    there = logistic_fit(1000 * features - 7, outcomes).log_likelihoods(
+    rescaled = logistic_fit(1000 * features - 7, outcomes).log_likelihoods(
         1000 * features - 7, outcomes
     )
-    here = logistic_fit(features, outcomes).log_likelihoods(features, outcomes)
-    assert there == pytest.approx(here, abs=1e-6)
+    plain = logistic_fit(features, outcomes).log_likelihoods(features, outcomes)
+    assert rescaled == pytest.approx(plain, abs=1e-6)
 
 
 def test_a_predictor_that_separates_ends_with_the_highest_likelihood_there_is() -> None:

@@ -115,8 +115,8 @@ def test_margins_are_positive(margin: float) -> None:
         equivalence([0.1, 0.2], margin)
 
 
-@pytest.mark.parametrize("given", [[[1.0]], [1.0, NAN], 0.5])
-def test_differences_are_numbers(given: Any) -> None:
+@pytest.mark.parametrize("differences", [[[1.0]], [1.0, NAN], 0.5])
+def test_differences_are_numbers(differences: Any) -> None:
     for test in (signed_ranks, mean_differs, lambda d: equivalence(d, 1)):
         with pytest.raises(InvalidParameterError, match="expected finite numbers, one for each"):
-            test(given)
+            test(differences)

@@ -40,11 +40,11 @@ def test_without_a_margin_only_the_same_number_is_equal() -> None:
 
 def test_the_other_way_round_is_the_opposite() -> None:
     rng = np.random.default_rng(0)
-    other = {"above": "below", "below": "above"}
+    opposite = {"above": "below", "below": "above"}
     for low, width in rng.uniform(-10, 10, (300, 2)):
         interval = (low, low + abs(width))
         message = verdict(interval, 5)
-        assert verdict((-interval[1], -interval[0]), 5) == other.get(message, message)
+        assert verdict((-interval[1], -interval[0]), 5) == opposite.get(message, message)
 
 
 def test_the_words_say_within_what() -> None:
@@ -65,7 +65,7 @@ def test_false_verdicts_are_as_rare_as_their_level() -> None:
     rng = np.random.default_rng(1)
     reach = t.ppf(0.975, 9)
 
-    def said(shift: float) -> list[Verdict]:
+    def verdicts(shift: float) -> list[Verdict]:
         out = []
         for draw in rng.normal(0.0, 1.0, (4000, 2, 10)):
             first, second = draw[0] + shift, draw[1]
@@ -76,10 +76,10 @@ def test_false_verdicts_are_as_rare_as_their_level() -> None:
         return out
 
     # No difference is called one in at most 5%, one as large as the margin none in at most 2.5%.
-    level = said(0.0)
+    level = verdicts(0.0)
     assert (level.count(Verdict.ABOVE) + level.count(Verdict.BELOW)) / 4000 < 0.05
-    assert said(2.0).count(Verdict.EQUAL) / 4000 < 0.025
-    assert said(-2.0).count(Verdict.ABOVE) == 0
+    assert verdicts(2.0).count(Verdict.EQUAL) / 4000 < 0.025
+    assert verdicts(-2.0).count(Verdict.ABOVE) == 0
     # And there is power: equality is shown in most draws where it holds.
     assert level.count(Verdict.EQUAL) / 4000 > 0.9
 

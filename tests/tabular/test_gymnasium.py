@@ -224,12 +224,7 @@ STAY: list[Outcome] = [(1.0, 0, 0.0, False)]
             "CliffWalking-v1: the environment has no time limit.*give horizon=H",
         ),
         ("FrozenLake-v1", {"horizon": 0}, InvalidParameterError, "FrozenLake-v1: horizon is 0"),
-        (
-            "FrozenLake-v1",
-            {"initial": 16},
-            InvalidModelError,
-            "initial is state 16, exp",
-        ),
+        ("FrozenLake-v1", {"initial": 16}, InvalidModelError, "initial is state 16, exp"),
         ("NoSuchLake-v1", {}, InvalidParameterError, "gymnasium cannot make 'NoSuchLake-v1': "),
         ("Taxi-v4", {"colour": 1}, InvalidParameterError, "cannot make 'Taxi-v4': .*colour"),
         (3, {}, InvalidParameterError, "env is of type int, expected the id of a Gymnasium"),

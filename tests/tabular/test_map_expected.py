@@ -35,13 +35,13 @@ def test_a_column_at_a_time_changes_nothing(
     planned = plan(task)
     steps = [planned.backup_at(t) for t in range(5)]
     monkeypatch.setattr(transition, "GATHER_BYTES", 0)
-    for here, there in zip(backward(task), together, strict=True):
-        np.testing.assert_array_equal(here, there)
+    for alone, joint in zip(backward(task), together, strict=True):
+        np.testing.assert_array_equal(alone, joint)
     again = plan(task)
     np.testing.assert_array_equal(again.soft, planned.soft)
     for t, step in enumerate(steps):
-        for here, there in zip(again.backup_at(t), step, strict=True):
-            np.testing.assert_array_equal(here, there)
+        for alone, joint in zip(again.backup_at(t), step, strict=True):
+            np.testing.assert_array_equal(alone, joint)
 
 
 def test_values_without_derivatives_are_the_same_values() -> None:

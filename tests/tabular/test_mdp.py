@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tabular.worlds import World, few, random_world, successor_lists, worlds
 
-from goalmeter._errors import GoalmeterError, InvalidModelError, InvalidParameterError
+from goalmeter._errors import InvalidModelError, InvalidParameterError
 from goalmeter.tabular import TabularMDP, _threads, transition
 
 # Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
@@ -31,131 +31,107 @@ def changed(index: tuple[int, ...], value: float) -> Any:
 
 # --- Refusals -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("arguments", "message"),
     [
         (
             {"transition": np.zeros((2, 2))},
-            InvalidModelError,
             r"transition has shape \[2, 2\], expected \[S, A, S\].*\(next_state, probability\)",
         ),
         (
             {"transition": np.zeros((2, 2, 3))},
-            InvalidModelError,
             r"transition has shape \[2, 2, 3\], expected \[S, A, S\]",
         ),
         (
             {"transition": np.zeros((2, 0, 2))},
-            InvalidModelError,
             "transition has 2 states and 0 actions, expected at least one each",
         ),
         (
             {"transition": changed((0, 1, 1), 0.97)},
-            InvalidModelError,
             r"transition\[0, 1\] sums to 0\.97, expected 1 \(tolerance 1e-09\); divide each row",
         ),
         (
             {"transition": changed((0, 1, 1), 1 + 1e-8)},
-            InvalidModelError,
             r"transition\[0, 1\] sums to 1\.00000001, expected 1",
         ),
         (
             {"transition": [[[1.5, -0.5], [0, 1]], [[0, 1], [0, 1]]]},
-            InvalidModelError,
             r"transition\[0, 0, 1\] is -0\.5, expected a probability in \[0, 1\]",
         ),
         (
             {"transition": changed((1, 0, 0), np.nan)},
-            InvalidModelError,
             r"transition\[1, 0, 0\] is nan, expected a finite number",
         ),
-        (
-            {"transition": "nonsense"},
-            InvalidModelError,
-            "transition is not an array of numbers",
-        ),
+        ({"transition": "nonsense"}, "transition is not an array of numbers"),
         (
             {"transition": ([[[0], [1]], [[1], [1]]], [[[1.0, 0]], [[1.0, 0]]])},
-            InvalidModelError,
             r"next_state has shape \[2, 2, 1\] and probability \[2, 1, 2\], expected the same",
         ),
         (
             {"transition": ([[[0], [1]], [[1]]], np.ones((2, 2, 1)))},
-            InvalidModelError,
             "next_state is not an array of numbers",
         ),
         (
             {"transition": (np.ones((2, 2, 1)), np.ones((2, 2, 1)))},
-            InvalidModelError,
             "next_state has type float64, expected integers",
         ),
         (
             {"transition": (np.zeros((2, 2, 0), dtype=int), np.zeros((2, 2, 0)))},
-            InvalidModelError,
             r"next_state lists no successor \(K = 0\)",
         ),
         (
             {"transition": ([[[0], [2]], [[1], [1]]], np.ones((2, 2, 1)))},
-            InvalidModelError,
             r"next_state\[0, 1, 0\] is 2, expected a state in 0\.\.1",
         ),
         (
             {"transition": ([[[0], [-1]], [[1], [1]]], np.ones((2, 2, 1)))},
-            InvalidModelError,
             r"next_state\[0, 1, 0\] is -1, expected a state in 0\.\.1",
         ),
         (
             {"transition": ([[[0], [1]], [[1], [1]]], [[[1.0], [0.9]], [[1.0], [1.0]]])},
-            InvalidModelError,
             r"probability\[0, 1\] sums to 0\.9, expected 1",
         ),
         (
             {"transition": ([[[0], [1]], [[1], [1]]], [[[1.0], [np.inf]], [[1.0], [1.0]]])},
-            InvalidModelError,
             r"probability\[0, 1, 0\] is inf, expected a finite number",
         ),
-        (
-            {"reward": [0, 1, 2]},
-            InvalidModelError,
-            r"reward has shape \[3\], expected \[2\] .* or \[2, 2\]",
-        ),
-        ({"reward": [0, np.nan]}, InvalidModelError, r"reward\[1\] is nan, expected a finite"),
-        ({"reward": [0, np.inf]}, InvalidModelError, r"reward\[1\] is inf, expected a finite"),
-        ({"reward": np.array([0, 1j])}, InvalidModelError, "reward is not .* complex128"),
-        ({"reward": ["a", "b"]}, InvalidModelError, "reward is not an array of numbers"),
-        ({"initial": 2}, InvalidModelError, r"initial is state 2, expected 0\.\.1"),
-        ({"initial": -1}, InvalidModelError, r"initial is state -1, expected 0\.\.1"),
+        ({"reward": [0, 1, 2]}, r"reward has shape \[3\], expected \[2\] .* or \[2, 2\]"),
+        ({"reward": [0, np.nan]}, r"reward\[1\] is nan, expected a finite"),
+        ({"reward": [0, np.inf]}, r"reward\[1\] is inf, expected a finite"),
+        ({"reward": np.array([0, 1j])}, "reward is not .* complex128"),
+        ({"reward": ["a", "b"]}, "reward is not an array of numbers"),
+        ({"initial": 2}, r"initial is state 2, expected 0\.\.1"),
+        ({"initial": -1}, r"initial is state -1, expected 0\.\.1"),
         (
             {"initial": [1, 0, 0]},
-            InvalidModelError,
             r"initial has shape \[3\], expected a state \(an integer\) or a distribution .* \[2\]",
         ),
-        ({"initial": 0.5}, InvalidModelError, r"initial has shape \[\], expected a state"),
-        ({"initial": [0.5, 0.4]}, InvalidModelError, r"initial sums to 0\.9, expected 1"),
-        ({"initial": [1.5, -0.5]}, InvalidModelError, r"initial\[1\] is -0\.5, expected a prob"),
-        ({"initial": [[0, 1], [1]]}, InvalidModelError, "initial is not an array of numbers"),
-        ({"horizon": 0}, InvalidParameterError, "horizon is 0, expected a whole number of dec"),
-        ({"horizon": -3}, InvalidParameterError, "horizon is -3, expected a whole number"),
-        ({"horizon": 2.5}, InvalidParameterError, r"horizon is 2\.5, expected a whole number"),
-        ({"horizon": True}, InvalidParameterError, "horizon is True, expected a whole number"),
-        ({"horizon": "many"}, InvalidParameterError, "horizon is 'many', expected a whole number"),
-        ({"horizon": np.nan}, InvalidParameterError, "horizon is nan, expected a whole number"),
-        ({"horizon": np.inf}, InvalidParameterError, "horizon is inf, expected a whole number"),
-        ({"discount": 0.0}, InvalidParameterError, r"discount is 0\.0, expected .* \(0, 1\]"),
-        ({"discount": 1.5}, InvalidParameterError, r"discount is 1\.5, expected a number in"),
-        ({"discount": np.nan}, InvalidParameterError, "discount is nan, expected a number in"),
-        ({"discount": "0.9"}, InvalidParameterError, r"discount is '0\.9', expected a number in"),
+        ({"initial": 0.5}, r"initial has shape \[\], expected a state"),
+        ({"initial": [0.5, 0.4]}, r"initial sums to 0\.9, expected 1"),
+        ({"initial": [1.5, -0.5]}, r"initial\[1\] is -0\.5, expected a prob"),
+        ({"initial": [[0, 1], [1]]}, "initial is not an array of numbers"),
+        ({"horizon": 0}, "horizon is 0, expected a whole number of dec"),
+        ({"horizon": -3}, "horizon is -3, expected a whole number"),
+        ({"horizon": 2.5}, r"horizon is 2\.5, expected a whole number"),
+        ({"horizon": True}, "horizon is True, expected a whole number"),
+        ({"horizon": "many"}, "horizon is 'many', expected a whole number"),
+        ({"horizon": np.nan}, "horizon is nan, expected a whole number"),
+        ({"horizon": 1e9}, r"expected at most 1e\+07 decisions; for more, take the infinite prob"),
+        ({"horizon": 10**18}, r"expected at most 1e\+07 decisions; for more, take the infinite"),
+        ({"horizon": np.inf}, "horizon is inf, expected a whole number"),
+        ({"discount": 0.0}, r"discount is 0\.0, expected .* \(0, 1\]"),
+        ({"discount": 1.5}, r"discount is 1\.5, expected a number in"),
+        ({"discount": np.nan}, "discount is nan, expected a number in"),
+        ({"discount": "0.9"}, r"discount is '0\.9', expected a number in"),
         (
             {"horizon": None},
-            InvalidParameterError,
             "horizon is missing and discount is 1.*give horizon=H .* or discount < 1",
         ),
     ],
 )
-def test_bad_input_gets_one_clear_error(
-    arguments: dict[str, Any], error: type[GoalmeterError], message: str
-) -> None:
+def test_bad_input_gets_one_clear_error(arguments: dict[str, Any], message: str) -> None:
     good = {"transition": P, "reward": R, "horizon": 3}
-    with pytest.raises(error, match=message):
+    is_option = {"horizon", "discount"} & arguments.keys()
+    with pytest.raises(InvalidParameterError if is_option else InvalidModelError, match=message):
         TabularMDP(**{**good, **arguments})
 
 
@@ -201,10 +177,11 @@ def test_changing_the_callers_arrays_changes_nothing(
 
 def test_replace_makes_a_changed_copy_that_shares_the_rest() -> None:
     mdp = TabularMDP(P, R, horizon=3)
-    other = mdp.replace(horizon=None, discount=0.5, initial=1)
+    changed_mdp = mdp.replace(horizon=None, discount=0.5, initial=1)
     assert (mdp.horizon, mdp.discount, mdp.initial.tolist()) == (3, 1.0, [1.0, 0.0])
-    assert (other.horizon, other.discount, other.initial.tolist()) == (None, 0.5, [0.0, 1.0])
-    assert other.transition is mdp.transition
+    assert (changed_mdp.horizon, changed_mdp.discount) == (None, 0.5)
+    assert changed_mdp.initial.tolist() == [0.0, 1.0]
+    assert changed_mdp.transition is mdp.transition
     with pytest.raises(InvalidParameterError, match="replace got 'horizn', expected one of trans"):
         mdp.replace(horizn=4)
 
@@ -284,14 +261,6 @@ def test_a_large_sparse_world_is_never_made_dense() -> None:
     assert mdp.transition.n_entries == 2 * n_states
     assert mdp.transition.nbytes < 64 * n_states
     assert mdp.active_states().all()
-
-
-@pytest.mark.parametrize("horizon", [1e9, 10**18])
-def test_a_horizon_that_cannot_be_measured_is_refused(horizon: float) -> None:
-    with pytest.raises(
-        InvalidParameterError, match="at most 1e\\+07 decisions; for more, take the"
-    ):
-        TabularMDP([[[1.0]]], [0.0], horizon=horizon)  # type: ignore[arg-type]
 
 
 # --- Threads --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from oracles import paths
 from tabular.worlds import World, few, random_world, worlds
 
 from goalmeter._errors import InvalidPolicyError, InvalidUtilityError
-from goalmeter.tabular import TabularMDP, _linear, expected_return, occupancy, transition
+from goalmeter.tabular import TabularMDP, expected_return, occupancy, stationary, transition
 
 # Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
 STEP = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
@@ -27,8 +27,8 @@ def test_a_geometric_return_by_hand() -> None:
     # Pr(T = k) = 2^-k, k >= 1. E = 2 sum 4^-k = 2/3; E of squares = 4 sum 8^-k = 4/7;
     # variance 4/7 - 4/9 = 8/63.
     mdp = STEP.replace(horizon=None, discount=0.5)
-    got = expected_return(mdp, [[0.5, 0.5], [1.0, 0.0]])
-    np.testing.assert_allclose(got, (2 / 3, 8 / 63), rtol=1e-14)
+    result = expected_return(mdp, [[0.5, 0.5], [1.0, 0.0]])
+    np.testing.assert_allclose(result, (2 / 3, 8 / 63), rtol=1e-14)
 
 
 @given(world=worlds(max_states=3, max_horizon=3), block=st.sampled_from([1, 2, 10**6]))
@@ -36,20 +36,20 @@ def test_a_geometric_return_by_hand() -> None:
 def test_they_are_the_sums_over_all_paths(world: World, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transition, "BLOCK_STATES", block)
-        got = expected_return(world.mdp(), world.policy)
+        result = expected_return(world.mdp(), world.policy)
     arguments = (world.P, world.R, world.policy, world.mu, world.horizon, world.discount)
-    assert got.mean == pytest.approx(paths.expected_return(*arguments), abs=1e-13)
-    assert got.variance == pytest.approx(paths.variance_of_return(*arguments), abs=1e-13)
+    assert result.mean == pytest.approx(paths.expected_return(*arguments), abs=1e-13)
+    assert result.variance == pytest.approx(paths.variance_of_return(*arguments), abs=1e-13)
 
 
 @given(world=worlds(max_states=2, max_horizon=3), seed=st.integers(0, 99))
 @few
 def test_a_utility_that_changes_with_time(world: World, seed: int) -> None:
     utility = np.random.default_rng(seed).normal(size=world.policy.shape)
-    got = expected_return(world.mdp(), world.policy, utility=utility)
+    result = expected_return(world.mdp(), world.policy, utility=utility)
     arguments = (world.P, utility, world.policy, world.mu, world.horizon, world.discount)
-    assert got.mean == pytest.approx(paths.expected_return(*arguments), abs=1e-13)
-    assert got.variance == pytest.approx(paths.variance_of_return(*arguments), abs=1e-13)
+    assert result.mean == pytest.approx(paths.expected_return(*arguments), abs=1e-13)
+    assert result.variance == pytest.approx(paths.variance_of_return(*arguments), abs=1e-13)
 
 
 @given(world=worlds(max_horizon=1), discount=st.sampled_from([0.3, 0.5, 0.8]), direct=st.booleans())
@@ -60,11 +60,11 @@ def test_the_infinite_problem_is_a_long_finite_one(
     policy = world.policy[0]
     with pytest.MonkeyPatch.context() as patch:
         if not direct:
-            patch.setattr(_linear, "DIRECT_STATES", 0)
-        got = expected_return(world.mdp(horizon=None, discount=discount), policy)
+            patch.setattr(stationary, "DIRECT_STATES", 0)
+        result = expected_return(world.mdp(horizon=None, discount=discount), policy)
     # 0.8^200 is 4e-20.
     long = expected_return(world.mdp(horizon=200, discount=discount), policy)
-    np.testing.assert_allclose(got, long, atol=1e-12)
+    np.testing.assert_allclose(result, long, atol=1e-12)
 
 
 @given(world=worlds())

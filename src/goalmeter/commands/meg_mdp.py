@@ -17,7 +17,8 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.watch import slowly
 from goalmeter.pages.meg.tables import result_table
-from goalmeter.tabular.files import load_features, load_policy, load_trajectories
+from goalmeter.tabular.files import load_features, load_policy
+from goalmeter.tabular.trajectories import load_trajectories
 
 CLASSES = ("state", "state-action", "time-state")
 NETWORK = "network"

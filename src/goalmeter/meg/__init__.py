@@ -13,10 +13,9 @@ from goalmeter.meg.causal import (
 from goalmeter.meg.known import known_utility, known_utility_many
 from goalmeter.meg.neural import neural_utility, neural_values
 from goalmeter.meg.plug_in import mce_plug_in
-from goalmeter.meg.result import MegResult
+from goalmeter.meg.result import MegResult, TrajectoryMeg
 from goalmeter.meg.simplest import SimplestUtility, simplest_utility
 from goalmeter.meg.trajectories import from_trajectories
-from goalmeter.meg.trajectory_result import TrajectoryMeg
 from goalmeter.meg.unknown import unknown_utility
 from goalmeter.meg.watch import FitInterrupted, Progress
 

@@ -1,4 +1,4 @@
-"""What an agent did, as weights on (decision step, action, state).
+"""What an agent did, as weights on (decision step, action, state), and what that could score.
 
 Every measure is an expectation over behaviour of log(model / reference). The behaviour is a
 policy, whose weights are its occupancy, or logged trajectories, whose weights are frequencies;
@@ -7,17 +7,19 @@ the measures see nothing but the weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 import numpy as np
 
 from goalmeter._errors import InvalidPolicyError
 from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.tabular.evaluation import state_occupancy
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.occupancy import state_occupancy
 from goalmeter.tabular.policies import check_policy
+
+# Rounding may widen what counts as certified up to this share of the maximum, and no further.
+ROUNDING_SHARE = 1e-6
 
 
 class Behaviour(Protocol):
@@ -26,11 +28,9 @@ class Behaviour(Protocol):
     @property
     def mdp(self) -> TabularMDP:
         """The world that the behaviour is in."""
-        ...
 
     def weights(self, step: int, states: slice) -> FloatArray:
         """Expected (discounted, for the infinite problem) uses of each action: [A, n, B]."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,7 @@ def behaviour_of(mdp: TabularMDP, policies: list[ArrayLike]) -> PolicyBehaviour:
     if len(checked) == 1:
         stacked = checked[0][..., None]
     else:
-        steps = max(len(c) for c in checked)
-        shape = (steps, mdp.n_actions, mdp.n_states)
+        shape = (max(len(c) for c in checked), mdp.n_actions, mdp.n_states)
         stacked = np.stack([np.broadcast_to(c, shape) for c in checked], axis=-1)
     return PolicyBehaviour(mdp, stacked, state_occupancy(mdp, stacked))
 
@@ -89,29 +88,26 @@ def yardstick(
     mdp = behaviour.mdp
     maximum: FloatArray | float = 0.0
     ceiling: FloatArray | float = 0.0
-    for step, states in _pieces(mdp):
-        weights = behaviour.weights(step, states)
-        if log_reference is None:
-            log_prior = np.full((1, 1, 1), -np.log(mdp.n_actions))
-        else:
-            log_prior = log_reference[min(step, len(log_reference) - 1), :, states, None]
-            _check_reference(weights, log_prior, step, states)
-        matters = tells_apart[min(step, len(tells_apart) - 1), states]
-        if step + 1 != mdp.horizon:
-            matters = np.maximum(matters, mdp.active_states()[states, None])
-        total = weights.sum(axis=0)
-        least = np.where(np.isneginf(log_prior), np.inf, log_prior).min(axis=0)
-        maximum = maximum - (matters * total * least).sum(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            each = weights * (np.log(weights / total) - log_prior)
-        ceiling = ceiling + (matters * np.where(weights > 0, each, 0.0).sum(axis=0)).sum(axis=0)
-    return Yardstick(np.asarray(maximum), np.asarray(ceiling))
-
-
-def _pieces(mdp: TabularMDP) -> Iterator[tuple[int, slice]]:
+    # Block by block, like all passes: the arrays [A, n, B] of a block stay in cache.
     for step in range(mdp.steps):
-        for block in mdp.transition.blocks:
-            yield step, block.states
+        for states in (block.states for block in mdp.transition.blocks):
+            weights = behaviour.weights(step, states)
+            if log_reference is None:
+                log_prior = np.full((1, 1, 1), -np.log(mdp.n_actions))
+            else:
+                log_prior = log_reference[min(step, len(log_reference) - 1), :, states, None]
+                _check_reference(weights, log_prior, step, states)
+            matters = tells_apart[min(step, len(tells_apart) - 1), states]
+            # What the last action of a horizon leads to is never paid.
+            if step + 1 != mdp.horizon:
+                matters = np.maximum(matters, mdp.active_states()[states, None])
+            total = weights.sum(axis=0)
+            least = np.where(np.isneginf(log_prior), np.inf, log_prior).min(axis=0)
+            maximum = maximum - (matters * total * least).sum(axis=0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                each = weights * (np.log(weights / total) - log_prior)
+            ceiling = ceiling + (matters * np.where(weights > 0, each, 0.0).sum(axis=0)).sum(axis=0)
+    return Yardstick(np.asarray(maximum), np.asarray(ceiling))
 
 
 def _check_reference(weights: FloatArray, log_prior: FloatArray, step: int, states: slice) -> None:
@@ -123,3 +119,38 @@ def _check_reference(weights: FloatArray, log_prior: FloatArray, step: int, stat
             f"measured behaviour takes that action there, so the evidence would be infinite; "
             f"give every action the agent uses a positive reference probability"
         )
+
+
+class Bracket(TypedDict):
+    """The fields of a `MegResult` that hold a value between its bounds, all nats."""
+
+    value: float
+    upper_bound: float
+    maximum: float
+    ceiling: float
+
+
+def bracketed(value: float, bound: float, measure: Yardstick, i: int = 0) -> Bracket:
+    """The value and the bound of a behaviour, neither above what any behaviour could score.
+
+    The bound is a proven one, with what rounding may add to it; the measure is that of B
+    behaviours, of which i is meant, or of one that stands for all.
+    """
+    maximum = float(measure.maximum[i % len(measure.maximum)])
+    ceiling = min(float(measure.ceiling[i % len(measure.ceiling)]), maximum)
+    value = min(max(value, 0.0), maximum)
+    bound = min(max(bound, value), maximum)
+    return Bracket(value=value, upper_bound=bound, maximum=maximum, ceiling=ceiling)
+
+
+def rounding(mdp: TabularMDP) -> float:
+    """What rounding can add up to, nats: values of up to T log(A), summed over T decisions."""
+    decisions = 1.0 / (1.0 - mdp.discount) if mdp.horizon is None else float(mdp.horizon)
+    return float(np.finfo(float).eps * np.log(mdp.n_actions) * decisions**2)
+
+
+def certifying(tolerance: float, error: float, maximum: float) -> float:
+    """The tolerance, or room for twice an error of rounding where that stays small."""
+    # An error above a millionth of the maximum leaves a result uncertified, since the number may
+    # then be nothing but the error.
+    return max(tolerance, min(2.0 * error, ROUNDING_SHARE * maximum))

@@ -1,6 +1,6 @@
-"""Upper bounds on the evidence of every utility of a linear class, by weak duality.
+"""The best utility of a linear class as a search leaves it, and bounds on all others.
 
-For any policy x and any weights theta of the class,
+By weak duality, for any policy x and any weights theta of the class,
 
     f(theta) <= KL(x) + theta . (features expected by the behaviour - features expected by x),
 
@@ -13,6 +13,7 @@ Source: weak duality of maximum causal entropy (Ziebart 2010).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +21,40 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.meg.soft_model import SoftModel
 
-# The bound holds for utilities whose weights sum to at most this multiple of the found ones'.
+# The bound holds for utilities whose weights sum to at most this multiple of the model's.
 BOUND_FACTOR = 1e3
 # Occupancies this far below zero, relative to the largest, are zeros that were rounded.
 _ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """The maximum of the evidence over a linear class, or the best so far of a search for it.
+
+    `upper_bound` is proven for every utility with |weights|_1 up to `bound_weight`; both bound and
+    value are in nats.
+    """
+
+    value: float  # evidence of the best model
+    upper_bound: float
+    bound_weight: float  # B of the certificate; 0 where the bound holds for all utilities
+    model: SoftModel  # the best one (inside the last face, if there are faces)
+    # Diverging directions [D], the dominant first; empty for a finite optimum.
+    directions: list[FloatArray] = field(default_factory=list)
+    steps: int = 0  # Newton steps taken
+    # Whether the weights were still growing where the search ended, so that the optimum may lie at
+    # infinity without that being shown.
+    growing: bool = False
+
+    @property
+    def bracket(self) -> tuple[float, float]:
+        """The value and the bound, nats."""
+        return self.value, self.upper_bound
+
+    @property
+    def gap(self) -> float:
+        """What bound and value differ by, nats."""
+        return self.upper_bound - self.value
 
 
 class Certificate(NamedTuple):
@@ -48,11 +79,10 @@ class Bounds:
     """
 
     def __init__(self, ceiling: float) -> None:
-        """Nothing is known but the ceiling."""
         self._all = [Certificate(ceiling, 0.0)]
 
     def add(self, certificate: Certificate) -> None:
-        """One more."""
+        """Keep one more certificate, which may be the best for some B."""
         self._all.append(certificate)
 
     def at(self, model: SoftModel) -> tuple[float, float]:
@@ -67,15 +97,8 @@ class Bounds:
 
 
 def model_certificate(model: SoftModel, gradient: FloatArray) -> Certificate:
-    """What the model's own policy proves.
-
-    Rounding in the gradient, of one part in 2^52 for each decision, counts as part of the
-    difference.
-
-    Args:
-        model: the model of any weights.
-        gradient: what the behaviour's features exceed its own by, [D].
-    """
+    """What the model's own policy proves; gradient: what the behaviour's features exceed it by."""
+    # Rounding in the gradient, of one part in 2^52 for each decision, counts as difference too.
     difference = float(np.abs(gradient).max()) + np.finfo(float).eps * model.mdp.steps
     return Certificate(model.divergence(), difference)
 
@@ -89,8 +112,7 @@ def matching_certificate(
     features exactly, up to a residual of rounding size. None where the step leaves what policies
     can do.
     """
-    change = model.occupancy_change(psi)
-    moved = model.states + change
+    moved = model.states + model.occupancy_change(psi)
     if (moved < -_ROUNDING * moved.max()).any():
         return None
     lost = float(np.maximum(-moved, 0.0).sum())

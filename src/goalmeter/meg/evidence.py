@@ -1,7 +1,14 @@
-"""The evidence that behaviour gives for soft-optimal models, and its slope in rationality."""
+"""The evidence that behaviour gives for soft-optimal models, and the rationality with the most.
+
+f is concave in b and its slope is M(b) - c, with M(b) > 0 the regret of the model, falling to 0
+as b grows, and c the regret of the behaviour. If c = 0 the optimum lies at infinity. Otherwise
+log M(b) = log c is solved by Newton steps: M falls like an exponential, so its log is
+close to a line, and steps stay good from b = 0 to the largest b. A bracket guards each step.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +18,13 @@ from goalmeter.meg.behaviour import Behaviour
 from goalmeter.tabular.backup import Backup, SoftProblem
 from goalmeter.tabular.planning import backward
 from goalmeter.tabular.transition import Block
+
+# Slopes at b = 0 below this share of the regrets are rounding: the optimum is b = 0.
+ZERO_SLOPE = 1e-13
+# Newton steps square the relative error: after one this small, the rest is rounding.
+_LAST_STEP = 1e-7
+_NARROW = 1e-13
+_MAX_STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -36,13 +50,7 @@ class Evidence:
 
     def __add__(self, other: Evidence) -> Evidence:
         """Evidence of independent behaviours under one rationality."""
-        return Evidence(
-            self.value + other.value,
-            self.model_loss + other.model_loss,
-            self.loss + other.loss,
-            self.curvature + other.curvature,
-            self.start_loss + other.start_loss,
-        )
+        return Evidence(*map(np.add, vars(self).values(), vars(other).values()))
 
 
 @dataclass(frozen=True)
@@ -51,11 +59,6 @@ class Shares:
 
     by_step: FloatArray
     by_state: FloatArray
-
-
-def evidence(task: SoftProblem, behaviour: Behaviour) -> Evidence:
-    """Evidence of behaviours for the soft-optimal policies of `task`."""
-    return _measure(task, behaviour, None)
 
 
 def model_evidence(task: SoftProblem, loss: FloatArray) -> Evidence:
@@ -72,20 +75,20 @@ def model_evidence(task: SoftProblem, loss: FloatArray) -> Evidence:
 
 
 def shared_evidence(task: SoftProblem, behaviour: Behaviour) -> tuple[Evidence, Shares]:
-    """The same, with the share of every step and state."""
+    """`evidence`, with the share of every step and state."""
     mdp, batch = task.mdp, task.rationality.shape[0]
     shares = Shares(np.zeros((mdp.steps, batch)), np.zeros((mdp.n_states, batch)))
-    total = _measure(task, behaviour, shares)
-    return total, shares
+    return evidence(task, behaviour, shares), shares
 
 
-def _measure(task: SoftProblem, behaviour: Behaviour, shares: Shares | None) -> Evidence:
+def evidence(task: SoftProblem, behaviour: Behaviour, shares: Shares | None = None) -> Evidence:
+    """Evidence of behaviours for the soft-optimal policies of `task`; `shares` are filled in."""
     mdp, batch = task.mdp, task.rationality.shape[0]
     blocks = mdp.transition.blocks
     # One row of sums a block: threads never add to the same number, and the order is fixed.
     sums = np.zeros((len(blocks), 4, batch))
     row = {block.start: i for i, block in enumerate(blocks)}
-    by_step = np.zeros((len(blocks), mdp.steps, batch)) if shares is not None else None
+    by_step = np.zeros((len(blocks), mdp.steps, batch if shares is not None else 0))
 
     def visit(step: int, block: Block, done: Backup) -> None:
         assert done.loss is not None and done.next_loss is not None
@@ -98,13 +101,13 @@ def _measure(task: SoftProblem, behaviour: Behaviour, shares: Shares | None) -> 
         total[1] += _dot(weights, done.loss - done.next_loss)
         total[2] += task.weight(step) * _dot(weights, done.gap)
         total[3] += _dot(weights, done.next_spread - done.spread)
-        if shares is not None and by_step is not None:
+        if shares is not None:
             by_step[row[block.start], step] = share.sum(axis=0)
             shares.by_state[block.states] += share
 
     with np.errstate(invalid="ignore"):
         start = backward(task, visit)
-    if shares is not None and by_step is not None:
+    if shares is not None:
         shares.by_step[...] = by_step.sum(axis=0)
     value, model_loss, loss, curvature = sums.sum(axis=0)
     assert start.loss is not None
@@ -114,3 +117,54 @@ def _measure(task: SoftProblem, behaviour: Behaviour, shares: Shares | None) -> 
 def _dot(weights: FloatArray, values: FloatArray) -> FloatArray:
     """Sum over actions and states of weights [A, n, B or 1] * values [A, n, B or 1]: [B]."""
     return np.asarray(np.einsum("anb,anb->b", *np.broadcast_arrays(weights, values)))
+
+
+Evaluate = Callable[[FloatArray], Evidence]
+
+
+def first_size(at_zero: Evidence) -> FloatArray:
+    """Where a Newton step from 0 leads; 1 where the evidence is not concave there.
+
+    Utilities are normalised, so 1 is a sensible size. Logs that stop early can be convex at 0.
+    """
+    bends = at_zero.curvature < 0
+    return np.where(bends, np.abs(at_zero.slope) / np.where(bends, -at_zero.curvature, 1.0), 1.0)
+
+
+def best_rationality(evaluate: Evaluate, at_zero: Evidence) -> FloatArray:
+    """Argmax over b in [-inf, inf] of the evidence of B behaviours: [B].
+
+    `evaluate` gives the evidence at signed rationalities [B], with slopes with respect to |b|;
+    the slope of `at_zero`, its value at zeros, decides the sign.
+    """
+    scale = at_zero.model_loss + at_zero.loss
+    sign = np.where(np.abs(at_zero.slope) <= ZERO_SLOPE * scale, 0.0, np.sign(at_zero.slope))
+    # A utility that no choice influences: nothing is lost whatever is chosen.
+    sign = np.where(at_zero.start_loss <= 0.0, 0.0, sign)
+    size = np.where(sign == 0, 0.0, first_size(at_zero))
+    low, high = np.zeros_like(size), np.full_like(size, np.inf)
+    open_ = sign != 0
+    for _ in range(_MAX_STEPS):
+        if not open_.any():
+            break
+        now = evaluate(sign * size)
+        # A behaviour that gives nothing up is explained ever better by larger b.
+        infinite = open_ & (now.loss <= 0.0)
+        size = np.where(infinite, np.inf, size)
+        open_ &= ~infinite
+        rising = now.slope > 0
+        low = np.where(open_ & rising, size, low)
+        high = np.where(open_ & ~rising, size, high)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            # Newton's step for log M(b) = log c, in which M' is the curvature.
+            step = -now.model_loss * np.log(now.model_loss / now.loss) / now.curvature
+            guess = size + step
+            middle = np.where(np.isinf(high), 4.0 * size, 0.5 * (low + high))
+        inside = np.isfinite(guess) & (guess > low) & (guess < high)
+        settled = inside & (np.abs(step) <= _LAST_STEP * size)
+        settled |= (now.slope == 0) | (high - low <= _NARROW * size)
+        size = np.where(
+            open_, np.where(settled | inside, np.where(inside, guess, size), middle), size
+        )
+        open_ &= ~settled
+    return np.asarray(sign * size)

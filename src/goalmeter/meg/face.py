@@ -41,13 +41,9 @@ class Face(NamedTuple):
 def find_face(
     model: SoftModel, step: FloatArray, psi: dict[int, FloatArray], behaviour: Behaviour
 ) -> Face | None:
-    """The face that a Newton step diverges towards, or None if none can be proven.
+    """The face that a model's Newton step [D] diverges towards, or None if none can be proven.
 
-    Args:
-        model: the current model.
-        step: Newton step in its weights [D].
-        psi: its tangents, t -> [A, S, 1].
-        behaviour: the measured behaviour, which must stay inside the face.
+    `psi` are the step's tangents, t -> [A, S, 1]; the behaviour must stay inside the face.
     """
     allowed = _survivors(model, psi, behaviour)
     if allowed is None:
@@ -89,19 +85,17 @@ def _exposes(
     allowed: BoolArray,
     behaviour: Behaviour,
 ) -> bool:
-    """Whether exactly the allowed actions are optimal for a direction, where it matters.
-
-    That is where the face goes, and where the behaviour goes: small chances may be too small for
-    the face's own numbers.
-    """
+    """Whether exactly the allowed actions are optimal for a direction, where it matters."""
     scale = float(np.abs(direction).max())
     if not np.isfinite(scale) or scale <= 0:
         return False
     regrets = model.regrets(direction / scale)
     for t in range(model.mdp.steps):
+        # It matters where the face goes, and where the behaviour goes: small chances may be too
+        # small for the face's own numbers.
         visited = behaviour.weights(t, ALL)[..., 0].sum(axis=0) > 0
         reached = (confined.states[t] > 0) | visited
-        here, open_ = regrets[t][:, reached], allowed[t][:, reached]
-        if (here[open_] > _TIE).any() or (here[~open_] < _CLEAR).any():
+        regret, inside = regrets[t][:, reached], allowed[t][:, reached]
+        if (regret[inside] > _TIE).any() or (regret[~inside] < _CLEAR).any():
             return False
     return True

@@ -13,7 +13,6 @@ from goalmeter.meg.likelihood import Fit, fitted_model
 from goalmeter.meg.samples import Group, evidence_by_trajectory, scores_by_trajectory
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.statistics import (
-    LikelihoodRatioTest,
     likelihood_ratio_test,
     percentile_interval,
     resample_weights,
@@ -51,12 +50,11 @@ def infer(
     rng: np.random.Generator,
     maximum: float,
 ) -> Inference:
-    """Correct, bound and test a fit.
+    """Correct, bound and test a fit; `maximum` is what MEG can be at most, nats.
 
     With e_i the evidence of trajectory i at the fit, s_i its score, H the information and
     J the variance of the scores, the maximised average exceeds the truth by tr(H^-1 J) / (2 n)
     to first order. `replicates` are the maxima that bootstrap samples would be fitted to.
-    `maximum` is what MEG can be at most, nats.
     """
     d = groups[0].utilities.n_weights
     if d > MAX_WEIGHTS:
@@ -68,14 +66,15 @@ def infer(
     evidence = np.concatenate([evidence_by_trajectory(g, m) for g, m in pairs])
     scores = np.concatenate([scores_by_trajectory(g, m) for g, m in pairs])
     n = len(evidence)
-    information = _information(groups, fit.models, weights)
-    inverse = _pseudo_inverse(information)
+    inverse = _pseudo_inverse(_information(groups, fit.models, weights))
     bias = float(np.einsum("nd,de,ne->", scores, inverse, scores)) / n / (2 * n)
     raw = max(fit.value, 0.0)
     unfloored = raw - bias
     corrected = max(unfloored, 0.0)
 
     draws = resample_weights(n, resamples, rng)
+    # A bootstrap sample is not fitted anew: of a class its maximum is that of the quadratic at the
+    # fit, of a known utility the highest of the curves.
     if fit.curves is None:
         mean = draws @ scores
         replicates = draws @ evidence + 0.5 * np.einsum("rd,de,re->r", mean, inverse, mean)
@@ -84,7 +83,13 @@ def infer(
     ends = percentile_interval(replicates, bias, n, confidence)
     bounds = (0.0, max(maximum, raw))
     low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
-    test = _test(groups, weights, 2 * n * raw)
+    null = [g.model(np.zeros(d)) for g in groups]
+    test = likelihood_ratio_test(
+        2 * n * raw,
+        _information(groups, null, weights),
+        # Independent decisions: the score's variance weighs each by its squared decay.
+        _information(groups, null, weights, power=2),
+    )
     if test.p_value > 1.0 - confidence:
         # Not told apart from the reference at this level, so 0 is among the credible values;
         # near 0 the evidence is quadratic in the sample and the bootstrap alone would miss it.
@@ -109,8 +114,7 @@ def held_out(
     n = sum(sizes)
     if n < 2:
         return float("nan")
-    fold = rng.permutation(n) % folds
-    parts = np.split(fold, np.cumsum(sizes)[:-1])
+    parts = np.split(rng.permutation(n) % folds, np.cumsum(sizes)[:-1])
     total = 0.0
     for k in range(folds):
         train = [(g, f != k) for g, f in zip(groups, parts, strict=True)]
@@ -147,16 +151,3 @@ def _pseudo_inverse(information: FloatArray) -> FloatArray:
     # Directions that the data do not identify would turn rounding into variance.
     keep = values > max(_NULL_SHARE * float(values[-1]), 1e-20)
     return np.asarray((vectors[:, keep] / values[keep]) @ vectors[:, keep].T)
-
-
-def _test(
-    groups: Sequence[Group], weights: Sequence[FloatArray], statistic: float
-) -> LikelihoodRatioTest:
-    """Likelihood-ratio test of weights 0, information and score variance taken there."""
-    null = [g.model(np.zeros(g.utilities.n_weights)) for g in groups]
-    return likelihood_ratio_test(
-        statistic,
-        _information(groups, null, weights),
-        # Independent decisions: the score's variance weighs each by its squared decay.
-        _information(groups, null, weights, power=2),
-    )

@@ -21,13 +21,8 @@ _KEPT_ENTRIES = 10_000_000
 def has_no_influence(mdp: TabularMDP, utility: FloatArray) -> bool:
     """Whether no decision can influence a utility, exactly.
 
-    Args:
-        mdp: the world.
-        utility: as it was given, action-major [T, A or 1, S], T being 1 or the horizon.
-
-    Returns:
-        True only where it is certain; False may also mean that sums of probabilities that ought
-        to be equal differ by rounding.
+    The utility is action-major [T, A or 1, S], as it was given. True only where it is certain;
+    False may also mean that sums of probabilities that ought to be equal differ by rounding.
     """
     same = ~mdp.transition.actions_differ(by_more_than=0.0)
     if mdp.horizon is None:
@@ -35,17 +30,15 @@ def has_no_influence(mdp: TabularMDP, utility: FloatArray) -> bool:
     labels = np.zeros(mdp.n_states, dtype=np.int64)
     reached = _reached(mdp)
     for t in reversed(range(mdp.horizon)):
-        now = reached[min(t, len(reached) - 1)]
-        after, alike = _labels(mdp, utility[min(t, len(utility) - 1)], same, labels)
-        if not alike[now].all():
+        # The labels of what cannot be reached at this decision are never looked up.
+        labels, alike = _labels(mdp, utility[min(t, len(utility) - 1)], same, labels)
+        if not alike[reached[min(t, len(reached) - 1)]].all():
             return False
-        # What cannot be reached at this decision is never looked up.
-        labels = after
     return True
 
 
 def _stationary(mdp: TabularMDP, utility: FloatArray, same: BoolArray, reached: BoolArray) -> bool:
-    """The infinite problem: the coarsest partition of states that is its own refinement."""
+    # Of the infinite problem: the coarsest partition of states that is its own refinement.
     labels = np.zeros(mdp.n_states, dtype=np.int64)
     count = 1
     while True:
@@ -60,11 +53,8 @@ def _labels(
 ) -> tuple[IntArray, BoolArray]:
     """Labels of states by what their first action pays and leads to, and whether all agree, [S].
 
-    Args:
-        mdp: the world.
-        utility: of the decision, [A or 1, S].
-        same: states whose actions lead to one distribution, [S].
-        after: labels of the states one decision later.
+    `utility` is that of the decision, [A or 1, S]; `same` are the states whose actions lead to one
+    distribution, [S]; `after` the labels of the states one decision later.
     """
     kinds = np.eye(int(after.max()) + 1)[after]
     leads = mdp.transition.expect_all(kinds)  # [A, S, kinds]

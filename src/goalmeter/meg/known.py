@@ -8,15 +8,19 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.behaviour import behaviour_of, yardstick
-from goalmeter.meg.bracket import bracketed, certifying, rounding
-from goalmeter.meg.evidence import Evidence, evidence, model_evidence, shared_evidence
+from goalmeter.meg.behaviour import behaviour_of, bracketed, certifying, rounding, yardstick
+from goalmeter.meg.evidence import (
+    Evidence,
+    best_rationality,
+    evidence,
+    model_evidence,
+    shared_evidence,
+)
 from goalmeter.meg.influence import has_no_influence
-from goalmeter.meg.rationality import best_rationality
 from goalmeter.meg.result import PESSIMISES, MegResult
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import doubtful_ties, log_policy
+from goalmeter.tabular.planning import doubtful_ties, log_of_reference
 from goalmeter.tabular.policies import normalised_notes
 from goalmeter.tabular.rewards import check_resolved, rewards_of, stack_rewards
 
@@ -103,26 +107,23 @@ def known_utility_many(
         InvalidParameterError: numbers of policies and utilities that do not go together.
     """
     compared: list[ArrayLike | None] = [None] if utilities is None else list(utilities)
-    if (
-        not policies
-        or not compared
-        or (1 not in (len(policies), len(compared)) and (len(policies) != len(compared)))
-    ):
+    counts = {len(policies), len(compared)}
+    if 0 in counts or len(counts - {1}) > 1:
         raise InvalidParameterError(
             f"got {len(policies)} policies and {len(compared)} utilities, expected as many of one "
             f"as of the other, or a single one that is used for all"
         )
-    log_reference = None if reference is None else log_policy(mdp, reference, "reference")
+    log_reference = log_of_reference(mdp, reference)
     batch = max(len(policies), len(compared))
     # A part of the batch whose arrays stay in cache costs less than the whole at once.
     part = max(1, _PART_ENTRIES // (mdp.n_actions * mdp.n_states))
     results = []
     for start in range(0, batch, part):
-        some = slice(start, start + part)
+        members = slice(start, start + part)
         results += measure_known(
             mdp,
-            list(policies) if len(policies) == 1 else list(policies[some]),
-            compared if len(compared) == 1 else compared[some],
+            list(policies) if len(policies) == 1 else list(policies[members]),
+            compared if len(compared) == 1 else compared[members],
             log_reference,
             reference,
         )
@@ -155,21 +156,23 @@ def measure_known(
             return model_evidence(task, regret)
         at_b = evidence(task, behaviour)
         if b.any():
-            # The signs are settled from here on, and with them the regrets.
+            # The signs are settled from here on, and with them the regrets: only the model's own
+            # terms change with b, which is a cheaper pass.
             regret = at_b.loss
         return at_b
 
+    # At 0 every model is the reference, and the slope there says which sign is worth trying.
     at_zero = evaluate(np.zeros(batch))
     best = best_rationality(evaluate, at_zero)
     at_best, shares = shared_evidence(problem(mdp, rewards, best, log_reference), behaviour)
     value = np.maximum(at_best.value, 0.0)
     bound = _upper_bound(best, value, at_best, evaluate)
     error = rounding(mdp)
-    own_notes = normalised_notes(reference=reference)
     doubtful = doubtful_ties(problem(mdp, rewards, np.ones(batch), log_reference))
     results = []
     for i in range(batch):
-        notes = [*normalised_notes(policy=policies[i % len(policies)]), *own_notes]
+        policy = policies[i % len(policies)]
+        notes = [*normalised_notes(policy=policy, reference=reference)]
         top = float(bound[i]) + error
         if at_zero.start_loss[i] <= 0.0:
             nothing = has_no_influence(mdp, raw_rewards.array[..., i % raw_rewards.array.shape[-1]])
@@ -212,12 +215,10 @@ def _upper_bound(
     at_best: Evidence,
     evaluate: Callable[[FloatArray], Evidence],
 ) -> FloatArray:
-    """Bound on the evidence over all rationalities, from concavity: [B].
-
-    Where the slope is positive just below the optimum and negative just above it, every other
-    rationality is worse than both, and between them the tangent at the optimum bounds the
-    evidence. At infinity the value is the supremum itself, and at 0 the slope is 0.
-    """
+    """Bound on the evidence over all rationalities, from concavity: [B]."""
+    # Where the slope is positive just below the optimum and negative just above it, every other
+    # rationality is worse than both, and between them the tangent at the optimum bounds the
+    # evidence. At infinity the value is the supremum itself, and at 0 the slope is 0.
     finite = np.isfinite(best) & (best != 0)
     bound = np.array(np.broadcast_to(value, best.shape))
     if finite.any():

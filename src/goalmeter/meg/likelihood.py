@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.evidence import Evidence, evidence
+from goalmeter.meg.evidence import Evidence, best_rationality, evidence, first_size
 from goalmeter.meg.newton import NewtonSystem
-from goalmeter.meg.rationality import best_rationality, first_size
 from goalmeter.meg.samples import Group, curves_by_trajectory
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.tabular.backup import problem
@@ -36,21 +37,13 @@ _ANYWHERE = np.geomspace(1e-3, 1e4, 57)
 
 @dataclass(frozen=True)
 class Fit:
-    """Weights with the highest likelihood found.
+    """The weights with the highest likelihood that a search came to."""
 
-    Attributes:
-        theta: weights [D]; for a known utility, D = 1, its rationality, possibly infinite.
-        models: the fitted model of each group.
-        value: average evidence, nats a trajectory.
-        infinite: whether the maximum lies at infinity.
-        curves: for a known utility, the evidence of each trajectory at a grid of
-            rationalities, [N, G] nats; None for a class.
-    """
-
-    theta: FloatArray
-    models: list[SoftModel]
-    value: float
-    infinite: bool
+    theta: FloatArray  # [D]; for a known utility, D = 1, its rationality, possibly infinite
+    models: list[SoftModel]  # the fitted one of each group
+    value: float  # average evidence, nats a trajectory
+    infinite: bool  # whether the maximum lies at infinity
+    # For a known utility the evidence of each trajectory at a grid of rationalities, [N, G] nats.
     curves: FloatArray | None = None
 
 
@@ -58,12 +51,9 @@ def fit_known(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
     """The rationality that predicts trajectories best, for classes of one weight."""
 
     def evaluate(b: FloatArray) -> Evidence:
-        return _sum(
-            [
-                evidence(problem(g.mdp, _utility(g), b, g.log_reference), g.behaviour(w))
-                for g, w in zip(groups, weights, strict=True)
-            ]
-        )
+        tasks = [problem(g.mdp, _utility(g), b, g.log_reference) for g in groups]
+        pairs = zip(tasks, groups, weights, strict=True)
+        return reduce(add, [evidence(task, g.behaviour(w)) for task, g, w in pairs])
 
     at_zero = evaluate(np.zeros(1))
     best = best_rationality(evaluate, at_zero)
@@ -140,7 +130,7 @@ def _highest(
     grid: FloatArray,
     curves: FloatArray,
 ) -> tuple[FloatArray, float]:
-    """The best rationality of all: the root that was found, or a better one the grid shows."""
+    """The best rationality of all: the root of the slope, or a better one that the grid shows."""
     heights = curves.mean(axis=0)
     top = int(heights.argmax())
     if heights[top] <= value + 1e-9:
@@ -169,10 +159,3 @@ def fitted_model(group: Group, theta: FloatArray) -> SoftModel:
 
 def _utility(group: Group) -> Rewards:
     return group.utilities.rewards(np.ones((1, 1)))
-
-
-def _sum(parts: list[Evidence]) -> Evidence:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total

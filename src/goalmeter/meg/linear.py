@@ -1,12 +1,10 @@
-"""Goal-directedness towards the best utility of a linear class, with a certificate.
+"""The search for the best utility of a linear class.
 
 The evidence is concave in the weights, so damped Newton steps find its global maximum, faces at
 infinity included. The certificate comes from the other side, the maximum-entropy problem: any
 policy pi' whose feature expectations equal the behaviour's bounds the evidence of *every*
 utility of the class by  E_pi'[sum log pi' / reference].  Such a policy is one linear step away
-from the last model: moving its occupancy along the Newton direction matches the features exactly,
-up to a residual r of rounding size, which costs at most B * max|r| for all utilities whose
-weights (times the rationality) sum to at most B in absolute value.
+from the last model (`goalmeter.meg.certificate`).
 
 Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4; weak duality of maximum causal entropy
 (Ziebart 2010).
@@ -20,10 +18,9 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
-from goalmeter.meg.certificate import Bounds, matching_certificate
+from goalmeter.meg.certificate import Bounds, LinearFit, matching_certificate
 from goalmeter.meg.face import find_face
-from goalmeter.meg.linear_fit import LinearFit
-from goalmeter.meg.newton import NewtonSystem
+from goalmeter.meg.newton import NewtonSystem, newton_step
 from goalmeter.meg.penalised import is_small, penalised_path
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass
@@ -63,15 +60,15 @@ def fit_linear(
     start = SoftModel(behaviour.mdp, utilities, zero, log_reference, watch.check)
     bounds = Bounds(ceiling)
     fit = _ascend(start, behaviour, tolerance, bounds, watch, "Newton steps")
-    if fit.upper_bound - fit.value <= tolerance:
+    if fit.gap <= tolerance:
         return _polished(fit, behaviour)
     if is_small(behaviour.mdp, utilities):
         fit = _better(fit, penalised_path(start, behaviour, tolerance, bounds, watch), bounds)
-        if fit.upper_bound - fit.value <= tolerance:
+        if fit.gap <= tolerance:
             return fit
     # Newton steps can strand on a plateau, where actions are certain and curvature is a rounded
     # zero. Gradients know no curvature: where they end is one more start.
-    watch.tell(fit, fit.value, fit.upper_bound, stage="gradient steps", step=0, of=_GRADIENT_STEPS)
+    watch.tell(fit, *fit.bracket, stage="gradient steps", step=0, of=_GRADIENT_STEPS)
     second = _by_gradients(start, behaviour)
     second_fit = _ascend(second, behaviour, tolerance, bounds, watch, "second Newton steps")
     return _better(fit, second_fit, bounds)
@@ -84,7 +81,7 @@ def _better(first: LinearFit, second: LinearFit, bounds: Bounds) -> LinearFit:
         for fit in (second, first)
         for upper, weight in [bounds.at(fit.model)]
     ]
-    return min(fits, key=lambda fit: fit.upper_bound - fit.value)
+    return min(fits, key=lambda fit: fit.gap)
 
 
 def _polished(fit: LinearFit, behaviour: Behaviour) -> LinearFit:
@@ -104,7 +101,6 @@ def _polished(fit: LinearFit, behaviour: Behaviour) -> LinearFit:
 
 
 def _by_gradients(start: SoftModel, behaviour: Behaviour) -> SoftModel:
-    """Where L-BFGS ends."""
     from scipy.optimize import minimize
 
     def cost(theta: FloatArray) -> tuple[float, FloatArray]:
@@ -134,13 +130,12 @@ def _ascend(
     visited = np.stack([behaviour.weights(t, ALL)[..., 0].sum(axis=0) for t in range(mdp.steps)])
     damping, gain, steps, idle = 1.0, np.inf, 0, 0
     while steps < _MAX_STEPS and idle < _IDLE_STEPS and upper - value > tolerance:
-        best = LinearFit(value, upper, weight, model, list(directions), steps)
-        watch.tell(best, value, upper, stage=stage, step=steps, of=_MAX_STEPS)
+        reached = LinearFit(value, upper, weight, model, list(directions), steps)
+        watch.tell(reached, *reached.bracket, stage=stage, step=steps, of=_MAX_STEPS)
         steps += 1
         gradient = model.gradient(behaviour)
         if gain <= _NEAR:
-            step = NewtonSystem([(model, model.states)]).solve(gradient)
-            psi = dict(model.tangents(step[:, None]))
+            step, psi = newton_step(model, gradient)
             certificate = matching_certificate(model, psi, gradient)
             if certificate is not None:
                 bounds.add(certificate)

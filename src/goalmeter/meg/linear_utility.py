@@ -6,23 +6,22 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.behaviour import Behaviour, behaviour_of, yardstick
-from goalmeter.meg.bracket import bracketed, certifying, rounding
+from goalmeter.meg.behaviour import (
+    Behaviour,
+    behaviour_of,
+    bracketed,
+    certifying,
+    rounding,
+    yardstick,
+)
+from goalmeter.meg.certificate import LinearFit
 from goalmeter.meg.linear import fit_linear
-from goalmeter.meg.linear_fit import LinearFit
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass, Over, linear_class
-from goalmeter.meg.watch import (
-    STOPPED_BY,
-    FitInterrupted,
-    Listener,
-    TimeIsUp,
-    Watch,
-    duration,
-)
+from goalmeter.meg.watch import STOPPED_BY, FitInterrupted, Listener, TimeIsUp, Watch, duration
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import log_policy
+from goalmeter.tabular.planning import log_of_reference
 from goalmeter.tabular.policies import normalised_notes
 
 TOLERANCE = 1e-6
@@ -43,12 +42,9 @@ def linear_utility(
     progress: Listener | None = None,
     timeout: float | None = None,
 ) -> MegResult:
-    """The linear classes of `goalmeter.meg.unknown_utility`; arguments and errors as there.
-
-    Silent unless there is a listener.
-    """
+    """The linear classes of `goalmeter.meg.unknown_utility`, arguments and errors as there."""
     utilities = linear_class(mdp, features, over)
-    log_reference = None if reference is None else log_policy(mdp, reference, "reference")
+    log_reference = log_of_reference(mdp, reference)
     result, _ = measure_class(
         behaviour_of(mdp, [policy]),
         utilities,
@@ -91,21 +87,20 @@ def measure_class(
         raise InvalidParameterError(f"tolerance is {tolerance!r}, expected a positive number")
     measure = yardstick(behaviour, log_reference, utilities.tells_apart())
     ceiling = float(measure.ceiling[0])
+    near = 0.1 * tolerance  # the rest is room for the value's own rounding
     stopped = None
     try:
         fit = fit_linear(
-            behaviour,
-            utilities,
-            log_reference,
-            # A tenth of the tolerance leaves room for the value's own rounding.
-            tolerance=0.1 * tolerance,
-            ceiling=ceiling,
-            watch=watch,
+            behaviour, utilities, log_reference, tolerance=near, ceiling=ceiling, watch=watch
         )
     except (TimeIsUp, KeyboardInterrupt) as cause:
         stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
-        fit = watch.best or nothing_yet(behaviour.mdp, utilities, log_reference, ceiling)
+        # Before the first step: the utility that is 0 everywhere, and the ceiling.
+        zero = SoftModel(behaviour.mdp, utilities, np.zeros(utilities.n_weights), log_reference)
+        fit = watch.best or LinearFit(0.0, ceiling, 0.0, zero)
+    # What is worked out of the best so far takes passes as well, which nothing must cut short.
     watch.end()
+    # Of an optimum at infinity, the dominant direction is the utility that can be shown.
     weights = fit.directions[0] if fit.directions else fit.model.theta
     utility, scale = normalised_utility(utilities, weights)
     by_step, by_state = model_shares(fit.model, behaviour)
@@ -149,19 +144,10 @@ def model_shares(model: SoftModel, behaviour: Behaviour) -> tuple[FloatArray, Fl
     return by_step, by_state
 
 
-def nothing_yet(
-    mdp: TabularMDP, utilities: LinearClass, log_reference: FloatArray | None, ceiling: float
-) -> LinearFit:
-    """What is known before the first step: the utility that is 0 everywhere, and the ceiling."""
-    zero = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), log_reference)
-    return LinearFit(0.0, ceiling, 0.0, zero)
-
-
 def _notes(
     fit: LinearFit, tolerance: float, stopped: str | None, elapsed: float
 ) -> tuple[str, ...]:
     notes = []
-    gap = fit.upper_bound - fit.value
     if stopped is not None:
         notes.append(
             f"stopped by {STOPPED_BY[stopped]} after {duration(elapsed)} and {fit.steps} steps: "
@@ -177,10 +163,11 @@ def _notes(
             "the weights were still growing where the search ended: the optimum may lie at "
             "infinity, and the rationality is that of the utility that was reached"
         )
-    if gap > tolerance and stopped is None:
+    if fit.gap > tolerance and stopped is None:
         notes.append(
             f"the certificate did not close: after {fit.steps} Newton steps the bound is "
-            f"{gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a lower bound"
+            f"{fit.gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a lower "
+            f"bound"
         )
     if fit.bound_weight:
         notes.append(

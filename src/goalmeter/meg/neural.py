@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import copy
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goalmeter._errors import InvalidUtilityError, require
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError, require
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.behaviour import behaviour_of, yardstick
+from goalmeter.meg.behaviour import Behaviour, behaviour_of, yardstick
 from goalmeter.meg.known import known_utility
 from goalmeter.meg.linear_utility import linear_utility
-from goalmeter.meg.network_ascent import HIDDEN, Progress, climb, unheard
 from goalmeter.meg.result import MegResult
-from goalmeter.meg.utility_class import linear_class
+from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.utility_class import LinearClass, linear_class
 from goalmeter.meg.watch import STOPPED_BY, FitInterrupted, Listener, TimeIsUp, Watch, duration
-from goalmeter.tabular._validation import as_floats, shape_text
+from goalmeter.tabular._validation import as_floats, shape_text, wrong_shape
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import log_policy
+from goalmeter.tabular.planning import log_of_reference
 from goalmeter.tabular.policies import normalised_notes
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 # One-hot inputs [S, S] are made up to this many states.
 _ONE_HOT_STATES = 4_096
+HIDDEN = 256
+
+# progress(restart, iteration, best value in nats)
+Progress = Callable[[int, int, float], None]
+# the same with the utilities so far
+Heard = Callable[[int, int, float, list[FloatArray]], None]
 
 
 def neural_utility(
@@ -73,7 +81,7 @@ def neural_utility(
     """
     chosen = list(seeds)
     behaviour = behaviour_of(mdp, [policy])
-    log_reference = None if reference is None else log_policy(mdp, reference, "reference")
+    log_reference = log_of_reference(mdp, reference)
     ceiling = float(yardstick(behaviour, log_reference, linear_class(mdp).tells_apart()).ceiling[0])
     # Loading torch takes seconds, which are not to be taken from the time for the search.
     require("torch", extra="neural", feature="a neural utility")
@@ -107,6 +115,7 @@ def neural_utility(
         stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
         # A restart that had not begun to climb leaves the utility that is 0 everywhere.
         utilities = watch.best or [np.zeros(mdp.n_states)]
+    # The network's scale is arbitrary, so each utility gets its own best rationality.
     fits = [known_utility(mdp, policy, utility=u, reference=reference) for u in utilities]
     best = max(fits, key=lambda fit: fit.value)
     values = np.array([fit.value for fit in fits])
@@ -158,34 +167,18 @@ def neural_values(
     progress: Progress | None = None,
 ) -> FloatArray:
     """The value that each seed of `neural_utility` reaches, nats: [number of seeds]."""
-    fits = _fits(mdp, policy, module, inputs, list(seeds), iterations, reference, progress)
-    return np.array([fit.value for fit in fits])
-
-
-def _fits(
-    mdp: TabularMDP,
-    policy: ArrayLike,
-    module: nn.Module | None,
-    inputs: ArrayLike | None,
-    seeds: list[int],
-    iterations: int,
-    reference: ArrayLike | None,
-    progress: Progress | None,
-) -> list[MegResult]:
-    """The fit of every seed, each with its rationality optimised exactly."""
-    behaviour = behaviour_of(mdp, [policy])
-    log_reference = None if reference is None else log_policy(mdp, reference, "reference")
     utilities = climb(
-        behaviour,
+        behaviour_of(mdp, [policy]),
         linear_class(mdp),
-        log_reference,
+        log_of_reference(mdp, reference),
         _inputs(mdp, inputs),
         module=module,
-        seeds=seeds,
+        seeds=list(seeds),
         iterations=iterations,
         heard=unheard(progress),
     )
-    return [known_utility(mdp, policy, utility=u, reference=reference) for u in utilities]
+    fits = [known_utility(mdp, policy, utility=u, reference=reference) for u in utilities]
+    return np.array([fit.value for fit in fits])
 
 
 def _inputs(mdp: TabularMDP, inputs: ArrayLike | None) -> FloatArray:
@@ -198,8 +191,145 @@ def _inputs(mdp: TabularMDP, inputs: ArrayLike | None) -> FloatArray:
         return np.eye(mdp.n_states)
     array = as_floats(inputs, "inputs", InvalidUtilityError)
     if array.ndim != 2 or array.shape[0] != mdp.n_states:
-        raise InvalidUtilityError(
-            f"inputs has shape {shape_text(array.shape)}, expected [{mdp.n_states}, F]: "
-            f"features of each state"
-        )
+        expected = f"[{mdp.n_states}, F]: features of each state"
+        raise wrong_shape("inputs", array.shape, expected, InvalidUtilityError)
     return array
+
+
+def unheard(progress: Progress | None) -> Heard | None:
+    """A listener that is not told of the utilities."""
+    if progress is None:
+        return None
+    return lambda restart, iteration, value, _: progress(restart, iteration, value)
+
+
+def climb(
+    behaviour: Behaviour,
+    utilities: LinearClass,
+    log_reference: FloatArray | None,
+    inputs: FloatArray,
+    *,
+    module: nn.Module | None,
+    seeds: list[int],
+    iterations: int,
+    heard: Heard | None = None,
+    check: Callable[[], None] | None = None,
+) -> list[FloatArray]:
+    """Algorithm 2: for each seed the best utility [D] that a module reaches, scaled to 0..1.
+
+    Args:
+        behaviour: what is to be predicted.
+        utilities: the class whose D weights are what the module computes.
+        log_reference: what scores 0, [T, A, S] or None for uniform.
+        inputs: what the module reads of each weight, [D, F].
+        module: from [D, F] to [D] or [D, 1]; None for the paper's MLP.
+        seeds: one restart for each.
+        iterations: L-BFGS iterations a restart.
+        heard: told of every iteration; its last utility is that of the restart under way.
+        check: called in every pass; it raises what ends the search.
+
+    Raises errors as `neural_utility`.
+    """
+    require("torch", extra="neural", feature="a neural utility")
+    import torch
+
+    if not seeds or iterations < 1:
+        raise InvalidParameterError(
+            f"got {len(seeds)} seeds and {iterations} iterations, expected at least one of each"
+        )
+
+    def model_of(utility: FloatArray) -> SoftModel:
+        return SoftModel(behaviour.mdp, utilities, utility, log_reference, check)
+
+    features = torch.from_numpy(inputs)
+    # New layers draw from torch's randomness; the caller's is left as it was, here and below.
+    with torch.random.fork_rng(devices=[]):
+        network = _default_network(features.shape[1]) if module is None else copy.deepcopy(module)
+    # A fresh copy for each seed: the caller's module is neither trained nor moved to doubles.
+    results: list[FloatArray] = []
+    best = -np.inf
+    for restart, seed in enumerate(seeds):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            fresh = copy.deepcopy(network).double()
+            fresh.apply(_reset)
+        ascent = _Ascent(behaviour, model_of, fresh, features)
+        for iteration in range(iterations):
+            more = ascent.step()
+            if heard is not None:
+                so_far = [*results, _scaled(ascent.utility)]
+                heard(restart, iteration, max(best, ascent.best), so_far)
+            if not more:
+                break
+        best = max(best, ascent.best)
+        results.append(_scaled(ascent.utility))
+    return results
+
+
+def _scaled(utility: FloatArray) -> FloatArray:
+    low, width = float(utility.min()), float(np.ptp(utility)) or 1.0
+    return (utility - low) / width
+
+
+class _Ascent:
+    """L-BFGS on the evidence as a function of a module's parameters."""
+
+    def __init__(
+        self,
+        behaviour: Behaviour,
+        model_of: Callable[[FloatArray], SoftModel],
+        module: nn.Module,
+        features: torch.Tensor,
+    ) -> None:
+        import torch
+
+        self._behaviour, self._model_of = behaviour, model_of
+        self._module, self._features = module, features
+        self.best, self.utility = -np.inf, np.zeros(len(features))
+        self._optimiser = torch.optim.LBFGS(
+            module.parameters(),
+            max_iter=1,
+            max_eval=25,
+            history_size=20,
+            line_search_fn="strong_wolfe",
+        )
+
+    def step(self) -> bool:
+        """One iteration; whether it gained enough for another."""
+        last = self.best
+        self._optimiser.step(self._loss)  # type: ignore[no-untyped-call]
+        return self.best - last > 1e-8 * max(1.0, abs(self.best))
+
+    def _loss(self) -> torch.Tensor:
+        """Minus the evidence, its gradient left in the parameters."""
+        import torch
+
+        self._optimiser.zero_grad()
+        output = self._module(self._features)
+        d = len(self._features)
+        if output.shape not in ((d,), (d, 1)):
+            raise InvalidUtilityError(
+                f"the module returns shape {shape_text(output.shape)}, expected [{d}] or "
+                f"[{d}, 1]: one utility for each row of its inputs"
+            )
+        flat = output.reshape(-1)
+        utility = flat.detach().numpy().copy()
+        model = self._model_of(utility)
+        value = model.evidence(self._behaviour)
+        if value > self.best:
+            self.best, self.utility = value, utility
+        # The evidence is planned in NumPy; its gradient enters the network's chain rule here.
+        flat.backward(-torch.from_numpy(model.gradient(self._behaviour)))
+        return torch.tensor(-value, dtype=torch.float64)
+
+
+def _default_network(n_inputs: int) -> nn.Module:
+    from torch import nn
+
+    return nn.Sequential(nn.Linear(n_inputs, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
+
+
+def _reset(layer: nn.Module) -> None:
+    reset = getattr(layer, "reset_parameters", None)
+    if callable(reset):
+        reset()

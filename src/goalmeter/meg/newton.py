@@ -28,18 +28,13 @@ _STEP_ACCURACY = 1e-3
 class NewtonSystem:
     """Solves with the information of models that share their weights, where it is not null.
 
-    Weights are scaled by their own information first, so that states that are rarely visited
-    count like any other, in the damping and in what is taken for zero.
-
-    Args:
-        parts: models and the weight of each of their states, [T, S], in the information.
-        exact: whether solutions are wanted to rounding, not just good enough for a step.
+    `parts` are models and the weight of each of their states, [T, S], in the information; `exact`
+    is whether solutions are wanted to rounding, not just good enough for a step.
     """
 
     def __init__(
         self, parts: Sequence[tuple[SoftModel, FloatArray]], *, exact: bool = True
     ) -> None:
-        """Nothing is computed before the first solve."""
         self._parts = parts
         self._accuracy = 1e-12 if exact else _STEP_ACCURACY
         d = parts[0][0].utilities.n_weights
@@ -53,6 +48,8 @@ class NewtonSystem:
     @cached_property
     def _unit(self) -> FloatArray:
         """The unit that each weight is scaled by [D]; 0 for weights that do not matter."""
+        # Scaled by their own information, states that are rarely visited count like any other, in
+        # the damping and in what is taken for zero.
         if self._direct:
             information = np.diagonal(self._information)
         else:
@@ -84,6 +81,7 @@ class NewtonSystem:
     def ignored(self, direction: FloatArray) -> FloatArray:
         """The part of a direction [D] along which no policy changes."""
         kept = np.where(self._unit > 0, direction / np.where(self._unit > 0, self._unit, 1.0), 0.0)
+        # Twice, because one projection leaves what it rounds away.
         for _ in range(2):
             if self._direct:
                 _, vectors = self._spectrum
@@ -94,14 +92,18 @@ class NewtonSystem:
         return np.where(self._unit > 0, kept * self._unit, direction)
 
 
+def newton_step(model: SoftModel, gradient: FloatArray) -> tuple[FloatArray, dict[int, FloatArray]]:
+    """The exact Newton step of one model [D], and its tangents t -> [A, S, 1]."""
+    step = NewtonSystem([(model, model.states)]).solve(gradient)
+    return step, dict(model.tangents(step[:, None]))
+
+
 def conjugate_gradients(
     product: Callable[[FloatArray], FloatArray], right: FloatArray, accuracy: float
 ) -> FloatArray:
-    """Least-norm solution of a consistent semi-definite system by conjugate gradients.
-
-    SciPy's `cg` has no rule for singular systems: on the null space's doorstep its step is a
-    ratio of two roundings. Here the iteration ends when curvature along it is lost.
-    """
+    """Least-norm solution of a consistent semi-definite system by conjugate gradients."""
+    # SciPy's `cg` has no rule for singular systems: on the null space's doorstep its step is a
+    # ratio of two roundings. Here the iteration ends when curvature along it is lost.
     x = np.zeros_like(right)
     residual = right.copy()
     step = residual.copy()

@@ -24,10 +24,9 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
-from goalmeter.meg.certificate import Bounds, matching_certificate, model_certificate
+from goalmeter.meg.certificate import Bounds, LinearFit, matching_certificate, model_certificate
 from goalmeter.meg.face import find_face
-from goalmeter.meg.linear_fit import LinearFit
-from goalmeter.meg.newton import NewtonSystem
+from goalmeter.meg.newton import newton_step
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.utility_class import LinearClass
 from goalmeter.meg.watch import Watch
@@ -70,12 +69,8 @@ def penalised_path(
 ) -> LinearFit:
     """The best utility of a class and a bound, by Newton steps along falling penalties.
 
-    Args:
-        start: the model of weights 0.
-        behaviour: a policy's behaviour.
-        tolerance: nats between value and bound at which to stop.
-        bounds: what is proven already; the path adds to it.
-        watch: told of every stage; may end the search.
+    It leads from the model of weights 0 to where value and bound are within the tolerance; the path
+    adds to the bounds that are proven already, and tells the watch of every stage.
     """
     at = _Point(start, start.evidence(behaviour), start.gradient(behaviour))
     fit = LinearFit(at.value, *bounds.at(start), model=start)
@@ -84,25 +79,22 @@ def penalised_path(
         penalty, last = penalty * _PART, at
         for _ in range(_STEPS_A_STAGE):
             steps += 1
-            after = _newton_step(at, behaviour, penalty)
+            after = _penalised_step(at, behaviour, penalty)
             if after is None:
                 break
             at = after
         _certify(at, bounds)
-        before, highest = fit.upper_bound - fit.value, max(highest, last.value)
+        before, highest = fit.gap, max(highest, last.value)
         now = LinearFit(at.value, *bounds.at(at.model), model=at.model)
         moves = (moves[1], float(np.linalg.norm(at.model.theta - last.model.theta)))
         # A little more evidence at much larger weights may cost more in the bound than it gains.
-        if now.upper_bound - now.value < before:
+        if now.gap < before:
             fit = replace(now, growing=moves[1] > _GROWING * moves[0])
         fit = replace(fit, steps=steps)
-        watch.tell(
-            fit, fit.value, fit.upper_bound, stage="falling penalties", step=stage, of=_STAGES
-        )
-        gap = fit.upper_bound - fit.value
-        gained = max(before - gap, at.value - highest)
+        watch.tell(fit, *fit.bracket, stage="falling penalties", step=stage, of=_STAGES)
+        gained = max(before - fit.gap, at.value - highest)
         idle = idle + 1 if gained < _IDLE_SHARE * tolerance else 0
-        if gap <= tolerance or idle == _IDLE_STAGES:
+        if fit.gap <= tolerance or idle == _IDLE_STAGES:
             break
     return _at_infinity(fit, behaviour, tolerance)
 
@@ -115,7 +107,7 @@ class _Point(NamedTuple):
     gradient: FloatArray
 
 
-def _newton_step(at: _Point, behaviour: Behaviour, penalty: float) -> _Point | None:
+def _penalised_step(at: _Point, behaviour: Behaviour, penalty: float) -> _Point | None:
     """A Newton step on the penalised evidence, shortened until it gains; None if it is settled."""
     theta = at.model.theta
     slope = at.gradient - penalty * theta
@@ -138,23 +130,20 @@ def _newton_step(at: _Point, behaviour: Behaviour, penalty: float) -> _Point | N
 
 
 def _certify(at: _Point, bounds: Bounds) -> None:
-    """Add what the model's own policy proves, and the one that a Newton step would match."""
+    """Add what the model's own policy proves, and the policy that a Newton step would match."""
     proven = model_certificate(at.model, at.gradient)
     bounds.add(proven)
     if at.value - proven.kl < _NEAR:
-        step = NewtonSystem([(at.model, at.model.states)]).solve(at.gradient)
-        psi = dict(at.model.tangents(step[:, None]))
+        _, psi = newton_step(at.model, at.gradient)
         matching = matching_certificate(at.model, psi, at.gradient)
         if matching is not None:
             bounds.add(matching)
 
 
 def _at_infinity(fit: LinearFit, behaviour: Behaviour, tolerance: float) -> LinearFit:
-    """The exact limit, where the path's end shows a face whose policies are the limit's."""
+    """The exact limit, where the path's end shows the face that the limit's policies form."""
     model = fit.model
-    step = NewtonSystem([(model, model.states)]).solve(model.gradient(behaviour))
-    psi = dict(model.tangents(step[:, None]))
-    face = find_face(model, step, psi, behaviour)
+    face = find_face(model, *newton_step(model, model.gradient(behaviour)), behaviour)
     if face is None:
         return fit
     value = face.model.evidence(behaviour)

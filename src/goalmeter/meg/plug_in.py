@@ -11,7 +11,7 @@ from goalmeter.meg.behaviour import behaviour_of
 from goalmeter.meg.evidence import evidence
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import log_policy
+from goalmeter.tabular.planning import log_of_reference
 from goalmeter.tabular.rewards import rewards_of
 
 
@@ -58,14 +58,15 @@ def mce_plug_in(
         ...  for u in ([0, 1, -1], [0, 2, -2])]
         [-0.127, -0.018]
     """
-    log_reference = None if reference is None else log_policy(mdp, reference, "reference")
+    log_reference = log_of_reference(mdp, reference)
     behaviour = behaviour_of(mdp, [policy])
     rewards = rewards_of(mdp, utility)
     gained = float(evidence(problem(mdp, rewards, np.ones(1), log_reference), behaviour).value[0])
-    prior = -np.log(mdp.n_actions) if log_reference is None else log_reference
+    prior = np.full((1, 1, 1), -np.log(mdp.n_actions)) if log_reference is None else log_reference
+    # What the reference itself says of the behaviour: evidence is what the model adds to it.
     base = 0.0
     for step in range(mdp.steps):
         weights = behaviour.weights(step, slice(None))[..., 0]
-        now = prior if np.ndim(prior) == 0 else prior[min(step, len(prior) - 1)]
+        now = prior[min(step, len(prior) - 1)]
         base += float((weights * np.where(weights > 0, now, 0.0)).sum())
     return PlugIn(base + gained, gained)

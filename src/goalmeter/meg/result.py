@@ -1,4 +1,4 @@
-"""`MegResult`: a goal-directedness with everything that defends the number."""
+"""A goal-directedness with everything that defends the number: exact, or from a sample."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from typing import Any
 
 from goalmeter._types import FloatArray
 from goalmeter.report.notebook import html_table
-from goalmeter.report.numbers import gap, nats, percent, rationality
+from goalmeter.report.numbers import gap, general, nats, number, percent, rationality
 
 PESSIMISES = (
     "the rationality is negative: the behaviour does worse than the reference at this utility, "
     "and `signed` is the value with a minus"
+)
+# What is said where the correction for bias would have led below 0.
+FLOORED = (
+    "the estimate less its bias is below 0 and is given as 0, which MEG cannot fall below: over "
+    "small true values such estimates are too high on average; `unfloored` has no floor"
 )
 # Certified is what is known to this share of the maximum at least, whatever the tolerance.
 CERTIFIED_SHARE = 1e-3
@@ -112,7 +117,7 @@ class MegResult:
             "stopped": self.stopped,
             "by_step": self.by_step.tolist(),
             "by_state": _listed(self.by_state),
-            "utility": None if self.utility is None else _listed(self.utility),
+            "utility": _listed(self.utility),
             "notes": list(self.notes),
         }
 
@@ -145,11 +150,8 @@ class MegResult:
         return html_table(self.heading, ("", ""), self.summary(), self.notes)
 
     def __str__(self) -> str:
-        bound = (
-            f"certified to {max(self.gap, 0.0):.1g}"
-            if self.certified
-            else (f"upper bound {self.upper_bound:.6g}")
-        )
+        proven = f"certified to {max(self.gap, 0.0):.1g}"
+        bound = proven if self.certified else f"upper bound {self.upper_bound:.6g}"
         lines = [
             f"MEG {self.value:.6g} nats ({bound}), {percent(self.fraction)} of {self.maximum:.6g}",
             f"  towards {self.target}, against the {self.reference}",
@@ -159,13 +161,101 @@ class MegResult:
         return "\n".join(lines)
 
 
-def _listed(array: FloatArray) -> Any:
-    """An array as nested lists, or None if it is too long for JSON."""
-    return array.tolist() if array.size <= _JSON_ENTRIES else None
+def _listed(array: FloatArray | None) -> Any:
+    """An array as nested lists, or None if there is none, or it is too long for JSON."""
+    return array.tolist() if array is not None and array.size <= _JSON_ENTRIES else None
 
 
 def json_number(value: float) -> float | str:
     """A float as JSON can hold it: infinities as the strings "inf" and "-inf"."""
-    if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return value
+    return str(value) if math.isinf(value) else value
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrajectoryMeg(MegResult):
+    """MEG estimated from trajectories: `value` is the maximised sample average (`raw`).
+
+    Attributes:
+        n: number of trajectories.
+        corrected: `raw` less its first-order bias, nats; the estimate to quote. MEG is not
+            negative, so neither is this: where the bias is the larger one, it is 0. That makes it
+            too high on average over small true values.
+        unfloored: the same without that floor, nats; to average over many estimates.
+        standard_error: of `corrected`, nats.
+        interval: bootstrap interval over trajectories for the behaviour's MEG, nats; with that of
+            Student's t for fewer than ten, and as far as that many may mislead where all give the
+            same evidence. Of fewer than five it is 0 to the maximum.
+        confidence: nominal coverage of the interval.
+        likelihood_ratio: 2 n raw, the statistic of the test of rationality 0.
+        degrees_of_freedom: of that test's chi-square.
+        p_value: probability of so large a statistic if actions were drawn from the reference.
+        held_out: cross-fitted evidence, nats a trajectory: each trajectory is scored by the
+            model fitted to the others, mixed with one part in (decisions fitted + 1) of the
+            reference. What the fitted goal predicts of trajectories it has not seen: far below
+            `raw`, or below 0, where a rich class only overfits; NaN for a single trajectory.
+    """
+
+    # What one observation is called in a table; a subclass may count something else.
+    _COUNTED = "trajectories"
+
+    n: int
+    corrected: float
+    unfloored: float
+    standard_error: float
+    interval: tuple[float, float]
+    confidence: float
+    likelihood_ratio: float
+    degrees_of_freedom: float
+    p_value: float
+    held_out: float
+
+    @property
+    def raw(self) -> float:
+        """The maximised sample average, nats a trajectory; biased upwards."""
+        return self.value
+
+    def headline(self) -> list[tuple[str, str]]:
+        """The estimate with its interval, its test, and what was observed."""
+        low, high = self.interval
+        unfloored = ("the same without a floor at 0", f"{number(self.unfloored, 4)} nats")
+        return [
+            ("MEG, estimate", f"{nats(self.corrected)} nats"),
+            *([unfloored] if self.unfloored < 0 else []),
+            (f"{percent(self.confidence, 0)} interval", f"{nats(low)} to {nats(high)} nats"),
+            (self._COUNTED, str(self.n)),
+            ("held out", f"{number(self.held_out, 4)} nats"),
+            ("p, against the reference", general(self.p_value, 3)),
+            ("sample average, biased upwards", f"{nats(self.value)} nats"),
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return super().to_json() | {
+            "n": self.n,
+            "raw": self.raw,
+            "corrected": self.corrected,
+            "unfloored": self.unfloored,
+            "standard_error": self.standard_error,
+            "interval": list(self.interval),
+            "confidence": self.confidence,
+            "likelihood_ratio": self.likelihood_ratio,
+            "degrees_of_freedom": self.degrees_of_freedom,
+            "p_value": self.p_value,
+            "held_out": self.held_out,
+        }
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        floor = "" if self.unfloored >= 0 else f" (0 for {self.unfloored:.3g})"
+        lines = [
+            f"MEG {self.raw:.6g} nats raw, {self.corrected:.6g} corrected for bias{floor}, "
+            f"{self.confidence:.0%} interval [{low:.6g}, {high:.6g}]",
+            f"  from {self.n} trajectories; raw is {percent(self.fraction)} of "
+            f"{self.maximum:.6g}; held out {self.held_out:.6g}",
+            f"  towards {self.target}, against the {self.reference}",
+            f"  test of rationality 0: p = {self.p_value:.3g} "
+            f"(likelihood ratio {self.likelihood_ratio:.4g}, {self.degrees_of_freedom:.3g} df)",
+            f"  rationality {self.rationality:.6g}; {self.method}",
+            *(f"  note: {note}" for note in self.notes),
+        ]
+        return "\n".join(lines)

@@ -1,54 +1,29 @@
-"""Logged trajectories as behaviour, and what a model says of each of them."""
+"""Logged trajectories with their worlds and classes: behaviour, and what a model says of each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from threading import Lock
+from typing import Any, get_args
 
 import numpy as np
 
-from goalmeter._types import AnyArray, FloatArray
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import AnyArray, ArrayLike, FloatArray
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import LinearClass
+from goalmeter.meg.utility_class import LinearClass, Over, linear_class
 from goalmeter.tabular.backup import Backup, problem
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import backward
-from goalmeter.tabular.rewards import Rewards
-from goalmeter.tabular.trajectories import Trajectories
+from goalmeter.tabular.planning import backward, log_of_reference
+from goalmeter.tabular.rewards import Rewards, check_resolved, rewards_of
+from goalmeter.tabular.trajectories import Trajectories, check_trajectories
 from goalmeter.tabular.transition import Block
 
+TrajectoriesLike = (
+    Trajectories | tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
+)
 # Stands for minus infinity where averages are taken with weights that may be 0.
 _RULED_OUT = -1e30
-
-
-@dataclass(frozen=True)
-class SampledBehaviour:
-    """Frequencies of state-action pairs at each decision: sums of weight over trajectories.
-
-    Attributes:
-        mdp: the world.
-        trajectories: the log.
-        weight: [N], the weight of each trajectory (1 / N of all that are pooled).
-        steps: the decision step that each column of the log belongs to, [L].
-    """
-
-    mdp: TabularMDP
-    trajectories: Trajectories
-    weight: FloatArray
-    steps: tuple[int, ...]
-
-    def weights(self, step: int, states: slice) -> FloatArray:
-        """Weight that lies on each action and state: [A, n, 1]."""
-        out = np.zeros((self.mdp.n_actions, self.mdp.n_states))
-        for t, at in enumerate(self.steps):
-            if at == step:
-                self._add(out, t, 1.0 if self.mdp.horizon is not None else self.mdp.discount**t)
-        return out[:, states, None]
-
-    def _add(self, out: FloatArray, t: int, factor: float) -> None:
-        log = self.trajectories
-        at = log.length > t
-        np.add.at(out, (log.actions[at, t], log.states[at, t]), factor * self.weight[at])
 
 
 @dataclass(frozen=True)
@@ -78,15 +53,15 @@ class Group:
         return [t for t, at in enumerate(self.steps) if at == step]
 
     def behaviour(self, weight: FloatArray) -> SampledBehaviour:
-        """The behaviour with a weight for each trajectory, [N]."""
-        return SampledBehaviour(self.mdp, self.trajectories, weight, self.steps)
+        """The behaviour with a weight for each trajectory, [N] (1 / N of all that are pooled)."""
+        return SampledBehaviour(self, weight)
 
     def model(self, theta: FloatArray) -> SoftModel:
         """The soft-optimal model of weights [D]."""
         return SoftModel(self.mdp, self.utilities, theta, self.log_reference)
 
     def subset(self, index: AnyArray) -> Group:
-        """The same with some of the trajectories."""
+        """The group with some of its trajectories."""
         return replace(self, trajectories=self.trajectories.subset(index))
 
     def visits(self, weight: FloatArray, *, power: int = 1) -> FloatArray:
@@ -101,6 +76,30 @@ class Group:
     def decay(self, t: int) -> float:
         """Weight of decision t as evidence."""
         return 1.0 if self.mdp.horizon is not None else self.mdp.discount**t
+
+
+@dataclass(frozen=True)
+class SampledBehaviour:
+    """How often each pair is used at each decision: sums of the trajectories' weights [N]."""
+
+    group: Group
+    weight: FloatArray
+
+    @property
+    def mdp(self) -> TabularMDP:
+        """The world that the log comes from."""
+        return self.group.mdp
+
+    def weights(self, step: int, states: slice) -> FloatArray:
+        """Weight that lies on each action and state: [A, n, 1]."""
+        group, log = self.group, self.group.trajectories
+        out = np.zeros((group.mdp.n_actions, group.mdp.n_states))
+        for t in group.columns(step):
+            at = log.length > t
+            np.add.at(
+                out, (log.actions[at, t], log.states[at, t]), group.decay(t) * self.weight[at]
+            )
+        return out[:, states, None]
 
 
 def evidence_by_trajectory(group: Group, model: SoftModel, *, mix: float = 0.0) -> FloatArray:
@@ -151,4 +150,80 @@ def scores_by_trajectory(group: Group, model: SoftModel) -> FloatArray:
         for t in group.columns(step):
             at = log.length > t
             out[at] += group.decay(t) * psi[log.actions[at, t], log.states[at, t]]
+    return out
+
+
+def group_trajectories(
+    mdp: Any, trajectories: Any, *, utility: Any = None, unknown: Any = None, reference: Any = None
+) -> list[Group]:
+    """Check the arguments of `from_trajectories` and pair each world with its log and class."""
+    many = not isinstance(mdp, TabularMDP)
+    worlds = list(mdp) if many else [mdp]
+    logs = list(trajectories) if many else [trajectories]
+    if len(worlds) != len(logs) or not worlds:
+        raise InvalidParameterError(
+            f"got {len(worlds)} MDPs and {len(logs)} sets of trajectories, "
+            f"expected one set for each MDP"
+        )
+    if many and reference is not None:
+        raise InvalidParameterError(
+            "reference is given with several MDPs, expected None: a policy fits one MDP only"
+        )
+    groups = []
+    classes = _classes(worlds, utility, unknown, many)
+    for world, log, utilities in zip(worlds, logs, classes, strict=True):
+        checked = check_trajectories(world, _as_trajectories(log))
+        log_reference = log_of_reference(world, reference)
+        groups.append(Group(world, checked, utilities, log_reference))
+    counts = {g.utilities.n_weights for g in groups}
+    if len(counts) > 1:
+        raise InvalidParameterError(
+            f"the MDPs' utility classes have {sorted(counts)} weights, expected the same "
+            f"number in each, since one weight vector is fitted to all"
+        )
+    return groups
+
+
+def _as_trajectories(log: Any) -> Trajectories:
+    if isinstance(log, Trajectories):
+        return log
+    if isinstance(log, (tuple, list)) and len(log) in (2, 3):
+        return Trajectories(*log)
+    raise InvalidParameterError(
+        f"trajectories is {type(log).__name__}, expected Trajectories, or a tuple "
+        f"(states, actions) or (states, actions, length)"
+    )
+
+
+def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -> list[LinearClass]:
+    """The class of utilities of each world; a known utility is a class of one weight."""
+    if utility is not None and unknown is not None:
+        raise InvalidParameterError("utility and unknown are both given, expected one of them")
+    if isinstance(unknown, str) and unknown not in get_args(Over):
+        raise InvalidParameterError(
+            f"unknown is {unknown!r}, expected one of {', '.join(map(repr, get_args(Over)))}, or "
+            f"features [S, D] or [S, A, D]"
+        )
+    if isinstance(unknown, str):
+        return [linear_class(world, None, unknown) for world in worlds]  # type: ignore[arg-type]
+    shared = utility if unknown is None else unknown
+    each = list(shared) if many and shared is not None else [shared] * len(worlds)
+    if len(each) != len(worlds):
+        raise InvalidParameterError(
+            f"got {len(worlds)} MDPs and {len(each)} utilities or feature matrices, expected one "
+            f"for each MDP"
+        )
+    if unknown is not None:
+        return [linear_class(world, features) for world, features in zip(worlds, each, strict=True)]
+    name = "the reward" if utility is None else "the given utility"
+    rewards = [rewards_of(world, u) for world, u in zip(worlds, each, strict=True)]
+    for unscaled in rewards:
+        check_resolved(unscaled)
+    normalised = [unscaled.normalised() for unscaled in rewards]
+    # One rationality for all worlds takes one unit for all.
+    unit = max(float(own_unit[0]) for _, own_unit in normalised)
+    out = []
+    for scaled, own_unit in normalised:
+        matrix = scaled.array.reshape(-1, 1) * (float(own_unit[0]) / unit)
+        out.append(LinearClass(scaled.array.shape[:3], matrix, scaled.discount, name, unit))
     return out

@@ -13,7 +13,7 @@ from goalmeter.meg.linear_utility import linear_utility, normalised_utility
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.utility_class import Over, linear_class
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import log_policy
+from goalmeter.tabular.planning import log_of_reference
 
 # Penalties that are tried, the strongest first; each fit starts where the one before ended.
 _PENALTIES = np.geomspace(10.0, 1e-7, 33)
@@ -71,7 +71,7 @@ def simplest_utility(
     best = linear_utility(mdp, policy, features=features, over=over, reference=reference)
     utilities = linear_class(mdp, features, over)
     behaviour = behaviour_of(mdp, [policy])
-    log_reference = None if reference is None else log_policy(mdp, reference, "reference")
+    log_reference = log_of_reference(mdp, reference)
     from scipy.optimize import minimize
 
     def cost(theta: FloatArray, penalty: float) -> tuple[float, FloatArray]:
@@ -79,6 +79,7 @@ def simplest_utility(
         value = model.evidence(behaviour) - 0.5 * penalty * float(theta @ theta)
         return -value, penalty * theta - model.gradient(behaviour)
 
+    # Weights of the utility itself, at rationality 1: their size is the rationality.
     theta, evidence = np.zeros(utilities.n_weights), 0.0
     # From strong to weak penalties: the first utility that explains enough is the smallest.
     for penalty in _PENALTIES:

@@ -21,31 +21,23 @@ import numpy as np
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.behaviour import Behaviour
 from goalmeter.meg.utility_class import LinearClass
-from goalmeter.tabular._linear import StationarySolver
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import plan
 from goalmeter.tabular.rewards import Rewards
+from goalmeter.tabular.stationary import StationarySolver
 
 # Policies of up to this many entries are kept; larger ones are recomputed at each use.
 _KEPT_ENTRIES = 2**24
 ALL = slice(None)
 
 
-def _no_check() -> None:
-    """Nothing ends this search from within."""
-
-
 class SoftModel:
-    """The soft-optimal policy of weights theta [D] at rationality 1.
+    """The soft-optimal policy of a utility class's weights theta [D] at rationality 1.
 
-    Args:
-        mdp: the world.
-        utilities: the class that theta belongs to.
-        theta: weights [D].
-        log_reference: [T, A, S] or None for uniform; -inf forbids an action.
-        check: called before every pass and every decision of one, so that a search among models
-            can be ended from within: it raises what ends it.
+    `log_reference` is [T, A, S] or None for uniform; -inf in it forbids an action. `check` is
+    called before every pass and every decision of one, so that a search among models can be ended
+    from within: it raises what ends it.
     """
 
     def __init__(
@@ -56,13 +48,10 @@ class SoftModel:
         log_reference: FloatArray | None,
         check: Callable[[], None] | None = None,
     ) -> None:
-        """Plan for the weights; everything else is worked out when it is asked for."""
-        self._check = check or _no_check
+        self._check = check or (lambda: None)
         self._check()
-        self.mdp = mdp
-        self.utilities = utilities
-        self.theta = theta
-        self.log_reference = log_reference
+        self.mdp, self.utilities = mdp, utilities
+        self.theta, self.log_reference = theta, log_reference
         rewards = utilities.rewards(theta[:, None])
         self._plan = plan(problem(mdp, rewards, np.ones(1), log_reference))
         self._keep = mdp.steps * mdp.n_actions * mdp.n_states <= _KEPT_ENTRIES
@@ -85,13 +74,14 @@ class SoftModel:
     @cached_property
     def states(self) -> FloatArray:
         """State occupancy of the model [H or 1, S] (discounted for the infinite problem)."""
-        if self.mdp.horizon is None:
+        mdp = self.mdp
+        if mdp.horizon is None:
             # The exact solution is non-negative; rounding may leave -1e-18.
-            return np.maximum(self._solver.solve(self.mdp.initial, transpose=True), 0.0)[None]
-        out = np.empty((self.mdp.horizon, self.mdp.n_states))
-        out[0] = self.mdp.initial
-        for t in range(self.mdp.horizon - 1):
-            out[t + 1] = self.mdp.transition.push(self.step(t)[0] * out[t])
+            return np.maximum(self._solver.solve(mdp.initial, transpose=True), 0.0)[None]
+        out = np.empty((mdp.horizon, mdp.n_states))
+        out[0] = mdp.initial
+        for t in range(mdp.horizon - 1):
+            out[t + 1] = mdp.transition.push(self.step(t)[0] * out[t])
         return out
 
     @cached_property
@@ -150,11 +140,7 @@ class SoftModel:
         return np.asarray(value - later)
 
     def adjoint(self, weights: Callable[[int], FloatArray]) -> FloatArray:
-        """sum_t weights(t) . psi_t as a function of the direction: [D, k].
-
-        Args:
-            weights: [A, S, k] for a decision t.
-        """
+        """sum_t weights(t) . psi_t as a function of the direction: [D, k]; weights [A, S, k]."""
         if self.mdp.horizon is None:
             mass = self._stationary_adjoint(weights(0))
             visits = self.utilities.visits(mass.shape[-1])
@@ -186,55 +172,47 @@ class SoftModel:
         """
         d = self.utilities.n_weights
         total = np.zeros((d, d))
-        for t, psi in self.tangents(np.eye(d)):
-            scale = np.sqrt(self.step(t)[0] * states[t])
-            rows = (psi * scale[..., None]).reshape(-1, d)
+        for rows in self._roots(states):
             total += rows.T @ rows
         return total
 
     def information_root(self) -> FloatArray:
-        """R [D, D] with R^T R the model's own information; for small D.
-
-        A root holds eigenvalues down to the square of the rounding that the matrix itself has,
-        which is what utilities of very different sizes need.
-        """
-        d = self.utilities.n_weights
-        root = np.zeros((0, d))
-        for t, psi in self.tangents(np.eye(d)):
-            scale = np.sqrt(self.step(t)[0] * self.states[t])
-            rows = (psi * scale[..., None]).reshape(-1, d)
+        """R [D, D] with R^T R the model's own information; for small D."""
+        # A root holds eigenvalues down to the square of the rounding that the matrix itself has,
+        # which is what utilities of very different sizes need.
+        root = np.zeros((0, self.utilities.n_weights))
+        for rows in self._roots(self.states):
             # The rows of all decisions so far, folded into one triangle: R^T R is never formed.
             root = np.asarray(np.linalg.qr(np.vstack([root, rows]), mode="r"))
         return root
 
+    def _roots(self, states: FloatArray) -> Iterator[FloatArray]:
+        """Rows [A S, D] of each decision whose R^T R adds up to `information(states)`."""
+        d = self.utilities.n_weights
+        for t, psi in self.tangents(np.eye(d)):
+            scale = np.sqrt(self.step(t)[0] * states[t])
+            yield (psi * scale[..., None]).reshape(-1, d)
+
     def curve(self, direction: FloatArray, states: FloatArray) -> FloatArray:
         """`information(states)` times a direction [D]: [D]."""
         psi = dict(self.tangents(direction[:, None]))
-
-        def weights(t: int) -> FloatArray:
-            return np.asarray(psi[t] * (self.step(t)[0] * states[t])[..., None])
-
-        return self.adjoint(weights)[:, 0]
+        return self.adjoint(lambda t: psi[t] * (self.step(t)[0] * states[t])[..., None])[:, 0]
 
     def feature_squares(self, states: FloatArray) -> FloatArray:
         """sum_t states_t(s) E_pi[features^2], [D]: what scales `information`, cheaply."""
         visits = self.utilities.visits(1)
         for t in range(self.mdp.steps):
             self.utilities.tally(visits, t, (self.step(t)[0] * states[t])[..., None])
-        return self.utilities.collect_squares(visits)[:, 0]
+        return self.utilities.collect(visits, squared=True)[:, 0]
 
     def occupancy_change(self, psi: dict[int, FloatArray]) -> FloatArray:
         """Derivative of `states` along the direction that psi [A, S, 1] belongs to."""
         out = np.zeros_like(self.states)
-        policy, _ = self.step(0)
         if self.mdp.horizon is None:
-            moved = self.mdp.discount * self.mdp.transition.push(
-                psi[0][..., 0] * policy * self.states[0]
-            )
-            return self._solver.solve(moved, transpose=True)[None]
+            moved = self.mdp.transition.push(psi[0][..., 0] * self.step(0)[0] * self.states[0])
+            return self._solver.solve(self.mdp.discount * moved, transpose=True)[None]
         for t in range(self.mdp.horizon - 1):
-            policy, _ = self.step(t)
-            mass = policy * (psi[t][..., 0] * self.states[t] + out[t])
+            mass = self.step(t)[0] * (psi[t][..., 0] * self.states[t] + out[t])
             out[t + 1] = self.mdp.transition.push(mass)
         return out
 
@@ -247,8 +225,7 @@ class SoftModel:
     def regrets(self, direction: FloatArray) -> FloatArray:
         """What each action gives up of the best attainable value of a direction: [T, A, S].
 
-        In units of the step itself, not discounted; infinite for forbidden actions. T is H, or 1
-        for the infinite problem.
+        In units of the step itself, not discounted; infinite for forbidden actions.
         """
         rewards = self.utilities.rewards(direction[:, None])
         hard = plan(problem(self.mdp, rewards, np.full(1, np.inf), self.log_reference))

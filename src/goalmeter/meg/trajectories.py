@@ -9,15 +9,13 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.behaviour import Yardstick, yardstick
+from goalmeter.meg.behaviour import yardstick
 from goalmeter.meg.inference import Inference, held_out, infer
-from goalmeter.meg.likelihood import Fit, fit_class, fit_known
+from goalmeter.meg.likelihood import fit_class, fit_known
 from goalmeter.meg.linear_utility import ACTION_WARNING, model_shares, normalised_utility
-from goalmeter.meg.result import PESSIMISES
-from goalmeter.meg.samples import Group
-from goalmeter.meg.trajectory_groups import TrajectoriesLike, group_trajectories
-from goalmeter.meg.trajectory_result import FLOORED, TrajectoryMeg
-from goalmeter.statistics.bootstrap import FEWEST
+from goalmeter.meg.result import FLOORED, PESSIMISES, TrajectoryMeg
+from goalmeter.meg.samples import Group, TrajectoriesLike, group_trajectories
+from goalmeter.statistics.fitted import FEWEST
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import normalised_notes
 
@@ -99,16 +97,8 @@ def estimate(
 ) -> tuple[TrajectoryMeg, FloatArray]:
     """Fit one goal to groups of trajectories, and say what the sample supports; and its weights.
 
-    Args:
-        groups: worlds with their logs and a class of utilities each.
-        known: whether the class is one known utility, whose rationality alone is fitted.
-        confidence: as in `from_trajectories`, like the rest.
-        resamples: bootstrap samples.
-        folds: parts for the held-out value.
-        rng: source of randomness; default seed 0.
-
-    Raises:
-        InvalidParameterError: options out of range.
+    `known` is whether the class is one known utility, whose rationality alone is fitted; the other
+    options, and errors, are those of `from_trajectories`.
     """
     rng = check_options(folds, resamples, rng)
     sizes = [len(g.trajectories) for g in groups]
@@ -116,27 +106,56 @@ def estimate(
     fitter = fit_known if known else fit_class
     weights = [np.full(size, 1.0 / n) for size in sizes]
     fit = fitter(groups, weights)
+    measures = [
+        yardstick(g.behaviour(w), g.log_reference, g.utilities.tells_apart())
+        for g, w in zip(groups, weights, strict=True)
+    ]
+    maximum = sum(float(m.maximum[0]) for m in measures)
+    # The ceiling of a sample is a model that knows every sampled frequency.
+    ceiling = min(sum(float(m.ceiling[0]) for m in measures), maximum)
     inference = infer(
-        groups,
-        fit,
-        weights,
-        confidence=confidence,
-        resamples=resamples,
-        rng=rng,
-        maximum=sum(float(m.maximum[0]) for m in _yardsticks(groups, weights)),
+        groups, fit, weights, confidence=confidence, resamples=resamples, rng=rng, maximum=maximum
     )
     outside = held_out(groups, fitter, folds=min(folds, n), rng=rng)
-    return _result(groups, weights, fit, inference, outside, known), fit.theta
+    value = max(fit.value, 0.0)
+    shares = [
+        model_shares(m, g.behaviour(w)) for g, m, w in zip(groups, fit.models, weights, strict=True)
+    ]
+    utilities = groups[0].utilities
+    if known:
+        rationality, utility = float(fit.theta[0]) / utilities.unit, None
+        method = "maximum likelihood in the rationality"
+    else:
+        utility, rationality = normalised_utility(utilities, fit.theta)
+        # A class whose best weights are all 0 diverges nowhere.
+        rationality = float("inf") if fit.infinite and rationality else rationality
+        method = "maximum likelihood in the weights (a local maximum)"
+    # A utility over states means nothing across worlds whose states differ.
+    single = len(groups) == 1
+    result = TrajectoryMeg(
+        value=min(value, maximum),
+        upper_bound=min(max(ceiling, value), maximum),
+        maximum=maximum,
+        ceiling=ceiling,
+        rationality=rationality,
+        target=utilities.name,
+        method=method,
+        tolerance=1e-6,
+        by_step=_padded_sum([s[0] for s in shares]),
+        by_state=shares[0][1] if single else np.zeros(0),
+        utility=utility if single else None,
+        notes=_notes(n, value, rationality, inference),
+        n=n,
+        held_out=outside,
+        **inference._asdict(),
+    )
+    return result, fit.theta
 
 
 def check_options(
     folds: int, resamples: int, rng: np.random.Generator | None
 ) -> np.random.Generator:
-    """The source of randomness, once the options of an estimate are found to be in range.
-
-    Raises:
-        InvalidParameterError: options out of range.
-    """
+    """The source of randomness; raises `InvalidParameterError` if an option is out of range."""
     rng = np.random.default_rng(0) if rng is None else rng
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameterError(
@@ -150,39 +169,11 @@ def check_options(
     return rng
 
 
-def _result(
-    groups: Sequence[Group],
-    weights: list[FloatArray],
-    fit: Fit,
-    inference: Inference,
-    outside: float,
-    known: bool,
-) -> TrajectoryMeg:
-    measures = _yardsticks(groups, weights)
-    value = max(fit.value, 0.0)
-    shares = [
-        model_shares(m, g.behaviour(w)) for g, m, w in zip(groups, fit.models, weights, strict=True)
-    ]
-    maximum = sum(float(m.maximum[0]) for m in measures)
-    # The ceiling of a sample is a model that knows every sampled frequency.
-    ceiling = min(sum(float(m.ceiling[0]) for m in measures), maximum)
-    # A utility over states means nothing across worlds whose states differ.
-    single = len(groups) == 1
-    if known:
-        rationality = float(fit.theta[0]) / groups[0].utilities.unit
-        utility = None
-        method = "maximum likelihood in the rationality"
-    else:
-        utility, rationality = normalised_utility(groups[0].utilities, fit.theta)
-        rationality = float("inf") if fit.infinite and rationality else rationality
-        method = "maximum likelihood in the weights (a local maximum)"
-    notes = []
-    if rationality < 0:
-        notes.append(PESSIMISES)
-    count = sum(len(g.trajectories) for g in groups)
-    if count == 1:
+def _notes(n: int, value: float, rationality: float, inference: Inference) -> tuple[str, ...]:
+    notes = [PESSIMISES] if rationality < 0 else []
+    if n == 1:
         notes.append("one trajectory supports no interval and no held-out value")
-    elif count < FEWEST:
+    elif n < FEWEST:
         notes.append(
             f"fewer than {FEWEST} trajectories support no interval: it is 0 to the maximum"
         )
@@ -193,32 +184,7 @@ def _result(
             f"behaviour not seen in n trajectories may still make up 3 / n of them, and the "
             f"interval says how far that many could mislead"
         )
-    if inference.unfloored < 0:
-        notes.append(FLOORED)
-    return TrajectoryMeg(
-        value=min(value, maximum),
-        upper_bound=min(max(ceiling, value), maximum),
-        maximum=maximum,
-        ceiling=ceiling,
-        rationality=rationality,
-        target=groups[0].utilities.name,
-        method=method,
-        tolerance=1e-6,
-        by_step=_padded_sum([s[0] for s in shares]),
-        by_state=shares[0][1] if single else np.zeros(0),
-        utility=utility if single else None,
-        notes=tuple(notes),
-        n=count,
-        held_out=outside,
-        **inference._asdict(),
-    )
-
-
-def _yardsticks(groups: Sequence[Group], weights: Sequence[FloatArray]) -> list[Yardstick]:
-    return [
-        yardstick(g.behaviour(w), g.log_reference, g.utilities.tells_apart())
-        for g, w in zip(groups, weights, strict=True)
-    ]
+    return tuple([*notes, FLOORED] if inference.unfloored < 0 else notes)
 
 
 def _padded_sum(parts: list[FloatArray]) -> FloatArray:

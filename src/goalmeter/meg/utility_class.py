@@ -9,7 +9,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.tabular._validation import as_floats, shape_text
+from goalmeter.tabular._validation import as_floats, wrong_shape
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.rewards import Rewards
 
@@ -64,19 +64,17 @@ class LinearClass:
 
     def tally(self, visits: FloatArray, step: int, mass: FloatArray) -> None:
         """Add the mass [A, S, B] that decision `step` puts on state-action pairs."""
+        # A class over states has one entry for all actions of a state.
         weight = self.discount**step
         added = mass if self.on_actions else mass.sum(axis=0, keepdims=True)
         visits[min(step, self.shape[0] - 1)] += weight * added
 
-    def collect(self, visits: FloatArray) -> FloatArray:
-        """Feature expectations [D, B] of a tally."""
+    def collect(self, visits: FloatArray, *, squared: bool = False) -> FloatArray:
+        """Expectations [D, B] of the features of a tally, or of their squares."""
         flat = visits.reshape(-1, visits.shape[-1])
-        return flat if self.matrix is None else self.matrix.T @ flat
-
-    def collect_squares(self, visits: FloatArray) -> FloatArray:
-        """Expectations [D, B] of squared features of a tally."""
-        flat = visits.reshape(-1, visits.shape[-1])
-        return flat if self.matrix is None else (self.matrix**2).T @ flat
+        if self.matrix is None:
+            return flat
+        return (self.matrix**2 if squared else self.matrix).T @ flat
 
 
 def linear_class(
@@ -96,6 +94,7 @@ def linear_class(
         InvalidParameterError: an unknown or impossible `over`.
     """
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
+    # In the infinite problem the planner discounts; here it would count twice.
     discount = 1.0 if h is None else mdp.discount
     if features is not None:
         if over != "state":
@@ -106,9 +105,9 @@ def linear_class(
         array = as_floats(features, "features", InvalidUtilityError)
         d = array.shape[-1] if array.ndim else 0
         if array.shape not in ((s, d), (s, a, d)) or d == 0:
-            raise InvalidUtilityError(
-                f"features has shape {shape_text(array.shape)}, expected [{s}, D] (state "
-                f"features) or [{s}, {a}, D] (state-action features), with D at least 1"
+            expected = f"[{s}, D] (state features) or [{s}, {a}, D] (state-action features), with "
+            raise wrong_shape(
+                "features", array.shape, f"{expected}D at least 1", InvalidUtilityError
             )
         # Neither an offset nor the unit of a feature changes the class.
         array = Rewards(array.reshape(1, 1, -1, d), 1.0).normalised()[0].array.reshape(array.shape)
@@ -121,8 +120,7 @@ def linear_class(
     if over == "state":
         return LinearClass((1, 1, s), None, discount, "some utility over states")
     if over == "state-action":
-        name = "some utility over state-action pairs"
-        return LinearClass((1, a, s), None, discount, name)
+        return LinearClass((1, a, s), None, discount, "some utility over state-action pairs")
     if over == "time-state":
         if h is None:
             raise InvalidParameterError(

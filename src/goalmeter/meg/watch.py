@@ -71,7 +71,6 @@ class FitInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, result: MegResult) -> None:
-        """Keep what was reached."""
         super().__init__(
             f"interrupted; the best so far is in the attribute `result`: MEG at least "
             f"{result.value:.6g} nats and at most {result.upper_bound:.6g}"
@@ -80,18 +79,15 @@ class FitInterrupted(KeyboardInterrupt):
 
 
 class Watch(Generic[Best]):
-    """The time, the listener and the best so far of one search.
+    """The time, the listener (None for silence) and the best so far of one search.
 
-    Args:
-        progress: called at every step with a `Progress`; None for silence.
-        timeout: seconds from now after which `check` raises; None for no limit.
+    After the timeout, in seconds from now, `check` raises; without one never.
 
     Raises:
         InvalidParameterError: a timeout that is not a positive number.
     """
 
     def __init__(self, progress: Listener | None = None, timeout: float | None = None) -> None:
-        """Start the clock."""
         number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
         if timeout is not None and not (number and timeout > 0):
             raise InvalidParameterError(
@@ -108,11 +104,6 @@ class Watch(Generic[Best]):
         """Seconds since the search began."""
         return time.monotonic() - self._begun
 
-    @property
-    def left(self) -> float:
-        """Seconds until the timeout; infinity without one."""
-        return self._deadline - time.monotonic()
-
     def check(self) -> None:
         """Raise `TimeIsUp` if it is; called from the innermost loops, so it must cost nothing."""
         if time.monotonic() > self._deadline:
@@ -125,15 +116,9 @@ class Watch(Generic[Best]):
     def tell(
         self, best: Best, value: float, upper_bound: float, *, stage: str, step: int, of: int
     ) -> None:
-        """Keep the best so far and tell the listener.
+        """Keep what the search would return if it ended here, and tell the listener.
 
-        Args:
-            best: what the search would return if it ended here.
-            value: its value, nats.
-            upper_bound: its proven bound, nats.
-            stage: what is being done, in words.
-            step: steps of this stage so far.
-            of: steps that this stage may take at most.
+        `step` steps of the stage are done, `of` it may take at most; value and bound are in nats.
         """
         self.best = best
         now = time.monotonic()
@@ -146,14 +131,12 @@ class Watch(Generic[Best]):
 
 
 def listener(progress: Listener | bool | None) -> Listener | None:
-    """What a caller's `progress` argument means.
-
-    True is a line on standard error every few seconds, False silence, and None a line every few
-    seconds if somebody is there to read it: at a terminal or in a notebook.
+    """What a caller's `progress` argument means (see `goalmeter.meg.unknown_utility`).
 
     Raises:
-        InvalidParameterError: neither a function nor one of these.
+        InvalidParameterError: neither a function nor True, False or None.
     """
+    # Nobody reads a log while it is written: at a terminal or in a notebook somebody does.
     if progress is None:
         progress = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
     if progress is False:

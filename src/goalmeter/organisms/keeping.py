@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
-from goalmeter._lines import in_a_line
+from goalmeter._text import in_a_line
 from goalmeter.organisms.manifest import MANIFEST, WEIGHTS
 from goalmeter.organisms.network import read_network
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, require
-from goalmeter._lines import in_a_line, shortened
+from goalmeter._text import in_a_line, shortened
 from goalmeter._transformers import loaded, without_bars
 from goalmeter.organisms.language import END, IDS, VOCABULARY, tokenizer
 from goalmeter.organisms.manifest import check, published

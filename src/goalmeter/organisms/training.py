@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import InvalidParameterError, require
-from goalmeter._lines import in_a_line
 from goalmeter._names import did_you_mean
+from goalmeter._text import in_a_line
 from goalmeter.organisms.keeping import CHECKPOINT, claim, resume, save
 from goalmeter.organisms.kinds import organism, organism_names
 from goalmeter.organisms.language import IDS, PAD, PLAN, WAYS

@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray, IntArray
-from goalmeter.statistics.few_clusters import bounded_ends, centred, student_ends
+from goalmeter.statistics.few_clusters import bounded_ends, centred, student_ends, tail_of
 
 RESAMPLES = 2000
 # Why an estimate has no interval.
@@ -55,7 +54,7 @@ class Estimate:
         return ONE_CLUSTER if self.clusters == 1 else NO_SPREAD
 
     def shifted(self, by: float) -> Estimate:
-        """The same with a constant added."""
+        """The estimate with a constant added."""
         interval = self.interval and (self.interval[0] + by, self.interval[1] + by)
         return Estimate(self.value + by, interval, self.n, self.clusters)
 
@@ -152,10 +151,7 @@ def estimate_of_sums(
             the bias that resamples show. It is taken off.
         bounds: as in `estimate`.
         paired: as in `estimate`.
-        confidence: nominal coverage, in (0, 1).
-
-    Raises:
-        InvalidParameterError: confidence outside (0, 1).
+        confidence: nominal coverage; raises `InvalidParameterError` if it is outside (0, 1).
 
     Source: Tukey, Bias and confidence in not-quite large samples (1958), for pseudo-values; for
     the bias, Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 10; Rao and Wu,
@@ -190,19 +186,6 @@ def estimate_of_sums(
     if ends is not None:
         ends = min(ends[0], value), max(ends[1], value)
     return Estimate(value, ends, n, clusters)
-
-
-def tail_of(confidence: float) -> float:
-    """What an interval of some coverage leaves outside on either side.
-
-    Raises:
-        InvalidParameterError: confidence outside (0, 1).
-    """
-    if not 0.0 < confidence < 1.0:
-        raise InvalidParameterError(
-            f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95"
-        )
-    return (1.0 - confidence) / 2.0
 
 
 def _pairs_at_least(stratum: IntArray) -> IntArray:

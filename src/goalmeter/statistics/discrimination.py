@@ -1,9 +1,9 @@
-"""How well a score tells two classes apart: the area under the receiver operating characteristic.
+"""How well a score tells two classes apart, and whether those who are sure are right.
 
-It is the probability that a score of the one class is above a score of the other, a tie counted
-half: 1 if every pair is in the right order, 0.5 if the score tells nothing, 0 if it is upside down.
-Scores that share a grid are not independent, so intervals leave out clusters, both classes with
-them.
+The area under the receiver operating characteristic is the probability that a score of the one
+class is above a score of the other, a tie counted half: 1 if every pair is in the right order, 0.5
+if the score tells nothing, 0 if it is upside down. Scores that share a grid are not independent, so
+intervals leave out clusters, both classes with them.
 
 Source: Mann and Whitney, On a test of whether one of two random variables is stochastically larger
 than the other (1947); for clusters, Rutter, Bootstrap estimation of diagnostic accuracy with
@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import ArrayLike, FloatArray
+from goalmeter._types import AnyArray, ArrayLike, FloatArray, IntArray
 from goalmeter.statistics.clustered import Estimate, estimate_of_sums
 
 # The area of a score that tells nothing.
@@ -48,11 +48,7 @@ def area_within_bands(
     What a score tells beyond the measure that the bands are of: within a band that measure is about
     equal, so what it can tell is told already.
 
-    Args:
-        above: scores of the class that ought to have the larger ones, [n].
-        below: scores of the other, [m].
-        band_above: number of the band of each, [n].
-        band_below: number of the band of each, [m].
+    Scores as in `area_under_curve`, each with the number of its band, [n] and [m].
 
     Raises:
         InvalidParameterError: lists of different lengths, or no numbers.
@@ -61,13 +57,7 @@ def area_within_bands(
         >>> area_within_bands([1.0, 3.0], [2.0, 2.0], [0, 1], [0, 1])
         0.5
     """
-    tops, bottoms = _numbers(above, "above"), _numbers(below, "below")
-    of_top, of_bottom = np.asarray(band_above), np.asarray(band_below)
-    if of_top.shape != tops.shape or of_bottom.shape != bottoms.shape:
-        raise InvalidParameterError(
-            f"there are {tops.size} and {bottoms.size} scores but {of_top.size} and "
-            f"{of_bottom.size} bands, expected one band for each score"
-        )
+    tops, bottoms, of_top, of_bottom = _labelled(above, below, band_above, band_below, "band")
     same = of_top[:, None] == of_bottom
     return float(_order(tops, bottoms)[same].mean()) if same.any() else float("nan")
 
@@ -88,23 +78,13 @@ def clustered_area(
     The interval is that of a share, as in `clustered.estimate_of_sums`: where every pair is in the
     same order, it is what C of C clusters say.
 
-    Args:
-        above: scores of the class that ought to have the larger ones, [n].
-        below: scores of the other, [m].
-        cluster_above: number of the cluster of each, [n].
-        cluster_below: number of the cluster of each, [m].
-        confidence: nominal coverage, in (0, 1).
+    Scores as in `area_under_curve`, each with the number of its cluster, [n] and [m].
 
     Raises:
         InvalidParameterError: lists of different lengths, no numbers, or confidence outside (0, 1).
     """
-    tops, bottoms = _numbers(above, "above"), _numbers(below, "below")
-    of_top, of_bottom = np.asarray(cluster_above), np.asarray(cluster_below)
-    if of_top.shape != tops.shape or of_bottom.shape != bottoms.shape:
-        raise InvalidParameterError(
-            f"there are {tops.size} and {bottoms.size} scores but {of_top.size} and "
-            f"{of_bottom.size} clusters, expected one cluster for each score"
-        )
+    labels = cluster_above, cluster_below
+    tops, bottoms, of_top, of_bottom = _labelled(above, below, *labels, "cluster")
     n = len(tops) + len(bottoms)
     names = np.unique(np.concatenate([of_top, of_bottom]))
     if not len(tops) or not len(bottoms):
@@ -124,6 +104,20 @@ def clustered_area(
     return estimate_of_sums(np.eye(len(names)), area, n=n, bounds=(0.0, 1.0), confidence=confidence)
 
 
+def _labelled(
+    above: ArrayLike, below: ArrayLike, label_above: ArrayLike, label_below: ArrayLike, label: str
+) -> tuple[FloatArray, FloatArray, AnyArray, AnyArray]:
+    """The scores of both classes with the labels of each, as many as there are scores."""
+    tops, bottoms = _numbers(above, "above"), _numbers(below, "below")
+    of_top, of_bottom = np.asarray(label_above), np.asarray(label_below)
+    if of_top.shape != tops.shape or of_bottom.shape != bottoms.shape:
+        raise InvalidParameterError(
+            f"there are {tops.size} and {bottoms.size} scores but {of_top.size} and "
+            f"{of_bottom.size} {label}s, expected one {label} for each score"
+        )
+    return tops, bottoms, of_top, of_bottom
+
+
 def _order(tops: FloatArray, bottoms: FloatArray) -> FloatArray:
     """1 where the first is larger, a half for ties, [n, m]."""
     larger, level = tops[:, None] > bottoms, tops[:, None] == bottoms
@@ -138,3 +132,57 @@ def _numbers(scores: ArrayLike, name: str) -> FloatArray:
             f"are not known"
         )
     return values
+
+
+BINS = 10
+
+
+def confidence_bins(confidence: ArrayLike, bins: int = BINS) -> IntArray:
+    """The bin of each confidence: [0, 1/bins), [1/bins, 2/bins) and so on, the last one closed.
+
+    A last bin that is open, as published code has it, loses whoever is certain.
+    """
+    return np.minimum(np.asarray(np.asarray(confidence) * bins, dtype=np.int64), bins - 1)
+
+
+def calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: int = BINS) -> float:
+    """The distance between confidence and share of correct ones in each bin, on average.
+
+    Who is perfectly calibrated has 0 in the limit, and more in any finite sample.
+
+    Args:
+        confidence: in [0, 1], [n], at least one.
+        correct: 1 or 0, or a probability of it, [n].
+        bins: of equal width.
+
+    Source: Naeini, Cooper and Hauskrecht, Obtaining well calibrated probabilities using Bayesian
+    binning (2015).
+
+    Example: always certain, right three times of four.
+        >>> calibration_error([1, 1, 1, 1], [1, 1, 1, 0])
+        0.25
+    """
+    sums = calibration_sums(confidence, correct, np.zeros(np.size(confidence), np.int64), 1, bins)
+    return float(calibration_of_sums(sums[0]))
+
+
+def calibration_sums(
+    confidence: ArrayLike, correct: ArrayLike, cluster: IntArray, clusters: int, bins: int = BINS
+) -> FloatArray:
+    """What the error is made of, for each cluster: [clusters, bins + 1], the last one a count."""
+    sure, right = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
+    cell = cluster * bins + confidence_bins(sure, bins)
+    gaps = np.bincount(cell, sure - right, clusters * bins).reshape(clusters, bins)
+    counts = np.bincount(cluster, minlength=clusters)
+    return np.concatenate([gaps, counts[:, None]], axis=1)
+
+
+def calibration_of_sums(sums: FloatArray) -> FloatArray:
+    """The calibration error of sums, [..., bins + 1], over the last axis."""
+    return np.asarray(np.abs(sums[..., :-1]).sum(axis=-1) / sums[..., -1])
+
+
+def brier_score(confidence: ArrayLike, correct: ArrayLike) -> float:
+    """The mean squared distance between confidence and being correct, from 0 to 1."""
+    sure, right = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
+    return float(((sure - right) ** 2).mean())

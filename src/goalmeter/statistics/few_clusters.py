@@ -33,6 +33,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray, IntArray
 
 # Random divisions: with so many, chance moves an end by less than a hundredth of the width.
@@ -41,6 +42,19 @@ DRAWS = 4000
 _ALIKE = 1e-12
 
 Ends = tuple[float, float]
+
+
+def tail_of(confidence: float) -> float:
+    """What an interval of some coverage leaves outside on either side.
+
+    Raises:
+        InvalidParameterError: confidence outside (0, 1).
+    """
+    if not 0.0 < confidence < 1.0:
+        raise InvalidParameterError(
+            f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95"
+        )
+    return (1.0 - confidence) / 2.0
 
 
 def bounded_ends(values: FloatArray, weights: FloatArray, bounds: Ends, tail: float) -> Ends:
@@ -66,18 +80,15 @@ def bounded_ends(values: FloatArray, weights: FloatArray, bounds: Ends, tail: fl
     scale = max(abs(low), abs(high), 1.0)
     if np.ptp(values) <= _ALIKE * scale and np.ptp(parts) <= _ALIKE:
         # The quantile in closed form, so that equal clusters are free of the error of drawing.
-        unseen = 1.0 - tail ** (1.0 / len(values))
-        ends = mean + (low - mean) * unseen, mean + (high - mean) * unseen
+        hidden = 1.0 - tail ** (1.0 / len(values))
+        ends = mean + (low - mean) * hidden, mean + (high - mean) * hidden
     else:
-        drawn, unseen_part = _divisions(len(values))
-        seen, whole = drawn @ (parts * values), drawn @ parts + unseen_part
-        ends = (
-            float(np.quantile((seen + unseen_part * low) / whole, tail)),
-            float(np.quantile((seen + unseen_part * high) / whole, 1.0 - tail)),
-        )
-    return float(np.clip(min(ends[0], mean), low, high)), float(
-        np.clip(max(ends[1], mean), low, high)
-    )
+        drawn, unseen = _divisions(len(values))
+        seen, whole = drawn @ (parts * values), drawn @ parts + unseen
+        below = np.quantile((seen + unseen * low) / whole, tail)
+        ends = float(below), float(np.quantile((seen + unseen * high) / whole, 1.0 - tail))
+    lower, upper = np.clip([min(ends[0], mean), max(ends[1], mean)], low, high)
+    return float(lower), float(upper)
 
 
 def student_ends(
@@ -126,13 +137,11 @@ def centred(values: FloatArray, weights: FloatArray, stratum: IntArray) -> Float
 
 @lru_cache(maxsize=32)
 def _divisions(clusters: int) -> tuple[FloatArray, FloatArray]:
-    """Random divisions among clusters, [draws, C], and the part of the unseen one, [draws].
-
-    The share of the unseen cluster is Beta(1, C) and takes evenly spaced quantiles in place of
-    random ones, which leaves less to chance where it matters most.
-    """
+    """Random divisions among clusters, [draws, C], and the part of the unseen one, [draws]."""
     rng = np.random.default_rng([clusters, DRAWS])
     drawn = rng.exponential(size=(DRAWS, clusters))
+    # The share of the unseen cluster is Beta(1, C) and takes evenly spaced quantiles in place of
+    # random ones, which leaves less to chance where it matters most.
     levels = (np.arange(DRAWS) + 0.5) / DRAWS
     share = -np.expm1(np.log(levels) / clusters)
     return drawn, drawn.sum(axis=1) * share / (1.0 - share)

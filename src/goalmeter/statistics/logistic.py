@@ -24,19 +24,12 @@ _CLOSE = 1e-10  # of the log-likelihood, between two steps
 
 @dataclass(frozen=True, eq=False)
 class LogisticModel:
-    """log(p / (1 - p)) = intercept + features times weights, of standardised features.
+    """log(p / (1 - p)) = intercept + features times weights, of standardised features."""
 
-    Attributes:
-        intercept: at the mean of all features.
-        weights: of each standardised feature, [K].
-        centre: means that are taken off, [K].
-        scale: standard deviations that are divided by, [K]; 1 for a constant feature.
-    """
-
-    intercept: float
-    weights: FloatArray
-    centre: FloatArray
-    scale: FloatArray
+    intercept: float  # at the mean of all features
+    weights: FloatArray  # of each standardised feature, [K]
+    centre: FloatArray  # means that are taken off, [K]
+    scale: FloatArray  # standard deviations that are divided by, [K]; 1 for a constant feature
 
     def log_likelihoods(self, features: ArrayLike, outcomes: ArrayLike) -> FloatArray:
         """The log-probability of each outcome, nats, [N]; features are [N, K]."""
@@ -66,6 +59,7 @@ def logistic_fit(features: ArrayLike, outcomes: ArrayLike, *, ridge: float = 1e-
             f"0 and 1, both of them there"
         )
     centre, scale = table.mean(axis=0), table.std(axis=0)
+    # A constant tells nothing; divided by 1 it becomes 0 and keeps no weight.
     scale = np.where(scale > 0, scale, 1.0)
     design = np.column_stack([np.ones(len(table)), (table - centre) / scale])
     cost = np.diag([0.0, *np.full(table.shape[1], ridge)])
@@ -94,29 +88,18 @@ def logistic_fit(features: ArrayLike, outcomes: ArrayLike, *, ridge: float = 1e-
 
 
 class AddedPredictors(NamedTuple):
-    """What a logistic model gains by more predictors, on the sample it was fitted to.
+    """What a logistic model gains by more predictors, on the sample it was fitted to."""
 
-    Attributes:
-        statistic: twice the gain in log-likelihood.
-        degrees_of_freedom: predictors that were added.
-        p_value: of the chi-square distribution.
-    """
-
-    statistic: float
-    degrees_of_freedom: int
-    p_value: float
+    statistic: float  # twice the gain in log-likelihood
+    degrees_of_freedom: int  # predictors that were added
+    p_value: float  # of the chi-square distribution
 
 
 def added_predictors(features: ArrayLike, more: ArrayLike, outcomes: ArrayLike) -> AddedPredictors:
     """The likelihood-ratio test of a model with more predictors against one without them.
 
-    Args:
-        features: of both models, [N, K].
-        more: of the larger one besides, [N, L].
-        outcomes: 0 or 1, [N], independent of each other given the features.
-
-    Raises:
-        InvalidParameterError: as `logistic_fit`.
+    Both have the features [N, K], the larger one `more` [N, L] besides; outcomes, 0 or 1, [N], are
+    independent of each other given the features. Raises as `logistic_fit`.
     """
     from scipy.stats import chi2
 
@@ -126,5 +109,6 @@ def added_predictors(features: ArrayLike, more: ArrayLike, outcomes: ArrayLike) 
         logistic_fit(table, outcomes).log_likelihoods(table, outcomes).sum()
         for table in (small, large)
     ]
+    # A ridge may leave the larger model a hair below the smaller one.
     statistic = max(2.0 * float(heights[1] - heights[0]), 0.0)
     return AddedPredictors(statistic, extra.shape[1], float(chi2.sf(statistic, extra.shape[1])))

@@ -21,21 +21,13 @@ NAN = float("nan")
 
 
 class SignedRanks(NamedTuple):
-    """Wilcoxon's signed-rank test.
+    """Wilcoxon's signed-rank test."""
 
-    Attributes:
-        statistic: W, the smaller of the two sums of ranks.
-        p_value: two-sided; NaN with fewer than 10 pairs or 5 differences other than 0.
-        effect: 1 - 2 W / (n (n + 1) / 2) over the n differences other than 0; NaN without any.
-        n: pairs.
-        nonzero: pairs that differ.
-    """
-
-    statistic: float
-    p_value: float
-    effect: float
-    n: int
-    nonzero: int
+    statistic: float  # W, the smaller of the two sums of ranks
+    p_value: float  # two-sided; NaN with fewer than 10 pairs or 5 differences other than 0
+    effect: float  # 1 - 2 W / (n (n + 1) / 2) over the n differences other than 0; NaN without any
+    n: int  # pairs
+    nonzero: int  # pairs that differ
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; NaN is null."""
@@ -82,6 +74,7 @@ def signed_ranks(differences: ArrayLike) -> SignedRanks:
     ranks = rankdata(np.abs(moved))
     statistic = float(min(ranks[moved > 0].sum(), ranks[moved < 0].sum()))
     effect = 1 - 2 * statistic / (n * (n + 1) / 2)
+    # The effect needs no test, so it is given for fewer pairs as well.
     enough = len(values) >= LEAST_PAIRS and n >= LEAST_NONZERO
     p_value = float(wilcoxon(values).pvalue) if enough else NAN
     return SignedRanks(statistic, p_value, effect, len(values), n)
@@ -194,10 +187,5 @@ def _differences(differences: ArrayLike) -> FloatArray:
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, tuple):
-            plain[name] = list(value)
-        else:
-            plain[name] = None if isinstance(value, float) and np.isnan(value) else value
-    return plain
+    plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+    return {n: None if isinstance(v, float) and np.isnan(v) else v for n, v in plain.items()}

@@ -18,24 +18,18 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray, IntArray
-from goalmeter.statistics.clustered import tail_of
+from goalmeter.statistics.few_clusters import tail_of
 
 RESAMPLES = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class TwoWayDraws:
-    """Which rows and columns are in each of R resamples.
+    """Which rows and columns are in each of R resamples."""
 
-    Attributes:
-        rows: numbers of the drawn rows, [R, rows].
-        columns: the weight of each column, [R, columns]; they add up to the number of columns.
-        freedom: degrees of freedom of the smaller of the two samples.
-    """
-
-    rows: IntArray
-    columns: FloatArray
-    freedom: int
+    rows: IntArray  # numbers of the drawn rows, [R, rows]
+    columns: FloatArray  # the weight of each, [R, columns]; they add up to the number of columns
+    freedom: int  # degrees of freedom of the smaller of the two samples
 
 
 def two_way_draws(
@@ -67,6 +61,7 @@ def two_way_draws(
     rng = np.random.default_rng([seed, rows, columns])
     labels = np.zeros(columns) if strata is None else np.asarray(strata)
     _, stratum, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    # One fewer than one would be none: such a stratum cannot be resampled by itself.
     if sizes.min() == 1:
         stratum, sizes = np.zeros_like(stratum), np.array([columns])
     weights = np.zeros((resamples, columns))
@@ -87,10 +82,7 @@ def two_way_interval(
         value: of the statistic; the interval holds it.
         replicates: the statistic in each resample, [R]; NaN where a resample tells nothing.
         freedom: as in `TwoWayDraws`.
-        confidence: nominal coverage, in (0, 1).
-
-    Raises:
-        InvalidParameterError: confidence outside (0, 1).
+        confidence: nominal coverage; raises `InvalidParameterError` if it is outside (0, 1).
     """
     from scipy.stats import norm, t
 
@@ -102,6 +94,7 @@ def two_way_interval(
     # Percentiles of few units are too close together by as much as the normal is narrower than t.
     farther = float(norm.cdf(t.ppf(tail, freedom)))
     low, high = np.quantile(known, [farther, 1.0 - farther])
+    # Percentiles of a biased statistic may both lie to one side of the value.
     return min(float(low), value), max(float(high), value)
 
 

@@ -1,21 +1,22 @@
 """Finite Markov decision processes: worlds, policies, soft planning, occupancy, files."""
 
 from goalmeter.tabular.cliff_world import cliff_world
+from goalmeter.tabular.evaluation import Return, expected_return, occupancy
 from goalmeter.tabular.files import (
     load_features,
     load_policy,
-    load_trajectories,
     save_features,
     save_policy,
-    save_trajectories,
 )
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.occupancy import occupancy
-from goalmeter.tabular.optimal import optimal_policy
-from goalmeter.tabular.planning import SoftPlan, soft_plan
+from goalmeter.tabular.planning import SoftPlan, optimal_policy, soft_plan
 from goalmeter.tabular.policies import epsilon_greedy, uniform_policy
-from goalmeter.tabular.returns import Return, expected_return
-from goalmeter.tabular.trajectories import Trajectories, sample_trajectories
+from goalmeter.tabular.trajectories import (
+    Trajectories,
+    load_trajectories,
+    sample_trajectories,
+    save_trajectories,
+)
 
 __all__ = [
     "Return",

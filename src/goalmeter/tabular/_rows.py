@@ -17,9 +17,11 @@ def compress(
 ) -> Any:
     """Successor lists to CSR in the row order of `Transition`, block by block."""
     n_states, n_actions, width = next_state.shape
+    # 32 bits for as long as they can count the entries: products read every index from memory.
     index = np.int32 if n_states * n_actions * width < 2**31 else np.int64
     columns = np.empty(n_states * n_actions * width, dtype=index)
     data = np.empty(n_states * n_actions * width)
+    # Block by block, so that no second copy of the whole is made on the way.
     for a, b in bounds:
         rows = slice(a * n_actions * width, b * n_actions * width)
         columns[rows] = next_state[a:b].transpose(1, 0, 2).ravel()
@@ -32,9 +34,10 @@ def compress(
 
 
 def some_rows(matrix: Any, first: int, last: int) -> Any:
-    """Some rows of the matrix as a view; slicing a compressed matrix may copy them."""
+    """Some rows of the matrix as a view."""
     if isinstance(matrix, np.ndarray):
         return matrix[first:last]
+    # Slicing a compressed matrix may copy its rows, and a large world must not be stored twice.
     entries = slice(matrix.indptr[first], matrix.indptr[last])
     rows = sp.csr_matrix((last - first, matrix.shape[1]))
     rows.data, rows.indices = matrix.data[entries], matrix.indices[entries]
@@ -59,11 +62,9 @@ def lock(matrix: Any) -> None:
 
 
 def keep_freed_memory() -> None:
-    """Have the allocator reuse the memory of one block's arrays for the next.
-
-    glibc returns freed memory to the system beyond a threshold, and getting it back, page by
-    page and cleared, costs two thirds of a pass over 10^4 states. The threshold is twice the
-    largest array freed so far; one of 16 MiB, which is never touched, raises it far enough.
-    Other allocators take no notice.
-    """
+    """Have the allocator reuse the memory of one block's arrays for the next."""
+    # glibc returns freed memory to the system beyond a threshold, and getting it back, page by
+    # page and cleared, costs two thirds of a pass over 10^4 states. The threshold is twice the
+    # largest array freed so far; one of 16 MiB, which is never touched, raises it far enough.
+    # Other allocators take no notice.
     np.empty(2**21)

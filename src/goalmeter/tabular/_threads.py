@@ -25,6 +25,7 @@ def thread_count() -> int:
     """Threads used on worlds of more than one block: GOALMETER_THREADS, else the cores."""
     text = os.environ.get("GOALMETER_THREADS", "")
     if not text:
+        # A container may have fewer cores than its machine.
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity else (os.cpu_count() or 1)
     if not (text.isascii() and text.isdigit()) or int(text) < 1:

@@ -23,6 +23,7 @@ def as_floats(value: ArrayLike, name: str, error: type[GoalmeterError]) -> Float
         if np.ma.is_masked(value):
             raise TypeError("it has masked entries; fill them first")
         raw = np.asarray(value)
+        # NumPy would cast text and complex numbers, the latter without their imaginary part.
         if raw.dtype.kind not in "biufO":
             raise TypeError(f"its type is {raw.dtype}")
         array = np.asarray(raw, dtype=np.float64)
@@ -41,7 +42,7 @@ def as_array(value: Any, name: str) -> AnyArray:
 
 
 def check_finite(array: AnyArray, name: str, error: type[GoalmeterError]) -> None:
-    """Refuse NaN and infinity, naming the first one."""
+    """Raises at NaN and infinity, naming the first of them."""
     # The sum is finite unless an entry is not (or the sum itself overflows): one cheap pass,
     # and no boolean array the size of the model.
     if not np.isfinite(array.sum()) and not np.isfinite(array).all():
@@ -55,7 +56,7 @@ def check_finite(array: AnyArray, name: str, error: type[GoalmeterError]) -> Non
 def check_distributions(
     rows: FloatArray, name: str, error: type[GoalmeterError], tolerance: float = SUM_TOLERANCE
 ) -> None:
-    """Refuse rows (last axis) that are not probability distributions to within a tolerance."""
+    """Raises if rows (last axis) are not probability distributions to within a tolerance."""
     if rows.size and rows.min() < 0:
         where = np.unravel_index(int(np.argmin(rows)), rows.shape)
         raise error(
@@ -74,10 +75,8 @@ def check_distributions(
 
 
 def normalised_rows(rows: FloatArray) -> FloatArray:
-    """Rows (last axis) that sum to 1 up to rounding, as a new array.
-
-    Rows are accepted within 1e-9 of 1, and over a long horizon even that would add up.
-    """
+    """Rows (last axis) that sum to 1 up to rounding, as a new array."""
+    # Rows are accepted within 1e-9 of 1, and over a long horizon even that would add up.
     sums = rows.sum(axis=-1, keepdims=True)
     # Sums that differ from 1 by rounding alone are left, so that files read back bit for bit.
     return np.asarray(rows / np.where(np.abs(sums - 1.0) > ROUNDING, sums, 1.0))
@@ -95,10 +94,8 @@ def as_initial(initial: ArrayLike | int, n_states: int) -> FloatArray:
         return read_only(mass)
     mass = as_floats(initial, "initial", InvalidModelError)
     if mass.shape != (n_states,):
-        raise InvalidModelError(
-            f"initial has shape {shape_text(mass.shape)}, expected a state (an integer) or a "
-            f"distribution of shape [{n_states}]"
-        )
+        expected = f"a state (an integer) or a distribution of shape [{n_states}]"
+        raise wrong_shape("initial", mass.shape, expected, InvalidModelError)
     check_distributions(mass, "initial", InvalidModelError)
     return read_only(normalised_rows(mass))
 
@@ -117,6 +114,13 @@ def at(index: Sequence[object]) -> str:
     return f"[{', '.join(str(int(i)) for i in index)}]" if len(index) else ""  # type: ignore[call-overload]
 
 
+def wrong_shape(
+    name: str, shape: Sequence[object], expected: str, error: type[GoalmeterError]
+) -> GoalmeterError:
+    """The error for an array that has another shape than the one expected."""
+    return error(f"{name} has shape {shape_text(shape)}, expected {expected}")
+
+
 def shape_text(shape: Sequence[object]) -> str:
     """A shape as the documentation writes it: [3, 2]."""
     return f"[{', '.join(str(n) for n in shape)}]"
@@ -126,3 +130,53 @@ def read_only(array: AnyArray) -> AnyArray:
     """The same array, locked against writing."""
     array.flags.writeable = False
     return array
+
+
+def check_dense(array: FloatArray) -> None:
+    """Raises if P [S, A, S] has another shape or rows that are no distributions."""
+    if array.ndim != 3 or array.shape[0] != array.shape[2]:
+        expected = "[S, A, S] (state, action, next state); for successor lists pass "
+        expected += "(next_state, probability), each [S, A, K]"
+        raise wrong_shape("transition", array.shape, expected, InvalidModelError)
+    n_states, n_actions, _ = array.shape
+    check_size(n_states, n_actions)
+    check_finite(array, "transition", InvalidModelError)
+    check_distributions(array, "transition", InvalidModelError)
+
+
+def check_successors(next_state: AnyArray, probability: FloatArray) -> None:
+    """Raises if successor lists [S, A, K] name what is no state, or are no distributions."""
+    if next_state.ndim != 3 or next_state.shape != probability.shape:
+        raise InvalidModelError(
+            f"next_state has shape {shape_text(next_state.shape)} and probability "
+            f"{shape_text(probability.shape)}, expected the same shape [S, A, K]"
+        )
+    if next_state.dtype.kind not in "iu":
+        raise InvalidModelError(
+            f"next_state has type {next_state.dtype}, expected integers; "
+            f"it holds the index of each successor state"
+        )
+    n_states, n_actions, width = next_state.shape
+    check_size(n_states, n_actions)
+    if width == 0:
+        raise InvalidModelError(
+            "next_state lists no successor (K = 0), expected at least one per state and action"
+        )
+    # Two passes without a temporary array; which entry is wrong is looked for only if one is.
+    if next_state.min() < 0 or next_state.max() >= n_states:
+        bad = (next_state < 0) | (next_state >= n_states)
+        where = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        raise InvalidModelError(
+            f"next_state{at(where)} is {next_state[where]}, "
+            f"expected a state in 0..{n_states - 1}; the mass sent there cannot be reached"
+        )
+    check_finite(probability, "probability", InvalidModelError)
+    check_distributions(probability, "probability", InvalidModelError)
+
+
+def check_size(n_states: int, n_actions: int) -> None:
+    """Raises if there is no state or no action."""
+    if n_states < 1 or n_actions < 1:
+        raise InvalidModelError(
+            f"transition has {n_states} states and {n_actions} actions, expected at least one each"
+        )

@@ -116,14 +116,9 @@ def backup(
 ) -> Backup:
     """Back up one block of states at decision `step` from the values one step later.
 
-    Args:
-        task: the problems.
-        block: the states to do.
-        step: index of the decision, from 0.
-        after: values after the decision; multiplied by `decay` (the infinite problem's
-            discount; a finite problem's is in `task.rewards`).
-        expected: expected next value of every column of `after`, [A, n, columns]; overwritten.
-        decay: weight of what comes after.
+    `after` are the values after the decision and `expected` the expected next value of each of
+    their columns, [A, n, columns], which is overwritten. `decay` is their weight: the infinite
+    problem's discount; a finite problem's is in `task.rewards`.
     """
     mdp, rewards = task.mdp, task.rewards
     width, batch = after.hard.shape[-1], after.soft.shape[-1]

@@ -36,6 +36,7 @@ def cliff_world(goal_length: int = 1, *, horizon: int = 30) -> TabularMDP:
     Source: MEG paper (NeurIPS 2024), section 6 and appendix D; dynamics of the `seals` suite.
     Horizon and goal region are not in the paper and were recovered from its tables.
     """
+    # True is an integer to Python, and no length.
     whole = isinstance(goal_length, (int, np.integer)) and not isinstance(goal_length, bool)
     if not whole or not 1 <= goal_length <= HEIGHT:
         raise InvalidParameterError(

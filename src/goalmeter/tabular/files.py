@@ -1,28 +1,95 @@
-"""Policies, features and trajectories as .npz files; worlds are in `goalmeter.tabular.mdp_file`.
+"""Worlds, policies and features as .npz files, plain numerical arrays under the names below.
 
-A file is an archive of plain numerical arrays under the names below (`goalmeter.tabular.npz`
-reads and writes it). An unknown name is refused: it is a typing error more often than not.
+An unknown name is refused: it is a typing error more often than not. `goalmeter.tabular.npz` reads
+and writes the archives; the names of logged trajectories are in `goalmeter.tabular.trajectories`.
 
-    policy        policy [S, A] or [H, S, A]
-    features      features [S, D]
-    trajectories  states [N, H] and actions [N, H]; optional length [N] (H)
+    world     transition [S, A, S], or next_state and probability [S, A, K]
+              reward [S] or [S, A]
+              initial, a state or a distribution [S]
+              horizon, absent for the infinite discounted problem
+              discount, optional (1)
+    policy    policy [S, A] or [H, S, A]
+    features  features [S, D]
+
+Reading a world gives the arguments of `TabularMDP`, which makes and checks itself: so the world
+need not be known here, and `TabularMDP.from_npz` can use this file.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from goalmeter._errors import InvalidPolicyError, InvalidUtilityError
-from goalmeter._types import ArrayLike, FloatArray
+from goalmeter._errors import InvalidFileError, InvalidPolicyError, InvalidUtilityError
+from goalmeter._types import AnyArray, ArrayLike, FloatArray
 from goalmeter.tabular._validation import (
     ROW_TOLERANCE,
     as_floats,
     check_distributions,
     naming,
-    shape_text,
+    wrong_shape,
 )
-from goalmeter.tabular.npz import load_arrays, save_arrays
-from goalmeter.tabular.trajectories import Trajectories
+from goalmeter.tabular.npz import listing, load_arrays, save_arrays
+
+if TYPE_CHECKING:
+    from goalmeter.tabular.mdp import TabularMDP
+
+# Larger worlds are always written as successor lists: a dense array [S, A, S] is not even made.
+DENSE_FILE_ENTRIES = 1_000_000
+
+
+def read_mdp(path: str | Path) -> dict[str, Any]:
+    """The arguments of `TabularMDP` that an MDP file holds.
+
+    Raises:
+        InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
+    """
+    arrays = load_arrays(
+        path,
+        required=("reward", "initial"),
+        optional=("transition", "next_state", "probability", "horizon", "discount"),
+    )
+    with naming(path):
+        transition: AnyArray | tuple[AnyArray, AnyArray]
+        # Either form is complete; a mixture leaves open which of them counts.
+        match sorted({"transition", "next_state", "probability"} & arrays.keys()):
+            case ["transition"]:
+                transition = arrays["transition"]
+            case ["next_state", "probability"]:
+                transition = (arrays["next_state"], arrays["probability"])
+            case forms:
+                raise InvalidFileError(
+                    f"the file holds {listing(forms)}, expected either transition [S, A, S], "
+                    f"or next_state and probability [S, A, K]"
+                )
+        return {
+            "transition": transition,
+            "reward": arrays["reward"],
+            "horizon": _number(arrays, "horizon", None),
+            "initial": arrays["initial"],
+            "discount": _number(arrays, "discount", 1.0),
+        }
+
+
+def write_mdp(mdp: TabularMDP, path: str | Path) -> Path:
+    """Write an MDP file, dense or as successor lists, whichever is smaller; returns its path.
+
+    Raises:
+        InvalidFileError: the file cannot be written there.
+    """
+    arrays: dict[str, ArrayLike] = {"reward": mdp.reward, "initial": mdp.initial}
+    next_state, probability = mdp.transition.to_successors()
+    dense_entries = mdp.n_states * mdp.n_actions * mdp.n_states
+    # A listed successor takes an index and a probability, twice the room of a dense entry.
+    if dense_entries > DENSE_FILE_ENTRIES or 2 * probability.size < dense_entries:
+        arrays |= {"next_state": next_state, "probability": probability}
+    else:
+        arrays["transition"] = mdp.transition.to_dense()
+    if mdp.horizon is not None:
+        arrays["horizon"] = mdp.horizon
+    if mdp.discount != 1.0:
+        arrays["discount"] = mdp.discount
+    return save_arrays(path, arrays)
 
 
 def load_policy(path: str | Path) -> FloatArray:
@@ -69,34 +136,11 @@ def save_features(features: ArrayLike, path: str | Path) -> Path:
     return save_arrays(path, {"features": _checked_features(features)})
 
 
-def load_trajectories(path: str | Path) -> Trajectories:
-    """Read a trajectories file. Whether a world can produce them is checked on use.
-
-    Raises:
-        InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
-        InvalidTrajectoryError: the arrays are not well-formed trajectories.
-    """
-    return Trajectories.from_npz(path)
-
-
-def save_trajectories(trajectories: Trajectories, path: str | Path) -> Path:
-    """Write a trajectories file; returns its path.
-
-    Raises:
-        InvalidFileError: the file cannot be written there.
-    """
-    # A log that came without lengths is written without, so that padding is still found out.
-    names = ("states", "actions", *(("length",) if trajectories.length_given else ()))
-    return save_arrays(path, {name: getattr(trajectories, name) for name in names})
-
-
 def _checked_policy(policy: ArrayLike) -> FloatArray:
     array = as_floats(policy, "policy", InvalidPolicyError)
     if array.ndim not in (2, 3):
-        raise InvalidPolicyError(
-            f"policy has shape {shape_text(array.shape)}, expected [S, A] (stationary) "
-            f"or [H, S, A] (time-dependent)"
-        )
+        expected = "[S, A] (stationary) or [H, S, A] (time-dependent)"
+        raise wrong_shape("policy", array.shape, expected, InvalidPolicyError)
     check_distributions(array, "policy", InvalidPolicyError, ROW_TOLERANCE)
     return array
 
@@ -104,8 +148,16 @@ def _checked_policy(policy: ArrayLike) -> FloatArray:
 def _checked_features(features: ArrayLike) -> FloatArray:
     array = as_floats(features, "features", InvalidUtilityError)
     if array.ndim != 2 or array.shape[1] == 0:
-        raise InvalidUtilityError(
-            f"features has shape {shape_text(array.shape)}, expected [S, D] "
-            f"(states, then at least one feature)"
-        )
+        expected = "[S, D] (states, then at least one feature)"
+        raise wrong_shape("features", array.shape, expected, InvalidUtilityError)
     return array
+
+
+def _number(arrays: dict[str, AnyArray], name: str, default: float | None) -> Any:
+    """A single number of a file as a plain Python number."""
+    if name not in arrays:
+        return default
+    array = arrays[name]
+    if array.ndim:
+        raise wrong_shape(name, array.shape, "a single number", InvalidFileError)
+    return array.item()

@@ -73,11 +73,9 @@ def read_environment(
 
 
 def _time_limit(env: Any) -> int | None:
-    """Decisions after which an episode is truncated at the latest; None if it never is.
-
-    Each wrapper is asked, and the environment itself: a limit may be set where it is registered,
-    by a `TimeLimit` around it, or inside, where goalmeter's own worlds and MiniGrid's have it.
-    """
+    """Decisions after which an episode is truncated at the latest; None if it never is."""
+    # Each wrapper is asked, and the environment itself: a limit may be set where it is registered,
+    # by a `TimeLimit` around it, or inside, where goalmeter's own worlds and MiniGrid's have it.
     limits = [] if env.spec is None else [env.spec.max_episode_steps]
     layer = env
     while layer is not env.unwrapped:
@@ -179,6 +177,7 @@ def _arguments(table: _Table, start: FloatArray, horizon: int) -> dict[str, Any]
     ends = table.terminated & (table.probability > 0)
     absorbing = np.unique(table.next_state[ends])
     target = table.next_state
+    # A state that is also visited on the way cannot be made absorbing itself.
     if _visited(table, start)[absorbing].any():
         absorbing = np.array([n_states])
         target = np.where(table.terminated, n_states, target)

@@ -15,10 +15,10 @@ from goalmeter.tabular._validation import (
     as_initial,
     naming,
     read_only,
-    shape_text,
+    wrong_shape,
 )
+from goalmeter.tabular.files import read_mdp, write_mdp
 from goalmeter.tabular.gymnasium_table import read_environment
-from goalmeter.tabular.mdp_file import read_mdp, write_mdp
 from goalmeter.tabular.transition import Transition
 
 if TYPE_CHECKING:
@@ -96,23 +96,18 @@ class TabularMDP:
         Values of everything that follows are added up, and occupancies are expected numbers of
         decisions. Influence diagrams are such processes (`goalmeter.causal.contexts`).
 
-        Args:
-            transition: expected numbers of successors; all actions of a state, and all states of
-                a kind, lead to as many.
-            initial: expected number of first decisions in each state, [S].
-            horizon: number of decisions on the longest branch.
+        The transition has expected numbers of successors: all actions of a state, and all states
+        of a kind, lead to as many. `initial` [S] has those of first decisions in each state, and
+        the horizon is the number of decisions on the longest branch.
         """
-        mdp = cls.__new__(cls)
-        values = {
-            "transition": transition,
-            "reward": read_only(np.zeros(transition.n_states)),
-            "initial": read_only(initial),
-            "horizon": _as_horizon(horizon),
-            "discount": 1.0,
-            "_active": None,
-        }
-        for name, value in values.items():
-            object.__setattr__(mdp, name, value)
+        # Around the constructor, whose checks want distributions.
+        mdp, put = cls.__new__(cls), object.__setattr__
+        put(mdp, "transition", transition)
+        put(mdp, "reward", read_only(np.zeros(transition.n_states)))
+        put(mdp, "initial", read_only(initial))
+        put(mdp, "horizon", _as_horizon(horizon))
+        put(mdp, "discount", 1.0)
+        put(mdp, "_active", None)
         return mdp
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -154,16 +149,15 @@ class TabularMDP:
     def replace(self, **changes: Any) -> TabularMDP:
         """A copy with some of the constructor's arguments changed; shares what is not."""
         known = ("transition", "reward", "horizon", "initial", "discount")
-        for name in changes:
-            if name not in known:
-                raise InvalidParameterError(
-                    f"replace got {name!r}, expected one of {', '.join(known)}"
-                )
+        if unknown := [name for name in changes if name not in known]:
+            raise InvalidParameterError(
+                f"replace got {unknown[0]!r}, expected one of {', '.join(known)}"
+            )
         return TabularMDP(**{**{name: getattr(self, name) for name in known}, **changes})
 
     @classmethod
     def from_npz(cls, path: str | Path) -> TabularMDP:
-        """Read an MDP file (format: `goalmeter.tabular.mdp_file`).
+        """Read an MDP file (format: `goalmeter.tabular.files`).
 
         Raises:
             InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
@@ -174,7 +168,7 @@ class TabularMDP:
             return cls(**arguments)
 
     def to_npz(self, path: str | Path) -> Path:
-        """Write an MDP file (format: `goalmeter.tabular.mdp_file`); returns its path."""
+        """Write an MDP file (format: `goalmeter.tabular.files`); returns its path."""
         return write_mdp(self, path)
 
     @classmethod
@@ -254,10 +248,8 @@ def _as_transition(transition: Any) -> Transition:
 def _as_reward(reward: ArrayLike, n_states: int, n_actions: int) -> FloatArray:
     array = as_floats(reward, "reward", InvalidModelError)
     if array.shape not in ((n_states,), (n_states, n_actions)):
-        raise InvalidModelError(
-            f"reward has shape {shape_text(array.shape)}, expected [{n_states}] (one for each "
-            f"state) or [{n_states}, {n_actions}] (one for each state and action)"
-        )
+        expected = f"[{n_states}] (one for each state) or [{n_states}, {n_actions}] (one for each "
+        raise wrong_shape("reward", array.shape, f"{expected}state and action)", InvalidModelError)
     return read_only(array.copy())
 
 

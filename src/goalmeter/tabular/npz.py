@@ -29,10 +29,7 @@ from goalmeter.tabular._validation import naming, shape_text
 
 # Readers of an array's head by the version of its format. Version 3 is for names of columns, which
 # numbers have none of.
-_HEADS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
+_HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def load_arrays(
@@ -133,7 +130,7 @@ def _open_archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
 
 
 def _check_head(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
-    """See that the head of an array asks for as many bytes as there are behind it."""
+    """Raises if the head of an array asks for more or fewer bytes than there are behind it."""
     try:
         with archive.open(entry) as member:
             version = np.lib.format.read_magic(member)
@@ -154,8 +151,8 @@ def _check_head(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
         )
 
 
-def _not_an_archive(what: str) -> InvalidFileError:
-    return InvalidFileError(f"the file is {what}; write it with numpy.savez(path, name=array, ...)")
+def _not_an_archive(kind: str) -> InvalidFileError:
+    return InvalidFileError(f"the file is {kind}; write it with numpy.savez(path, name=array, ...)")
 
 
 def _read(archive: np.lib.npyio.NpzFile, name: str) -> AnyArray:

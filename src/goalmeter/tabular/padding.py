@@ -28,7 +28,7 @@ _MEND = (
 
 
 def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
-    """Refuse a log without `length` whose trajectories end in padding.
+    """Raises if the trajectories of a log without `length` end in padding.
 
     Three signs, the first of which is enough: an end that repeats one pair which is no state or no
     action of the MDP; one that the MDP cannot move into; and ends that repeat one state so often
@@ -99,5 +99,6 @@ def _chance(repeats: IntArray, stays: FloatArray) -> float:
     """Chance of ends that repeat so often, by Fisher's method."""
     from scipy.special import gammaincc
 
+    # The sum of N exponential variables is a gamma variable of shape N.
     logs = repeats * np.log(np.maximum(stays, 1e-300))
     return float(gammaincc(len(logs), max(-float(logs.sum()), 0.0)))

@@ -1,4 +1,4 @@
-"""Soft planning: the policies that a utility predicts at each rationality."""
+"""Planning: the policies that a utility predicts at each rationality, the best ones among them."""
 
 from __future__ import annotations
 
@@ -111,16 +111,50 @@ def soft_plan(
         raise InvalidParameterError(
             f"rationality is {rationality!r}, expected a number or a list of numbers (not NaN)"
         )
-    log_reference = None if reference is None else log_policy(mdp, reference, "reference")
+    log_reference = log_of_reference(mdp, reference)
     rewards, unit = rewards_of(mdp, utility).normalised()
+    # A rationality beyond a double, in the utility's own unit, is the limit.
     with np.errstate(over="ignore"):
         return plan(problem(mdp, rewards, b * unit, log_reference))
 
 
-def log_policy(mdp: TabularMDP, policy: ArrayLike, name: str) -> FloatArray:
-    """Log of a checked policy, action-major [T, A, S]; -inf where it is 0."""
+def optimal_policy(mdp: TabularMDP, *, utility: ArrayLike | None = None) -> FloatArray:
+    """A deterministic optimal policy, ties to the lowest action index.
+
+    Args:
+        mdp: the world.
+        utility: [S], [S, A], [H, S] or [H, S, A]; default the MDP's reward.
+
+    Returns:
+        [H, S, A] (best actions depend on the decisions left), or [S, A] for the infinite
+        discounted problem; entries 0 or 1.
+
+    Raises:
+        InvalidUtilityError: the utility does not fit the MDP.
+
+    Example:
+        >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0, 1], horizon=2)
+        >>> optimal_policy(mdp)[0]
+        array([[0., 1.],
+               [1., 0.]])
+    """
+    rewards, _ = rewards_of(mdp, utility).normalised()
+    solved = plan(problem(mdp, rewards, np.array([np.inf])))
+    out = np.zeros((mdp.steps, mdp.n_states, mdp.n_actions))
+    states = np.arange(mdp.n_states)
+    for step in range(mdp.steps):
+        # Gaps below the tie tolerance are exactly 0, so argmin takes the first tied action.
+        best = solved.backup_at(step).gap[..., 0].argmin(axis=0)
+        out[step, states, best] = 1.0
+    return out[0] if mdp.horizon is None else out
+
+
+def log_of_reference(mdp: TabularMDP, reference: ArrayLike | None) -> FloatArray | None:
+    """Log of a checked reference policy, action-major [T, A, S], -inf where it is 0; None stays."""
+    if reference is None:
+        return None
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(check_policy(mdp, policy, name)))
+        return np.asarray(np.log(check_policy(mdp, reference, "reference")))
 
 
 def doubtful_ties(task: SoftProblem) -> BoolArray:
@@ -173,6 +207,7 @@ def backward(task: SoftProblem, visit: Visit | None = None, *, derivatives: bool
             )
         return after
     width, batch = task.rewards.array.shape[-1], task.rationality.shape[0]
+    # Two sets of columns take turns, so that a pass over 10^4 decisions allocates nothing.
     after = zero_columns(mdp.n_states, width, batch, derivatives=derivatives)
     spare = zero_columns(mdp.n_states, width, batch, derivatives=derivatives)
     for step in reversed(range(mdp.horizon)):

@@ -12,7 +12,7 @@ from goalmeter.tabular._validation import (
     as_floats,
     check_distributions,
     normalised_rows,
-    shape_text,
+    wrong_shape,
 )
 from goalmeter.tabular.mdp import TabularMDP
 
@@ -26,30 +26,28 @@ def check_policy(mdp: TabularMDP, policy: ArrayLike, name: str = "policy") -> Fl
     """
     array = as_floats(policy, name, InvalidPolicyError)
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
-    if h is None and array.ndim == 3:
-        raise InvalidPolicyError(
-            f"{name} has shape {shape_text(array.shape)}, expected [{s}, {a}]: the infinite "
-            f"discounted problem takes stationary policies only; give the MDP a horizon"
-        )
     if array.shape != (s, a) and (h is None or array.shape != (h, s, a)):
-        timed = f" or [{h}, {s}, {a}] (time-dependent)" if h is not None else ""
-        raise InvalidPolicyError(
-            f"{name} has shape {shape_text(array.shape)}, expected [{s}, {a}] (stationary){timed}"
-        )
+        expected = f"[{s}, {a}] (stationary)"
+        if h is not None:
+            expected += f" or [{h}, {s}, {a}] (time-dependent)"
+        elif array.ndim == 3:
+            expected = f"[{s}, {a}]: the infinite discounted problem takes stationary policies "
+            expected += "only; give the MDP a horizon"
+        raise wrong_shape(name, array.shape, expected, InvalidPolicyError)
     check_distributions(array, name, InvalidPolicyError, ROW_TOLERANCE)
+    # A share of 1e-5 that is missing at each decision would be half the mass after 70,000 of them.
     rows = normalised_rows(array)
     stacked = rows if rows.ndim == 3 else rows[None]
+    # Sums over actions then run over the slowest axis (see `goalmeter._types`).
     return np.ascontiguousarray(stacked.transpose(0, 2, 1))
 
 
 def normalised_notes(**policies: ArrayLike | None) -> tuple[str, ...]:
     """What a result has to say of policies whose rows were normalised by more than rounding.
 
-    Networks compute in single precision, where a row of probabilities sums to 1 within 1e-7 or so.
-
-    Args:
-        policies: each under the name that the note gives it; those that are None are left out.
+    Each policy comes under the name that the note gives it; those that are None are left out.
     """
+    # Networks compute in single precision, where rows sum to 1 within 1e-7 or so.
     notes = []
     for name, policy in policies.items():
         if policy is None:
@@ -88,7 +86,7 @@ def epsilon_greedy(policy: ArrayLike, epsilon: float) -> FloatArray:
             "policy is not deterministic, expected one action of probability 1 in each state; "
             "epsilon-greedy departs from such a policy"
         )
-    others = greedy.shape[-1] - 1
-    if others == 0:
+    alternatives = greedy.shape[-1] - 1
+    if alternatives == 0:
         return greedy.copy()
-    return np.where(greedy == 1.0, 1.0 - epsilon, epsilon / others)
+    return np.where(greedy == 1.0, 1.0 - epsilon, epsilon / alternatives)

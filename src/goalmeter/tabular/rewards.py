@@ -8,7 +8,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidUtilityError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.tabular._validation import as_floats, shape_text
+from goalmeter.tabular._validation import as_floats, wrong_shape
 from goalmeter.tabular.mdp import TabularMDP
 
 # A utility that varies by less has lost digits, and its rationality may be beyond a double.
@@ -45,13 +45,12 @@ class Rewards:
         return Rewards(self.array * factors, self.discount)
 
     def normalised(self) -> tuple[Rewards, FloatArray]:
-        """The same goals in a scale of their own, and the unit that was taken out, [B].
-
-        A constant paid at every decision and the unit of reward change no soft policy (but for
-        the unit of its rationality), and in floating point they would only cost digits. Units
-        are powers of two, so that dividing by them is exact.
-        """
+        """The same goals in a scale of their own, and the unit that was taken out, [B]."""
+        # A constant paid at every decision and the unit of reward change no soft policy (but for
+        # the unit of its rationality), and in floating point they would only cost digits. Units
+        # are powers of two, so that dividing by them is exact.
         low, high = self.array.min(axis=(0, 1, 2)), self.array.max(axis=(0, 1, 2))
+        # Halved before they are added: the sum of two large rewards may overflow.
         middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
         exponent = np.where(half > 0, np.minimum(np.frexp(half)[1], 1023), 0)
         array = np.ldexp(self.array - middle, -exponent)
@@ -85,19 +84,13 @@ def rewards_of(mdp: TabularMDP, utility: ArrayLike | None = None) -> Rewards:
         out = array.transpose(0, 2, 1)[..., None]
     else:
         timed = f", [{h}, {s}] or [{h}, {s}, {a}]" if h is not None else ""
-        raise InvalidUtilityError(
-            f"utility has shape {shape_text(array.shape)}, expected [{s}], [{s}, {a}]{timed} "
-            f"(states, actions and, for a finite horizon, decision steps first)"
-        )
+        expected = f"[{s}], [{s}, {a}]{timed} (states, actions and, for a finite horizon, decision "
+        raise wrong_shape("utility", array.shape, f"{expected}steps first)", InvalidUtilityError)
     return Rewards(np.ascontiguousarray(out), 1.0 if h is None else mdp.discount)
 
 
 def check_resolved(rewards: Rewards) -> None:
-    """Refuse utilities that vary, but by too little for their rationality to be a double.
-
-    Raises:
-        InvalidUtilityError: a range below 1e-290 that is not 0.
-    """
+    """Raises `InvalidUtilityError` at a range below 1e-290 that is not 0."""
     width = np.ptp(rewards.array, axis=(0, 1, 2))
     small = (width > 0) & (width < _LEAST_RANGE)
     if small.any():

@@ -7,20 +7,107 @@ value iteration needs about log(accuracy) / log(g) sweeps.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 
 from goalmeter._types import FloatArray
-from goalmeter.tabular._linear import StationarySolver
 from goalmeter.tabular.backup import Backup, Columns, SoftProblem, backup_all, zero_columns
 from goalmeter.tabular.rewards import Rewards
 
+# Up to this many states a direct factorisation is quick whatever the sparsity pattern.
+DIRECT_STATES = 3_000
+_RESTARTS = 20
+_SWEEP_LIMIT = 100_000
 _MAX_ITERATIONS = 200
+
+
+class StationarySolver:
+    """Solves with I - g P for one stationary policy's matrix P [S, S], 0 < g < 1."""
+
+    def __init__(self, matrix: Any, discount: float) -> None:
+        self._matrix = sp.csr_matrix(matrix)
+        self._discount = discount
+        self._factor: Any = None
+        if self._matrix.shape[0] <= DIRECT_STATES:
+            self._factorise()
+
+    def solve(self, right: FloatArray, *, transpose: bool = False) -> FloatArray:
+        """The x with (I - g P) x = right, or (I - g P)^T x = right; right [S] or [S, k]."""
+        if self._factor is not None:
+            x = self._factor.solve(right, trans="T" if transpose else "N")
+            # One step of refinement: residuals then stay at rounding even for g near 1.
+            residual = right - self._apply(x, transpose)
+            return np.asarray(x + self._factor.solve(residual, trans="T" if transpose else "N"))
+        if right.ndim == 2:
+            columns = [self.solve(right[:, i], transpose=transpose) for i in range(right.shape[1])]
+            return np.stack(columns, axis=1)
+        return self._iterate(right, transpose)
+
+    def _factorise(self) -> None:
+        from scipy.sparse.linalg import splu
+
+        identity = sp.identity(self._matrix.shape[0], format="csr")
+        self._factor = splu(sp.csc_matrix(identity - self._discount * self._matrix))
+
+    def _apply(self, x: FloatArray, transpose: bool) -> FloatArray:
+        moved = self._matrix.T @ x if transpose else self._matrix @ x
+        return np.asarray(x - self._discount * moved)
+
+    def _iterate(self, right: FloatArray, transpose: bool) -> FloatArray:
+        """Krylov steps, then plain sweeps or a factorisation, to a proven error."""
+        # An error of r in the residual is at most r / (1 - g) in the solution (in the largest
+        # entry, or for the transpose in the sum of entries).
+        from scipy.sparse.linalg import LinearOperator, bicgstab
+
+        def size(v: FloatArray) -> float:
+            return float(np.abs(v).sum() if transpose else np.abs(v).max())
+
+        def done(x: FloatArray, residual: FloatArray) -> bool:
+            # The second term is what rounding leaves in the residual of the best solution.
+            return size(residual) <= max(1e-13 * size(right), 4 * np.finfo(float).eps * size(x))
+
+        n = right.shape[0]
+        operator = LinearOperator(
+            (n, n), matvec=lambda v: self._apply(np.ravel(v), transpose), dtype=np.float64
+        )
+        x, residual = np.zeros(n), right
+        for _ in range(_RESTARTS):
+            if done(x, residual):
+                return x
+            step, _ = bicgstab(operator, residual, rtol=1e-8, atol=0.0, maxiter=500)
+            after = residual - self._apply(step, transpose)
+            if not size(after) <= size(residual) / 2:  # also where it is NaN
+                break
+            x = x + step
+            residual = right - self._apply(x, transpose)
+
+        # Each sweep shrinks the residual by g.
+        sweeps = int(np.log(1e-16) / np.log(self._discount)) + 1
+        if sweeps <= _SWEEP_LIMIT:
+            for _ in range(sweeps):
+                if done(x, residual):
+                    break
+                x = x + residual
+                residual = right - self._apply(x, transpose)
+            return x
+        # Krylov steps fail in long corridors, whose factors are sparse.
+        self._factorise()
+        return self.solve(right, transpose=transpose)
 
 
 def fixed_point(task: SoftProblem) -> Columns:
     """V* [S, B or 1] and h [S, B] of every problem."""
     width, batch = task.rewards.array.shape[-1], task.rationality.shape[0]
-    hard = [_hard_values(one_problem(task, i)) for i in range(width)]
+    # A scan over rationalities of both signs has two utilities, repeated: each is solved once.
+    solved: dict[bytes, FloatArray] = {}
+    hard = []
+    for single in (one_problem(task, i) for i in range(width)):
+        utility = single.rewards.array.tobytes() + single.tie.tobytes()
+        if utility not in solved:
+            solved[utility] = _hard_values(single)
+        hard.append(solved[utility])
     soft = [_soft_values(one_problem(task, i), hard[min(i, width - 1)]) for i in range(batch)]
     return Columns(np.concatenate(hard, axis=1), np.concatenate(soft, axis=1), None, None)
 
@@ -30,18 +117,17 @@ def with_derivatives(task: SoftProblem) -> Columns:
     fixed = fixed_point(task)
     loss, spread = np.zeros_like(fixed.soft), np.zeros_like(fixed.soft)
     for i in range(task.rationality.shape[0]):
-        single = one_problem(task, i)
-        at = Columns(
-            fixed.hard[:, i % fixed.hard.shape[1]][:, None],
-            fixed.soft[:, i : i + 1],
-            np.zeros((task.mdp.n_states, 1)),
-            np.zeros((task.mdp.n_states, 1)),
-        )
+        single, zero = one_problem(task, i), np.zeros((task.mdp.n_states, 1))
+        hard = fixed.hard[:, i % fixed.hard.shape[1]][:, None]
+        at = Columns(hard, fixed.soft[:, i : i + 1], zero, zero)
         backup = stationary_backup(single, at)
+        assert backup.loss is not None
         solver = policy_solver(single, backup.policy[..., 0])
-        loss[:, i : i + 1] = solver.solve(_present(backup.loss))
+        loss[:, i : i + 1] = solver.solve(backup.loss)
+        # The spread counts the variance of the gaps to come, so it needs the finished losses.
         backup = stationary_backup(single, at._replace(loss=loss[:, i : i + 1]))
-        spread[:, i : i + 1] = solver.solve(_present(backup.spread))
+        assert backup.spread is not None
+        spread[:, i : i + 1] = solver.solve(backup.spread)
     return Columns(fixed.hard, fixed.soft, loss, spread)
 
 
@@ -80,6 +166,7 @@ def _hard_values(task: SoftProblem) -> FloatArray:
         greedy[gap.argmin(axis=0), states] = 1.0
         step = policy_solver(task, greedy).solve(gain)
         at = at._replace(hard=at.hard + step)
+        # Equally good policies may follow each other for ever, with steps below the tie.
         if np.abs(step).max() <= task.tie.max() or (greedy == before).all():
             break
         before = greedy
@@ -101,8 +188,3 @@ def _soft_values(task: SoftProblem, hard: FloatArray) -> FloatArray:
             break
         last = size
     return at.soft
-
-
-def _present(column: FloatArray | None) -> FloatArray:
-    assert column is not None, "the backup was asked for derivatives"
-    return column

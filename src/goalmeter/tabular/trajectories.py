@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
-from goalmeter._types import ArrayLike, IntArray
-from goalmeter.tabular._validation import naming, read_only, shape_text
+from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
+from goalmeter.tabular._validation import naming, read_only, shape_text, wrong_shape
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.npz import load_arrays
+from goalmeter.tabular.npz import load_arrays, save_arrays
 from goalmeter.tabular.padding import check_not_padded
 from goalmeter.tabular.policies import check_policy
 
@@ -48,15 +48,12 @@ class Trajectories:
                 f"expected the same [N, L]: one action for each state"
             )
         if s.size == 0:
-            raise InvalidTrajectoryError(
-                f"states has shape {shape_text(s.shape)}, expected at least one decision"
-            )
+            raise wrong_shape("states", s.shape, "at least one decision", InvalidTrajectoryError)
         full = np.full(len(s), s.shape[1]) if length is None else length
         n = _integers(full, "length", 1)
         if n.shape != (len(s),):
-            raise InvalidTrajectoryError(
-                f"length has shape {shape_text(n.shape)}, expected [{len(s)}], one a trajectory"
-            )
+            expected = f"[{len(s)}], one a trajectory"
+            raise wrong_shape("length", n.shape, expected, InvalidTrajectoryError)
         if n.min() < 1 or n.max() > s.shape[1]:
             bad = int(np.argmax((n < 1) | (n > s.shape[1])))
             raise InvalidTrajectoryError(f"length[{bad}] is {n[bad]}, expected 1..{s.shape[1]}")
@@ -73,7 +70,7 @@ class Trajectories:
         return f"Trajectories({len(self)} trajectories of {span} decisions)"
 
     @property
-    def seen(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    def seen(self) -> BoolArray:
         """Which decisions were logged: [N, L]."""
         return np.arange(self.states.shape[1]) < self.length[:, None]
 
@@ -94,6 +91,27 @@ class Trajectories:
         arrays = load_arrays(path, required=("states", "actions"), optional=("length",))
         with naming(path):
             return cls(arrays["states"], arrays["actions"], arrays.get("length"))
+
+
+def load_trajectories(path: str | Path) -> Trajectories:
+    """Read a trajectories file. Whether a world can produce them is checked on use.
+
+    Raises:
+        InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
+        InvalidTrajectoryError: the arrays are not well-formed trajectories.
+    """
+    return Trajectories.from_npz(path)
+
+
+def save_trajectories(trajectories: Trajectories, path: str | Path) -> Path:
+    """Write a trajectories file; returns its path.
+
+    Raises:
+        InvalidFileError: the file cannot be written there.
+    """
+    # A log that came without lengths is written without, so that padding is still found out.
+    names = ("states", "actions", *(("length",) if trajectories.length_given else ()))
+    return save_arrays(path, {name: getattr(trajectories, name) for name in names})
 
 
 def check_trajectories(mdp: TabularMDP, trajectories: Trajectories) -> Trajectories:
@@ -172,8 +190,7 @@ def sample_trajectories(
         )
     if n < 1:
         raise InvalidParameterError(f"n is {n!r}, expected at least one trajectory")
-    states = np.empty((n, steps), dtype=np.int64)
-    actions = np.empty((n, steps), dtype=np.int64)
+    states, actions = np.empty((2, n, steps), dtype=np.int64)
     now = _draw(np.cumsum(mdp.initial)[None], np.zeros(n, dtype=np.int64), rng)
     for t in range(steps):
         states[:, t] = now
@@ -184,11 +201,7 @@ def sample_trajectories(
     return Trajectories(states, actions)
 
 
-def _draw(
-    cumulative: np.ndarray[tuple[int, int], np.dtype[np.float64]],
-    rows: IntArray,
-    rng: np.random.Generator,
-) -> IntArray:
+def _draw(cumulative: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
     """One index from each chosen row of cumulative probabilities."""
     chosen = cumulative[rows]
     # Scaled by the row's own total, so that rounding cannot push a draw past the end, and
@@ -207,9 +220,7 @@ def _integers(value: ArrayLike, name: str, axes: int) -> IntArray:
         ) from cause
     if array.ndim != axes:
         expected = "[N, L]" if axes == 2 else "[N]"
-        raise InvalidTrajectoryError(
-            f"{name} has shape {shape_text(array.shape)}, expected {expected}"
-        )
+        raise wrong_shape(name, array.shape, expected, InvalidTrajectoryError)
     if array.dtype.kind not in "iu":
         padded = axes == 2 and array.dtype.kind == "f" and bool(np.isnan(array).any())
         mend = "; pad with any integer instead of NaN, and give length=[N]" if padded else ""

@@ -11,23 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from goalmeter._types import AnyArray, FloatArray
-from goalmeter.tabular._rows import (
-    compress,
-    keep_freed_memory,
-    lock,
-    some_rows,
-    transposed,
-)
+from goalmeter.tabular._rows import compress, keep_freed_memory, lock, some_rows, transposed
 from goalmeter.tabular._threads import map_all
-from goalmeter.tabular._transition_checks import check_dense, check_size, check_successors
-from goalmeter.tabular._validation import ROUNDING, normalised_rows
+from goalmeter.tabular._validation import (
+    ROUNDING,
+    check_dense,
+    check_size,
+    check_successors,
+    normalised_rows,
+)
 
 # Block intermediates [A, BLOCK_STATES] of a few doubles fit a core's private cache.
 BLOCK_STATES = 8_192
@@ -56,12 +55,19 @@ class Block:
         """The states of this block."""
         return slice(self.start, self.stop)
 
+    @cached_property
+    def compressed(self) -> Any:
+        """The rows as CSR; kept, because policy iteration asks for them in every step."""
+        return sp.csr_matrix(self.matrix)
+
 
 class Transition:
     """P[s, a, z], the probability of moving from s to z under action a; immutable."""
 
     def __init__(self, matrix: Any, n_states: int, n_actions: int) -> None:
         """Wrap a row-blocked matrix; use `from_dense` or `from_successors` instead."""
+        if sp.issparse(matrix) and n_states * n_actions * n_states <= DENSE_ENTRIES:
+            matrix = matrix.toarray()
         self.n_states = n_states
         self.n_actions = n_actions
         self._matrix = matrix
@@ -102,8 +108,6 @@ class Transition:
         check_successors(next_state, probability)
         n_states, n_actions, _ = next_state.shape
         matrix = compress(next_state, probability, block_bounds(n_states))
-        if n_states * n_actions * n_states <= DENSE_ENTRIES:
-            matrix = matrix.toarray()
         return cls(matrix, n_states, n_actions)
 
     @classmethod
@@ -119,9 +123,7 @@ class Transition:
                 for a, b in block_bounds(n_states)
             ]
         )
-        matrix = sp.csr_matrix(rows)[order]
-        small = n_states * n_actions * n_states <= DENSE_ENTRIES
-        return cls(matrix.toarray() if small else matrix, n_states, n_actions)
+        return cls(sp.csr_matrix(rows)[order], n_states, n_actions)
 
     @property
     def nbytes(self) -> int:
@@ -162,6 +164,7 @@ class Transition:
         self, columns: Sequence[FloatArray], work: Callable[[Block, FloatArray], _R]
     ) -> list[_R]:
         """`map_expected` where the columns do not fit the cache together."""
+        # A wave's products wait in one buffer, which stays in cache until they are used.
         results = []
         widest = self.blocks[0].stop
         length = min(-(-WAVE_STATES // widest), len(self.blocks))
@@ -232,6 +235,7 @@ class Transition:
 
     def sample(self, states: AnyArray, actions: AnyArray, rng: np.random.Generator) -> AnyArray:
         """A successor of each state-action pair: [n]."""
+        # One search in the running sum of all the pairs' rows, in place of one in each.
         rows = sp.csr_matrix(self._matrix[self._rows(states, actions)])
         totals = np.cumsum(rows.data)
         first, last = rows.indptr[:-1], rows.indptr[1:] - 1
@@ -259,8 +263,8 @@ class Transition:
                 ),
                 shape=(n, n * self.n_actions),
             )
-            rows.append(weight @ sp.csr_matrix(block.matrix))
-        return sp.csr_matrix(sp.vstack(rows, format="csr"))
+            rows.append(weight @ block.compressed)
+        return rows[0] if len(rows) == 1 else sp.vstack(rows, format="csr")
 
     def actions_differ(self, by_more_than: float = ROUNDING) -> AnyArray:
         """For each state, whether some two actions lead to different distributions: [S].
@@ -288,7 +292,7 @@ class Transition:
 
     def to_successors(self) -> tuple[AnyArray, FloatArray]:
         """Successor lists (next_state, probability), each [S, A, K], padded with zeros."""
-        compressed = [sp.csr_matrix(block.matrix) for block in self.blocks]
+        compressed = [block.compressed for block in self.blocks]
         width = max(int(np.diff(m.indptr).max()) for m in compressed)
         next_state = np.zeros((self.n_states, self.n_actions, width), dtype=np.int64)
         probability = np.zeros((self.n_states, self.n_actions, width))

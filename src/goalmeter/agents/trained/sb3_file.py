@@ -25,7 +25,7 @@ import numpy as np
 
 from goalmeter._archives import check_sizes, listed
 from goalmeter._errors import InvalidFileError, require
-from goalmeter._lines import in_a_line
+from goalmeter._text import in_a_line
 from goalmeter._types import AnyArray, FloatArray
 from goalmeter.agents.learners.global_generators import borrowed_generators
 

@@ -22,7 +22,7 @@ from goalmeter.meg.causal.result import CausalMeg, in_process, no_influence, var
 from goalmeter.meg.causal.span import span_of
 from goalmeter.meg.causal.targets import TargetFit, goal_of
 from goalmeter.meg.linear_utility import TOLERANCE, measure_class
-from goalmeter.meg.network_ascent import HIDDEN, Progress, climb, unheard
+from goalmeter.meg.neural import HIDDEN, Progress, climb, unheard
 from goalmeter.tabular._validation import as_floats, shape_text
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from goalmeter.causal.mechanism import Value
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall
 from goalmeter.meg.causal.question import Question
-from goalmeter.meg.result import MegResult
-from goalmeter.meg.trajectory_result import TrajectoryMeg
+from goalmeter.meg.result import MegResult, TrajectoryMeg
 from goalmeter.report.notebook import html_table
 from goalmeter.report.numbers import nats_of_search, utility
 

@@ -28,11 +28,10 @@ from goalmeter.meg.causal.search import (
     search,
 )
 from goalmeter.meg.causal.table_columns import columns_of
-from goalmeter.meg.result import PESSIMISES
+from goalmeter.meg.result import FLOORED, PESSIMISES
 from goalmeter.meg.trajectories import check_options
-from goalmeter.meg.trajectory_result import FLOORED
 from goalmeter.statistics import percentile_interval, resample_weights, widened_for_few
-from goalmeter.statistics.bootstrap import FEWEST
+from goalmeter.statistics.fitted import FEWEST
 
 # The searches of the held-out value make do with this part of the restarts, and with a few.
 _PART, _FEW = 3, 4

@@ -18,7 +18,7 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.causal.contexts import DecisionProcess
 from goalmeter.meg.utility_class import LinearClass
-from goalmeter.tabular.occupancy import state_occupancy
+from goalmeter.tabular.evaluation import state_occupancy
 from goalmeter.tabular.policies import check_policy
 
 # Singular values below this share of the largest are rounding.

@@ -28,9 +28,9 @@ from goalmeter.meg.causal.result import Goal, TableMeg, in_model, variables_of
 from goalmeter.meg.causal.span import span_of
 from goalmeter.meg.causal.table_columns import columns_of
 from goalmeter.meg.causal.targets import goal_of
+from goalmeter.meg.result import TrajectoryMeg
 from goalmeter.meg.samples import Group
 from goalmeter.meg.trajectories import estimate
-from goalmeter.meg.trajectory_result import TrajectoryMeg
 from goalmeter.meg.utility_class import LinearClass
 from goalmeter.tabular.rewards import Rewards
 from goalmeter.tabular.trajectories import Trajectories

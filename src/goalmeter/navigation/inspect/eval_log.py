@@ -18,8 +18,7 @@ from goalmeter._errors import (
     InvalidTrajectoryError,
     require,
 )
-from goalmeter._lines import in_a_line, shortened
-from goalmeter._text import json_text
+from goalmeter._text import in_a_line, json_text, shortened
 from goalmeter.navigation.inspect.failures import ERROR
 from goalmeter.navigation.inspect.samples import walk_of
 from goalmeter.navigation.record import Trajectory

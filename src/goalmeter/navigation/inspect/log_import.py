@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._lines import shortened
+from goalmeter._text import shortened
 from goalmeter.agents.language_models.names import model_agent
 from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect.eval_log import INTERRUPTED, read_logs, walks_of

@@ -13,12 +13,12 @@ import numpy as np
 
 from goalmeter.navigation.measures.grids import UNIT
 from goalmeter.navigation.measures.observed import Observed
-from goalmeter.statistics.calibration import (
+from goalmeter.statistics.clustered import Estimate, estimate, estimate_of_sums
+from goalmeter.statistics.discrimination import (
     calibration_of_sums,
     calibration_sums,
     confidence_bins,
 )
-from goalmeter.statistics.clustered import Estimate, estimate, estimate_of_sums
 
 BINS = 10
 

@@ -1,12 +1,13 @@
-"""Bootstrap intervals for maximised averages."""
+"""What a sample says of a maximised average: bootstrap intervals, and the likelihood-ratio test."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.statistics.few_clusters import bounded_ends, student_ends
+from goalmeter.statistics.few_clusters import Ends, bounded_ends, student_ends, tail_of
 
 # Resamples of fewer units have too few different values: all of two lie between the two.
 FEW = 10
@@ -42,13 +43,9 @@ def percentile_interval(
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 10 and 13;
     Hesterberg, What teachers should know about the bootstrap (2015), section 5.3.
     """
-    if not 0.0 < confidence < 1.0:
-        raise InvalidParameterError(
-            f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95"
-        )
     from scipy.stats import norm, t
 
-    tail = (1.0 - confidence) / 2.0
+    tail = tail_of(confidence)
     if n > 1:
         tail = float(norm.cdf(np.sqrt(n / (n - 1)) * t.ppf(tail, n - 1)))
     low, high = np.quantile(replicates - 2.0 * bias, [tail, 1.0 - tail])
@@ -77,18 +74,58 @@ def widened_for_few(
         bounds: between which the statistic is.
         confidence: nominal coverage, in (0, 1).
     """
-    n, tail = len(units), (1.0 - confidence) / 2.0
+    n, tail = len(units), tail_of(confidence)
     if n < FEWEST:
         return bounds
+    wider: Ends | None = None
     if np.ptp(units) <= _ALIKE:
-        other: tuple[float, float] | None
-        other = bounded_ends(np.full(n, np.clip(centre, *bounds)), np.ones(n), bounds, tail)
+        _, top = bounded_ends(np.full(n, np.clip(centre, *bounds)), np.ones(n), bounds, tail)
         hidden = 1.0 - tail ** (1.0 / n)
         chance = hidden * np.log(hidden) + (1.0 - hidden) * np.log1p(-hidden)
-        other = (1.0 - hidden) * centre + float(chance), other[1]
+        wider = (1.0 - hidden) * centre + float(chance), top
     elif n < FEW:
-        other = student_ends(units - units.mean() + centre, np.ones(n), np.zeros(n, int), tail)
-    else:
-        other = None
-    low, high = ends if other is None else (min(ends[0], other[0]), max(ends[1], other[1]))
+        wider = student_ends(units - units.mean() + centre, np.ones(n), np.zeros(n, int), tail)
+    low, high = ends if wider is None else (min(ends[0], wider[0]), max(ends[1], wider[1]))
     return max(low, bounds[0]), min(high, bounds[1])
+
+
+class LikelihoodRatioTest(NamedTuple):
+    """Twice the log-likelihood gained, its reference distribution and p-value."""
+
+    statistic: float
+    degrees_of_freedom: float
+    scale: float
+    p_value: float
+
+
+def likelihood_ratio_test(
+    statistic: float, information: FloatArray, score_variance: FloatArray
+) -> LikelihoodRatioTest:
+    """Test a null model against a fitted one that contains it.
+
+    Under the null the statistic is distributed like a sum of chi-squares weighted by the
+    eigenvalues of information^-1 score_variance. They are all 1 when evidence is plain
+    log-likelihood; when decisions are discounted they are not, and the sum is matched by a
+    scaled chi-square with the same mean and variance (Satterthwaite).
+
+    Args:
+        statistic: 2 (log-likelihood of the fit - of the null).
+        information: expected curvature at the null, per unit, [D, D]; may be singular.
+        score_variance: variance of the score at the null, per unit, [D, D].
+    """
+    from scipy.stats import chi2
+
+    # Directions without information are no degrees of freedom: nothing was fitted along them.
+    values, vectors = np.linalg.eigh(information)
+    keep = values > 1e-10 * max(float(values[-1]), np.finfo(float).tiny)
+    if not keep.any() or values[-1] <= 0:
+        return LikelihoodRatioTest(statistic, 0.0, 1.0, 1.0)
+    root = vectors[:, keep] / np.sqrt(values[keep])
+    inner = root.T @ score_variance @ root
+    first, second = float(np.trace(inner)), float((inner * inner.T).sum())
+    if first <= 0:
+        return LikelihoodRatioTest(statistic, 0.0, 1.0, 1.0)
+    scale, freedom = second / first, first**2 / second
+    return LikelihoodRatioTest(
+        statistic, freedom, scale, float(chi2.sf(statistic / scale, freedom))
+    )

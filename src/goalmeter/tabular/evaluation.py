@@ -1,4 +1,4 @@
-"""Expected return of a policy, and its variance."""
+"""What follows of a policy: where it spends its decisions, and what it collects."""
 
 from __future__ import annotations
 
@@ -7,11 +7,56 @@ from typing import NamedTuple
 import numpy as np
 
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.tabular._linear import StationarySolver
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import check_policy
 from goalmeter.tabular.rewards import Rewards, rewards_of
+from goalmeter.tabular.stationary import StationarySolver
 from goalmeter.tabular.transition import Block
+
+
+def occupancy(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
+    """Probability of each state at each decision under a policy.
+
+    Args:
+        mdp: the world.
+        policy: [S, A] or [H, S, A].
+
+    Returns:
+        [H, S], each row summing to 1. For the infinite discounted problem [S], the discounted
+        expected visits sum_t g^t P(s_t = s), summing to 1 / (1 - g).
+
+    Raises:
+        InvalidPolicyError: the policy does not fit the MDP.
+
+    Cost: O(H * transitions) time, O(H * S) memory.
+
+    Example:
+        >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0, 1], horizon=3)
+        >>> occupancy(mdp, [[0.5, 0.5], [1, 0]])
+        array([[1.  , 0.  ],
+               [0.5 , 0.5 ],
+               [0.25, 0.75]])
+    """
+    states = state_occupancy(mdp, check_policy(mdp, policy)[..., None])[..., 0]
+    return states[0] if mdp.horizon is None else states
+
+
+def state_occupancy(mdp: TabularMDP, policy: FloatArray) -> FloatArray:
+    """Occupancy [H or 1, S, B] of action-major policies [T, A, S, B]."""
+    batch = policy.shape[-1]
+    if mdp.horizon is None:
+        moves = (mdp.transition.under(policy[0, ..., i]) for i in range(batch))
+        solvers = (StationarySolver(matrix, mdp.discount) for matrix in moves)
+        columns = [solver.solve(mdp.initial, transpose=True) for solver in solvers]
+        # The exact solution is non-negative; rounding may leave -1e-18.
+        return np.maximum(np.stack(columns, axis=1), 0.0)[None]
+    out = np.empty((mdp.horizon, mdp.n_states, batch))
+    out[0] = mdp.initial[:, None]
+    # What is left after the last decision is never pushed on: nothing is collected there.
+    for step in range(mdp.horizon - 1):
+        now = policy[min(step, len(policy) - 1)]
+        out[step + 1] = mdp.transition.push(now * out[step])
+    return out
 
 
 class Return(NamedTuple):
@@ -61,11 +106,7 @@ def expected_return(
 
 
 def _step(
-    mdp: TabularMDP,
-    policy: FloatArray,
-    reward: FloatArray,
-    mean: FloatArray,
-    variance: FloatArray,
+    mdp: TabularMDP, policy: FloatArray, reward: FloatArray, mean: FloatArray, variance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the return from each state, one decision earlier."""
     # Squares are taken around the middle: a large constant in the reward would drown the rest.
@@ -93,6 +134,7 @@ def _stationary(
 ) -> tuple[FloatArray, FloatArray]:
     under = mdp.transition.under(policy)
     now = (policy * np.broadcast_to(reward, policy.shape)).sum(axis=0)
+    # The law of total variance, at its fixed point: squares of what follows are discounted twice.
     mean = StationarySolver(under, mdp.discount).solve(now)
     _, fresh = _step(mdp, policy, reward, mean, np.zeros_like(mean))
     return mean, StationarySolver(under, mdp.discount**2).solve(fresh)
