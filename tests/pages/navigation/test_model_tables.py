@@ -12,7 +12,7 @@ from goalmeter.navigation.measures import mixed_model
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import play_all
 from goalmeter.navigation.result import Navigation, navigation_of
-from goalmeter.pages.navigation import model_tables as tables
+from goalmeter.pages.navigation import tables
 
 MAZES: dict[str, Any] = {"sizes": [7, 9], "complexities": [0.0, 1.0], "grids": 4, "trajectories": 2}
 

@@ -20,8 +20,7 @@ from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.pages.navigation import page as navigation_page
 from goalmeter.pages.navigation import pictures as navigation_pictures
 from goalmeter.pages.navigation import replays as navigation_replays
-from goalmeter.pages.navigation.factor_tables import factor_tables, sentences
-from goalmeter.pages.navigation.key_tables import keys_table
+from goalmeter.pages.navigation.key_tables import factor_tables, keys_table, sentences
 from goalmeter.report import Table
 from goalmeter.report.page import render
 

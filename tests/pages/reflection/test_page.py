@@ -9,8 +9,17 @@ import pytest
 from goalmeter.pages.reflection import page as reflection_page
 from goalmeter.pages.reflection import pictures
 from goalmeter.pages.reflection import tables as reflection_tables
-from goalmeter.pages.reflection.groups import groups, in_words, labels
-from goalmeter.pages.reflection.pairs import LOWERS, RAISES, SAME, UNTOLD, pairs, verdict
+from goalmeter.pages.reflection.pairs import (
+    LOWERS,
+    RAISES,
+    SAME,
+    UNTOLD,
+    groups,
+    in_words,
+    labels,
+    pairs,
+    verdict,
+)
 from goalmeter.reflection import Reflection, Trial, measure
 from goalmeter.reflection.result import reflection_of
 from goalmeter.report.numbers import plus

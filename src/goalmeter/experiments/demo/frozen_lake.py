@@ -9,7 +9,7 @@ import numpy as np
 import goalmeter as gm
 from goalmeter._errors import require
 from goalmeter._types import FloatArray
-from goalmeter.pages.meg.policy_table import PolicyRow, policy_table
+from goalmeter.pages.meg.tables import PolicyRow, policy_table
 from goalmeter.report import Figure, Section
 from goalmeter.report.charts.grid_map import Marks, grid_map
 from goalmeter.report.numbers import LEAST_SHARE, nats, percent

@@ -1,12 +1,57 @@
-"""One goal-directedness as a table: everything that defends the number."""
+"""Goal-directedness as tables: of one result, and of policies in one world; and their glossary."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from goalmeter.meg.causal.result import CausalMeg
 from goalmeter.meg.result import MegResult
 from goalmeter.report import Table
-from goalmeter.report.numbers import nats
-from goalmeter.report.table_of import share_bar, summary_table
+from goalmeter.report.numbers import gap, nats, number, rationality
+from goalmeter.report.table_of import column, grouped, share_bar, summary_table, table_of, words
+
+GLOSSARY = {
+    "MEG (maximum entropy goal-directedness)": "How much better an agent's decisions are "
+    "predicted by supposing that it pursues a goal than by guessing uniformly, summed over an "
+    "episode, in nats. 0 means that the goal explains nothing.",
+    "Known utility": "The goal is given, here the environment's reward; only how rationally it "
+    "is pursued is fitted. It asks: is the agent after this?",
+    "Unknown utility": "The goal is fitted as well, over all utilities over states. It asks: "
+    "is the agent after anything? It can never be below the known-utility value of a goal in the "
+    "class.",
+    "Proven gap": "The distance from the value to an upper bound that holds for every rationality "
+    "or every utility of the class (up to the size stated in results.json). The number is "
+    "certified where the gap is no more than rounding.",
+    "Maximum": "What a fully predictable agent would score: log of the number of actions, "
+    "summed over the decisions that can influence the utility.",
+    "Share of maximum": "MEG divided by the maximum, from 0 to 1: McFadden's pseudo-R² of the "
+    "model. MEG in nats grows with the number of decisions, so compare shares across worlds.",
+    "Rationality β": "How sharply the best model prefers better actions, per unit of utility. ∞: "
+    "behaviour exactly optimal. 0: uniform. Negative: the agent avoids the goal.",
+}
+GAP_NOTE = (
+    "Proven gap: no rationality (known utility) and no utility over states (unknown utility) can "
+    "score more than the value plus this. At 0 the value is exact up to rounding."
+)
+
+
+class PolicyRow(NamedTuple):
+    """One policy: its name, expected return in reward units, and both measures."""
+
+    name: str
+    mean_return: float
+    known: MegResult
+    unknown: MegResult
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as JSON values."""
+        return {
+            "policy": self.name,
+            "expected_return": self.mean_return,
+            "known_utility": self.known.to_json(),
+            "unknown_utility": self.unknown.to_json(),
+        }
 
 
 def result_table(result: MegResult, baselines: dict[str, float] | None = None) -> Table:
@@ -34,4 +79,41 @@ def result_table(result: MegResult, baselines: dict[str, float] | None = None) -
         meaning=f"MEG is how many nats of the {explained}; the {result.reference} scores 0, a "
         "fully predictable agent the maximum.",
         notes=result.notes,
+    )
+
+
+def policy_table(
+    caption: str,
+    rows: Sequence[PolicyRow],
+    meaning: str,
+    *,
+    notes: tuple[str, ...] = (),
+    digits: int = 1,
+) -> Table:
+    """Known and unknown utility of each policy with gaps, shares and rationalities.
+
+    `digits` is the number of decimals of the expected return.
+    """
+    return table_of(
+        rows,
+        (
+            words("policy", lambda row: row.name),
+            column("expected return", lambda row: number(row.mean_return, digits)),
+            *grouped(
+                "known utility",
+                column("MEG, nats", lambda row: row.known.value, nats),
+                column("proven gap", lambda row: row.known.gap, gap),
+                column("share of maximum", lambda row: row.known.fraction, share_bar),
+                column("rationality β", lambda row: row.known.rationality, rationality),
+            ),
+            *grouped(
+                "unknown utility",
+                column("MEG, nats", lambda row: row.unknown.value, nats),
+                column("proven gap", lambda row: row.unknown.gap, gap),
+                column("share of maximum", lambda row: row.unknown.fraction, share_bar),
+            ),
+        ),
+        caption=caption,
+        meaning=meaning,
+        notes=(*notes, GAP_NOTE),
     )

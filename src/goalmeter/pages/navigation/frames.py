@@ -8,7 +8,7 @@ from typing import NamedTuple
 from goalmeter.navigation.measures.frames import Comparison, Frame
 from goalmeter.navigation.result import Navigation
 from goalmeter.report import Figure, Table
-from goalmeter.report.charts.canvas import VERMILION
+from goalmeter.report.charts.colours import VERMILION
 from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.numbers import p_value, percent, points
 from goalmeter.report.table_of import column, grouped, table_of, words

@@ -220,5 +220,5 @@ def _whole(share: float) -> str:
 def _highest(drawn: Drawn) -> str:
     """The cell of the highest utility, with the thing that is there."""
     cell = drawn.highest
-    things = {drawn.world.goal: "the goal", drawn.world.key: "the key’s cell"}
-    return things.get(cell) or f"row {cell.row}, column {cell.column}"
+    names = {drawn.world.goal: "the goal", drawn.world.key: "the key’s cell"}
+    return names.get(cell) or f"row {cell.row}, column {cell.column}"

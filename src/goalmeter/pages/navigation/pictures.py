@@ -13,7 +13,7 @@ from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.result import Navigation
 from goalmeter.pages.navigation.conditions import condition_in_words
 from goalmeter.report import Figure
-from goalmeter.report.charts.canvas import MUTED
+from goalmeter.report.charts.colours import MUTED
 from goalmeter.report.charts.curves import STROKES, Curve, curve_chart
 from goalmeter.report.charts.heat_map import Panel, heat_map, short
 from goalmeter.report.charts.walk_map import Move, walk_map
@@ -100,8 +100,8 @@ def replay(walk: Trajectory, name: str, title: str) -> Figure:
     """One walk, step by step."""
     world, states = walk.world, walk.states()
     letters = {world.start: "S", world.goal: "G"}
-    things = ((world.key, "K"), (world.door, "D"), (world.neutral, "N"))
-    letters |= {place: letter for place, letter in things if place}
+    marks = ((world.key, "K"), (world.door, "D"), (world.neutral, "N"))
+    letters |= {place: letter for place, letter in marks if place}
     moves = [
         Move(before.cell, after.cell, step.is_optimal, step.action is not None)
         for step, before, after in zip(walk.steps, states, states[1:], strict=False)

@@ -1,14 +1,26 @@
-"""The parts of a report on self-reflection, for any list of measured agents."""
+"""Self-reflection as a part of a page, for any list of measured agents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from goalmeter.pages.part import Part
 from goalmeter.pages.reflection import pictures, tables
-from goalmeter.pages.reflection.groups import Group, all_early, groups, labels
-from goalmeter.pages.reflection.pairs import LOWERS, RAISES, SAME, UNTOLD, Pair, pairs
-from goalmeter.reflection import Reflection
+from goalmeter.pages.reflection.pairs import (
+    LOWERS,
+    RAISES,
+    SAME,
+    UNTOLD,
+    Group,
+    Pair,
+    all_early,
+    groups,
+    labels,
+    pairs,
+)
+from goalmeter.reflection import Reflection, load
 from goalmeter.reflection.result import failures_in_words, seeds_in_words
 from goalmeter.report import Finding, Link, Section, Table
 from goalmeter.report.numbers import between, percent, plus
@@ -34,6 +46,32 @@ _NAMED_FAILURES = 10
 _NAMED_IN_SHORT = 2
 
 
+def part_of_runs(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part:
+    """What runs of `goalmeter reflect --out` have to say; see `pages.part`."""
+    results = []
+    for run in runs:
+        tell(f"reading {run}")
+        results.append(load(run))
+    return part_of(results)
+
+
+def part_of(results: Sequence[Reflection]) -> Part:
+    """What measured agents have to say."""
+    return Part(
+        title="How agents do in environments that simulate them",
+        lede="The self-reflection of agents: what they earn where the reward depends on what they "
+        f"would have done. Averages over {FEWEST} seeds and more come with an interval.",
+        sections=sections(results),
+        findings=findings(results),
+        glossary=GLOSSARY,
+        tables=short_tables(results),
+        runs=[
+            {key: value for key, value in result.to_json().items() if key != "environments"}
+            for result in results
+        ],
+    )
+
+
 def sections(results: Sequence[Reflection]) -> list[Section]:
     """What to show of agents that were measured, in the order given.
 
@@ -45,17 +83,16 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
     for number, group in enumerate(groups(results), start=1):
         suffix = f"-{number}" if number > 1 else ""
         compared, _ = pairs(group.results)
-        parts = [_agents(group, number), _environments(group, suffix)]
+        environments = pictures.environments_map(group, name=f"reflection-environments{suffix}")
+        parts = [
+            _agents(group, number),
+            Section(title="In which environments?", figures=(environments,)),
+        ]
         parts += [_reality_checks(compared, group, suffix, number)] if compared else []
-        parts.append(
-            Section(
-                title="Every agent in every environment",
-                tables=(tables.environments_table(group),),
-            )
-        )
+        table = tables.environments_table(group)
+        parts.append(Section(title="Every agent in every environment", tables=(table,)))
         out += [_headed(section, group) for section in parts]
-    _, notes = pairs(results)
-    if notes:
+    if notes := pairs(results)[1]:
         out.append(Section(title="Reality checks that are not compared", points=tuple(notes)))
     return out
 
@@ -156,9 +193,9 @@ def _headed(section: Section, group: Group) -> Section:
     return replace(section, title=title)
 
 
-def _anchor(what: str, number: int) -> str:
+def _anchor(name: str, number: int) -> str:
     """The id of a table of the group of that number."""
-    return f"reflection-{number}-{what}"
+    return f"reflection-{number}-{name}"
 
 
 def _agents_table(group: Group, number: int) -> Table:
@@ -176,13 +213,6 @@ def _agents(group: Group, number: int) -> Section:
         ),
         tables=(_agents_table(group, number),),
         points=_failures(group.results, _NAMED_FAILURES),
-    )
-
-
-def _environments(group: Group, suffix: str) -> Section:
-    return Section(
-        title="In which environments?",
-        figures=(pictures.environments_map(group, name=f"reflection-environments{suffix}"),),
     )
 
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.pages.reflection.groups import Group, labels
-from goalmeter.pages.reflection.pairs import Pair
+from goalmeter.pages.reflection.pairs import Group, Pair, labels
 from goalmeter.report import Figure
-from goalmeter.report.charts.canvas import INK, VERMILION
+from goalmeter.report.charts.colours import INK, VERMILION
 from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.charts.heat_map import Panel, heat_map
 from goalmeter.report.numbers import plus

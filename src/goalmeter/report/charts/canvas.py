@@ -16,13 +16,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import require
-from goalmeter.report.charts.colours import BLUE as BLUE
-from goalmeter.report.charts.colours import GREEN as GREEN
-from goalmeter.report.charts.colours import INK as INK
-from goalmeter.report.charts.colours import MUTED as MUTED
-from goalmeter.report.charts.colours import RULE as RULE
-from goalmeter.report.charts.colours import VERMILION as VERMILION
-from goalmeter.report.escaping import spell_out_texts
+from goalmeter._text import visible
+from goalmeter.report.charts.colours import INK, MUTED, RULE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -81,8 +76,13 @@ def to_svg(figure: Canvas, name: str) -> str:
         name: unique on the page; letters, digits and hyphens.
     """
     import matplotlib
+    from matplotlib.text import Text
 
-    spell_out_texts(figure)
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        # Names of ticks are made only when the picture is drawn: whoever sets them calls `visible`.
+        text.set_text(visible(text.get_text(), lines=True))
+        text.set_parse_math(False)  # a $ in a name is no formula
     out = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": name}):
         figure.savefig(

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from goalmeter.report.charts.canvas import BLUE, canvas, to_svg
-from goalmeter.report.charts.colours import MUTED, PAPER, RULE
+from goalmeter.report.charts.canvas import canvas, to_svg
+from goalmeter.report.charts.colours import BLUE, MUTED, PAPER, RULE
 from goalmeter.report.charts.heat_map import short
 from goalmeter.report.numbers import general
 

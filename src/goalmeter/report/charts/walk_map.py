@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from goalmeter._types import BoolArray
-from goalmeter.report.charts.canvas import BLUE, SMALLEST, VERMILION, canvas, to_svg
-from goalmeter.report.charts.colours import INK, PAPER, RULE
+from goalmeter.report.charts.canvas import SMALLEST, canvas, to_svg
+from goalmeter.report.charts.colours import BLUE, INK, PAPER, RULE, VERMILION
 from goalmeter.report.terminal import printable
 
 Place = tuple[int, int]
