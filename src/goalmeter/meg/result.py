@@ -8,7 +8,7 @@ from typing import Any
 
 from goalmeter._types import FloatArray
 from goalmeter.report.notebook import html_table
-from goalmeter.report.numbers import gap, nats, percent, rationality
+from goalmeter.report.numbers import gap, general, nats, percent, rationality
 
 PESSIMISES = (
     "the rationality is negative: the behaviour does worse than the reference at this utility, "
@@ -146,14 +146,15 @@ class MegResult:
 
     def __str__(self) -> str:
         bound = (
-            f"certified to {max(self.gap, 0.0):.1g}"
+            f"certified to {general(max(self.gap, 0.0), 1)}"
             if self.certified
-            else (f"upper bound {self.upper_bound:.6g}")
+            else f"upper bound {general(self.upper_bound)}"
         )
         lines = [
-            f"MEG {self.value:.6g} nats ({bound}), {percent(self.fraction)} of {self.maximum:.6g}",
+            f"MEG {general(self.value)} nats ({bound}), {percent(self.fraction)} of "
+            f"{general(self.maximum)}",
             f"  towards {self.target}, against the {self.reference}",
-            f"  rationality {self.rationality:.6g}; {self.method}",
+            f"  rationality {general(self.rationality)}; {self.method}",
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)

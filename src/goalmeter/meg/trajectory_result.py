@@ -56,7 +56,7 @@ class TrajectoryMeg(MegResult):
     @property
     def _floor(self) -> str:
         """In words, where the correction would have led below 0."""
-        return "" if self.unfloored >= 0 else f" (0 for {self.unfloored:.3g})"
+        return "" if self.unfloored >= 0 else f" (0 for {general(self.unfloored, 3)})"
 
     @property
     def raw(self) -> float:
@@ -99,14 +99,15 @@ class TrajectoryMeg(MegResult):
     def __str__(self) -> str:
         low, high = self.interval
         lines = [
-            f"MEG {self.raw:.6g} nats raw, {self.corrected:.6g} corrected for bias{self._floor}, "
-            f"{self.confidence:.0%} interval [{low:.6g}, {high:.6g}]",
+            f"MEG {general(self.raw)} nats raw, {general(self.corrected)} corrected for bias"
+            f"{self._floor}, {percent(self.confidence, 0)} interval "
+            f"[{general(low)}, {general(high)}]",
             f"  from {self.n} trajectories; raw is {percent(self.fraction)} of "
-            f"{self.maximum:.6g}; held out {self.held_out:.6g}",
+            f"{general(self.maximum)}; held out {general(self.held_out)}",
             f"  towards {self.target}, against the {self.reference}",
-            f"  test of rationality 0: p = {self.p_value:.3g} "
-            f"(likelihood ratio {self.likelihood_ratio:.4g}, {self.degrees_of_freedom:.3g} df)",
-            f"  rationality {self.rationality:.6g}; {self.method}",
+            f"  test of rationality 0: p = {general(self.p_value, 3)} (likelihood ratio "
+            f"{general(self.likelihood_ratio, 4)}, {general(self.degrees_of_freedom, 3)} df)",
+            f"  rationality {general(self.rationality)}; {self.method}",
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)

@@ -156,7 +156,7 @@ def utility_map(m: Measured) -> Figure:
         caption=f"Learnt utility, {m.setting.name}. It explains {nats(found.evidence)} nats, "
         f"{percent(share)} of the maximum"
         + f", which is too little to say where the agent wants to be (grey, below "
-        f"{LEAST_SHARE:.0%})"
+        f"{percent(LEAST_SHARE, 0)})"
         * faint
         + f"; the best of all utilities explains {nats(m.unknown.value)}. Squares in brackets have "
         f"fewer than {RARE:g} expected visits. {_KEY}",

@@ -17,6 +17,7 @@ from goalmeter.report.charts.colours import MUTED
 from goalmeter.report.charts.curves import STROKES, Curve, curve_chart
 from goalmeter.report.charts.heat_map import Panel, heat_map, short
 from goalmeter.report.charts.walk_map import Move, walk_map
+from goalmeter.report.numbers import percent
 
 # Fewer decisions at a distance, or from fewer grids, make no point of a curve.
 LEAST_STEPS, LEAST_GRIDS = 10, 3
@@ -181,7 +182,7 @@ def _in_words(result: Navigation) -> str:
     if not rows:
         return f"{result.agent}: too few decisions"
     ends = [rows[0], rows[-1]]
-    shares = " and ".join(f"{row.accuracy.value:.0%} at {row.distance}" for row in ends)
+    shares = " and ".join(f"{percent(row.accuracy.value, 0)} at {row.distance}" for row in ends)
     return f"{result.agent}: {shares}"
 
 
