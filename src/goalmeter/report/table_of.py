@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, SupportsFloat, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, SupportsFloat, TypeVar
 
 from goalmeter.report.blocks import Cell, Column, Table
-from goalmeter.report.numbers import DASH, Estimate, percent
+from goalmeter.report.numbers import DASH, percent
+
+if TYPE_CHECKING:
+    from goalmeter.statistics.clustered import Estimate
 
 Row = TypeVar("Row")
 

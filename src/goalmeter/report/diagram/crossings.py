@@ -42,9 +42,9 @@ def with_few_crossings(
             if sweep % 4 >= 2:
                 now[k].reverse()
             _sort_by_neighbours(now[k], fixed, before if forwards else behind)
-        found = _crossings(now, behind)
-        if found < fewest:
-            best, fewest = [list(row) for row in now], found
+        crossings = _crossings(now, behind)
+        if crossings < fewest:
+            best, fewest = [list(row) for row in now], crossings
     if sum(map(len, best)) <= _FINE:
         _exchange(best, before, behind)
     return best
@@ -81,8 +81,8 @@ def _exchange(rows: list[list[int]], before: Links, behind: Links) -> None:
         better = False
         for k, row in enumerate(rows):
             near = [
-                {j: p for p, j in enumerate(rows[other])} if 0 <= other < len(rows) else {}
-                for other in (k - 1, k + 1)
+                {j: p for p, j in enumerate(rows[beside])} if 0 <= beside < len(rows) else {}
+                for beside in (k - 1, k + 1)
             ]
             ends = {
                 i: [
