@@ -138,9 +138,9 @@ def test_the_lines_of_pictures_follow_the_scheme(browser: str, page: Path, tmp_p
     """
     light, dark = (
         {
-            rgb(one)
-            for one in asked(browser, page, tmp_path / scheme, script, scheme=scheme)
-            if one.startswith("rgb(")
+            rgb(stroke)
+            for stroke in asked(browser, page, tmp_path / scheme, script, scheme=scheme)
+            if stroke.startswith("rgb(")
         }
         for scheme in ("light", "dark")
     )

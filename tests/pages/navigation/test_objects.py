@@ -34,15 +34,15 @@ def rows(table: Table) -> dict[tuple[str, ...], list[str]]:
     return {tuple(row[:named]): row[named:] for row in texts}
 
 
-def asked_in_two_ways(agent: str, other: str, **options: Any) -> Navigation:
+def asked_in_two_ways(agent: str, prompted: str, **options: Any) -> Navigation:
     """An agent measured as one that another prompt turns into another agent."""
     plan = plan_of(agent, "key-no-door", objects=BOTH, **options)
-    said = [
+    walks = [
         replace(walk, condition={**walk.condition, "prompt": prompt})
-        for prompt, name in (("plain/1", agent), ("keys/1", other))
+        for prompt, name in (("plain/1", agent), ("keys/1", prompted))
         for walk in play_all(replace(plan, agent=name)).trajectories
     ]
-    return navigation_of(Walked(plan, tuple(said)))
+    return navigation_of(Walked(plan, tuple(walks)))
 
 
 def test_the_tables_hold_a_key_against_a_neutral_object() -> None:
@@ -86,18 +86,20 @@ def test_prompt_by_object() -> None:
         "effect, points: object",
         "effect, points: on each other",
     ]
-    found = factors(result.seen)
+    measured = factors(result.seen)
     number, *shown = rows(table)["greedy", "taken"]
-    assert shown[:4] == [f"{value:.1%}" for row in found.cells for value in row]
+    assert shown[:4] == [f"{value:.1%}" for row in measured.cells for value in row]
     assert shown[3] == "100.0%" and number == "6"
-    for text, effect in zip(shown[4:7], (*found.effects, found.interaction), strict=True):
+    for text, effect in zip(shown[4:7], (*measured.effects, measured.interaction), strict=True):
         assert float(text.split()[0].replace("−", "-")) == pytest.approx(
             100 * effect.value, abs=0.051
         )
-    (said,) = sentences(result)
-    assert said.startswith("the prompt (keys/1 minus plain/1) changes how often greedy takes what")
-    assert "the object (key minus neutral) by" in said
-    assert said.endswith(" points more under keys/1 than under plain/1.")
+    (sentence,) = sentences(result)
+    assert sentence.startswith(
+        "the prompt (keys/1 minus plain/1) changes how often greedy takes what"
+    )
+    assert "the object (key minus neutral) by" in sentence
+    assert sentence.endswith(" points more under keys/1 than under plain/1.")
     beside_chance = rows(keys_table([result]))
     assert list(beside_chance) == [
         ("greedy, plain/1, key",),
@@ -126,12 +128,14 @@ def test_the_page_tells_one_from_the_other(name: str) -> None:
     if name == "two-path":
         ways = rows(keys.tables[captions.index("The same worlds with and without the key")])
         assert list(ways)[:2] == [("key-seeker, key",), ("key-seeker, neutral",)]
-    found = navigation_page.findings(groups)
-    said = [finding.plain for finding in found]
-    assert sum("takes the key in" in line for line in said) == 1
-    assert sum("takes the neutral object in" in line for line in said) == 1
-    assert any("the object (key minus neutral) changes how often key-seeker" in one for one in said)
-    render("t", sections, findings=found, glossary=navigation_page.GLOSSARY)
+    findings = navigation_page.findings(groups)
+    lines = [finding.plain for finding in findings]
+    assert sum("takes the key in" in line for line in lines) == 1
+    assert sum("takes the neutral object in" in line for line in lines) == 1
+    assert any(
+        "the object (key minus neutral) changes how often key-seeker" in line for line in lines
+    )
+    render("t", sections, findings=findings, glossary=navigation_page.GLOSSARY)
 
 
 def test_replays_show_the_object() -> None:
@@ -163,8 +167,8 @@ def test_from_the_command_line(
     monkeypatch.setattr("sys.argv", ["goalmeter", *line.split()])
     with pytest.raises(SystemExit, match="0"):
         cli.main()
-    found = json.loads(capsys.readouterr().out)
-    assert [row["object"] for row in found["keys"]] == BOTH
+    document = json.loads(capsys.readouterr().out)
+    assert [row["object"] for row in document["keys"]] == BOTH
     monkeypatch.setattr("sys.argv", ["goalmeter", *line.replace(",neutral", ",coin").split()])
     with pytest.raises(SystemExit, match="2"):
         cli.main()

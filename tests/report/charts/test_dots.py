@@ -62,8 +62,8 @@ def test_values_go_right_and_lines_go_down() -> None:
 def test_joined_series_share_their_line_and_others_do_not() -> None:
     def heights(joined: bool) -> tuple[float, float]:
         panel = DotPanel(x_label="x", series=(dots("s", 0, 1), dots("t", 1, 2)), joined=joined)
-        one, other = places(dot_chart("d", ["a", "b"], [panel]))
-        return one[0][1], other[0][1]
+        first, second = places(dot_chart("d", ["a", "b"], [panel]))
+        return first[0][1], second[0][1]
 
     first, second = heights(joined=True)
     assert first == second

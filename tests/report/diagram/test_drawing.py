@@ -179,9 +179,9 @@ def test_arrows_run_from_border_to_border_and_round_the_others(direction: Any) -
             x: Shape(kind, layout.centres[x], (sizes[x][0] / 2, sizes[x][1] / 2))
             for x, kind in kinds.items()
         }
-        found = routes(shapes, edges, layout)
-        assert set(found) == set(edges)
-        for (a, b), curve in found.items():
+        curves = routes(shapes, edges, layout)
+        assert set(curves) == set(edges)
+        for (a, b), curve in curves.items():
             assert layout.centres[a][flow] < layout.centres[b][flow]
             for x, end in ((a, curve[0][0]), (b, curve[-1][-1])):
                 # A hair outside the border but not inside it.
@@ -260,19 +260,19 @@ def test_places_are_apart_and_no_others_are_nearer(
 ) -> None:
     wanted, weights, gaps = map(np.array, zip(*rows, strict=True))
     steps = np.cumsum(gaps) - gaps[0]
-    found = np.array(spread(wanted, weights, steps))
-    assert np.all(np.diff(found - steps) >= -1e-9)
+    apart = np.array(spread(wanted, weights, steps))
+    assert np.all(np.diff(apart - steps) >= -1e-9)
 
     def cost(places: Any) -> float:
         return float(weights @ (places - wanted) ** 2)
 
     # Moves that keep places apart: whole blocks to either side, blocks being what touches.
-    for k in range(len(found)):
+    for k in range(len(apart)):
         for shift in (-1e-3, 1e-3):
-            moved = found.copy()
+            moved = apart.copy()
             moved[k:] += shift
             if np.all(np.diff(moved - steps) >= -1e-9):
-                assert cost(moved) >= cost(found) - 1e-6
+                assert cost(moved) >= cost(apart) - 1e-6
 
 
 # --- In a terminal --------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ def test_long_domains_are_cut_in_text() -> None:
 
 # --- Errors ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("nodes", "edges", "options", "said"),
+    ("nodes", "edges", "options", "message"),
     [
         ([("A", "circle")], [], {}, "node 'A' is of kind 'circle', expected one of chance, decis"),
         ([("A", "chance")] * 2, [], {}, "node 'A' is given 2 times, expected each one once"),
@@ -310,10 +310,10 @@ def test_long_domains_are_cut_in_text() -> None:
         (MOUSE, [], {"name": 'a"b'}, "expected letters, digits and hyphens"),
     ],
 )
-def test_what_is_wrong_is_named(nodes: Any, edges: Any, options: Any, said: str) -> None:
+def test_what_is_wrong_is_named(nodes: Any, edges: Any, options: Any, message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         svg_text(nodes, edges, **options)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_domain_of_no_node_is_refused() -> None:
