@@ -113,7 +113,7 @@ UTILITY_PARTS: dict[str, list[tuple[str, Switch]]] = {
 
 
 def _without_random(starting: Any) -> Any:
-    return lambda utilities, n, *rest: starting(utilities, 0, *rest)
+    return lambda utilities, n, *more: starting(utilities, 0, *more)
 
 
 TARGET_PARTS: dict[str, list[tuple[str, Switch]]] = {

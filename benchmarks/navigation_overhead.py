@@ -54,7 +54,9 @@ def measure(quick: bool) -> dict[str, Any]:
             "tokens": TOKENS,
             "rows": rows,
             "once": _once(folder, quick),
-            "libraries": {one: version(one) for one in ("inspect_ai", "transformers", "torch")},
+            "libraries": {
+                library: version(library) for library in ("inspect_ai", "transformers", "torch")
+            },
         }
 
 
@@ -95,8 +97,8 @@ def _walked(model: str, run: Path, size: dict[str, Any], **options: Any) -> list
     from goalmeter.navigation.inspect.run import ask
 
     batch = "batch_size" if model.startswith("hf/") else "batch"
-    own = {"device": "cpu", batch: BATCH} | {k: str(v) for k, v in options.items()}
-    asking = Asking(options=own, max_tokens=TOKENS)
+    provider = {"device": "cpu", batch: BATCH} | {k: str(v) for k, v in options.items()}
+    asking = Asking(options=provider, max_tokens=TOKENS)
     server = Server(max_connections=2 * BATCH)
     return ask(model, "maze", run, asking=asking, server=server, **SUITE, **size)
 
@@ -143,7 +145,7 @@ def _once(folder: Path, quick: bool) -> dict[str, int]:
     size: dict[str, Any] = {"sizes": [7], "complexities": [0.0, 0.6], "grids": 1 if quick else 5}
     asking = Asking(temperature=0.0, max_tokens=8, options={"device": "cpu", "batch": BATCH})
     with _counted() as batches:
-        found = ask(
+        walks = ask(
             f"goalmeter-local/{path}",
             "isometries",
             folder / "once",
@@ -151,9 +153,9 @@ def _once(folder: Path, quick: bool) -> dict[str, int]:
             trajectories=2 if quick else 10,
             **size,
         )
-    prompts = [step.prompt for walk in found for step in walk.steps]
+    prompts = [step.prompt for walk in walks for step in walk.steps]
     return {
-        "walks": len(found),
+        "walks": len(walks),
         "steps": len(prompts),
         "different": len(set(prompts)),
         "asked": sum(batches),
@@ -231,9 +233,9 @@ def markdown(result: dict[str, Any]) -> str:
     )
 
 
-def _ratios(pairs: list[dict[str, Any]], what: str) -> str:
-    found = [pair["ours"][what] / pair["bare"][what] for pair in pairs]
-    return f"{median(found):.3f} ({min(found):.3f} to {max(found):.3f})"
+def _ratios(pairs: list[dict[str, Any]], measure: str) -> str:
+    ratios = [pair["ours"][measure] / pair["bare"][measure] for pair in pairs]
+    return f"{median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
 
 
 if __name__ == "__main__":

@@ -49,8 +49,8 @@ def race(
     climb: Climb, rates: Sequence[Rate], value: float, *, search_seconds: float
 ) -> dict[str, Any]:
     """The search over rates, for one problem: how far each comes in `search_seconds`."""
-    found = {rate.name: _summary(climb(rate, search_seconds), value) for rate in rates}
-    return {"search": found, "best": min(found, key=lambda name: _score(found[name]))}
+    climbs = {rate.name: _summary(climb(rate, search_seconds), value) for rate in rates}
+    return {"search": climbs, "best": min(climbs, key=lambda name: _score(climbs[name]))}
 
 
 def shared_rate(problems: Sequence[dict[str, Any]]) -> str:

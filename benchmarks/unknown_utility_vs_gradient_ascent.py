@@ -55,12 +55,12 @@ def climber(setting: Setting, value: float) -> race.Climb:
 def measure(quick: bool) -> dict[str, Any]:
     cap, search = (0.2, 0.05) if quick else (30.0, 2.0)
     chosen = settings(quick)
-    tried = rates(chosen[0].horizon)
+    rates_tried = rates(chosen[0].horizon)
     problems: list[dict[str, Any]] = []
     for setting in chosen:
         result = gm.meg.unknown_utility(setting.mdp, setting.policy)
-        found = race.race(
-            climber(setting, result.value), tried, result.value, search_seconds=search
+        outcome = race.race(
+            climber(setting, result.value), rates_tried, result.value, search_seconds=search
         )
         at = f"beta = {result.rationality:.3g}"
         problems.append(
@@ -69,7 +69,7 @@ def measure(quick: bool) -> dict[str, Any]:
                 "value": result.value,
                 "bound_gap": result.upper_bound - result.value,
                 "at": at,
-                **found,
+                **outcome,
             }
         )
     shared = race.shared_rate(problems)
@@ -81,7 +81,7 @@ def measure(quick: bool) -> dict[str, Any]:
         race.finals(
             ours,
             climber(setting, problem["value"]),
-            tried,
+            rates_tried,
             problem,
             shared,
             cap=cap,
