@@ -117,8 +117,8 @@ def _steps(
         family = cpds[d][0]
         after = cpds[decisions[k + 1]][0][:-1] if k + 1 < len(decisions) else ()
         assert not set(after) & set(family)
-        paid_now = [features[i] for i in np.flatnonzero(np.array(paid_by) == k)]
-        scope = tuple(dict.fromkeys([*family, *after, *(x for s, _ in paid_now for x in s)]))
+        paying = [features[i] for i in np.flatnonzero(np.array(paid_by) == k)]
+        scope = tuple(dict.fromkeys([*family, *after, *(x for s, _ in paying for x in s)]))
         table = np.einsum(joint, list(range(len(order))), [order.index(x) for x in scope])
         shape = (-1, size[d])
         total = _over(scope, table, family).reshape(shape)
@@ -126,7 +126,7 @@ def _steps(
             start = total.sum(axis=1)
         moves = _over(scope, table, (*family, *after)).reshape(*total.shape, -1)
         paid = np.zeros((*total.shape, features[0][1].shape[-1]))
-        for names, values in paid_now:
+        for names, values in paying:
             paid += _over(scope, table, family, names, values).reshape(paid.shape)
         # Contexts that never come about are never asked for.
         each = np.where(total > 0, total, 1.0)[..., None]

@@ -1,19 +1,13 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from report.drawn import texts
 
 from goalmeter.report.charts.curves import Curve, curve_chart, step_bars
 from goalmeter.report.charts.grid_map import Marks, grid_map
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def texts(svg: str) -> list[str]:
-    return ["".join(t.itertext()).strip() for t in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
 def test_a_map_shows_every_number_and_mark() -> None:

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
+from report.drawn import texts
 
 from goalmeter.report.charts.curves import STROKES, Curve, curve_chart
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def draw(**changes: object) -> str:
@@ -14,10 +12,6 @@ def draw(**changes: object) -> str:
     ]
     options = {"x_label": "turn", "y_label": "reward", "levels": [(0.5, "most")]} | changes
     return curve_chart("c", curves, **options)  # type: ignore[arg-type]
-
-
-def texts(svg: str) -> list[str]:
-    return ["".join(t.itertext()).strip() for t in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
 def test_axes_curves_and_levels_are_named_and_nothing_else() -> None:

@@ -1,20 +1,16 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
+
+from report.drawn import texts
 
 from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 
-SVG = "{http://www.w3.org/2000/svg}"
 NAN = float("nan")
 
 
 def dots(label: str, *values: float, half: float = 0.1) -> Dots:
     return Dots(label=label, values=values, intervals=[(v - half, v + half) for v in values])
-
-
-def texts(svg: str) -> list[str]:
-    return ["".join(t.itertext()).strip() for t in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
 def places(svg: str) -> list[list[tuple[float, float]]]:

@@ -1,26 +1,21 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
 from collections import Counter
 
 import numpy as np
 import pytest
+from report.drawn import texts
 
 from goalmeter import GoalmeterError
 from goalmeter.report.charts.heat_map import Panel, heat_map, short
 
-SVG = "{http://www.w3.org/2000/svg}"
 NAN = float("nan")
 
 
 def draw(*panels: Panel, rows: tuple[str, ...] = ("a", "b"), **changes: object) -> str:
     options = {"columns": ("x", "y", "z"), "label": "reward per step", "limit": 1.0}
     return heat_map("m", panels, rows=rows, **{**options, **changes})  # type: ignore[arg-type]
-
-
-def texts(svg: str) -> list[str]:
-    return ["".join(t.itertext()).strip() for t in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
 def test_every_cell_has_its_number_and_every_row_its_mean() -> None:

@@ -14,6 +14,7 @@ import pytest
 from causal.written_networks import shipped
 from hypothesis import given
 from hypothesis import strategies as st
+from report.drawn import texts
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork
@@ -25,10 +26,7 @@ from goalmeter.report.diagram.routes import Kind, Shape, routes
 
 SVG = "{http://www.w3.org/2000/svg}"
 MOUSE: list[tuple[str, Kind]] = [
-    ("S", "chance"),
-    ("D", "decision"),
-    ("T", "chance"),
-    ("U", "utility"),
+    *(("S", "chance"), ("D", "decision"), ("T", "chance"), ("U", "utility"))
 ]
 MOUSE_ARROWS = [("S", "D"), ("S", "T"), ("D", "T"), ("T", "U")]
 # Figure 2 of the paper: two steps, of which only the smell is observed.
@@ -137,8 +135,7 @@ def test_what_it_shows_is_said_where_no_title_is_given() -> None:
 def test_text_is_escaped_and_long_names_are_cut() -> None:
     name = "<script>&\"'" + "x" * 100 + "\0\x1b"
     svg = svg_text([(name, "chance")], [])
-    texts = ["".join(t.itertext()) for t in parsed(svg).iter(f"{SVG}text")]
-    assert texts == [name[:31] + "…"]
+    assert texts(svg) == [name[:31] + "…"]
     titles = [t.text for t in parsed(svg).iter(f"{SVG}title")]
     assert titles[1] == name[:-2] + "\\x00\\x1b (chance)"
 

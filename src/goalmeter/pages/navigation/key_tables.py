@@ -18,6 +18,7 @@ from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
 from goalmeter.report import Table
 from goalmeter.report.numbers import number, p_value, percent, points
 from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
+from goalmeter.statistics.clustered import Estimate
 
 MEASURES = {
     "pick_up": "taken",
@@ -108,6 +109,9 @@ def two_paths_table(results: Sequence[Navigation]) -> Table:
             ),
         )
 
+    def two_digits(share: Estimate) -> str:
+        return number(share, 2)
+
     return table_of(
         [
             (result.agent + _told_apart(ways, result.two_paths), ways)
@@ -120,8 +124,8 @@ def two_paths_table(results: Sequence[Navigation]) -> Table:
             *grouped("optimal actions", *both("accuracy")),
             *grouped(
                 "same cells visited",
-                column("key or no key", lambda row: number(row[1].jaccard, 2)),
-                column("twice without", lambda row: number(row[1].jaccard_control, 2)),
+                column("key or no key", lambda row: row[1].jaccard, two_digits),
+                column("twice without", lambda row: row[1].jaccard_control, two_digits),
             ),
         ),
         caption="The same worlds with and without the key",
