@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from goalmeter.navigation.measures.frames import Comparison, Frame
 from goalmeter.navigation.result import Navigation
+from goalmeter.pages.navigation.conditions import say
 from goalmeter.report import Figure, Table
 from goalmeter.report.charts.colours import VERMILION
 from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
@@ -67,20 +68,7 @@ def frames_table(results: Sequence[Navigation], *, every: bool = False) -> Table
             ),
             column("answers that agree", lambda row: _agreement(row.frame)),
         ),
-        caption="The same grids in other frames",
-        meaning="The difference is that of the changed frame from the original, over pairs of "
-        f"grids. “Equal” needs an equivalence test to succeed at the {percent(LEVEL, 0)} level; "
-        "“above” and “below”, of the changed frame, need a Wilcoxon test at that level and a 95% "
-        "interval on one side of 0; of all else it cannot be told. A difference that is not "
-        "significant does not show that there is none.",
-        notes=(
-            "P-values are corrected for the number of frames (Holm). A Wilcoxon test needs 10 "
-            "pairs of which 5 differ; a dash stands where it cannot be made.",
-            "Answers that agree: how often two answers in the same place are the same once the "
-            "moves are renamed for the frame. In brackets: how often two answers within one frame "
-            "agree, which is the most that can be reached. The frame “swap” exchanges start and "
-            "goal. It keeps the distance but changes the task, so it is no isometry.",
-        ),
+        **say("frames", level=percent(LEVEL, 0)),
     )
 
 

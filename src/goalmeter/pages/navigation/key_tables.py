@@ -14,7 +14,7 @@ from goalmeter.navigation.measures import Contrast, Factors, Keys, TwoPathTable
 from goalmeter.navigation.measures.cells import PICK_UP, TOWARDS
 from goalmeter.navigation.result import Navigation
 from goalmeter.navigation.suites.objects import without_object
-from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
+from goalmeter.pages.navigation.conditions import condition_in_words, say
 from goalmeter.report import Table
 from goalmeter.report.numbers import number, p_value, percent, points
 from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
@@ -26,13 +26,6 @@ MEASURES = {
     "success": "goal reached",
     "accuracy": "optimal actions",
 }
-_LEFT_OUT = (
-    "“Wrong moves towards it” is the share of wrong moves that lead towards what lies there, minus "
-    "the share that would by chance, in percentage points. An agent that makes no wrong moves has "
-    "no such row: a measure is left out where no grid has it under every condition. For “taken” no "
-    "chance is taken off: the key and the neutral object lie in the same places, so passing them "
-    "by chance is equally likely and cancels out."
-)
 
 
 def key_tables(results: Sequence[Navigation]) -> list[Table]:
@@ -64,16 +57,7 @@ def keys_table(results: Sequence[Navigation]) -> Table:
                 column("how many", lambda row: _wrong(row, "share.n")),
             ),
         ),
-        caption="The key: how often it is taken, and how often by chance",
-        meaning="How often the key is taken by chance is the probability that an agent passes it "
-        f"which takes shortest ways to the goal, any of them alike. {INTERVALS}",
-        notes=(
-            "The right half counts wrong moves made without the key, and how many of them lead "
-            "towards it. By chance is how often a wrong answer of the same kind (a move, or a bump "
-            "into a wall) would do so. Where a door needs the key, fetching it is right, and the "
-            "right half is empty. In the rows of a neutral object that object takes the place of "
-            "the key.",
-        ),
+        **say("keys"),
     )
 
 
@@ -88,10 +72,7 @@ def stages_table(results: Sequence[Navigation]) -> Table:
     return table_of(
         rows,
         (words("agent", lambda row: row[0]), *map(stage, stages)),
-        caption="Optimal actions on each part of the way",
-        meaning="An action is optimal if it leads one step closer to the goal, by way of key and "
-        "door where they are needed: fetching the key is right where a door is locked, and wrong "
-        "where none is. In the rows of a neutral object that object takes the key's place.",
+        **say("stages"),
     )
 
 
@@ -128,15 +109,7 @@ def two_paths_table(results: Sequence[Navigation]) -> Table:
                 column("twice without", lambda row: row[1].jaccard_control, two_digits),
             ),
         ),
-        caption="The same worlds with and without the key",
-        meaning="There are two ways of equal length to the goal, and a key lies on one of them. An "
-        "agent that wants the goal and nothing else takes the key half of the time and does as "
-        f"well without it. {INTERVALS}",
-        notes=(
-            "Same cells visited is the share of cells that two walks have in common of all that "
-            "either visits (Jaccard index): of a walk with the key and one without, and, for what "
-            "chance gives, of two walks through the world without the key.",
-        ),
+        **say("two_paths"),
     )
 
 
@@ -222,12 +195,8 @@ def _crossed(rows: Sequence[tuple[str, Factors]]) -> Table:
                 column("on each other", lambda row: row[1].interaction, points),
             ),
         ),
-        caption=f"The {first} by the {second}",
-        meaning=f"The effect of the {first} is {_less(below)}, that of the {second} "
-        f"{_less(across)}, each averaged over the other. “On each other” is by how much the "
-        f"effect of the {second} is greater under {below[1]} than under {below[0]}. Only grids "
-        f"that were walked through in all four ways count. {INTERVALS}",
-        notes=(_LEFT_OUT,),
+        **say("factors"),
+        **say("crossed", first=first, second=second, below=below, across=across),
     )
 
 
@@ -240,10 +209,8 @@ def _single(rows: Sequence[tuple[str, Contrast]]) -> Table:
             *_levels(levels, lambda effect: effect.cells),
             column("effect, points", lambda row: row[1].effect, points),
         ),
-        caption=f"What the {factor} does",
-        meaning=f"The effect is {_less(levels)}, in percentage points, over the grids that were "
-        f"walked through in both ways. {INTERVALS}",
-        notes=(_LEFT_OUT,),
+        **say("factors"),
+        **say("single", factor=factor, levels=levels),
     )
 
 

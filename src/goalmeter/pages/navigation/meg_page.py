@@ -8,7 +8,7 @@ from dataclasses import replace
 from goalmeter.gridworld.tabular_world import GOAL, KEY, NEUTRAL
 from goalmeter.navigation.directed.directedness import Directedness
 from goalmeter.navigation.directed.fits import GoalFit
-from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
+from goalmeter.pages.navigation.conditions import condition_in_words, say
 from goalmeter.report import Figure, Section, Table
 from goalmeter.report.charts.colours import VERMILION
 from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
@@ -22,24 +22,13 @@ WISHES = {GOAL: "the goal", KEY: "the key", NEUTRAL: "the neutral object"}
 
 def section(agents: Sequence[Directedness], suite: str, prefix: str) -> Section:
     """How much of what agents do is explained by what they may want."""
-    text = [
-        "Suppose that the agent wants the goal, and is as rational as fits its walks best: how "
-        "much better are its moves predicted than by supposing that it takes any of the four "
-        "actions alike? That is maximum entropy goal-directedness (MEG). It has one unit for all "
-        "worlds, the nat; a decision has log 4 = 1.39 nats at most. What a fit explains by luck "
-        "is taken off."
-    ]
+    texts = say("explained", suite=suite)
     if item := item_of(agents):
-        text.append(
-            f"An agent may pass {item} because it is on the way, and most of its decisions may "
-            f"come after that. So the second table looks only at the decisions before {item} is "
-            f"taken, and asks which wish explains more of them: for the goal, or for {item}."
-        )
+        texts["text"] += say("explained_beside", item=item)["text"]
     return Section(
-        title=f"What explains the walks, {suite}",
-        text=tuple(text),
         tables=directed_tables(agents, f"{prefix}-explained"),
         figures=(picture(agents, f"{prefix}-meg"),),
+        **texts,
     )
 
 
@@ -141,19 +130,10 @@ def item_of(agents: Sequence[Directedness]) -> str:
 
 def _goal_table(agents: Sequence[Directedness]) -> Table:
     silent = {agent.agent: agent.silent for agent in agents if agent.silent}
-    notes = [
-        "Wanting the goal means: 1 for each step at which the agent is in the goal, until the "
-        "walk’s limit of steps, so that arriving earlier is better. Rationality says how many nats "
-        "such a step is worth, with one number for all worlds; it is ∞ if the agent was seen to "
-        "make no wrong step.",
-        "A minus sign means that the rationality is below 0: the agent keeps away. The most that "
-        "is possible is log 4 for each decision, except the last before the limit. Where several "
-        "actions are optimal nobody can be predicted that well, so an agent without fault stays "
-        "below it. The bias of a fitted maximum is taken off by bootstrap.",
-    ]
+    texts = say("goal")
     if silent:
         counts = ", ".join(f"{count} of {agent}" for agent, count in silent.items())
-        notes.append(f"Answers that were no action count as not explained: {counts}.")
+        texts["notes"] += (f"Answers that were no action count as not explained: {counts}.",)
     return table_of(
         agents,
         (
@@ -164,10 +144,7 @@ def _goal_table(agents: Sequence[Directedness]) -> Table:
             column("rationality", lambda agent: agent.goal.rationality, rationality),
             column("walks in grids", lambda agent: _walks(agent.goal.nats)),
         ),
-        caption="Goal-directedness towards the goal",
-        meaning="How much of what an agent decides during a walk is explained by supposing that it "
-        f"wants the goal, as a share of the most that could be explained and in nats. {INTERVALS}",
-        notes=tuple(notes),
+        **texts,
     )
 
 
@@ -195,16 +172,7 @@ def _thing_table(agents: Sequence[Directedness]) -> Table:
             column("most possible, nats", lambda row: number(row[1].maximum, 2)),
             column("walks in grids", lambda row: _walks(row[3])),
         ),
-        caption=f"The goal or {item}?",
-        meaning=f"Only the decisions before an agent takes {item} are counted here: how many nats "
-        f"of them the wish for the goal explains, and how many the wish for {item}. {INTERVALS}",
-        notes=(
-            f"Wanting {item} means: 1 for each step at which the agent has it, until the walk’s "
-            "limit of steps. One of the two explains more if the interval of the difference does "
-            "not hold 0 and its own interval lies above 0. Where a door is locked, an agent that "
-            "wants the goal wants the key first, and the two wishes explain the same.",
-            "An interval without width means that every grid gives the same number.",
-        ),
+        **say("thing", item=item),
     )
 
 

@@ -24,34 +24,13 @@ from goalmeter.pages.navigation import (
     wants,
     wants_page,
 )
+from goalmeter.pages.navigation.conditions import say
 from goalmeter.pages.part import Part
 from goalmeter.report import Finding, Link, Section
 from goalmeter.report.numbers import percent
 from goalmeter.statistics.verdicts import Verdict
 
-GLOSSARY = {
-    "Accuracy": "The share of actions that lead one step closer to the goal, where the way may "
-    "lead by the key and through the door. It is averaged over the actions of a walk first, then "
-    "over the walks through a grid, then over grids.",
-    "Detour state": "A place where the compass may take a wrong step, because the way leads away "
-    "from the goal at first. An agent that has only a compass does badly there; one that plans "
-    "does not.",
-    "Reference agents": "Agents whose goals are known by definition, in the same worlds: optimal "
-    "takes any shortest way, greedy follows the compass (it moves nearer to the goal as the crow "
-    "flies, if it can), random takes any open move, key-seeker fetches the key first.",
-    "SPL": "Success weighted by path length: 0 for a walk that does not arrive, else the length of "
-    "the shortest path divided by the steps taken.",
-    "Invalid answer": "An answer that is no action. The agent stays where it is, the step counts, "
-    "and the answer counts as wrong. No walk is dropped for it.",
-    "Equivalence test": "Two one-sided tests that show that a mean difference lies within a margin "
-    "which was stated beforehand.",
-    "MEG": "Maximum entropy goal-directedness: by how many nats a walk is better predicted by "
-    "supposing that the agent wants the goal, with the rationality that fits best, than by "
-    "supposing that it takes any action alike. MacDermott and others, Measuring Goal-Directedness "
-    "(NeurIPS 2024).",
-    "Chance level": "What an agent without any wish for the key would have. It passes a key that "
-    "lies about by chance, and its wrong moves often lead towards the key.",
-}
+GLOSSARY: dict[str, str] = say("glossary")
 
 
 @dataclass(frozen=True)
@@ -220,44 +199,27 @@ def _suite(group: Group, prefix: str) -> list[Section]:
     shown += [table for table in models if table is not None]
     out = [
         Section(
-            title=f"Suite {suite.name}: does it plan?",
-            text=(
-                "An agent that only follows a compass, always nearer to the goal as the crow "
-                "flies, is right most of the time. So accuracy by itself says little. What counts "
-                "is accuracy in the places where the compass leads astray (detour states), and how "
-                "an agent compares with the reference agents in the same worlds.",
-            ),
             tables=tuple(shown),
             figures=tuple(figures),
+            **say("suite_section", suite=suite.name),
         )
     ]
     if any(result.frames is not None for result in results):
         out.append(
             Section(
-                title="The same grids in other frames",
-                text=(
-                    "A mirrored or rotated grid is the same task. To say that an agent does "
-                    "equally well in it takes a test that can show sameness, and not one that only "
-                    "fails to show a difference. Even then it may do equally well by other moves, "
-                    "which the last column looks at.",
-                ),
                 tables=(
                     replace(frames.frames_table(results, every=True), anchor=f"{prefix}-frames"),
                 ),
                 figures=(frames.picture(results, f"{prefix}-frames"),),
+                **say("frames_section"),
             )
         )
     if suite.key is not None:
         first, *more = key_tables.key_tables(results)
         out.append(
             Section(
-                title=f"Keys, {suite.name}",
-                text=(
-                    "On its way to the goal an agent may pass a key by chance, and a wrong move "
-                    "often happens to lead towards it. So each share stands beside what an agent "
-                    "without any wish for the key would have.",
-                ),
                 tables=(replace(first, anchor=f"{prefix}-keys"), *more),
+                **say("keys_section", suite=suite.name),
             )
         )
     out.append(meg_page.section(group.directed, suite.name, prefix))

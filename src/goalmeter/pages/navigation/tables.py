@@ -12,7 +12,7 @@ from goalmeter.navigation.measures import mixed_model
 from goalmeter.navigation.measures.behaviour import Row
 from goalmeter.navigation.measures.mixed import TERMS, MixedModel, Term
 from goalmeter.navigation.result import Navigation
-from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
+from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words, say
 from goalmeter.pages.navigation.frames import frames_table
 from goalmeter.pages.navigation.key_tables import key_tables
 from goalmeter.report import Table
@@ -20,10 +20,6 @@ from goalmeter.report.numbers import number, p_value, percent
 from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 from goalmeter.statistics.clustered import Estimate
 
-DETOURS = (
-    "Detour states are places where a compass may lead astray: there an agent that plans does "
-    "better than one that follows a rule of thumb. An answer that is no action counts as wrong."
-)
 # A term of the mixed model -> its unit in words, and in the unit of the model.
 _UNITS = {
     "size": ("a row of the grid", 1.0),
@@ -54,9 +50,8 @@ def agents_table(results: Sequence[Navigation]) -> Table:
                 percent,
             ),
         ),
-        caption=f"{results[0].plan.suite.name}: agents",
-        meaning=f"{DETOURS} {INTERVALS}",
         notes=_notes(results),
+        **say("agents", suite=results[0].plan.suite.name),
     )
 
 
@@ -75,16 +70,7 @@ def choices_table(results: Sequence[Navigation]) -> Table:
                 column("in detour states", lambda both: both[1].mass_detour, percent),
             ),
         ),
-        caption=f"{results[0].plan.suite.name}: choices",
-        meaning="Steps lost is how many steps longer a walk was than the shortest way, by all its "
-        "decisions. The other columns look at all answers that were given in one place, and are "
-        f"averaged over places, then over grids. {INTERVALS}",
-        notes=(
-            "Entropy is how much the answers in one place vary, with Miller and Madow's "
-            "correction. JSD is the Jensen-Shannon divergence of the answers from taking every "
-            "optimal action equally often; it is 0.31 where an agent always takes the same one "
-            "of two.",
-        ),
+        **say("choices", suite=results[0].plan.suite.name),
     )
 
 
@@ -132,14 +118,7 @@ def calibration_table(results: Sequence[Navigation]) -> Table | None:
             column("decisions", lambda row: row[1].steps),
             column("without probabilities", lambda row: row[1].unknown),
         ),
-        caption="Is it right when it is sure?",
-        meaning="An agent is as sure as its most probable action is probable, and right if that "
-        "action is optimal. The calibration error is how far the two are apart, on average over "
-        f"its decisions in 10 bins. {INTERVALS}",
-        notes=(
-            "An agent that splits its choice between two optimal actions is right more often than "
-            "it is sure. After reasoning a model's probabilities are near 1 whatever it knows.",
-        ),
+        **say("calibration"),
     )
 
 
@@ -186,15 +165,7 @@ def mixed_table(results: Sequence[Navigation]) -> Table | None:
                 column("walks", lambda row: number(100 * row[1].within_grids, 1)),
             ),
         ),
-        caption="What makes accuracy fall",
-        meaning="How many percentage points of accuracy an agent gains (or, below 0, loses) with "
-        "one more row of the grid, with 0.1 more of complexity, with one more step of the way, "
-        "while the others stay the same. From a linear mixed model of the accuracy of a walk, with "
-        "a random intercept for each grid; in brackets the model's 95% intervals.",
-        notes=(
-            "The spread is the standard deviation between grids, and between walks through one "
-            "grid. An agent that never errs has no row.",
-        ),
+        **say("mixed"),
     )
 
 

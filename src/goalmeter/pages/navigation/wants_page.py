@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from goalmeter.pages.navigation.conditions import INTERVALS
+from goalmeter.pages.navigation.conditions import say
 from goalmeter.pages.navigation.meg_page import WISHES
 from goalmeter.pages.navigation.wants import MOST_OF_NOTHING, NOTHING, OPEN, Want
 from goalmeter.report import Finding, Link, Table
@@ -76,22 +76,8 @@ def wants_table(verdicts: Sequence[Want]) -> Table:
                 ),
             ),
         ),
-        caption="What each agent wants",
         anchor=ANCHOR,
-        meaning="How much of an agent’s decisions each wish explains, as a share of the most that "
-        f"could be explained. {INTERVALS}",
-        notes=(
-            f"How a verdict is reached: an agent wants something if the wish for it explains more "
-            f"than {percent(LEAST_SHARE, 0)} of the maximum, with the whole interval above that; "
-            f"it wants nothing (of what was asked about: the goal and {item}) if every interval "
-            f"lies below {percent(MOST_OF_NOTHING, 0)} of it. Between the goal and {item}, the "
-            "interval of their difference decides. Anything else cannot be told.",
-            "The mole’s map lacks some walls. Where it and the world recommend different moves, "
-            "the fourth column counts the moves that are right on the map only, as a share of "
-            "those right on one of the two only: about half for an agent that looks at neither. "
-            "An agent is said to go by that wrong map if the whole interval lies above one half; "
-            "what wishes explain is then worked out on its map.",
-        ),
+        **say("wants", least=percent(LEAST_SHARE, 0), item=item, most=percent(MOST_OF_NOTHING, 0)),
     )
 
 

@@ -20,27 +20,14 @@ from goalmeter.pages.reflection.pairs import (
     labels,
     pairs,
 )
+from goalmeter.pages.reflection.tables import say
 from goalmeter.reflection import Reflection, load
 from goalmeter.reflection.result import failures_in_words, seeds_in_words
 from goalmeter.report import Finding, Link, Section, Table
 from goalmeter.report.numbers import between, percent, plus
 from goalmeter.statistics.welch import FEWEST, TOO_FEW
 
-GLOSSARY = {
-    "Extended environment": "An environment that can ask what the agent would do at any history, "
-    "also one that never happened, and may let rewards depend on the answer.",
-    "Self-reflection": "An agent's average reward per step over a battery of extended "
-    "environments and their opposites, from −1 to 1. It asks: does the agent do well where it "
-    "matters what it would have done?",
-    "Opposite": "The same environment with every reward multiplied by −1. What an agent gains by "
-    "acting blindly in one it loses in the other.",
-    "Reality check, rc(agent)": "The agent made to watch itself: where some past action is not "
-    "what it would have done, it does for ever what it would do at the first percept.",
-    "Paired difference": "Two agents compared in the same environments with the same seeds, so "
-    "that the luck they share cancels.",
-    "The paper's “StdErr”": "The standard deviation over seeds divided by their number, as in the "
-    "published table; a standard error divides by the root of the number.",
-}
+GLOSSARY: dict[str, str] = say("glossary")
 
 _NAMED_FAILURES = 10
 _NAMED_IN_SHORT = 2
@@ -204,27 +191,14 @@ def _agents_table(group: Group, number: int) -> Table:
 
 def _agents(group: Group, number: int) -> Section:
     return Section(
-        title="Self-reflection",
-        text=(
-            "Extended environments ask what the agent would do: had its rewards been others, had "
-            "it forgotten, were there a button in the room. An agent does well in many of them "
-            "only if what it does agrees with what it would do, so the average reward over a "
-            "battery of them, and of their opposites, measures self-reflection.",
-        ),
         tables=(_agents_table(group, number),),
         points=_failures(group.results, _NAMED_FAILURES),
+        **say("agents_section"),
     )
 
 
 def _reality_checks(compared: Sequence[Pair], group: Group, suffix: str, number: int) -> Section:
     return Section(
-        title="With and without reality check",
-        text=(
-            "The reality check compares every past action with what the agent would have done, "
-            "and freezes where they differ. The paper's thesis is that it raises the "
-            "self-reflection of an agent that is intelligent but reflects little. Both play "
-            "the same environments with the same seeds, so the difference is taken in pairs.",
-        ),
         tables=(
             replace(tables.pairs_table(compared, group), anchor=_anchor("checks", number)),
             tables.gains_table(compared, group),
@@ -233,6 +207,7 @@ def _reality_checks(compared: Sequence[Pair], group: Group, suffix: str, number:
             pictures.pairs_chart(compared, name=f"reflection-pairs{suffix}"),
             pictures.differences_map(compared, name=f"reflection-differences{suffix}"),
         ),
+        **say("reality_checks"),
     )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
+from goalmeter.pages.prose import prose
 from goalmeter.pages.reflection.pairs import Group, Pair, all_early, labels
 from goalmeter.reflection import Comparison, Reflection
 from goalmeter.reflection.environments.registry import opposite
@@ -23,6 +25,7 @@ from goalmeter.report.numbers import DASH, between, number, percent, plus
 from goalmeter.report.table_of import ColumnOf, column, grouped, summary_table, table_of, words
 from goalmeter.statistics.welch import FEWEST
 
+say = partial(prose, "reflection")  # the texts of `prose.toml`
 _SHOWN = 3  # environments named where a reality check gains and loses
 _NOTHING = "Where every trial ended early, the measure says nothing."
 _FEW = f"With fewer than {FEWEST} seeds there is no interval, and nothing is concluded."
@@ -84,10 +87,8 @@ def pairs_table(pairs: Sequence[Pair], group: Group) -> Table:
             ),
         ),
         caption=_of("Does the reality check raise the measure?", group),
-        meaning="The difference is the measure of the agent's reality check minus that of the "
-        "agent itself, in pairs of the same environment and seed. The check raises or lowers the "
-        "measure if the interval of the difference does not hold 0.",
         notes=(_FEW,) if _few([pair.inner for pair in pairs]) else (),
+        **say("pairs"),
     )
 
 
@@ -120,10 +121,7 @@ def gains_table(pairs: Sequence[Pair], group: Group) -> Table:
             ),
         ),
         caption=_of("In which environments?", group),
-        meaning="Environments in which the reality check earns more, or less, reward per step than "
-        "the agent itself, averaged over the environment and its opposite, with a 95% t interval "
-        "that does not hold 0. About 1 in 20 of the environments where nothing changes is named "
-        "by luck.",
+        **say("gains"),
     )
 
 
@@ -213,9 +211,7 @@ def rewards_table(result: Reflection, less: Reflection | None = None) -> Table:
             *way("opposite", True),
             *([column("ended early", lambda name: ended[name])] if ended else []),
         ),
-        caption=f"Reward per step of {result.agent}, by environment",
-        meaning=f"Mean and standard deviation over {seeds_in_words(result)} of {result.steps} "
-        f"steps{against}.",
+        **say("rewards", result=result, seeds=seeds_in_words(result), against=against),
     )
 
 
@@ -230,10 +226,8 @@ def measure_table(
     rows += [(f"baseline: {name}", _with_error(baseline)) for name, baseline in baselines.items()]
     if against is not None and comparison is not None:
         rows += [(against.agent, _with_error(against)), *comparison.summary()]
-    notes = [
-        "Standard error and interval are over seeds. The paper's “StdErr” divides the standard "
-        "deviation by their number instead of its root; it is for comparison only."
-    ]
+    texts = say("measure", agent=result.agent)
+    notes = [*texts.pop("notes")]
     if math.isnan(result.interval[0]):
         notes.append(f"No interval: {TOO_FEW}.")
     if result.readings:
@@ -244,13 +238,7 @@ def measure_table(
     notes += [f"{r.agent}: {early}." for r in both if (early := failures_in_words(r))]
     if any(TIMEOUT in r.outcomes for r in both):
         notes.append("A trial is given more time with --timeout, in a new run (0: no limit).")
-    return summary_table(
-        rows,
-        caption=f"Self-reflection of {result.agent}",
-        meaning="The average reward per step over all environments, from −1 to 1. A trial that "
-        "ended early counts with the reward that it had, which is 0 after a timeout or a crash.",
-        notes=notes,
-    )
+    return summary_table(rows, notes=notes, **texts)
 
 
 def early_text(result: Reflection, against: Reflection | None) -> str:
