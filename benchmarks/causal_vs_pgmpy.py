@@ -67,7 +67,7 @@ def _network(path: Path, quick: bool) -> dict[str, Any]:
     network = gm.CausalBayesianNetwork.from_bif(path)
     descendants = {d: sorted(network.descendants(d)) for d in network.variables}
     possible = [(d, t) for d in network.variables for t in descendants[d]]
-    drawn = np.random.default_rng(0).choice(len(possible), PAIRS, replace=False)
+    drawn = np.random.default_rng(0).choice(len(possible), 2 if quick else PAIRS, replace=False)
     pairs = [_pair(network, *possible[i], quick) for i in drawn]
     done = [pair for pair in pairs if not pair["refused"]]
     return {

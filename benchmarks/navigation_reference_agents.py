@@ -42,7 +42,7 @@ WORKERS = 2
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    agents = AGENTS[:2] if quick else AGENTS
+    agents = AGENTS[:1] if quick else AGENTS
     grids, walks = (1, 2) if quick else (10, None)
     before, began = _cpu(), time.perf_counter()
     values(agents, grids=grids, trajectories=walks, workers=WORKERS)

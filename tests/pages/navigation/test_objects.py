@@ -20,7 +20,7 @@ from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.pages.navigation import page as navigation_page
 from goalmeter.pages.navigation import pictures as navigation_pictures
 from goalmeter.pages.navigation import replays as navigation_replays
-from goalmeter.pages.navigation.key_tables import factor_tables, keys_table, sentences
+from goalmeter.pages.navigation.key_tables import factor_tables, key_tables, keys_table, sentences
 from goalmeter.report import Table
 from goalmeter.report.page import render
 
@@ -121,13 +121,8 @@ def test_wrong_moves_are_in_points_beyond_chance() -> None:
 def test_the_page_tells_one_from_the_other(name: str) -> None:
     run = play_all(plan_of("key-seeker", name, grids=4, objects=BOTH))
     groups = navigation_page.groups([run])
-    sections = navigation_page.sections(groups)
-    keys = next(section for section in sections if section.title == f"Keys, {name}")
-    captions = [table.caption for table in keys.tables]
-    assert captions[-1] == "What the object does"
-    if name == "two-path":
-        ways = rows(keys.tables[captions.index("The same worlds with and without the key")])
-        assert list(ways)[:2] == [("key-seeker, key",), ("key-seeker, neutral",)]
+    tables = {table.caption: table for table in key_tables(groups[0].results)}
+    assert list(tables)[-1] == "What the object does"
     findings = navigation_page.findings(groups)
     lines = [finding.plain for finding in findings]
     assert sum("takes the key in" in line for line in lines) == 1
@@ -135,7 +130,16 @@ def test_the_page_tells_one_from_the_other(name: str) -> None:
     assert any(
         "the object (key minus neutral) changes how often key-seeker" in line for line in lines
     )
-    render("t", sections, findings=findings, glossary=navigation_page.GLOSSARY)
+    if name == "two-path":
+        ways = rows(tables["The same worlds with and without the key"])
+        assert list(ways)[:2] == [("key-seeker, key",), ("key-seeker, neutral",)]
+        sections = navigation_page.sections(groups)
+        assert [section.title for section in sections] == [
+            *("Suite two-path: does it plan?", "Keys, two-path"),
+            *("What explains the walks, two-path", "Walks of key-seeker, two-path"),
+        ]
+        assert list(sections[1].tables)[1:] == list(tables.values())[1:]  # the first has an anchor
+        render("t", sections, findings=findings, glossary=navigation_page.GLOSSARY)
 
 
 def test_replays_show_the_object() -> None:
