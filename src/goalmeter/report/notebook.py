@@ -40,6 +40,7 @@ def html_table(
     Raises:
         InvalidParameterError: a row has more or fewer cells than there are columns.
     """
+    # Refuses rows of another length than the heads.
     Table(caption=caption, columns=tuple(columns), rows=tuple(map(tuple, rows)), meaning="")
     sides = ["left", *(_side([row[i] for row in rows]) for i in range(1, len(columns)))]
 
@@ -73,6 +74,7 @@ def data_frame(records: Sequence[Mapping[str, Any]]) -> Any:
     try:
         import pandas
     except ModuleNotFoundError as error:
+        # A pandas that is there and broken is another mistake, and says so itself.
         if error.name != "pandas":
             raise
         raise MissingExtraError(

@@ -90,7 +90,9 @@ def render(
     sentences = [
         Finding(text=finding) if isinstance(finding, str) else finding for finding in findings
     ]
+    # A link that leads nowhere is seen by nobody who writes the page, so it is refused here.
     _check(placed, sentences)
+    # Declared once a page: pictures share most of their colours.
     light, dark = styles(figure.svg for section in sections for figure in section.figures)
     text: str = template.render(
         title=title,

@@ -26,6 +26,7 @@ class ColumnOf(Generic[Row]):
     def cell(self, row: Row) -> Cell | str:
         """The cell of a row; a dash where there is no value."""
         value = self.value(row)
+        # Not by its truth: 0 is a value.
         return DASH if value is None else self.shown(value)
 
 

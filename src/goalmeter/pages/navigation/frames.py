@@ -77,6 +77,7 @@ def picture(results: Sequence[Navigation], name: str) -> Figure:
     shown = [(result, frame) for result in results for frame in _frames(result)]
     lines = [f"{result.agent}{' (ref.)' * result.reference}, {f.transform}" for result, f in shown]
     by_metric = [{c.metric: c for c in frame.comparisons} for _, frame in shown]
+    # Shares are shown in percent, so all of it is in points.
     margin = 100 * _margin(results)
     panels = [
         DotPanel(
@@ -123,6 +124,7 @@ def verdict(comparison: Comparison) -> Verdict:
     """
     if comparison.equivalence_corrected < LEVEL:
         return Verdict.EQUAL
+    # So written that NaN, where no test can be made, is not taken for a difference.
     if not comparison.test_corrected < LEVEL:
         return Verdict.UNTOLD
     return verdict_of(comparison.difference.interval, margin=0)

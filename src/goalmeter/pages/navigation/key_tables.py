@@ -133,6 +133,7 @@ def _wrong(row: tuple[str, Keys], name: str) -> Any:
 
 def _told_apart(row: Keys | TwoPathTable, among: Sequence[Keys | TwoPathTable]) -> str:
     """What tells a row from others with other conditions or things; nothing if there are none."""
+    # The object is named by `thing` alone, or a row would have it twice.
     several = len({without_object(_condition(r)) for r in among}) > 1
     many_items = len({r.thing for r in among}) > 1
     text = condition_in_words(without_object(_condition(row))).replace(", prompt ", ", ")
@@ -146,6 +147,7 @@ def _condition(row: Keys | TwoPathTable) -> str:
 # --- Prompt by object -----------------------------------------------------------------------------
 def factor_tables(results: Sequence[Navigation]) -> list[Table]:
     """Prompt by object where both vary, and the effect of one where only that does."""
+    # Agents may have been asked in different ways, so a page may need both sorts of tables.
     rows = [(result.agent, effect) for result in results for effect in result.factors]
     crossed = [(agent, effect) for agent, effect in rows if isinstance(effect, Factors)]
     single = [(agent, effect) for agent, effect in rows if isinstance(effect, Contrast)]

@@ -64,6 +64,7 @@ class Explained:
     @property
     def faint(self) -> bool:
         """Whether it explains so little that the picture is no picture of a wish."""
+        # Without agents to compare with, which are NaN, nothing is enough.
         return not self.share >= self.aimless + FAINT * (self.shortest - self.aimless)
 
 
@@ -159,6 +160,7 @@ def utility_map(utility: Explained) -> Figure:
         letters={p.row * columns + p.column: name for name, p in places.items() if p is not None},
         walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
     )
+    # Names of pictures are ids on the page, and agents may be named anything.
     name = re.sub(r"[^a-z0-9]+", "-", f"learnt-{drawn.agent}-{drawn.suite}".lower())
     caption = _in_words(utility)
     return Figure(

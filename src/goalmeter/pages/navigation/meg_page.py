@@ -78,6 +78,7 @@ def picture(agents: Sequence[Directedness], name: str) -> Figure:
 def sentences(agents: Sequence[Directedness], agent: str) -> list[str]:
     """What there is to say of one agent, in a line or two whatever the number of conditions."""
     rows = [row for row in agents if row.agent == agent]
+    # Where nothing lies about, or no fit could be made, there is no wish beside the goal.
     asked = [row for row in rows if row.thing is not None and row.difference is not None]
     if len(rows) == 1:
         goal = rows[0].goal
@@ -193,6 +194,7 @@ def _larger(row: Directedness) -> str:
             f"goal minus {item.removeprefix('the ')} is {number(row.difference, 1)} nats a walk."
         )
     first, second, more = "the goal", item, row.difference
+    # The sentence names the wish that explains more first, so its lead is a positive number.
     if row.larger != GOAL:
         interval = more.interval and (-more.interval[1], -more.interval[0])
         first, second, more = item, first, replace(more, value=-more.value, interval=interval)

@@ -78,6 +78,7 @@ def groups(runs: Sequence[Walked], progress: Callable[[str], None] | None = None
     out = []
     for together in by_world.values():
         measured = [navigation_of(run) for run in together]
+        # Reference agents walk once in these worlds, for all agents that were asked about.
         beside = references(together[0].plan, [r.agent for r in measured], progress=progress)
         results = (*measured, *beside)
         out.append(Group(results, tuple(directedness(results, progress=progress))))
@@ -101,6 +102,7 @@ def findings(shown: Sequence[Group]) -> list[Finding]:
     """The page in a few sentences, from the numbers: first what each agent wants."""
     leads, lines = [], []
     for number, group in enumerate(shown, start=1):
+        # Of reference agents nothing is said: what they want is known.
         for result in group.measured:
             leads.append(_lead(group, result, f"navigation-{number}"))
             lines += _sentences(group, result, f"navigation-{number}")
@@ -109,6 +111,7 @@ def findings(shown: Sequence[Group]) -> list[Finding]:
 
 def in_order(shown: Sequence[Group], runs: Sequence[Walked]) -> list[dict[str, Any]]:
     """What was measured of each run as JSON values, without its cells, in the order of the runs."""
+    # By identity: two runs of one agent may have equal plans.
     by_plan = {id(result.plan): (result, group) for group in shown for result in group.measured}
     left_out = ("cells", "by_size", "by_complexity", "by_distance")
     out = []
@@ -135,6 +138,7 @@ def _lead(group: Group, result: Navigation, prefix: str) -> Finding:
 def _sentences(group: Group, result: Navigation, prefix: str) -> list[Finding]:
     """How one agent behaves, beside a reference agent."""
     suite, row = result.plan.suite.name, result.overall[0]
+    # A compass alone is the measure of planning; for greedy, which is that compass, chance is.
     name = "random" if result.agent == "greedy" else "greedy"
     (beside,) = (r.overall[0] for r in group.results if r.agent == name)
     lines: list[Finding] = []
@@ -191,6 +195,7 @@ def _suite(group: Group, prefix: str) -> list[Section]:
     shown = [agents, tables.choices_table(results)]
     figures = [pictures.by_distance(results, f"{prefix}-distance")]
     models = [tables.calibration_table(results)]
+    # Only mazes vary in size and complexity: elsewhere there is no surface, and no model of it.
     if suite.has_complexity:
         figures.append(pictures.surface(results, f"{prefix}-surface"))
         beside = [result for result in results if result.reference]

@@ -73,6 +73,7 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
                 y=[row.accuracy.value for row in rows],
                 low=_ends(rows, 0) if place is not None else None,
                 high=_ends(rows, 1) if place is not None else None,
+                # Reference agents are grey, so strokes tell them apart; the others have colours.
                 colour=MUTED if place is None else STROKES[place % len(STROKES)][0],
                 stroke="-" if place is not None else _STROKES[result.agent],
             )
@@ -83,6 +84,7 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
             curves,
             x_label="distance to the goal, steps",
             y_label="share of optimal actions",
+            # A little above 1, or the line of an agent without fault is cut in half.
             limits=(0.0, 1.03),
             size=(6.4, 3.8),
         ),

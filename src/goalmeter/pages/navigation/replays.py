@@ -39,12 +39,14 @@ def selected(result: Navigation) -> list[tuple[str, Trajectory]]:
     """The walks to show, each with a title; none twice."""
     seen = result.seen
     lost = np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length))
+    # Stable, so that the same walks are shown whatever sorts them.
     order = np.argsort(lost, kind="stable")
     faultless = np.flatnonzero((lost == 0) & seen.arrived)
     picks = [("Most steps lost", int(order[-1])), ("In the middle", int(order[len(order) // 2]))]
     if faultless.size:
         longest = faultless[np.argmax(seen.length[faultless])]
         picks.append(("Longest without a wrong step", int(longest)))
+    # By number: the walk in the middle may also be the longest one without a wrong step.
     out: dict[int, tuple[str, Trajectory]] = {}
     for title, number in picks:
         walk = seen.trajectories[number]

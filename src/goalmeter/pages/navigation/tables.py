@@ -107,6 +107,7 @@ def cells_table(results: Sequence[Navigation]) -> Table:
 def calibration_table(results: Sequence[Navigation]) -> Table | None:
     """Whether agents are right when they are sure; None where no probability is known."""
     known = [r for r in results if r.behaviour.calibration is not None]
+    # A table of reference agents alone would answer a question that nobody asked.
     if all(r.reference for r in known):
         return None
     return table_of(
@@ -126,6 +127,7 @@ def mixed_table(results: Sequence[Navigation]) -> Table | None:
     """What accuracy is lost by, in mazes; None where no model can be fitted."""
     fits: list[tuple[str, MixedModel]] = []
     for result in results:
+        # A changed frame is another condition of the same grid, which the model does not know.
         unchanged = [walk.transform is None for walk in result.seen.trajectories]
         seen = result.seen.where(np.array(unchanged) & (result.seen.length > 0))
         if not len(seen.length) or np.ptp(seen.accuracy) < 1e-12:
@@ -214,6 +216,7 @@ def _notes(results: Sequence[Navigation]) -> tuple[str, ...]:
         notes.append(f"Reference agents in the same worlds: {', '.join(beside)}.")
     for result in results:
         ended = sum((Counter(row.outcomes) for row in result.behaviour.overall), Counter[str]())
+        # How the other walks ended is in the columns already.
         odd = [name for name in sorted(ended) if name not in ("arrived", "cap")]
         if odd:
             counts = ", ".join(f"{ended[name]} × {name}" for name in odd)

@@ -161,6 +161,7 @@ def thesis(compared: Sequence[Pair]) -> str:
             for pair in compared
             if pair.verdict == verdict
         ]
+        # The thesis is that it raises; so that it lowers is answered even where it is "none".
         if members or verdict == LOWERS:
             parts.append(f"{text} {', '.join(members) or 'none'}")
     return f"The reality check {'; '.join(parts)}."

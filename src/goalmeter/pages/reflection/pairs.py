@@ -55,6 +55,7 @@ def groups(results: Sequence[Reflection]) -> list[Group]:
     """The results in groups that compare, in the order of their first agents."""
     members: dict[object, list[Reflection]] = {}
     for result in results:
+        # An average over other environments, lengths or rules is another quantity.
         key = (_played(result), result.steps, frozenset(result.readings.items()))
         members.setdefault(key, []).append(result)
     sets = list(members.values())
@@ -97,6 +98,7 @@ def labels(results: Sequence[Reflection]) -> list[str]:
     by_readings = len({frozenset(result.readings.items()) for result in results}) > 1
     names = []
     for result in results:
+        # Folders differ from machine to machine, and say nothing of the agent.
         parts = [re.sub(r"[^()]*[/\\](?=[^/\\]+\.py:)", "", result.agent)]
         if by_steps:
             parts.append(f"{result.steps} steps")
@@ -152,6 +154,7 @@ class Pair:
         """What the reality check does to the measure."""
         if self.seeds < FEWEST:
             return TOO_FEW
+        # An interval that holds 0 does not tell "changes nothing" from "cannot be told".
         rewards = [[t.total_reward for t in r.trials] for r in (self.inner, self.checked)]
         if rewards[0] == rewards[1]:
             return SAME

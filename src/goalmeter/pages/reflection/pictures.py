@@ -45,6 +45,7 @@ def environments_map(group: Group, *, name: str) -> Figure:
             rows=labels(results),
             columns=columns,
             label="reward per step, average over seeds",
+            # The same for every page, so that colours can be compared from page to page.
             limit=1.0,
         ),
         alt=f"Heat map of {len(results)} agents by {len(columns)} environments and their "
@@ -127,6 +128,7 @@ def differences_map(pairs: Sequence[Pair], *, name: str) -> Figure:
             rows=[pair.label for pair in pairs],
             columns=columns,
             label="reality check minus agent, reward per step",
+            # Rewards run from -1 to 1, so their differences from -2 to 2.
             limit=2.0,
         ),
         alt="Heat map of the difference that the reality check makes, agents by environments. "

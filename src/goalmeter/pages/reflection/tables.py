@@ -184,6 +184,7 @@ def rewards_table(result: Reflection, less: Reflection | None = None) -> Table:
         result: of the agent.
         less: of the agent it is compared with.
     """
+    # An environment may have been played in one way only; the cells of the other are dashes.
     averages, spreads = result.by_environment(), result.spread()
     compared = less.by_environment() if less is not None else {}
     ended = Counter(trial.environment for trial in result.failures)

@@ -87,6 +87,7 @@ def curve_chart(
             if curve.low is not None and curve.high is not None:
                 band = {"color": curve.colour, "alpha": 0.15, "linewidth": 0}
                 axes.fill_between(curve.x, curve.low, curve.high, **band)
+            # One call for lines with and without bars: without bars it draws the plain line.
             axes.errorbar(
                 curve.x,
                 curve.y,
@@ -109,6 +110,7 @@ def curve_chart(
             # Plain numbers: the exponents of powers are too small to read in a small window.
             axes.yaxis.set_major_formatter(lambda value, _: general(value))
             axes.yaxis.set_minor_formatter("")
+        # Markers at the border would be cut; lines alone may touch it.
         if not any(curve.marker for curve in curves):
             axes.margins(x=0.01)
         if limits is not None:

@@ -104,7 +104,9 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
         grid[0].set_yticks(range(len(lines)), names, fontsize=8.5)
         for tick in grid[0].get_yticklabels():
             tick.set_parse_math(False)
+        # Downwards, so that the first line is on top.
         grid[0].set_ylim(len(lines) - 0.4, -0.6)
+        # Panels share series, and the legend should have each once.
         entries: dict[str, Any] = {}
         for axes in grid:
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -143,6 +145,7 @@ def _draw(axes: Any, panel: DotPanel, n: int) -> None:
             markeredgewidth=1.3,
             elinewidth=1.2,
             capsize=2.5,
+            # Above the lines of the rows.
             zorder=3,
         )
     axes.set_xlabel(panel.x_label)

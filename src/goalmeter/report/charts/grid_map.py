@@ -116,6 +116,7 @@ def colour_map(palette: str) -> Any:
 
 def _colours(shown: FloatArray, palette: str, limit: float | None) -> dict[str, Any]:
     """The colour scale and its ends; zero stays pale."""
+    # A map of zeros has a scale too.
     most = limit or float(np.abs(shown).max()) or 1.0
     if palette != "signed":
         return {"cmap": colour_map(PALETTES[palette]), "vmin": 0.0, "vmax": most}
@@ -198,6 +199,7 @@ def _short(value: float) -> str:
     """A number in at most four characters; rounding never turns something into nothing."""
     if value == 0:
         return "0"
+    # "0.00" would say that there is nothing.
     if abs(value) < 0.005:
         return "~0"
     if abs(value) < 1:

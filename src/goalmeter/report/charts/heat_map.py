@@ -150,6 +150,7 @@ def _ticks(axes: Any, rows: Sequence[str], columns: Sequence[str], *, named: boo
     axes.set_yticks(np.arange(len(rows)) + 0.5, [short(name) for name in rows], fontsize=8)
     places = [*(np.arange(len(columns)) + 0.5), len(columns) + _GAP + 0.65]
     if named:
+        # Above, where a reader begins: the panels below have the same columns.
         axes.xaxis.tick_top()
         style: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
         labels = [*map(short, columns), "mean of the row"]
@@ -163,6 +164,7 @@ def _ticks(axes: Any, rows: Sequence[str], columns: Sequence[str], *, named: boo
 
 def _row_means(array: FloatArray) -> FloatArray:
     """The mean of the numbers that each row has; NaN for none."""
+    # Not nanmean, which warns of rows that have no number.
     there = ~np.isnan(array)
     count = there.sum(axis=1)
     sums = np.where(there, array, 0.0).sum(axis=1)

@@ -116,6 +116,7 @@ def _draw(axes: Any, move: Move) -> None:
 def _numbers(steps: Sequence[int]) -> str:
     """As many of the first ones as fit, one at least."""
     shown = 1
+    # One character is kept for the mark that there are more.
     while shown < len(steps) and len(",".join(map(str, steps[: shown + 1]))) <= _LONGEST - (
         shown + 1 < len(steps)
     ):
@@ -126,6 +127,7 @@ def _numbers(steps: Sequence[int]) -> str:
 def _visits(moves: Sequence[Move]) -> dict[Place, list[int]]:
     """The numbers of the steps that were made in each cell, from 1."""
     out: dict[Place, list[int]] = {}
+    # A step belongs to where it was decided, not to where it led.
     for number, move in enumerate(moves, start=1):
         out.setdefault(move.start, []).append(number)
     return out

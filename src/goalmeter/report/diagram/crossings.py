@@ -45,6 +45,7 @@ def with_few_crossings(
         crossings = _crossings(now, behind)
         if crossings < fewest:
             best, fewest = [list(row) for row in now], crossings
+    # Every round compares all neighbours again, which is too slow for large graphs.
     if sum(map(len, best)) <= _FINE:
         _exchange(best, before, behind)
     return best
@@ -53,6 +54,7 @@ def with_few_crossings(
 def _sort_by_neighbours(row: list[int], fixed: Sequence[int], links: Links) -> None:
     """Sort a layer by the mean place of each node's neighbours in the one beside it."""
     place = {j: float(p) for p, j in enumerate(fixed)}
+    # Nodes without neighbours keep their share of the way, however long the other layer is.
     scale = len(fixed) / max(len(row), 1)
     row.sort(
         key={

@@ -159,6 +159,7 @@ def _checked(
             raise InvalidParameterError(
                 f"node {x!r} is of kind {kind!r}, expected one of {', '.join(get_args(Kind))}"
             )
+    # Before cycles, since a cycle is looked for among known nodes.
     for edge in edges:
         for x in edge:
             if x not in kinds:
@@ -192,6 +193,7 @@ def _fitting(
         return Layout({}, {}, {}, [], 0.0, 0.0, "right")
     if direction is not None:
         return layered(sizes, edges, direction)
+    # Both are drawn: how wide a layout gets cannot be told from the graph.
     both = [layered(sizes, edges, way) for way in get_args(Direction)]
 
     def misfit(layout: Layout) -> float:

@@ -148,6 +148,7 @@ class _Graph:
             if len(part) == 1:
                 alone += part
                 continue
+            # The programme places layers only relative to each other, and each part by itself.
             first = min(self.layer[i] for i in part)
             for i in part:
                 self.layer[i] -= first
@@ -218,6 +219,7 @@ def _places(
         # Long arrows should be straight, and short ones may be slanted.
         return (1.0, 3.0, 8.0)[(i >= graph.n) + (j >= graph.n)]
 
+    # Forwards and backwards in turn, so that neither end decides alone.
     for turn in range(_RELAXATIONS):
         order = range(len(rows)) if turn % 2 == 0 else reversed(range(len(rows)))
         for k in order:

@@ -90,6 +90,7 @@ def routes(
                 break
         else:
             out[edge] = _stepped(a, b, edge, layout, ports)
+    # Only now, since how arrows meet at a shape depends on which curves were taken.
     for edge, points in _fanned(shapes, stops).items():
         curve = _through(points)
         if is_clear(edge, curve):
@@ -205,6 +206,7 @@ def _ports(edges: Sequence[tuple[str, str]], layout: Layout) -> dict[tuple[Edge,
 
 def _samples(curve: Sequence[Piece]) -> Iterator[Point]:
     for p, q, r, s in curve:
+        # Every 6 pixels or so, which no shape slips through.
         n = max(2, int((hypot(*_minus(q, p)) + hypot(*_minus(r, q)) + hypot(*_minus(s, r))) / 6))
         for k in range(n + 1):
             t = k / n
