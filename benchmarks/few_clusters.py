@@ -139,11 +139,7 @@ def from_pool(
 def behaviours(grids: int) -> list[Setting]:
     """Measures of walks, and differences of agents that walked through the same grids."""
     cap = max(trajectory.cap for trajectory in walked("optimal", grids).trajectories)
-    bounds = {
-        "entropy": (0.0, MOST_BITS),
-        "regret": (0.0, 2.0 * cap),
-        "beyond_greedy": DIFFERENCE,
-    }
+    bounds = {"entropy": (0.0, MOST_BITS), "regret": (0.0, 2.0 * cap), "beyond_greedy": DIFFERENCE}
     out = []
     for agent in ("greedy", "epsilon-optimal(0.3)", "random"):
         for name, pool in by_grid(agent, grids).items():
@@ -157,11 +153,8 @@ def behaviours(grids: int) -> list[Setting]:
                 by_grid(agent, grids)[name] for agent in (first, second)
             )
             pool = values - values_of_second, known * known_of_second
-            out.append(
-                from_pool(
-                    f"{name}, difference", f"{first} − {second}", pool, DIFFERENCE, paired=True
-                )
-            )
+            both = f"{first} − {second}"
+            out.append(from_pool(f"{name}, difference", both, pool, DIFFERENCE, paired=True))
     return out
 
 

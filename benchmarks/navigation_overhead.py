@@ -70,8 +70,7 @@ def _row(
     weights = talking_model(path, width=width, layers=layers, tokens=TOKENS)
     size = suite | {"grids": grids, "cap": cap}
     shortest = suite | {"grids": 1, "cap": 1}
-    warm = _walked(f"goalmeter-local/{path}", folder / f"{path.name}-warm", shortest)
-    assert warm
+    _walked(f"goalmeter-local/{path}", folder / f"{path.name}-warm", shortest)
     generate = _bare(path)
     pairs: list[dict[str, Any]] = []
     for turn in range(turns):
