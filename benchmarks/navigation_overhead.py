@@ -70,6 +70,7 @@ def _row(
     weights = talking_model(path, width=width, layers=layers, tokens=TOKENS)
     size = suite | {"grids": grids, "cap": cap}
     shortest = suite | {"grids": 1, "cap": 1}
+    # What is loaded once is loaded before any clock starts.
     _walked(f"goalmeter-local/{path}", folder / f"{path.name}-warm", shortest)
     generate = _bare(path)
     pairs: list[dict[str, Any]] = []
