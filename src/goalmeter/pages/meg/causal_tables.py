@@ -41,13 +41,11 @@ def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
     if len(rows) > GOAL_ROWS:
         left = len(rows) - GOAL_ROWS
         rows = [*rows[: GOAL_ROWS // 2], *rows[-GOAL_ROWS // 2 :]]
-        notes.append(f"{left} outcomes between the best and the worst are left out; --json has "
-                     "them.")  # fmt: skip
-    if math.isinf(result.rationality):
         notes.append(
-            "The value is approached by ever larger utilities; these are the differences that "
-            "have to grow first."
+            f"{left} outcomes between the best and the worst are left out; --json has them."
         )
+    if math.isinf(result.rationality):
+        notes += say("goal_at_infinity")["notes"]
     return Table(
         columns=(*(Column(x, numeric=False) for x in goal.variables), "utility"),
         rows=tuple(
@@ -86,9 +84,8 @@ def sensitivity_table(table: Sensitivity, *, caption: str = "", most: int | None
             words("best goal", _best_goal),
         ),
         caption=caption or f"MEG of {listed(table.decisions)} towards sets of targets{world}",
-        meaning="How many nats of the decisions are explained by the best of all utilities over "
-        "the joint states of the targets; the uniform policy scores 0.",
         notes=notes,
+        **say("sensitivity"),
     )
 
 

@@ -108,12 +108,8 @@ def picture(results: Sequence[Navigation], name: str) -> Figure:
     )
     return Figure(
         svg=dot_chart(name, lines, panels),
-        alt=f"Accuracy in other frames minus that in the original, points. {differences}.",
-        caption=f"Each line rests on {shown[0][1].pairs} pairs of grids, one in its frame and one "
-        "as it was generated. Bars are 95% intervals over grids; “(ref.)” marks reference "
-        f"agents; the shaded band is the margin of ±{margin:g} percentage points. Agreement "
-        "between frames can hardly be higher than agreement within a frame.",
         wide=True,
+        **say("frames_picture", differences=differences, frame=shown[0][1], margin=margin),
     )
 
 

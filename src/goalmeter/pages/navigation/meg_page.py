@@ -64,14 +64,10 @@ def picture(agents: Sequence[Directedness], name: str) -> Figure:
         f"{line}: {number(agent.goal.nats.value, 2)}"
         for line, agent in zip(lines, agents, strict=True)
     )
-    first = agents[0].goal.nats
     return Figure(
         svg=dot_chart(name, lines, panels),
-        alt=f"MEG towards the goal, nats a walk. {values}. The numbers are in the tables.",
-        caption=f"MEG of each agent in the same worlds, each with {first.n} walks in "
-        f"{first.clusters} grids. Bars are 95% intervals over grids; “(ref.)” marks "
-        "reference agents. At 0 nothing is explained; below 0 an agent keeps away.",
         wide=True,
+        **say("explained_picture", values=values, nats=agents[0].goal.nats),
     )
 
 

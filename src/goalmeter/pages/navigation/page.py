@@ -59,9 +59,7 @@ def part_of_runs(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Par
         walked.append(load(run))
     shown = groups(walked, tell)
     return Part(
-        title="How agents behave in grid worlds",
-        lede="Every action in a grid world is compared with the best one, beside agents that "
-        "plan, follow a compass, or move at random in the same worlds.",
+        **say("part"),
         sections=sections(shown),
         findings=findings(shown),
         glossary=GLOSSARY,

@@ -11,7 +11,7 @@ from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.measures.behaviour import DistanceRow
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.result import Navigation
-from goalmeter.pages.navigation.conditions import condition_in_words
+from goalmeter.pages.navigation.conditions import condition_in_words, say
 from goalmeter.report import Figure
 from goalmeter.report.charts.colours import MUTED
 from goalmeter.report.charts.curves import STROKES, Curve, curve_chart
@@ -49,11 +49,7 @@ def surface(results: Sequence[Navigation], name: str) -> Figure:
             limit=1.0,
             signed=False,
         ),
-        alt=f"Share of optimal actions by size and complexity of the maze, of {agents}; the "
-        "numbers are in the tables.",
-        caption="The accuracy surface: each cell rests on "
-        f"{row.grids} grids with {row.trajectories / row.grids:g} walks each; intervals are in the "
-        "table. In detour states the compass may lead astray; a room without walls has none.",
+        **say("surface", agents=agents, grids=row.grids, walks=row.trajectories / row.grids),
         wide=len(complexities) > _FEW,
     )
 

@@ -45,9 +45,7 @@ def part_of_runs(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Par
 def part_of(results: Sequence[Reflection]) -> Part:
     """What measured agents have to say."""
     return Part(
-        title="How agents do in environments that simulate them",
-        lede="The self-reflection of agents: what they earn where the reward depends on what they "
-        f"would have done. Averages over {FEWEST} seeds and more come with an interval.",
+        **say("part", fewest=FEWEST),
         sections=sections(results),
         findings=findings(results),
         glossary=GLOSSARY,

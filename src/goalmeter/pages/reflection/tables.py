@@ -55,10 +55,7 @@ def agents_table(group: Group) -> Table:
         meaning=f"Average reward per step over {_played(group)}, from −1 to 1.{blind}",
         notes=(
             *([f"Not as published: {group.readings}."] if group.readings else []),
-            "Standard error and interval are over seeds. The standard error is the standard "
-            "deviation divided by the square root of the number of seeds, the interval is "
-            "Student's t. The published table divides by the number itself, so its “StdErr” is "
-            "too small; it is shown for comparison only.",
+            *say("agents")["notes"],
             *([_FEW] if _few(results) else []),
             "A trial that ended early counts with the reward that it had.",
             *([_NOTHING] if any(map(all_early, results)) else []),
