@@ -106,14 +106,14 @@ def cells_table(results: Sequence[Navigation]) -> Table:
 
 def calibration_table(results: Sequence[Navigation]) -> Table | None:
     """Whether agents are right when they are sure; None where no probability is known."""
-    known = [r for r in results if r.behaviour.calibration is not None]
+    known = [(r, fit) for r in results if (fit := r.behaviour.calibration) is not None]
     # A table of reference agents alone would answer a question that nobody asked.
-    if all(r.reference for r in known):
+    if all(result.reference for result, _ in known):
         return None
     return table_of(
-        [(r.agent, r.behaviour.calibration) for r in known],
+        known,
         (
-            words("agent", lambda row: row[0]),
+            words("agent", lambda row: row[0].agent),
             column("calibration error", lambda row: number(row[1].error, 3), answer=True),
             column("Brier score", lambda row: number(row[1].brier, 3)),
             column("decisions", lambda row: row[1].steps),
