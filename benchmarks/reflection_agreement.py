@@ -123,10 +123,7 @@ def _library_percepts(
         if key.startswith("extended_rl.environments.") and hasattr(module, "random"):
             module.random = draws.random  # type: ignore[attr-defined]
     run = environment()
-    counts = {
-        "num_legal_actions": run.num_legal_actions,
-        "num_possible_obs": run.num_possible_obs,
-    }
+    counts = {"num_legal_actions": run.num_legal_actions, "num_possible_obs": run.num_possible_obs}
 
     def source(prompt: Any, **options: Any) -> int:
         known = {key: options.pop(key, value) for key, value in counts.items()}

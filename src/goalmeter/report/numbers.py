@@ -12,10 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, SupportsFloat
-
-if TYPE_CHECKING:
-    from goalmeter.statistics.clustered import Estimate
+from typing import Protocol, SupportsFloat
 
 # Of the maximum. What explains less is not shown as a wish: an agent without fault reaches well
 # over half of it (several moves may be right), and aimless ones stay within a few hundredths.
@@ -27,6 +24,22 @@ _NO_SHARE, _WHOLE = 1e-12, 1e-9
 _MOST_DIGITS = 6
 # Nats below this are rounding of a solver.
 _ROUNDING = 1e-9
+
+
+class Estimate(Protocol):
+    """What an estimate has to say: a number, its interval, and why it has none."""
+
+    @property
+    def value(self) -> float:
+        """NaN if there was nothing to take it from."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """None where nothing can be said of the spread."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no interval; None where there is one, and where nothing was drawn."""
 
 
 def percent(value: float | Estimate, digits: int = 1) -> str:

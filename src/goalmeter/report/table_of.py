@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, SupportsFloat, TypeVar
+from typing import Any, Generic, SupportsFloat, TypeVar
 
 from goalmeter.report.blocks import Cell, Column, Table
-from goalmeter.report.numbers import DASH, percent
-
-if TYPE_CHECKING:
-    from goalmeter.statistics.clustered import Estimate
+from goalmeter.report.numbers import DASH, Estimate, percent
 
 Row = TypeVar("Row")
 
@@ -91,11 +88,7 @@ def table_of(
 
 
 def summary_table(
-    rows: Iterable[tuple[str, Cell | str]],
-    *,
-    caption: str,
-    meaning: str,
-    notes: Iterable[str] = (),
+    rows: Iterable[tuple[str, Cell | str]], *, caption: str, meaning: str, notes: Iterable[str] = ()
 ) -> Table:
     """A table of names and values."""
     return Table(

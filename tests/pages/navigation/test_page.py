@@ -53,9 +53,7 @@ def by_title(sections: list[Section]) -> dict[str, Section]:
     return {section.title: section for section in sections}
 
 
-def test_agents_in_the_same_worlds_share_their_reference_agents(
-    mazes: list[Group],
-) -> None:
+def test_agents_in_the_same_worlds_share_their_reference_agents(mazes: list[Group]) -> None:
     (group,) = mazes
     names = [(result.agent, result.reference) for result in group.results]
     assert names == [

@@ -252,9 +252,7 @@ def test_crossings_that_can_be_avoided_are() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(-100, 100), st.floats(0.1, 10), st.floats(0, 20)), min_size=1))
-def test_places_are_apart_and_no_others_are_nearer(
-    rows: list[tuple[float, float, float]],
-) -> None:
+def test_places_are_apart_and_no_others_are_nearer(rows: list[tuple[float, float, float]]) -> None:
     wanted, weights, gaps = map(np.array, zip(*rows, strict=True))
     steps = np.cumsum(gaps) - gaps[0]
     apart = np.array(spread(wanted, weights, steps))

@@ -70,9 +70,7 @@ def stages_table(results: Sequence[Navigation]) -> Table:
         return column(name, lambda row: row[1].stages.get(name), percent)
 
     return table_of(
-        rows,
-        (words("agent", lambda row: row[0]), *map(stage, stages)),
-        **say("stages"),
+        rows, (words("agent", lambda row: row[0]), *map(stage, stages)), **say("stages")
     )
 
 

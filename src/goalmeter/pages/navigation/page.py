@@ -202,9 +202,7 @@ def _suite(group: Group, prefix: str) -> list[Section]:
     shown += [table for table in models if table is not None]
     out = [
         Section(
-            tables=tuple(shown),
-            figures=tuple(figures),
-            **say("suite_section", suite=suite.name),
+            tables=tuple(shown), figures=tuple(figures), **say("suite_section", suite=suite.name)
         )
     ]
     if any(result.frames is not None for result in results):

@@ -56,7 +56,7 @@ def walk_map(
 
     rows, columns = walls.shape
     with canvas(max(_CELL * columns, _LEAST), max(_CELL * rows, _LEAST)) as figure:
-        axes = figure.subplots()
+        axes: Any = figure.subplots()
         axes.set_aspect("equal")
         for row, column in np.argwhere(walls).tolist():
             axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, color=_WALL, linewidth=0))
@@ -64,30 +64,15 @@ def walk_map(
             axes.axhline(edge - 0.5, color=RULE, linewidth=0.4)
             axes.axvline(edge - 0.5, color=RULE, linewidth=0.4)
         for (row, column), letter in letters.items():
-            axes.text(
-                column - 0.42,
-                row - 0.2,
-                printable(letter),
-                fontsize=8,
-                fontweight="bold",
-                color=INK,
-                parse_math=False,
-            )
+            style = {"fontsize": 8, "fontweight": "bold", "color": INK, "parse_math": False}
+            axes.text(column - 0.42, row - 0.2, printable(letter), **style)
         for move in moves:
             _draw(axes, move)
         for (row, column), numbers in _visits(moves).items():
-            text = _numbers(numbers)
             # On a patch of paper, so that arrows do not strike it out.
             patch = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
-            axes.text(
-                column + 0.46,
-                row + 0.42,
-                text,
-                fontsize=SMALLEST,
-                ha="right",
-                color=INK,
-                bbox=patch,
-            )
+            style = {"fontsize": SMALLEST, "ha": "right", "color": INK, "bbox": patch}
+            axes.text(column + 0.46, row + 0.42, _numbers(numbers), **style)
         axes.set_xlim(-0.5, columns - 0.5)
         axes.set_ylim(rows - 0.5, -0.5)
         axes.set_xticks(range(columns))

@@ -155,11 +155,7 @@ def _smooth(points: Sequence[Point]) -> list[Piece]:
 
 
 def _stepped(
-    a: Shape,
-    b: Shape,
-    edge: Edge,
-    layout: Layout,
-    ports: Mapping[tuple[Edge, str], float],
+    a: Shape, b: Shape, edge: Edge, layout: Layout, ports: Mapping[tuple[Edge, str], float]
 ) -> list[Piece]:
     """A curve that is straight within layers and turns between them."""
     turned = layout.direction == "down"
@@ -170,11 +166,7 @@ def _stepped(
     flow, side = (1, 0) if turned else (0, 1)
     out, into = ports[edge, "out"], ports[edge, "in"]
     first, last = layout.layer[edge[0]], layout.layer[edge[1]]
-    rows = [
-        a.centre[side] + out,
-        *(p[side] for p in layout.bends[edge]),
-        b.centre[side] + into,
-    ]
+    rows = [a.centre[side] + out, *(p[side] for p in layout.bends[edge]), b.centre[side] + into]
     at = point(a.centre[flow] + a.half[flow] * a.depth(out / a.half[side]), rows[0])
     goal = point(b.centre[flow] - b.half[flow] * b.depth(into / b.half[side]), rows[-1])
     pieces: list[Piece] = []
