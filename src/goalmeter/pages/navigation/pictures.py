@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.measures.behaviour import DistanceRow
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.result import Navigation
@@ -98,7 +97,7 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
 def replay(walk: Trajectory, name: str, title: str) -> Figure:
     """One walk, step by step."""
     world, states = walk.world, walk.states()
-    letters = {world.start: "S", world.goal: "G"}
+    letters: dict[tuple[int, int], str] = {world.start: "S", world.goal: "G"}
     marks = ((world.key, "K"), (world.door, "D"), (world.neutral, "N"))
     letters |= {place: letter for place, letter in marks if place}
     moves = [
@@ -107,7 +106,7 @@ def replay(walk: Trajectory, name: str, title: str) -> Figure:
     ]
     wrong = sum(not step.is_optimal for step in walk.steps)
     return Figure(
-        svg=walk_map(name, world.walls, {_place(c): text for c, text in letters.items()}, moves),
+        svg=walk_map(name, world.walls, letters, moves),
         alt=f"A walk of {len(walk.steps)} steps, {wrong} of them not optimal, that ended with "
         f"{walk.outcome!r}; the steps are in the table.",
         caption=f"{title}: {len(walk.steps)} steps where {walk.distance} would do, {wrong} of them "
@@ -182,7 +181,3 @@ def _in_words(result: Navigation) -> str:
     ends = [rows[0], rows[-1]]
     shares = " and ".join(f"{percent(row.accuracy.value, 0)} at {row.distance}" for row in ends)
     return f"{result.agent}: {shares}"
-
-
-def _place(cell: Cell) -> tuple[int, int]:
-    return cell.row, cell.column
