@@ -138,7 +138,7 @@ def _sentences(group: Group, result: Navigation, prefix: str) -> list[Finding]:
     suite, row = result.plan.suite.name, result.overall[0]
     # A compass alone is the measure of planning; for greedy, which is that compass, chance is.
     name = "random" if result.agent == "greedy" else "greedy"
-    (beside,) = (r.overall[0] for r in group.results if r.agent == name)
+    beside = {r.agent: r.overall[0] for r in group.results}[name]
     lines: list[Finding] = []
 
     def tell(text: str, place: str = "agents", link: str = "numbers") -> None:
