@@ -28,14 +28,14 @@ def measure(quick: bool) -> dict[str, Any]:
     repeats = 1 if quick else 3
     rows = []
     for world, mdp in worlds.items():
-        for what, (together, apart) in _pairs(mdp, batch).items():
-            found: dict[str, np.ndarray[Any, Any]] = {}
+        for kind, (together, apart) in _pairs(mdp, batch).items():
+            values: dict[str, np.ndarray[Any, Any]] = {}
 
-            def batched(call: Call = together, found: dict[str, Any] = found) -> None:
-                found["batch"] = call()
+            def batched(call: Call = together, values: dict[str, Any] = values) -> None:
+                values["batch"] = call()
 
-            def looped(call: Call = apart, found: dict[str, Any] = found) -> None:
-                found["singles"] = call()
+            def looped(call: Call = apart, values: dict[str, Any] = values) -> None:
+                values["singles"] = call()
 
             # The loop is an average over 256 calls in itself; only short ones are repeated.
             times = [harness.interleaved([batched, looped], 1, warm_up=False)]
@@ -45,11 +45,11 @@ def measure(quick: bool) -> dict[str, Any]:
             rows.append(
                 {
                     "world": world,
-                    "what": what,
+                    "what": kind,
                     "batch_seconds": batch_seconds,
                     "single_seconds": single_seconds,
                     "times_cheaper": single_seconds / batch_seconds,
-                    "largest_difference": float(np.abs(found["batch"] - found["singles"]).max()),
+                    "largest_difference": float(np.abs(values["batch"] - values["singles"]).max()),
                 }
             )
     return {"batch": batch, "rows": rows}
@@ -65,7 +65,7 @@ def _pairs(mdp: gm.TabularMDP, batch: int) -> dict[str, tuple[Call, Call]]:
     best = gm.optimal_policy(mdp)
     policies = [gm.epsilon_greedy(best, e) for e in np.linspace(0.05, 0.7, batch)]
     utilities = list(rng.random((batch, mdp.n_states)))
-    one = policies[batch // 2]
+    policy = policies[batch // 2]
     many = gm.meg.known_utility_many
 
     def values(results: list[gm.MegResult]) -> np.ndarray[Any, Any]:
@@ -81,8 +81,8 @@ def _pairs(mdp: gm.TabularMDP, batch: int) -> dict[str, tuple[Call, Call]]:
             lambda: values([gm.meg.known_utility(mdp, p) for p in policies]),
         ),
         "utilities, known_utility_many": (
-            lambda: values(many(mdp, [one], utilities=utilities)),
-            lambda: values([gm.meg.known_utility(mdp, one, utility=u) for u in utilities]),
+            lambda: values(many(mdp, [policy], utilities=utilities)),
+            lambda: values([gm.meg.known_utility(mdp, policy, utility=u) for u in utilities]),
         ),
     }
 

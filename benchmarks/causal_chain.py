@@ -24,8 +24,8 @@ DECISIONS = (10, 25, 50, 100, 200)
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    tried = DECISIONS[:2] if quick else DECISIONS
-    rows = [_row(horizon, quick) for horizon in tried]
+    lengths = DECISIONS[:2] if quick else DECISIONS
+    rows = [_row(horizon, quick) for horizon in lengths]
     horizons = [row["decisions"] for row in rows]
     growth = {
         name: harness.exponent(horizons[-2:], [row[f"{name}_seconds"] for row in rows[-2:]])

@@ -38,16 +38,16 @@ class Problem:
         self.outcomes = enumeration.entries(self.table)
         self.model, self.target = model, target
         # What the baseline is handed; reading it off the model is not timed.
-        given = (self.table, self.order, model.decisions)
+        problem = (self.table, self.order, model.decisions)
         utility = [(f.variables, np.asarray(f.values)) for f in model.utilities.values()]
         self.calls: dict[str, tuple[Callable[[], float], Callable[[], float]]] = {
             "known": (
                 lambda: gm.meg.causal_utility(model).value,
-                lambda: enumeration.known_utility(*given, utility),
+                lambda: enumeration.known_utility(*problem, utility),
             ),
             "targets": (
                 lambda: gm.meg.targets(model, targets=[target]).value,
-                lambda: enumeration.targets(*given, [target]),
+                lambda: enumeration.targets(*problem, [target]),
             ),
         }
 
@@ -87,8 +87,8 @@ def measure(quick: bool) -> dict[str, Any]:
 
 def _row(problem: Problem, fits: bool, quick: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"variables": problem.variables, "outcomes": float(problem.outcomes)}
-    for what, (ours, theirs) in problem.calls.items():
-        row[what] = _compared(ours, theirs if fits else None, quick)
+    for name, (ours, theirs) in problem.calls.items():
+        row[name] = _compared(ours, theirs if fits else None, quick)
     return row
 
 
@@ -101,13 +101,13 @@ def _compared(
     if theirs is None:
         cell["ours_seconds"] = harness.median_seconds(ours, rounds, warm_up=False)
         return cell
-    found: list[float] = []
+    values: list[float] = []
     times: list[list[float]] = []
     # What takes seconds is not repeated as often.
     while not times or (len(times) < rounds and sum(t[-1] for t in times) < 5.0):
-        calls = [ours, ours, lambda: found.append(theirs())]
+        calls = [ours, ours, lambda: values.append(theirs())]
         times.append(harness.interleaved(calls, 1, warm_up=False))
-    cell["differ_by"] = abs(found[0] - cell["value"])
+    cell["differ_by"] = abs(values[0] - cell["value"])
     cell["ours_seconds"] = float(np.median([t[:2] for t in times]))
     cell["enumeration_seconds"] = float(np.median([t[2] for t in times]))
     return cell
@@ -116,21 +116,21 @@ def _compared(
 def _growth(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Exponents: of the enumeration in the outcomes, of ours in the variables."""
     out: dict[str, Any] = {}
-    for what in ("known", "targets"):
-        both = [r for r in rows if r[what]["enumeration_seconds"] is not None]
+    for measure in ("known", "targets"):
+        both = [r for r in rows if r[measure]["enumeration_seconds"] is not None]
         last = both[-3:]
         theirs = harness.exponent(
-            [r["outcomes"] for r in last], [r[what]["enumeration_seconds"] for r in last]
+            [r["outcomes"] for r in last], [r[measure]["enumeration_seconds"] for r in last]
         )
         states = (last[-1]["outcomes"]) ** (1 / last[-1]["variables"])
-        out[what] = {
+        out[measure] = {
             "enumeration_in_outcomes": theirs,
             "enumeration_factor_per_variable": float(states**theirs),
             "ours_overall": harness.exponent(
-                [r["variables"] for r in rows], [r[what]["ours_seconds"] for r in rows]
+                [r["variables"] for r in rows], [r[measure]["ours_seconds"] for r in rows]
             ),
             "ours_last_two": harness.exponent(
-                [r["variables"] for r in rows[-2:]], [r[what]["ours_seconds"] for r in rows[-2:]]
+                [r["variables"] for r in rows[-2:]], [r[measure]["ours_seconds"] for r in rows[-2:]]
             ),
         }
     return out
@@ -138,8 +138,8 @@ def _growth(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def markdown(result: dict[str, Any]) -> str:
     header = ["diagram", "variables", "joint outcomes"]
-    for what in ("known utility", "targets"):
-        header += [f"{what}: enumeration", "ours", "ratio", "differ by"]
+    for name in ("known utility", "targets"):
+        header += [f"{name}: enumeration", "ours", "ratio", "differ by"]
     rows = []
     lines = []
     for family in result["families"]:
@@ -147,8 +147,8 @@ def markdown(result: dict[str, Any]) -> str:
             cells = [family["family"], str(row["variables"]), f"{row['outcomes']:.1e}"]
             rows.append(cells + _cells(row["known"]) + _cells(row["targets"]))
         first, before, last = (family["rows"][i]["variables"] for i in (0, -2, -1))
-        for what, words in (("known", "known utility"), ("targets", "targets")):
-            g = family["growth"][what]
+        for name, words in (("known", "known utility"), ("targets", "targets")):
+            g = family["growth"][name]
             lines.append(
                 f"- {family['family']}, {words}: the enumeration takes time ~ "
                 f"outcomes^{g['enumeration_in_outcomes']:.2f} at its last three sizes, so that "

@@ -47,8 +47,8 @@ COLUMNS = ("prepare", "query", "our_query", "targets")
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    found = importlib.util.find_spec("pgmpy")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("pgmpy")
+    if spec is None or spec.origin is None:
         return {"pgmpy": None, "networks": []}
     logging.disable(logging.WARNING)
     # Importing it warns of what it will remove.
@@ -57,7 +57,7 @@ def measure(quick: bool) -> dict[str, Any]:
         import pgmpy
         import pgmpy.inference
 
-    folder = Path(found.origin).parent / "utils" / "example_models"
+    folder = Path(spec.origin).parent / "utils" / "example_models"
     names = NETWORKS[:1] if quick else NETWORKS
     rows = [_network(folder / f"{name}.bif.gz", quick) for name in names]
     return {"pgmpy": pgmpy.__version__, "networks": rows}
@@ -67,7 +67,7 @@ def _network(path: Path, quick: bool) -> dict[str, Any]:
     network = gm.CausalBayesianNetwork.from_bif(path)
     descendants = {d: sorted(network.descendants(d)) for d in network.variables}
     possible = [(d, t) for d in network.variables for t in descendants[d]]
-    drawn = np.random.default_rng(0).choice(len(possible), PAIRS, replace=False)
+    drawn = np.random.default_rng(0).choice(len(possible), 2 if quick else PAIRS, replace=False)
     pairs = [_pair(network, *possible[i], quick) for i in drawn]
     done = [pair for pair in pairs if not pair["refused"]]
     return {
@@ -94,7 +94,7 @@ def _pair(
 ) -> dict[str, Any]:
     from pgmpy.inference import VariableElimination
 
-    given = (*network.parents(decision), decision)
+    evidence = (*network.parents(decision), decision)
     began = time.perf_counter()
     try:
         value = gm.meg.targets(network, [decision], [target]).value
@@ -108,13 +108,13 @@ def _pair(
     fresh = [neutral_network(network, [decision]) for _ in range(rounds + 1)]
 
     def query() -> Any:
-        return inference.query([*given, target], show_progress=False)
+        return inference.query([*evidence, target], show_progress=False)
 
     def our_query() -> Any:
-        return fresh.pop().elimination.conditional((target,), given)
+        return fresh.pop().elimination.conditional((target,), evidence)
 
     theirs, ours = query(), our_query()
-    axes = [theirs.variables.index(x) for x in (*given, target)]
+    axes = [theirs.variables.index(x) for x in (*evidence, target)]
     joint = theirs.values.transpose(axes)
     total = joint.sum(axis=-1, keepdims=True)
     possible = np.broadcast_to(total > 0, joint.shape)
@@ -134,7 +134,7 @@ def _pair(
         "target": target,
         "refused": "",
         "value": value,
-        "contexts_and_actions": int(np.prod([network.size(x) for x in given])),
+        "contexts_and_actions": int(np.prod([network.size(x) for x in evidence])),
         "differ_by": float(differ[possible].max()),
         "seconds": dict(zip(COLUMNS, times, strict=True)),
     }

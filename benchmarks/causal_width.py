@@ -53,7 +53,7 @@ def _row(rails: int, n: int, quick: bool) -> dict[str, Any]:
     length = n // rails
     network = grid(rails, length)
     target = f"R{rails - 1}_{length - 1}"
-    given = (*network.parents(DECISION), DECISION)
+    evidence = (*network.parents(DECISION), DECISION)
     neutral = neutral_network(network, [DECISION])
     order = [f"R{i}_{j}" for j in range(length) for i in range(rails)]
     cpds = tables(neutral)[0]
@@ -63,12 +63,12 @@ def _row(rails: int, n: int, quick: bool) -> dict[str, Any]:
     except gm.GoalmeterError as refusal:
         return {"rails": rails, "variables": rails * length, "refused": str(refusal)}
     rounds = 1 if quick else harness.enough(time.perf_counter() - began, budget=1.0)
-    found = neutral.elimination.conditional((target,), given)
-    exact = conditional(cpds, order, given, target)
+    ours_exact = neutral.elimination.conditional((target,), evidence)
+    exact = conditional(cpds, order, evidence, target)
     ours, sweep = harness.interleaved(
         [
             lambda: gm.meg.targets(network, [DECISION], [target]),
-            lambda: conditional(cpds, order, given, target),
+            lambda: conditional(cpds, order, evidence, target),
         ],
         rounds,
     )
@@ -79,7 +79,7 @@ def _row(rails: int, n: int, quick: bool) -> dict[str, Any]:
         "value": value,
         "ours_seconds": ours,
         "sweep_seconds": sweep,
-        "differ_by": float(np.abs(found - exact).max()),
+        "differ_by": float(np.abs(ours_exact - exact).max()),
     }
 
 

@@ -25,9 +25,9 @@ def random_network(
     chosen: dict[str, list[str]] = {}
     cpds = {}
     for i, x in enumerate(names):
-        others = names[max(0, i - window) : max(0, i - 1)]
-        more = min(len(others), int(rng.integers(0, parents)))
-        chosen[x] = [*rng.choice(others, more, replace=False).tolist(), *names[i - 1 : i][: i > 0]]
+        earlier = names[max(0, i - window) : max(0, i - 1)]
+        more = min(len(earlier), int(rng.integers(0, parents)))
+        chosen[x] = [*rng.choice(earlier, more, replace=False).tolist(), *names[i - 1 : i][: i > 0]]
         cpds[x] = _nearly_a_function(rng, states, len(chosen[x]), share=0.95)
     return gm.CausalBayesianNetwork({x: range(states) for x in names}, chosen, cpds)
 

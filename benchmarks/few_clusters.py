@@ -86,8 +86,8 @@ def of_clusters(
 
     def sample(n: int, rng: np.random.Generator) -> tuple[Ends, Ends]:
         values, weights = draw(n, rng)
-        found = estimate(values * weights, weights, bounds=bounds, paired=paired)
-        return found.interval, resampled(values, weights, rng)
+        mean = estimate(values * weights, weights, bounds=bounds, paired=paired)
+        return mean.interval, resampled(values, weights, rng)
 
     return Setting(name, population, truth, sample)
 
@@ -108,12 +108,12 @@ def by_grid(agent: str, grids: int) -> dict[str, tuple[Any, Any]]:
     values: dict[str, list[float]] = {name: [] for name in names}
     weights: dict[str, list[float]] = {name: [] for name in names}
     for grid in np.unique(seen.grid):
-        found = behaviour_row(seen.where(seen.grid == grid), 0.95, (7, 0.5, None, "{}"))
+        row_of_grid = behaviour_row(seen.where(seen.grid == grid), 0.95, (7, 0.5, None, "{}"))
         for name in names:
-            one = getattr(found, name)
-            known = not np.isnan(one.value)
-            values[name].append(one.value if known else 0.0)
-            weights[name].append(float(one.n if name in pooled else 1) if known else 0.0)
+            measured = getattr(row_of_grid, name)
+            known = not np.isnan(measured.value)
+            values[name].append(measured.value if known else 0.0)
+            weights[name].append(float(measured.n if name in pooled else 1) if known else 0.0)
     return {name: (np.array(values[name]), np.array(weights[name])) for name in names}
 
 
@@ -138,12 +138,8 @@ def from_pool(
 
 def behaviours(grids: int) -> list[Setting]:
     """Measures of walks, and differences of agents that walked through the same grids."""
-    cap = max(one.cap for one in walked("optimal", grids).trajectories)
-    bounds = {
-        "entropy": (0.0, MOST_BITS),
-        "regret": (0.0, 2.0 * cap),
-        "beyond_greedy": DIFFERENCE,
-    }
+    cap = max(trajectory.cap for trajectory in walked("optimal", grids).trajectories)
+    bounds = {"entropy": (0.0, MOST_BITS), "regret": (0.0, 2.0 * cap), "beyond_greedy": DIFFERENCE}
     out = []
     for agent in ("greedy", "epsilon-optimal(0.3)", "random"):
         for name, pool in by_grid(agent, grids).items():
@@ -151,15 +147,14 @@ def behaviours(grids: int) -> list[Setting]:
             if np.ptp(pool[0][pool[1] > 0]) > 0:
                 paired = name == "beyond_greedy"
                 out.append(from_pool(name, agent, pool, bounds.get(name, UNIT), paired=paired))
-    for one, other in (("optimal", "greedy"), ("epsilon-optimal(0.3)", "boltzmann(1)")):
+    for first, second in (("optimal", "greedy"), ("epsilon-optimal(0.3)", "boltzmann(1)")):
         for name in ("success", "accuracy"):
-            (values, known), (others, of_others) = (
-                by_grid(agent, grids)[name] for agent in (one, other)
+            (values, known), (values_of_second, known_of_second) = (
+                by_grid(agent, grids)[name] for agent in (first, second)
             )
-            pool = values - others, known * of_others
-            out.append(
-                from_pool(f"{name}, difference", f"{one} − {other}", pool, DIFFERENCE, paired=True)
-            )
+            pool = values - values_of_second, known * known_of_second
+            both = f"{first} − {second}"
+            out.append(from_pool(f"{name}, difference", both, pool, DIFFERENCE, paired=True))
     return out
 
 
@@ -173,8 +168,8 @@ def drawn_clusters() -> list[Setting]:
         answers = rng.integers(20, 60, n)
         return rng.binomial(answers, rng.beta(0.2, 19.8, n)) / answers, answers.astype(float)
 
-    def seldom(value: float, other: float, part: float = 0.1) -> Callable[..., tuple[Any, Any]]:
-        return lambda n, rng: ones(n, np.where(rng.random(n) < part, other, value))
+    def seldom(value: float, rare: float, part: float = 0.1) -> Callable[..., tuple[Any, Any]]:
+        return lambda n, rng: ones(n, np.where(rng.random(n) < part, rare, value))
 
     def smooth(mean: float, spread: float) -> Callable[..., tuple[Any, Any]]:
         return lambda n, rng: ones(n, rng.normal(mean, spread, n))
@@ -204,26 +199,26 @@ def drawn_clusters() -> list[Setting]:
 def meg_of_walks(grids: int) -> list[Setting]:
     """MEG of walks towards the goal, nats and share."""
     seen = [walked(agent, grids) for agent in AGENTS]
-    found = evidence(seen, "goal")
+    by_agent = evidence(seen, "goal")
     # Walks of both agents are in the same order, four a grid.
-    other = np.repeat(np.arange(grids) % 10 == 0, 4)
-    best, aimless = found[AGENTS.index("optimal")], found[AGENTS.index("random")]
+    is_aimless = np.repeat(np.arange(grids) % 10 == 0, 4)
+    best, aimless = by_agent[AGENTS.index("optimal")], by_agent[AGENTS.index("random")]
 
     def chosen_of(name: str) -> FloatArray:
-        one, two = getattr(best, name), getattr(aimless, name)
-        return np.where(other.reshape(-1, *(1,) * (one.ndim - 1)), two, one)
+        of_best, of_aimless = getattr(best, name), getattr(aimless, name)
+        return np.where(is_aimless.reshape(-1, *(1,) * (of_best.ndim - 1)), of_aimless, of_best)
 
     names = ("whole", "without", "most", "most_without")
     mixed = Evidence(best.rationalities, *map(chosen_of, names))
-    populations = [*zip(AGENTS, seen, found, strict=True)]
+    populations = [*zip(AGENTS, seen, by_agent, strict=True)]
     populations.append(("optimal, one in ten random", seen[0], mixed))
 
-    def settings(agent: str, walks: Observed, said: Evidence) -> list[Setting]:
+    def settings(agent: str, walks: Observed, fits: Evidence) -> list[Setting]:
         @cache  # both rows of an agent are of the same samples
         def measured(chosen: tuple[int, ...]) -> GoalFit:
             kept = np.isin(walks.grid, chosen)
             part = Grids(walks.where(kept), 0.95)
-            return goal_fit(part, said.curves(kept), said.most[kept])
+            return goal_fit(part, fits.curves(kept), fits.most[kept])
 
         def sampler(name: str) -> Callable[[int, np.random.Generator], tuple[Ends, Ends]]:
             def sample(n: int, rng: np.random.Generator) -> tuple[Ends, Ends]:
@@ -239,7 +234,7 @@ def meg_of_walks(grids: int) -> list[Setting]:
             for name, title in titles.items()
         ]
 
-    return [one for population in populations for one in settings(*population)]
+    return [setting for population in populations for setting in settings(*population)]
 
 
 def estimates_from_trajectories() -> list[Setting]:
@@ -293,7 +288,7 @@ def measure(quick: bool) -> dict[str, Any]:
         *estimates_from_trajectories(),
         *reflections(),
     ]
-    return {"confidence": 0.95, "rows": [row(one, quick) for one in settings]}
+    return {"confidence": 0.95, "rows": [row(setting, quick) for setting in settings]}
 
 
 def row(setting: Setting, quick: bool) -> dict[str, Any]:
@@ -308,9 +303,9 @@ def row(setting: Setting, quick: bool) -> dict[str, Any]:
     for n in SIZES:
         ends, before = [], []
         for run in range(out["runs"]):
-            one, other = setting.sample(n, np.random.default_rng([n, run]))
-            ends += [] if one is None else [one]
-            before += [] if other is None else [other]
+            ends_of_run, resampled_ends = setting.sample(n, np.random.default_rng([n, run]))
+            ends += [] if ends_of_run is None else [ends_of_run]
+            before += [] if resampled_ends is None else [resampled_ends]
         out["columns"].append(
             {
                 "n": n,
@@ -335,16 +330,16 @@ def markdown(result: dict[str, Any]) -> str:
     header = ["statistic", "population", "truth", *(f"n = {n}" for n in SIZES)]
     header += [f"width, {n}" for n in WIDTHS] + [f"resampled, {n}" for n in WIDTHS]
     rows = []
-    for one in result["rows"]:
-        columns = {column["n"]: column for column in one["columns"]}
-        cells = [one["statistic"], one["population"], f"{one['truth']:.3f}"]
+    for setting in result["rows"]:
+        columns = {column["n"]: column for column in setting["columns"]}
+        cells = [setting["statistic"], setting["population"], f"{setting['truth']:.3f}"]
         for column in columns.values():
             text = "–" if column["coverage"] is None else f"{column['coverage']:.0%}"
             part = f" ({column['refused']:.0%})" if 0 < column["refused"] < 1 else ""
             cells.append(text + part)
         for key, form in (("width", ".2f"), ("resampled", ".0%")):
-            found = (columns[n][key] for n in WIDTHS)
-            cells += ["–" if value is None else format(value, form) for value in found]
+            shown = (columns[n][key] for n in WIDTHS)
+            cells += ["–" if value is None else format(value, form) for value in shown]
         rows.append(cells)
     return harness.table(header, rows)
 

@@ -21,7 +21,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def run(
@@ -35,8 +35,8 @@ def run(
     The linear-algebra library gets one thread, for both sides of every comparison; it reads that
     when it is loaded, so the script starts itself again if it has to.
     """
-    if any(os.environ.get(name) != "1" for name in _THREAD_VARIABLES):
-        os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    if any(os.environ.get(name) != "1" for name in THREAD_VARIABLES):
+        os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
         os.execv(sys.executable, [sys.executable, *sys.argv])
     text = (claim or "").strip()
     name = Path(script).stem

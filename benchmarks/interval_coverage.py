@@ -66,7 +66,7 @@ def row(setting: dict[str, Any]) -> dict[str, Any]:
     weights = [np.full(n, 1.0 / n)]
     # Each of the decisions but the last can matter at most so much; it bounds few trajectories.
     most = mdp.horizon * float(np.log(mdp.n_actions))
-    found = []
+    estimates = []
     for run in range(setting["runs"]):
         rng = np.random.default_rng([0, run])
         groups = group_trajectories(
@@ -76,8 +76,8 @@ def row(setting: dict[str, Any]) -> dict[str, Any]:
         result = infer(
             groups, fit, weights, confidence=CONFIDENCE, resamples=RESAMPLES, rng=rng, maximum=most
         )
-        found.append((fit.value, result.corrected, *result.interval))
-    raw, corrected, low, high = np.array(found).T
+        estimates.append((fit.value, result.corrected, *result.interval))
+    raw, corrected, low, high = np.array(estimates).T
     slack = 1e-9
     return {
         "name": setting["name"],

@@ -28,8 +28,8 @@ AIM = 1000
 
 def rates(horizon: int) -> list[Rate]:
     """For a utility scaled to [0, 1]; the variance of the return is at most horizon^2 / 4."""
-    tried = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 10.0, 100.0)
-    return [Rate("plain", 4.0 / horizon**2, safe=True), *(Rate("plain", a) for a in tried)]
+    alphas = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 10.0, 100.0)
+    return [Rate("plain", 4.0 / horizon**2, safe=True), *(Rate("plain", a) for a in alphas)]
 
 
 def climber(setting: Setting, value: float) -> race.Climb:
@@ -53,38 +53,13 @@ def climber(setting: Setting, value: float) -> race.Climb:
 
 
 def measure(quick: bool) -> dict[str, Any]:
+    def ours(setting: Setting) -> gm.meg.MegResult:
+        return gm.meg.known_utility(setting.mdp, setting.policy)
+
     cap, search = (0.2, 0.05) if quick else (20.0, 1.0)
-    chosen = settings(quick)
-    tried = rates(chosen[0].horizon)
-    problems: list[dict[str, Any]] = []
-    for setting in chosen:
-        result = gm.meg.known_utility(setting.mdp, setting.policy)
-        found = race.race(
-            climber(setting, result.value), tried, result.value, search_seconds=search
-        )
-        at = f"beta = {result.rationality:.3g}"
-        problems.append({"name": setting.name, "value": result.value, "at": at, **found})
-    shared = race.shared_rate(problems)
-    for setting, problem in zip(chosen, problems, strict=True):
-
-        def ours(setting: Setting = setting) -> None:
-            gm.meg.known_utility(setting.mdp, setting.policy)
-
-        race.finals(
-            ours,
-            climber(setting, problem["value"]),
-            tried,
-            problem,
-            shared,
-            cap=cap,
-            rounds=1 if quick else 5,
-        )
-    return {
-        "cap_seconds": cap,
-        "problems": problems,
-        "summary": race.summary(problems),
-        "one_pass": one_pass(chosen[0]),
-    }
+    chosen, rounds = settings(quick), 1 if quick else 5
+    options = {"cap": cap, "search_seconds": search, "rounds": rounds}
+    return race.race(ours, climber, rates, chosen, **options) | {"one_pass": one_pass(chosen[0])}
 
 
 def one_pass(setting: Setting) -> dict[str, float]:

@@ -40,6 +40,7 @@ BATCH, TOKENS = 32, 96
 MODELS = ((192, 3, 4, 6, 3), (384, 4, 3, 3, 2))
 QUICK = ((128, 1, 1, 1, 1),)
 SUITE: dict[str, Any] = {"sizes": [7, 9], "complexities": [0.0, 0.6], "trajectories": 4}
+QUICK_SUITE: dict[str, Any] = {"sizes": [7], "complexities": [0.6], "trajectories": 1}
 
 
 def measure(quick: bool) -> dict[str, Any]:
@@ -48,23 +49,29 @@ def measure(quick: bool) -> dict[str, Any]:
         os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
         os.environ |= {"INSPECT_CACHE_DIR": f"{name}/cache", "XDG_DATA_HOME": f"{name}/data"}
         folder = Path(name)
-        rows = [_row(folder, *settings) for settings in (QUICK if quick else MODELS)]
+        suite, models = (QUICK_SUITE, QUICK) if quick else (SUITE, MODELS)
+        rows = [_row(folder, suite, *settings) for settings in models]
         return {
             "batch": BATCH,
             "tokens": TOKENS,
             "rows": rows,
             "once": _once(folder, quick),
-            "libraries": {one: version(one) for one in ("inspect_ai", "transformers", "torch")},
+            "libraries": {
+                library: version(library) for library in ("inspect_ai", "transformers", "torch")
+            },
         }
 
 
-def _row(folder: Path, width: int, layers: int, grids: int, cap: int, turns: int) -> dict[str, Any]:
+def _row(
+    folder: Path, suite: dict[str, Any], width: int, layers: int, grids: int, cap: int, turns: int
+) -> dict[str, Any]:
     """Both sides in turns with one model, and then Inspect's own provider."""
     path = folder / f"model-{width}-{layers}"
     weights = talking_model(path, width=width, layers=layers, tokens=TOKENS)
-    size: dict[str, Any] = {"grids": grids, "cap": cap}
-    warm = _walked(f"goalmeter-local/{path}", folder / f"{path.name}-warm", {"grids": 1, "cap": 1})
-    assert warm
+    size = suite | {"grids": grids, "cap": cap}
+    shortest = suite | {"grids": 1, "cap": 1}
+    # What is loaded once is loaded before any clock starts.
+    _walked(f"goalmeter-local/{path}", folder / f"{path.name}-warm", shortest)
     generate = _bare(path)
     pairs: list[dict[str, Any]] = []
     for turn in range(turns):
@@ -79,7 +86,7 @@ def _row(folder: Path, width: int, layers: int, grids: int, cap: int, turns: int
         )
         done = f"{weights / 1e6:.1f} M weights, turn {turn + 1} of {turns}"
         print(f"{done}: {_ratios(pairs[-1:], 'cpu_seconds')} of CPU time", file=sys.stderr)
-    few: dict[str, Any] = {"grids": 1, "cap": min(cap, 2)}
+    few = suite | {"grids": 1, "cap": min(cap, 2)}
     stock = _timed(lambda: _walked("hf/local", folder / f"{path.name}-hf", few, model_path=path))
     return {
         "weights": weights,
@@ -95,10 +102,10 @@ def _walked(model: str, run: Path, size: dict[str, Any], **options: Any) -> list
     from goalmeter.navigation.inspect.run import ask
 
     batch = "batch_size" if model.startswith("hf/") else "batch"
-    own = {"device": "cpu", batch: BATCH} | {k: str(v) for k, v in options.items()}
-    asking = Asking(options=own, max_tokens=TOKENS)
+    provider = {"device": "cpu", batch: BATCH} | {k: str(v) for k, v in options.items()}
+    asking = Asking(options=provider, max_tokens=TOKENS)
     server = Server(max_connections=2 * BATCH)
-    return ask(model, "maze", run, asking=asking, server=server, **SUITE, **size)
+    return ask(model, "maze", run, asking=asking, server=server, **size)
 
 
 def _prompts(trajectories: list[Any], *, ids: bool = True) -> list[Any]:
@@ -143,7 +150,7 @@ def _once(folder: Path, quick: bool) -> dict[str, int]:
     size: dict[str, Any] = {"sizes": [7], "complexities": [0.0, 0.6], "grids": 1 if quick else 5}
     asking = Asking(temperature=0.0, max_tokens=8, options={"device": "cpu", "batch": BATCH})
     with _counted() as batches:
-        found = ask(
+        walks = ask(
             f"goalmeter-local/{path}",
             "isometries",
             folder / "once",
@@ -151,9 +158,9 @@ def _once(folder: Path, quick: bool) -> dict[str, int]:
             trajectories=2 if quick else 10,
             **size,
         )
-    prompts = [step.prompt for walk in found for step in walk.steps]
+    prompts = [step.prompt for walk in walks for step in walk.steps]
     return {
-        "walks": len(found),
+        "walks": len(walks),
         "steps": len(prompts),
         "different": len(set(prompts)),
         "asked": sum(batches),
@@ -231,9 +238,9 @@ def markdown(result: dict[str, Any]) -> str:
     )
 
 
-def _ratios(pairs: list[dict[str, Any]], what: str) -> str:
-    found = [pair["ours"][what] / pair["bare"][what] for pair in pairs]
-    return f"{median(found):.3f} ({min(found):.3f} to {max(found):.3f})"
+def _ratios(pairs: list[dict[str, Any]], measure: str) -> str:
+    ratios = [pair["ours"][measure] / pair["bare"][measure] for pair in pairs]
+    return f"{median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
 
 
 if __name__ == "__main__":

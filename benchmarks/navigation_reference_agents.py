@@ -42,7 +42,7 @@ WORKERS = 2
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    agents = AGENTS[:2] if quick else AGENTS
+    agents = AGENTS[:1] if quick else AGENTS
     grids, walks = (1, 2) if quick else (10, None)
     before, began = _cpu(), time.perf_counter()
     values(agents, grids=grids, trajectories=walks, workers=WORKERS)
@@ -58,7 +58,7 @@ def measure(quick: bool) -> dict[str, Any]:
 def _cpu() -> float:
     """CPU seconds of this process and of those that it waited for."""
     used = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def _row(name: str, agents: tuple[str, ...], grids: int, walks: int | None) -> dict[str, Any]:
@@ -85,15 +85,15 @@ def _scoring(walks: int, repeat: int) -> dict[str, Any]:
     """Ours and the peer's time for scoring the same walks."""
     plan = plan_of("random", "maze", paper=True, grids=1, trajectories=walks)
     trajectories = play_all(plan).trajectories
-    found: dict[str, list[bool]] = {}
+    judged: dict[str, list[bool]] = {}
 
     def ours() -> None:
         planned.cache_clear()
         compass.cache_clear()
-        found["ours"] = observed(trajectories).correct.tolist()
+        judged["ours"] = observed(trajectories).correct.tolist()
 
     def each_step() -> None:
-        found["each step"] = _scored(trajectories, _search)
+        judged["each step"] = _scored(trajectories, _search)
 
     def each_grid() -> None:
         kept: dict[int, dict[Any, int]] = {}
@@ -103,7 +103,7 @@ def _scoring(walks: int, repeat: int) -> dict[str, Any]:
                 kept[id(walk.world)] = _search(walk)
             return kept[id(walk.world)]
 
-        found["each grid"] = _scored(trajectories, search)
+        judged["each grid"] = _scored(trajectories, search)
 
     calls = {"ours": ours, "each grid": each_grid, "each step": each_step}
     times: dict[str, list[float]] = {name: [] for name in calls}
@@ -112,10 +112,10 @@ def _scoring(walks: int, repeat: int) -> dict[str, Any]:
             began = time.process_time()
             call()
             times[name].append(time.process_time() - began)
-    assert found["ours"] == found["each grid"] == found["each step"]
+    assert judged["ours"] == judged["each grid"] == judged["each step"]
     return {
         "walks": len(trajectories),
-        "steps": len(found["ours"]),
+        "steps": len(judged["ours"]),
         "seconds": {name: median(taken) for name, taken in times.items()},
     }
 

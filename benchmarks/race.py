@@ -20,10 +20,14 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import harness
 from baselines.gradient_ascent import Ascent
+from cliff_settings import Setting
+
+import goalmeter as gm
 
 ACCURACIES = (1e-3, 1e-6)  # nats
 
@@ -46,11 +50,48 @@ Climb = Callable[[Rate, float], Ascent]
 
 
 def race(
-    climb: Climb, rates: Sequence[Rate], value: float, *, search_seconds: float
+    measure: Callable[[Setting], gm.meg.MegResult],
+    climber: Callable[[Setting, float], Climb],
+    rates: Callable[[int], Sequence[Rate]],
+    chosen: Sequence[Setting],
+    *,
+    cap: float,
+    search_seconds: float,
+    rounds: int,
 ) -> dict[str, Any]:
-    """The search over rates, for one problem: how far each comes in `search_seconds`."""
-    found = {rate.name: _summary(climb(rate, search_seconds), value) for rate in rates}
-    return {"search": found, "best": min(found, key=lambda name: _score(found[name]))}
+    """The race of ours against the ascent, on every setting.
+
+    Args:
+        measure: ours.
+        climber: the ascent on a setting, and the value that it is told.
+        rates: those tried at a horizon, one of which is safe.
+        chosen: the settings.
+        cap: seconds that an ascent has at most.
+        search_seconds: how long each rate is tried to see which is best.
+        rounds: turns of ours and of the ascents.
+    """
+    rates_tried = rates(chosen[0].horizon)
+    problems: list[dict[str, Any]] = []
+    for setting in chosen:
+        result = measure(setting)
+        climb = climber(setting, result.value)
+        climbs = {r.name: _summary(climb(r, search_seconds), result.value) for r in rates_tried}
+        problems.append(
+            {
+                "name": setting.name,
+                "value": result.value,
+                "bound_gap": result.upper_bound - result.value,
+                "at": f"beta = {result.rationality:.3g}",
+                "search": climbs,
+                "best": min(climbs, key=lambda name: _score(climbs[name])),
+            }
+        )
+    shared = shared_rate(problems)
+    for setting, problem in zip(chosen, problems, strict=True):
+        ours = partial(measure, setting)
+        climb = climber(setting, problem["value"])
+        finals(ours, climb, rates_tried, problem, shared, cap=cap, rounds=rounds)
+    return {"cap_seconds": cap, "problems": problems, "summary": summary(problems)}
 
 
 def shared_rate(problems: Sequence[dict[str, Any]]) -> str:

@@ -86,8 +86,8 @@ def measure(quick: bool) -> dict[str, Any]:
                 steps = (CHECKED_STEPS if checked else STEPS) // (4 if quick else 1)
                 told = from_prompt(agent)
                 told = check.reality_check(told) if checked else told
-                own = FunctionAgent(agent)
-                player = RealityCheck(own, forward_options=False) if checked else own
+                ours = FunctionAgent(agent)
+                player = RealityCheck(ours, forward_options=False) if checked else ours
                 for opposite in (False, True):
                     peer = theirs[name.lower()]
                     peer = minus.minus_rewards(peer) if opposite else peer
@@ -123,14 +123,11 @@ def _library_percepts(
         if key.startswith("extended_rl.environments.") and hasattr(module, "random"):
             module.random = draws.random  # type: ignore[attr-defined]
     run = environment()
-    counts = {
-        "num_legal_actions": run.num_legal_actions,
-        "num_possible_obs": run.num_possible_obs,
-    }
+    counts = {"num_legal_actions": run.num_legal_actions, "num_possible_obs": run.num_possible_obs}
 
-    def source(prompt: Any, **given: Any) -> int:
-        known = {key: given.pop(key, value) for key, value in counts.items()}
-        return agent(prompt, *known.values(), **given)
+    def source(prompt: Any, **options: Any) -> int:
+        known = {key: options.pop(key, value) for key, value in counts.items()}
+        return agent(prompt, *known.values(), **options)
 
     play: tuple[Any, ...] = ()
     percepts: Percepts = []
@@ -157,10 +154,10 @@ def _our_percepts(environment: Environment, agent: Any, steps: int, opposite: bo
 def markdown(result: dict[str, Any]) -> str:
     rows = [[r["environment"], str(r["runs"]), str(r["differ"])] for r in result["rows"]]
     runs, differ = (sum(row[key] for row in result["rows"]) for key in ("runs", "differ"))
-    said = f"- {runs} runs, of which {differ} differ from the library's in some percept."
+    remark = f"- {runs} runs, of which {differ} differ from the library's in some percept."
     if not result["library"]:
-        said = f"- Nothing was compared: {LIBRARY} names no checkout."
-    return "\n".join([harness.table(["environment", "runs", "differ"], rows), "", said])
+        remark = f"- Nothing was compared: {LIBRARY} names no checkout."
+    return "\n".join([harness.table(["environment", "runs", "differ"], rows), "", remark])
 
 
 if __name__ == "__main__":

@@ -110,10 +110,10 @@ def _by_environment(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Of each environment and agent: microseconds a step at the most steps, and the growth."""
     rows = []
     for agent in _agents(runs):
-        own = [run for run in runs if run["agent"] == agent][-3:]
-        steps = [run["steps"] for run in own]
-        for name in dict.fromkeys(name for name, *_ in own[0]["runs"]):
-            seconds = [sum(s for n, _, s, _ in run["runs"] if n == name) for run in own]
+        of_agent = [run for run in runs if run["agent"] == agent][-3:]
+        steps = [run["steps"] for run in of_agent]
+        for name in dict.fromkeys(name for name, *_ in of_agent[0]["runs"]):
+            seconds = [sum(s for n, _, s, _ in run["runs"] if n == name) for run in of_agent]
             rows.append(
                 {
                     "agent": agent,
@@ -145,21 +145,21 @@ def markdown(result: dict[str, Any]) -> str:
     header += ["the other two", "library grows as", "memory"]
     rows = []
     for agent in _agents(ours):
-        own = [run for run in ours if run["agent"] == agent]
+        of_agent = [run for run in ours if run["agent"] == agent]
         theirs = [run for run in library if run["agent"] == agent]
-        (here,) = [run for run in own if run["steps"] == shown]
+        (shown_run,) = [run for run in of_agent if run["steps"] == shown]
         peer = [run for run in theirs if run["steps"] == shown]
         rows.append(
             [
                 agent,
-                _rate(here),
-                f"{46 * shown / here['other_seconds']:,.0f}",
+                _rate(shown_run),
+                f"{46 * shown / shown_run['other_seconds']:,.0f}",
                 _rate(peer[0]) if peer else "-",
-                f"{peer[0]['seconds'] / here['seconds']:.0f}x" if peer else "-",
-                _growth(own[-3:], "other_seconds"),
-                _growth(own[-3:], "whole_history_seconds"),
+                f"{peer[0]['seconds'] / shown_run['seconds']:.0f}x" if peer else "-",
+                _growth(of_agent[-3:], "other_seconds"),
+                _growth(of_agent[-3:], "whole_history_seconds"),
                 _growth(theirs, "seconds"),
-                f"{own[-1]['grown_mib']:.1f} MiB",
+                f"{of_agent[-1]['grown_mib']:.1f} MiB",
             ]
         )
     speeds = [

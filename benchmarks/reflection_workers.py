@@ -26,17 +26,17 @@ def measure(quick: bool) -> dict[str, Any]:
     first = None
     for workers in counts:
         began = time.perf_counter()
-        found = gm.reflection.measure(AGENT, steps=steps, seeds=seeds, workers=workers)
+        result = gm.reflection.measure(AGENT, steps=steps, seeds=seeds, workers=workers)
         seconds = time.perf_counter() - began
-        first = first or found
+        first = first or result
         rows.append(
             {
                 "workers": workers,
                 "seconds": seconds,
                 "speed_up": (rows[0]["seconds"] if rows else seconds) / seconds,
-                "trials": len(found.trials),
+                "trials": len(result.trials),
                 "differ": sum(
-                    one != other for one, other in zip(first.trials, found.trials, strict=True)
+                    trial != again for trial, again in zip(first.trials, result.trials, strict=True)
                 ),
             }
         )

@@ -66,7 +66,8 @@ def run(names: list[str], out: Path, quick: bool) -> int:
         command += ["--out", str(out / f"{name}.json"), *(["--quick"] if quick else [])]
         done = subprocess.run(
             command,
-            env={**os.environ, "PYTHONPATH": path},
+            # With one thread from the start, a script need not start itself again for it.
+            env={**os.environ, "PYTHONPATH": path, **dict.fromkeys(harness.THREAD_VARIABLES, "1")},
             check=False,
         )
         failed += done.returncode != 0

@@ -33,15 +33,17 @@ def models(quick: bool) -> dict[str, tuple[gm.CausalBayesianNetwork, tuple[str, 
     """Name -> network and decisions."""
     if quick:
         return {"random, small": (random_network(8), ("X3",))}
-    found = {f"random, up to {p} parents": (random_network(30, parents=p), ("X3",)) for p in (3, 2)}
-    found["MDP of 15 steps, D1"] = (chain(3, 2, 15).network, ("D1",))
+    networks = {
+        f"random, up to {p} parents": (random_network(30, parents=p), ("X3",)) for p in (3, 2)
+    }
+    networks["MDP of 15 steps, D1"] = (chain(3, 2, 15).network, ("D1",))
     pgmpy = importlib.util.find_spec("pgmpy")
     if pgmpy is not None and pgmpy.origin is not None:
         folder = Path(pgmpy.origin).parent / "utils" / "example_models"
         for name, decision in SHIPPED.items():
             network = gm.CausalBayesianNetwork.from_bif(folder / f"{name}.bif.gz")
-            found[name] = (network, (decision,))
-    return found
+            networks[name] = (network, (decision,))
+    return networks
 
 
 def measure(quick: bool) -> dict[str, Any]:
@@ -57,30 +59,30 @@ def _row(
 ) -> dict[str, Any]:
     def table() -> tuple[float, Sensitivity]:
         began = time.perf_counter()
-        found = gm.meg.sensitivity(network, decisions)
-        return time.perf_counter() - began, found
+        sensitivity = gm.meg.sensitivity(network, decisions)
+        return time.perf_counter() - began, sensitivity
 
-    seconds, found = table()
+    seconds, sets = table()
     whole = [seconds]
     # The sets one by one are an average over hundreds of calls in itself: once, between the tables.
-    settled = rest = differ = 0.0
-    for row in found.rows:
+    settled = unsettled = differ = 0.0
+    for row in sets.rows:
         began = time.perf_counter()
-        one = gm.meg.targets(network, decisions, row.targets)
+        alone = gm.meg.targets(network, decisions, row.targets)
         taken = time.perf_counter() - began
         settled += taken * (row.equal_to is not None)
-        rest += taken * (row.equal_to is None)
-        differ = max(differ, abs(one.value - row.value))
+        unsettled += taken * (row.equal_to is None)
+        differ = max(differ, abs(alone.value - row.value))
     whole += [table()[0] for _ in range(rounds - 1)]
     return {
         "model": name,
         "variables": len(network.variables),
         "decisions": len(decisions),
-        "sets": len(found.rows),
-        "settled_by_theorem": sum(row.equal_to is not None for row in found.rows),
-        "bounded_by_theorem": sum(bool(row.at_most) for row in found.rows),
+        "sets": len(sets.rows),
+        "settled_by_theorem": sum(row.equal_to is not None for row in sets.rows),
+        "bounded_by_theorem": sum(bool(row.at_most) for row in sets.rows),
         "table_seconds": float(np.median(whole)),
-        "alone_seconds": settled + rest,
+        "alone_seconds": settled + unsettled,
         "alone_settled_seconds": settled,
         "differ_by": differ,
     }

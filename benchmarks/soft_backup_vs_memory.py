@@ -95,11 +95,7 @@ def streamed_bytes(states: int, transitions: int, columns: int) -> int:
 def _measure_size(states: int, horizon: int, quick: bool) -> dict[str, Any]:
     mdp = sparse_world(states, horizon)
     task = problem(mdp, rewards_of(mdp), np.array([RATIONALITY]))
-    calls = [
-        lambda: backward(task, derivatives=False),
-        lambda: backward(task),
-        gather_column(mdp),
-    ]
+    calls = [lambda: backward(task, derivatives=False), lambda: backward(task), gather_column(mdp)]
     # Many short runs where a run is short; the largest takes some ten seconds.
     repeat = 2 if quick else max(3, min(200, 200_000 // states))
     if states <= NAIVE_STATES:

@@ -71,9 +71,7 @@ def _tokenizer(thoughts: list[str]) -> Any:
     worlds = [task.world for task in suite("maze", grids=1).tasks]
     texts = [template("plain/1").prompt(world, State(world.start)) for world in worlds]
     trainer = trainers.BpeTrainer(
-        vocab_size=600,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
+        vocab_size=600, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
     made.train_from_iterator(texts, trainer)
     made.add_tokens([*thoughts, OPEN, CLOSE, *ACTIONS])

@@ -53,41 +53,12 @@ def climber(setting: Setting, value: float) -> race.Climb:
 
 
 def measure(quick: bool) -> dict[str, Any]:
+    def ours(setting: Setting) -> gm.meg.MegResult:
+        return gm.meg.unknown_utility(setting.mdp, setting.policy)
+
     cap, search = (0.2, 0.05) if quick else (30.0, 2.0)
-    chosen = settings(quick)
-    tried = rates(chosen[0].horizon)
-    problems: list[dict[str, Any]] = []
-    for setting in chosen:
-        result = gm.meg.unknown_utility(setting.mdp, setting.policy)
-        found = race.race(
-            climber(setting, result.value), tried, result.value, search_seconds=search
-        )
-        at = f"beta = {result.rationality:.3g}"
-        problems.append(
-            {
-                "name": setting.name,
-                "value": result.value,
-                "bound_gap": result.upper_bound - result.value,
-                "at": at,
-                **found,
-            }
-        )
-    shared = race.shared_rate(problems)
-    for setting, problem in zip(chosen, problems, strict=True):
-
-        def ours(setting: Setting = setting) -> None:
-            gm.meg.unknown_utility(setting.mdp, setting.policy)
-
-        race.finals(
-            ours,
-            climber(setting, problem["value"]),
-            tried,
-            problem,
-            shared,
-            cap=cap,
-            rounds=1 if quick else 5,
-        )
-    return {"cap_seconds": cap, "problems": problems, "summary": race.summary(problems)}
+    options = {"cap": cap, "search_seconds": search, "rounds": 1 if quick else 5}
+    return race.race(ours, climber, rates, settings(quick), **options)
 
 
 def markdown(result: dict[str, Any]) -> str:

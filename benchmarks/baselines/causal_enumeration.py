@@ -97,8 +97,8 @@ def targets(
         value, gradient = _evidence(start, steps, theta)
         return -value, -gradient
 
-    found = minimize(loss, np.zeros(n), jac=True, method="BFGS", options={"gtol": 1e-9})
-    return -float(found.fun)
+    optimum = minimize(loss, np.zeros(n), jac=True, method="BFGS", options={"gtol": 1e-9})
+    return -float(optimum.fun)
 
 
 def _steps(
@@ -117,8 +117,8 @@ def _steps(
         family = cpds[d][0]
         after = cpds[decisions[k + 1]][0][:-1] if k + 1 < len(decisions) else ()
         assert not set(after) & set(family)
-        own = [features[i] for i in np.flatnonzero(np.array(paid_by) == k)]
-        scope = tuple(dict.fromkeys([*family, *after, *(x for s, _ in own for x in s)]))
+        paying = [features[i] for i in np.flatnonzero(np.array(paid_by) == k)]
+        scope = tuple(dict.fromkeys([*family, *after, *(x for s, _ in paying for x in s)]))
         table = np.einsum(joint, list(range(len(order))), [order.index(x) for x in scope])
         shape = (-1, size[d])
         total = _over(scope, table, family).reshape(shape)
@@ -126,7 +126,7 @@ def _steps(
             start = total.sum(axis=1)
         moves = _over(scope, table, (*family, *after)).reshape(*total.shape, -1)
         paid = np.zeros((*total.shape, features[0][1].shape[-1]))
-        for names, values in own:
+        for names, values in paying:
             paid += _over(scope, table, family, names, values).reshape(paid.shape)
         # Contexts that never come about are never asked for.
         each = np.where(total > 0, total, 1.0)[..., None]
@@ -157,11 +157,11 @@ def _over(
 ) -> Array:
     """The table, times values if there are any, summed over all but `keep` (and D)."""
     label = {x: i for i, x in enumerate(scope)}
-    own, kept = list(label.values()), [label[x] for x in keep]
+    labels, kept = list(label.values()), [label[x] for x in keep]
     if values is None:
-        return np.asarray(np.einsum(table, own, kept))
+        return np.asarray(np.einsum(table, labels, kept))
     named = [*(label[x] for x in names), len(label)]
-    return np.asarray(np.einsum(table, own, values, named, [*kept, len(label)]))
+    return np.asarray(np.einsum(table, labels, values, named, [*kept, len(label)]))
 
 
 def _evidence(start: Array, steps: Sequence[Step], theta: Array) -> tuple[float, Array]:
@@ -179,10 +179,10 @@ def _evidence(start: Array, steps: Sequence[Step], theta: Array) -> tuple[float,
     measured, model = start, start
     for step, log in zip(steps, logs, strict=True):
         visits = measured[:, None] * step.policy
-        tried = model[:, None] * np.exp(log)
+        expected = model[:, None] * np.exp(log)
         value += float((visits * (log + np.log(log.shape[1]))).sum())
-        gradient += np.tensordot(visits - tried, step.paid, axes=2)
+        gradient += np.tensordot(visits - expected, step.paid, axes=2)
         if step.moves is not None:
             measured = np.tensordot(visits, step.moves, axes=2)
-            model = np.tensordot(tried, step.moves, axes=2)
+            model = np.tensordot(expected, step.moves, axes=2)
     return value, gradient

@@ -18,12 +18,12 @@ Array = NDArray[np.float64]
 def conditional(
     cpds: Mapping[str, tuple[tuple[str, ...], Array]],
     order: Sequence[str],
-    given: Sequence[str],
+    evidence: Sequence[str],
     target: str,
 ) -> Array:
     """[*sizes of given, size of target]; `cpds[x]` is over (*parents, x)."""
     last = {v: x for x in order for v in cpds[x][0]}
-    kept = {*given, target}
+    kept = {*evidence, target}
     scope: list[str] = []
     table = np.ones(())
     for x in order:
@@ -39,5 +39,5 @@ def conditional(
         )
         scope = after
     # Whoever is left has no children: summed out last.
-    found = np.einsum(table, list(range(len(scope))), [scope.index(v) for v in (*given, target)])
-    return np.asarray(found / found.sum(axis=-1, keepdims=True))
+    joint = np.einsum(table, list(range(len(scope))), [scope.index(v) for v in (*evidence, target)])
+    return np.asarray(joint / joint.sum(axis=-1, keepdims=True))

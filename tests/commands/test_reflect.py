@@ -18,7 +18,7 @@ from goalmeter.commands import reflect as reflect_module
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.commands.reflect import reflect
 from goalmeter.commands.reflect_list import catalogue
-from goalmeter.pages.reflection.command_tables import summary_table
+from goalmeter.pages.reflection.tables import measure_table
 from goalmeter.reflection import Trial, compare, load, measure
 from goalmeter.reflection.environments import BATTERY, ENVIRONMENTS, find
 from goalmeter.reflection.result import reflection_of
@@ -132,7 +132,7 @@ def test_trials_that_took_too_long_are_shown_with_how_to_give_them_longer() -> N
         Trial("DejaVu", way, 0, 9, 0, "timeout" if way else "ok", "no answer within 1 s" * way)
         for way in (False, True)
     ]
-    table = summary_table(reflection_of("slow", 9, trials, runs=2, confidence=0.95), None, None, {})
+    table = measure_table(reflection_of("slow", 9, trials, runs=2, confidence=0.95), None, None, {})
     assert table.notes[1:] == (
         "No interval: an interval needs at least 5 seeds.",
         "slow: 1 of 2 trials ended early (1 timeout); the first in opposite(DejaVu), seed 0: "

@@ -43,8 +43,8 @@ def cases() -> Iterator[Case]:
         elif group == "bad":
             yield Case(f"bad: {text}", group, (tuple(text.split()),), ())
         else:
-            name, _, rest = text.partition(": ")
-            commands, _, keeps = rest.partition("->")
+            name, _, line_of_commands = text.partition(": ")
+            commands, _, keeps = line_of_commands.partition("->")
             asked = tuple(_words(command, group) for command in commands.split(";"))
             yield Case(name, group, asked, tuple(keeps.split()))
 

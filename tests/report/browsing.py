@@ -40,13 +40,7 @@ def run(browser: str, page: Path, profile: Path, *options: str) -> str:
 
 
 def asked(
-    browser: str,
-    page: Path,
-    folder: Path,
-    script: str,
-    *,
-    width: int = 1200,
-    scheme: str = "light",
+    browser: str, page: Path, folder: Path, script: str, *, width: int = 1200, scheme: str = "light"
 ) -> Any:
     """What a script says of the page, as JSON.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from goalmeter.report import Cell, Column, Figure, Section, Table
+from goalmeter.report.charts.curves import Curve, curve_chart, step_bars
 from goalmeter.report.charts.grid_map import Marks, grid_map
-from goalmeter.report.charts.lines import Series, line_chart, step_bars
 
 HOSTILE = '<script>document.title = "owned"</script><b>&"\'[red]'
 LONG = "unbroken" * 30
@@ -29,15 +29,15 @@ def sections() -> list[Section]:
         marks=Marks({0: "S", 2: "G"}, frozenset({1}), frozenset({5})),
         log=True,
     )
-    chart = line_chart(
+    chart = curve_chart(
         "chart",
         [
-            Series(label="one", x=[1, 2], y=[1, 2]),
-            Series(label="two", x=[1, 2], y=[2, 1], error=[0.1, 0.2], open_=True),
+            Curve(label="one", x=[1, 2], y=[1, 2]),
+            Curve(label="two", x=[1, 2], y=[2, 1], error=[0.1, 0.2], hollow=True, marker="o"),
         ],
         x_label="x",
         y_label="y",
-        level=(2.5, "most"),
+        levels=[(2.5, "most")],
     )
     bars = step_bars("bars", [("a", [0.1, 0.2], "C0")], limit=1.0, limit_label="most")
     figures = tuple(

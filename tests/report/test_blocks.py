@@ -9,8 +9,8 @@ from goalmeter.report import Cell, Column, Table
 
 
 def table(**changes: object) -> Table:
-    given = {"caption": "c", "columns": ("a", "b"), "rows": (("1", "2"),), "meaning": "m"}
-    return Table(**{**given, **changes})  # type: ignore[arg-type]
+    options = {"caption": "c", "columns": ("a", "b"), "rows": (("1", "2"),), "meaning": "m"}
+    return Table(**{**options, **changes})  # type: ignore[arg-type]
 
 
 def test_short_forms_stand_for_the_long_ones() -> None:

@@ -24,8 +24,8 @@ WIDTHS = (400, 768, 1400)
 @pytest.fixture(scope="module")
 def browser() -> str:
     for name in NAMES:
-        if found := shutil.which(name):
-            return found
+        if path := shutil.which(name):
+            return path
     message = f"no browser: install Chromium, so that one of {', '.join(NAMES)} is on the PATH"
     if os.environ.get("GOALMETER_REQUIRE_BROWSER") == "1":
         pytest.fail(message)

@@ -20,15 +20,15 @@ def table(*names: str, anchor: str = "wants") -> Table:
 
 
 def test_a_finding_has_its_lead_its_sentence_and_its_links() -> None:
-    found = table("goalmeter/mouse")
-    said = Finding(
+    wants = table("goalmeter/mouse")
+    finding = Finding(
         lead="mouse: wants the goal.",
         text="By <much>.",
-        links=(Link("numbers", found.row_anchor("goalmeter/mouse")), Link("there", "s")),
+        links=(Link("numbers", wants.row_anchor("goalmeter/mouse")), Link("there", "s")),
     )
-    assert said.plain == "mouse: wants the goal. By <much>."
+    assert finding.plain == "mouse: wants the goal. By <much>."
     assert Finding(text="Only this.").plain == "Only this."
-    page = render("t", [Section(title="S", tables=(found,))], findings=[said, "plain"])
+    page = render("t", [Section(title="S", tables=(wants,))], findings=[finding, "plain"])
     assert "<strong>mouse: wants the goal.</strong> By &lt;much&gt;." in page
     for place in ("wants-goalmeter-mouse", "s"):
         assert f'href="#{place}"' in page and f'id="{place}"' in page

@@ -11,11 +11,10 @@ import pytest
 
 from goalmeter.report import Cell, Column, Figure, Finding, Link, Section, Table, write_report
 from goalmeter.report.charts.colours import DARK, INK, PAPER, contrast
-from goalmeter.report.charts.curves import Curve, curve_chart
+from goalmeter.report.charts.curves import Curve, curve_chart, step_bars
 from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.charts.grid_map import Marks, grid_map
 from goalmeter.report.charts.heat_map import Panel, heat_map
-from goalmeter.report.charts.lines import Series, line_chart, step_bars
 from goalmeter.report.charts.walk_map import Move, walk_map
 
 from .browsing import asked
@@ -45,11 +44,11 @@ def pictures() -> tuple[Figure, ...]:
     """One of each kind of picture that a report can hold."""
     walls = np.array([[c == "#" for c in row] for row in ("#####", "#___#", "#####")])
     dots = Dots(label="d", values=[0.5, 0.7], intervals=[(0.4, 0.6), (0.6, 0.8)])
-    series = [Series(label="one", x=[1, 2], y=[1, 20])]
+    series = [Curve(label="one", x=[1, 2], y=[1, 20])]
     svgs = {
         "map": grid_map("g", [[0, 1], [2, 3]], label="l", palette="visits", marks=Marks({0: "S"})),
-        "log": line_chart("l", series, x_label="x", y_label="y", log=True),
-        "line": line_chart("n", series, x_label="x", y_label="y", level=(2.5, "most")),
+        "log": curve_chart("l", series, x_label="x", y_label="y", log=True),
+        "line": curve_chart("n", series, x_label="x", y_label="y", levels=[(2.5, "most")]),
         "bars": step_bars("b", [("a", [0.1, 0.2], "C0")], limit=1.0, limit_label="most"),
         "curve": curve_chart("c", [Curve(label="a", x=[1, 2], y=[1, 2])], x_label="x", y_label="y"),
         "dots": dot_chart("d", ["an agent", "b"], [DotPanel(x_label="x", series=(dots,))] * 2),
@@ -139,9 +138,9 @@ def test_the_lines_of_pictures_follow_the_scheme(browser: str, page: Path, tmp_p
     """
     light, dark = (
         {
-            rgb(one)
-            for one in asked(browser, page, tmp_path / scheme, script, scheme=scheme)
-            if one.startswith("rgb(")
+            rgb(stroke)
+            for stroke in asked(browser, page, tmp_path / scheme, script, scheme=scheme)
+            if stroke.startswith("rgb(")
         }
         for scheme in ("light", "dark")
     )

@@ -12,7 +12,7 @@ from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.model_options import ModelOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.navigation import measure, suite_named, suite_names
-from goalmeter.pages.navigation.meg_tables import directed_tables
+from goalmeter.pages.navigation.meg_page import directed_tables
 from goalmeter.pages.navigation.tables import suite_tables
 
 

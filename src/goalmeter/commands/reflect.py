@@ -9,7 +9,7 @@ from typing import Any
 from goalmeter._arguments import MOST_SEED, whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter.commands.outcome import Outcome
-from goalmeter.pages.reflection.command_tables import early_text, environments_table, summary_table
+from goalmeter.pages.reflection.tables import early_text, measure_table, rewards_table
 from goalmeter.reflection import Comparison, Reflection, compare, measure
 from goalmeter.reflection.arguments import MOST_SEEDS, MOST_STEPS
 from goalmeter.reflection.environments import BATTERY
@@ -111,8 +111,8 @@ def reflect(
         text=early_text(result, other),
         incomplete=_none_finished(result, other),
         tables=(
-            environments_table(result, other),
-            summary_table(result, other, comparison, baselines),
+            rewards_table(result, other),
+            measure_table(result, other, comparison, baselines),
         ),
         json=_json(result, other, comparison, baselines)
         | ({} if folder is None else {"run": str(folder.resolve())})

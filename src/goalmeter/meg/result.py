@@ -150,12 +150,16 @@ class MegResult:
         return html_table(self.heading, ("", ""), self.summary(), self.notes)
 
     def __str__(self) -> str:
-        proven = f"certified to {max(self.gap, 0.0):.1g}"
-        bound = proven if self.certified else f"upper bound {self.upper_bound:.6g}"
+        bound = (
+            f"certified to {general(max(self.gap, 0.0), 1)}"
+            if self.certified
+            else f"upper bound {general(self.upper_bound)}"
+        )
         lines = [
-            f"MEG {self.value:.6g} nats ({bound}), {percent(self.fraction)} of {self.maximum:.6g}",
+            f"MEG {general(self.value)} nats ({bound}), {percent(self.fraction)} of "
+            f"{general(self.maximum)}",
             f"  towards {self.target}, against the {self.reference}",
-            f"  rationality {self.rationality:.6g}; {self.method}",
+            f"  rationality {general(self.rationality)}; {self.method}",
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
@@ -246,16 +250,17 @@ class TrajectoryMeg(MegResult):
 
     def __str__(self) -> str:
         low, high = self.interval
-        floor = "" if self.unfloored >= 0 else f" (0 for {self.unfloored:.3g})"
+        floor = "" if self.unfloored >= 0 else f" (0 for {general(self.unfloored, 3)})"
         lines = [
-            f"MEG {self.raw:.6g} nats raw, {self.corrected:.6g} corrected for bias{floor}, "
-            f"{self.confidence:.0%} interval [{low:.6g}, {high:.6g}]",
+            f"MEG {general(self.raw)} nats raw, {general(self.corrected)} corrected for bias"
+            f"{floor}, {percent(self.confidence, 0)} interval "
+            f"[{general(low)}, {general(high)}]",
             f"  from {self.n} trajectories; raw is {percent(self.fraction)} of "
-            f"{self.maximum:.6g}; held out {self.held_out:.6g}",
+            f"{general(self.maximum)}; held out {general(self.held_out)}",
             f"  towards {self.target}, against the {self.reference}",
-            f"  test of rationality 0: p = {self.p_value:.3g} "
-            f"(likelihood ratio {self.likelihood_ratio:.4g}, {self.degrees_of_freedom:.3g} df)",
-            f"  rationality {self.rationality:.6g}; {self.method}",
+            f"  test of rationality 0: p = {general(self.p_value, 3)} (likelihood ratio "
+            f"{general(self.likelihood_ratio, 4)}, {general(self.degrees_of_freedom, 3)} df)",
+            f"  rationality {general(self.rationality)}; {self.method}",
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)

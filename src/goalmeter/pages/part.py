@@ -14,8 +14,8 @@ from goalmeter.report import Finding, Section, Table
 
 # What sort of run a folder holds -> the module whose `part_of_runs(runs, tell)` shows such runs.
 INSTRUMENTS = {
-    REFLECTION: "goalmeter.pages.reflection.part",
-    NAVIGATION: "goalmeter.pages.navigation.part",
+    REFLECTION: "goalmeter.pages.reflection.page",
+    NAVIGATION: "goalmeter.pages.navigation.page",
 }
 
 

@@ -86,7 +86,7 @@ class Comparison:
         up = sum(difference > 0 for difference in self.by_environment.values())
         down = sum(difference < 0 for difference in self.by_environment.values())
         lines = [
-            f"{second} less {first}: {self.difference:+.6f} "
+            f"{second} less {first}: {plus(self.difference, 6)} "
             + spread_in_words(self.stderr, self.interval, self.confidence),
             f"  of {len(self.by_environment)} environments, opposites counted, it gains in {up} "
             f"and loses in {down}",
@@ -94,7 +94,7 @@ class Comparison:
         largest = sorted(self.by_environment.items(), key=lambda item: -abs(item[1]))[:3]
         if moved := [(key, value) for key, value in largest if value]:
             names = [
-                f"{opposite_name(name) if is_opposite else name} {value:+.3f}"
+                f"{opposite_name(name) if is_opposite else name} {plus(value, 3)}"
                 for (name, is_opposite), value in moved
             ]
             lines.append(f"  most in {', '.join(names)}")

@@ -171,7 +171,7 @@ class Reflection:
 
     def __str__(self) -> str:
         lines = [
-            f"self-reflection of {self.agent}: {self.measure:+.6f} "
+            f"self-reflection of {self.agent}: {plus(self.measure, 6)} "
             + spread_in_words(self.stderr, self.interval, self.confidence)
             + doubt(self),
         ]
@@ -224,10 +224,9 @@ def seeds_in_words(result: Reflection) -> str:
 
 def spread_in_words(stderr: float, interval: tuple[float, float], confidence: float) -> str:
     """The standard error and the interval of a measure, or why there is none."""
-    error = "–" if math.isnan(stderr) else f"{stderr:.6f}"
     low, high = interval
-    ends = f"– ({TOO_FEW})" if math.isnan(low) else f"[{low:+.6f}, {high:+.6f}]"
-    return f"± {error} reward per step, {confidence:.0%} interval {ends}"
+    ends = f"– ({TOO_FEW})" if math.isnan(low) else f"[{plus(low, 6)}, {plus(high, 6)}]"
+    return f"± {number(stderr, 6)} reward per step, {percent(confidence, 0)} interval {ends}"
 
 
 def json_number(value: float) -> float | None:

@@ -87,6 +87,7 @@ class Table:
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
         """Groups from left to right with the number of their columns; () if there are none."""
+        # Neighbours only: a group that comes again later gets a second head.
         runs = [(name, len(list(run))) for name, run in groupby(self.heads, lambda c: c.group)]
         return tuple(runs) if any(name for name, _ in runs) else ()
 
@@ -104,6 +105,7 @@ class Table:
 
     def row_anchor(self, name: str) -> str:
         """The id of the first row of that name, or of the table where there is none."""
+        # Reversed, so that of rows of one name the first stays.
         by_name = {row[0].text: n for n, row in reversed(list(enumerate(self.cells)))}
         return self.row_anchors[by_name[name]] if name in by_name else self.anchor
 

@@ -44,6 +44,7 @@ def filled(document: str, tables: str, label: str = "") -> str:
         InvalidFileError: none of the tables is marked in the document.
     """
     ending = f", {label}" if label else ""
+    # With a label it is another caption, so that runs do not overwrite each other's tables.
     known = {f"{caption}{ending}": rows for caption, rows in _MARKED.findall(tables)}
     if not any(caption in known for caption, _ in _MARKED.findall(document)):
         raise InvalidFileError(

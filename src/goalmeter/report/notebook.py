@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError, MissingExtraError
+from goalmeter._errors import MissingExtraError
 from goalmeter._text import visible
+from goalmeter.report.blocks import Table
 
 _LINE = "border-bottom:1px solid color-mix(in srgb,currentColor 25%,transparent)"
 _CELL = f"padding:.2em .8em;{_LINE};vertical-align:top"
@@ -22,10 +23,7 @@ _NUMBER = re.compile(r"^[+−<>≤≥±[(]*\s?(\d|∞|\.\d|–$)")
 
 
 def html_table(
-    caption: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    notes: Sequence[str] = (),
+    caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
 ) -> str:
     """A table as self-contained HTML, for `_repr_html_`.
 
@@ -39,12 +37,8 @@ def html_table(
     Raises:
         InvalidParameterError: a row has more or fewer cells than there are columns.
     """
-    for number, row in enumerate(rows):
-        if len(row) != len(columns):
-            raise InvalidParameterError(
-                f"row {number} of table {caption!r} has {len(row)} cells, expected {len(columns)}, "
-                "one for each column"
-            )
+    # Refuses rows of another length than the heads.
+    Table(caption=caption, columns=tuple(columns), rows=tuple(map(tuple, rows)), meaning="")
     sides = ["left", *(_side([row[i] for row in rows]) for i in range(1, len(columns)))]
 
     def line(tag: str, cells: Sequence[str]) -> str:
@@ -77,6 +71,7 @@ def data_frame(records: Sequence[Mapping[str, Any]]) -> Any:
     try:
         import pandas
     except ModuleNotFoundError as error:
+        # A pandas that is there and broken is another mistake, and says so itself.
         if error.name != "pandas":
             raise
         raise MissingExtraError(

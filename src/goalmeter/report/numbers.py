@@ -71,6 +71,7 @@ def number(value: float | Estimate, digits: int) -> str:
     if math.isnan(value):
         return DASH
     text = f"{value:.{digits}f}"
+    # "-0.0" is what rounding leaves of a small negative number; its sign says nothing.
     return text.removeprefix("-") if float(text) == 0 else true_minus(text)
 
 
@@ -143,6 +144,7 @@ def true_minus(text: str) -> str:
 
 def _share(value: float, digits: int) -> str:
     """A share in percent, without the sign of percent."""
+    # Rounding decides what is shown, and only then whether that would claim too much.
     rounded, step = float(f"{100 * value:.{digits}f}"), 10.0**-digits
     if rounded == 100 and value < 1 - _WHOLE:
         return f">{100 - step:.{digits}f}"

@@ -3,9 +3,8 @@
 Styles and pictures are inside the page, there is no script, and a content security policy in
 the page's head holds the browser to that. What moves is the browser's own: sections fold as
 `details`, all open at first, so that a link, a search and a printer find everything in any
-browser; colours follow the scheme that the reader has chosen, light or dark. Text is escaped by
-the template engine; the pictures are the only markup that goes in as it is, and they come from
-`goalmeter.report.charts.canvas`.
+browser; colours follow the scheme that the reader has chosen, light or dark. The pictures are the
+only markup that goes in as it is, and they come from `goalmeter.report.charts.canvas`.
 """
 
 from __future__ import annotations
@@ -13,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from goalmeter._errors import InvalidParameterError, require
 from goalmeter._files import write_text
+from goalmeter._text import visible
 from goalmeter.report.blocks import Finding, Section, anchors
 from goalmeter.report.charts.colours import as_variables, styles
-from goalmeter.report.escaping import spelled_out
 
 _FEATURE = "Writing a report"
 
@@ -60,12 +60,7 @@ def write_report(
         MissingExtraError: jinja2 is not installed.
     """
     page = render(
-        title,
-        sections,
-        lede=lede,
-        findings=findings,
-        glossary=glossary,
-        provenance=provenance,
+        title, sections, lede=lede, findings=findings, glossary=glossary, provenance=provenance
     )
     return write_text(path, page)
 
@@ -87,15 +82,17 @@ def render(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=spelled_out,
+        finalize=_spelled_out,
     )
-    environment.filters |= {"themed": as_variables, "spelled_out": spelled_out}
+    environment.filters |= {"themed": as_variables, "spelled_out": _spelled_out}
     template = environment.from_string(room.joinpath("template.html").read_text(encoding="utf-8"))
     placed = list(zip(anchors([s.anchor or s.title for s in sections]), sections, strict=True))
     sentences = [
         Finding(text=finding) if isinstance(finding, str) else finding for finding in findings
     ]
+    # A link that leads nowhere is seen by nobody who writes the page, so it is refused here.
     _check(placed, sentences)
+    # Declared once a page: pictures share most of their colours.
     light, dark = styles(figure.svg for section in sections for figure in section.figures)
     text: str = template.render(
         title=title,
@@ -109,6 +106,15 @@ def render(
         dark=dark,
     )
     return text
+
+
+def _spelled_out(value: Any) -> Any:
+    """A value as the template shows it; what is markup already stays as it is."""
+    # The engine makes markup harmless, but lets through what misleads all the same: marks that turn
+    # a line around, characters without width, codes of a terminal, which a page hands on to whoever
+    # copies from it.
+    is_markup = hasattr(value, "__html__")
+    return visible(value, lines=True) if isinstance(value, str) and not is_markup else value
 
 
 def _check(sections: Sequence[tuple[str, Section]], findings: Sequence[Finding]) -> None:

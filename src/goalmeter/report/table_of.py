@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, SupportsFloat, TypeVar
 
 from goalmeter.report.blocks import Cell, Column, Table
-from goalmeter.report.numbers import DASH, percent
+from goalmeter.report.numbers import DASH, Estimate, percent
 
 Row = TypeVar("Row")
 
@@ -23,6 +23,7 @@ class ColumnOf(Generic[Row]):
     def cell(self, row: Row) -> Cell | str:
         """The cell of a row; a dash where there is no value."""
         value = self.value(row)
+        # Not by its truth: 0 is a value.
         return DASH if value is None else self.shown(value)
 
 
@@ -60,9 +61,10 @@ def grouped(group: str, *columns: ColumnOf[Row]) -> tuple[ColumnOf[Row], ...]:
     return tuple(replace(c, head=replace(c.head, group=group)) for c in columns)
 
 
-def share_bar(share: float) -> Cell:
-    """A share in percent, with a bar of its length."""
-    return Cell(percent(share), share=share)
+def share_bar(share: float | Estimate) -> Cell:
+    """A share in percent, with a bar of its length; of an estimate with its interval too."""
+    length = float(share) if isinstance(share, SupportsFloat) else share.value
+    return Cell(percent(share), share=length)
 
 
 def table_of(
@@ -86,11 +88,7 @@ def table_of(
 
 
 def summary_table(
-    rows: Iterable[tuple[str, Cell | str]],
-    *,
-    caption: str,
-    meaning: str,
-    notes: Iterable[str] = (),
+    rows: Iterable[tuple[str, Cell | str]], *, caption: str, meaning: str, notes: Iterable[str] = ()
 ) -> Table:
     """A table of names and values."""
     return Table(

@@ -21,6 +21,7 @@ def print_tables(tables: Iterable[Table], *, file: IO[str] | None = None) -> Non
     from rich.text import Text
 
     out = file if file is not None else sys.stdout
+    # In a file or a pipe there is no width to ask for; so tables do not depend on who reads them.
     width = None if out.isatty() else 140
     console = Console(file=out, width=width, highlight=False, markup=False)
     for table in tables:

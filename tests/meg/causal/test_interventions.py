@@ -195,9 +195,9 @@ def test_the_table_reads_as_text_and_json() -> None:
     assert str(table).split("\n") == [
         "D towards some utility over R, nats",
         "  as it is                 MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000",
-        "  do(B = left)             MEG 0.0000, original goal -0.2231 (refitted 0.0000), "
+        "  do(B = left)             MEG 0.0000, original goal −0.2231 (refitted 0.0000), "
         "gap 0.2231",
-        "  do(S = left, B = right)  MEG 0.1927, original goal -0.6390 (refitted 0.1927), "
+        "  do(S = left, B = right)  MEG 0.1927, original goal −0.6390 (refitted 0.1927), "
         "gap 0.8318",
     ]
     shown = json.loads(json.dumps(table.to_json()))

@@ -32,7 +32,7 @@ from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import Walked, play_all
 from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.pages.navigation import meg_page as page
-from goalmeter.pages.navigation.meg_tables import directed_tables
+from goalmeter.pages.navigation.meg_page import directed_tables
 
 SMALL: dict[str, Any] = {"sizes": [5], "complexities": [1.0], "grids": 1, "trajectories": 4}
 LOG_4 = math.log(4)

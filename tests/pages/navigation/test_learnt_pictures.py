@@ -33,8 +33,8 @@ def test_the_share_is_that_of_the_maximum_and_random_walks_are_faint() -> None:
     of = {agent: walks(agent) for agent in ("optimal", "random")}
     world = of["optimal"][0].world
     utilities = [
-        Drawn(agent, "maze", world, learn(world, own[0].cap, answers(own)))
-        for agent, own in of.items()
+        Drawn(agent, "maze", world, learn(world, taken[0].cap, answers(taken)))
+        for agent, taken in of.items()
     ]
     best, worst = explain(utilities, {"maze": of}, shortest="optimal", aimless="random")
     any_explains = explained(world, of["optimal"][0].cap, answers(of["optimal"]))
@@ -73,8 +73,8 @@ def test_half_way_to_shortest_ways_is_enough_and_the_key_is_beside() -> None:
 
 def test_all_maps_share_one_scale() -> None:
     low = Drawn("x/low", "maze", WORLD, Learnt(dict.fromkeys(CELLS, 0.25), math.nan, 0.9))
-    for one in (drawn(), low):
-        svg = learnt_pictures.utility_map(Explained(one, 0.4, 0.4, 0.1)).svg
+    for utility in (drawn(), low):
+        svg = learnt_pictures.utility_map(Explained(utility, 0.4, 0.4, 0.1)).svg
         assert re.search(r">\s*1\.0\s*<", svg), "the scale ends at 1"
 
 

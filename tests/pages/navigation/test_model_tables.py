@@ -12,7 +12,7 @@ from goalmeter.navigation.measures import mixed_model
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import play_all
 from goalmeter.navigation.result import Navigation, navigation_of
-from goalmeter.pages.navigation import model_tables as tables
+from goalmeter.pages.navigation import tables
 
 MAZES: dict[str, Any] = {"sizes": [7, 9], "complexities": [0.0, 1.0], "grids": 4, "trajectories": 2}
 
@@ -53,12 +53,12 @@ def test_a_model_that_cannot_be_fitted_has_no_table(monkeypatch: pytest.MonkeyPa
 def test_is_it_right_when_it_is_sure() -> None:
     seen = result_of("epsilon-optimal", sizes=[7], complexities=[1.0], grids=3, trajectories=2)
     table = tables.calibration_table([seen])
-    found = seen.behaviour.calibration
-    assert table is not None and found is not None
+    calibration = seen.behaviour.calibration
+    assert table is not None and calibration is not None
     (row,) = table.cells
     name, error, _, steps, unknown = (cell.text for cell in row)
-    assert (name, steps, unknown) == ("epsilon-optimal", str(found.steps), "0")
-    assert error.startswith(f"{found.error.value:.3f} [")
+    assert (name, steps, unknown) == ("epsilon-optimal", str(calibration.steps), "0")
+    assert error.startswith(f"{calibration.error.value:.3f} [")
     # Reference agents alone are no reason for a table.
     silent = replace(seen, behaviour=replace(seen.behaviour, calibration=None))
     assert tables.calibration_table([silent, replace(seen, reference=True)]) is None

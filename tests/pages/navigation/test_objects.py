@@ -20,8 +20,7 @@ from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.pages.navigation import page as navigation_page
 from goalmeter.pages.navigation import pictures as navigation_pictures
 from goalmeter.pages.navigation import replays as navigation_replays
-from goalmeter.pages.navigation.factor_tables import factor_tables, sentences
-from goalmeter.pages.navigation.key_tables import keys_table
+from goalmeter.pages.navigation.key_tables import factor_tables, key_tables, keys_table, sentences
 from goalmeter.report import Table
 from goalmeter.report.page import render
 
@@ -35,15 +34,15 @@ def rows(table: Table) -> dict[tuple[str, ...], list[str]]:
     return {tuple(row[:named]): row[named:] for row in texts}
 
 
-def asked_in_two_ways(agent: str, other: str, **options: Any) -> Navigation:
+def asked_in_two_ways(agent: str, prompted: str, **options: Any) -> Navigation:
     """An agent measured as one that another prompt turns into another agent."""
     plan = plan_of(agent, "key-no-door", objects=BOTH, **options)
-    said = [
+    walks = [
         replace(walk, condition={**walk.condition, "prompt": prompt})
-        for prompt, name in (("plain/1", agent), ("keys/1", other))
+        for prompt, name in (("plain/1", agent), ("keys/1", prompted))
         for walk in play_all(replace(plan, agent=name)).trajectories
     ]
-    return navigation_of(Walked(plan, tuple(said)))
+    return navigation_of(Walked(plan, tuple(walks)))
 
 
 def test_the_tables_hold_a_key_against_a_neutral_object() -> None:
@@ -87,18 +86,20 @@ def test_prompt_by_object() -> None:
         "effect, points: object",
         "effect, points: on each other",
     ]
-    found = factors(result.seen)
+    measured = factors(result.seen)
     number, *shown = rows(table)["greedy", "taken"]
-    assert shown[:4] == [f"{value:.1%}" for row in found.cells for value in row]
+    assert shown[:4] == [f"{value:.1%}" for row in measured.cells for value in row]
     assert shown[3] == "100.0%" and number == "6"
-    for text, effect in zip(shown[4:7], (*found.effects, found.interaction), strict=True):
+    for text, effect in zip(shown[4:7], (*measured.effects, measured.interaction), strict=True):
         assert float(text.split()[0].replace("−", "-")) == pytest.approx(
             100 * effect.value, abs=0.051
         )
-    (said,) = sentences(result)
-    assert said.startswith("the prompt (keys/1 minus plain/1) changes how often greedy takes what")
-    assert "the object (key minus neutral) by" in said
-    assert said.endswith(" points more under keys/1 than under plain/1.")
+    (sentence,) = sentences(result)
+    assert sentence.startswith(
+        "the prompt (keys/1 minus plain/1) changes how often greedy takes what"
+    )
+    assert "the object (key minus neutral) by" in sentence
+    assert sentence.endswith(" points more under keys/1 than under plain/1.")
     beside_chance = rows(keys_table([result]))
     assert list(beside_chance) == [
         ("greedy, plain/1, key",),
@@ -120,19 +121,25 @@ def test_wrong_moves_are_in_points_beyond_chance() -> None:
 def test_the_page_tells_one_from_the_other(name: str) -> None:
     run = play_all(plan_of("key-seeker", name, grids=4, objects=BOTH))
     groups = navigation_page.groups([run])
-    sections = navigation_page.sections(groups)
-    keys = next(section for section in sections if section.title == f"Keys, {name}")
-    captions = [table.caption for table in keys.tables]
-    assert captions[-1] == "What the object does"
+    tables = {table.caption: table for table in key_tables(groups[0].results)}
+    assert list(tables)[-1] == "What the object does"
+    findings = navigation_page.findings(groups)
+    lines = [finding.plain for finding in findings]
+    assert sum("takes the key in" in line for line in lines) == 1
+    assert sum("takes the neutral object in" in line for line in lines) == 1
+    assert any(
+        "the object (key minus neutral) changes how often key-seeker" in line for line in lines
+    )
     if name == "two-path":
-        ways = rows(keys.tables[captions.index("The same worlds with and without the key")])
+        ways = rows(tables["The same worlds with and without the key"])
         assert list(ways)[:2] == [("key-seeker, key",), ("key-seeker, neutral",)]
-    found = navigation_page.findings(groups)
-    said = [finding.plain for finding in found]
-    assert sum("takes the key in" in line for line in said) == 1
-    assert sum("takes the neutral object in" in line for line in said) == 1
-    assert any("the object (key minus neutral) changes how often key-seeker" in one for one in said)
-    render("t", sections, findings=found, glossary=navigation_page.GLOSSARY)
+        sections = navigation_page.sections(groups)
+        assert [section.title for section in sections] == [
+            *("Suite two-path: does it plan?", "Keys, two-path"),
+            *("What explains the walks, two-path", "Walks of key-seeker, two-path"),
+        ]
+        assert list(sections[1].tables)[1:] == list(tables.values())[1:]  # the first has an anchor
+        render("t", sections, findings=findings, glossary=navigation_page.GLOSSARY)
 
 
 def test_replays_show_the_object() -> None:
@@ -164,8 +171,8 @@ def test_from_the_command_line(
     monkeypatch.setattr("sys.argv", ["goalmeter", *line.split()])
     with pytest.raises(SystemExit, match="0"):
         cli.main()
-    found = json.loads(capsys.readouterr().out)
-    assert [row["object"] for row in found["keys"]] == BOTH
+    document = json.loads(capsys.readouterr().out)
+    assert [row["object"] for row in document["keys"]] == BOTH
     monkeypatch.setattr("sys.argv", ["goalmeter", *line.replace(",neutral", ",coin").split()])
     with pytest.raises(SystemExit, match="2"):
         cli.main()

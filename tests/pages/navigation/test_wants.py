@@ -36,17 +36,17 @@ SURE, HARDLY, UNSURE = towards(0.6, 0.9), towards(-0.02, 0.05), towards(0.05, 0.
 
 
 def directed(
-    goal: GoalFit, thing: GoalFit | None = None, difference: tuple[float, float] = (0.0, 0.0)
+    goal: GoalFit, towards_key: GoalFit | None = None, difference: tuple[float, float] = (0.0, 0.0)
 ) -> Directedness:
     """An agent by what the goal, and the key if there is one, explain."""
-    between = None if thing is None else Estimate(sum(difference) / 2, difference, 20, 10)
-    named = None if thing is None else "key"
-    own = None if thing is None else goal
-    return Directedness("agent", False, "{}", 0, named, goal, own, thing, between)
+    between = None if towards_key is None else Estimate(sum(difference) / 2, difference, 20, 10)
+    named = None if towards_key is None else "key"
+    goal_without = None if towards_key is None else goal
+    return Directedness("agent", False, "{}", 0, named, goal, goal_without, towards_key, between)
 
 
 @pytest.mark.parametrize(
-    ("own", "expected"),
+    ("measures", "expected"),
     [
         ([directed(SURE)], (WANTS, ("goal",))),
         ([directed(HARDLY)], (NOTHING, ())),
@@ -70,9 +70,9 @@ def directed(
     ],
 )
 def test_the_verdict_by_the_rule(
-    own: list[Directedness], expected: tuple[str, tuple[str, ...]]
+    measures: list[Directedness], expected: tuple[str, tuple[str, ...]]
 ) -> None:
-    assert wanted(own) == expected
+    assert wanted(measures) == expected
 
 
 def test_without_an_interval_nothing_is_said() -> None:
@@ -85,27 +85,27 @@ def test_a_wrong_map_is_seen_in_the_moves_that_it_alone_recommends(tmp_path: Pat
     scale = Scale(grids=1, complexities=(1.0,), sizes=(7, 9), walks=1, suites=(MAZE,))
     plans = [plan_for(f"ideal-{name}", MAZE, scale, seed=0) for name in ("mole", "mouse")]
     mole, mouse = (navigation_of(walked) for walked in play_every(plans, tmp_path))
-    other = organism("mole")
+    map_maker = organism("mole")
     # Its own map never misleads the mole.
-    found = _follows([(mole.seen, _on_map(mole, other).seen)])
-    assert found is not None and found.value == 1.0
+    follows = _follows([(mole.seen, _on_map(mole, map_maker).seen)])
+    assert follows is not None and follows.value == 1.0
     # Counted literally, over the steps of the walks: right by what it was made to do, wrong in
     # the world.
     count = 0
     for walk in mole.seen.trajectories:
         for step in walk.steps:
             assert step.action is not None
-            meant = other.intended(walk.world, step.state)[step.action] > 0
+            meant = map_maker.intended(walk.world, step.state)[step.action] > 0
             count += meant and step.action not in step.optimal
-    assert found.n == count > 0
+    assert follows.n == count > 0
     # The mouse never follows that map, and on the world's own map there is nothing to follow.
-    straight = _follows([(mouse.seen, _on_map(mouse, other).seen)])
+    straight = _follows([(mouse.seen, _on_map(mouse, map_maker).seen)])
     assert straight is None or straight.value == 0.0
     assert _follows([(mole.seen, mole.seen)]) is None
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> list[Want]:
+def organisms(tmp_path_factory: pytest.TempPathFactory) -> list[Want]:
     """The ideal organisms at the demo's scale, and what they were measured to want."""
     from goalmeter.experiments.demo.organisms import SCALE
 
@@ -114,14 +114,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[Want]:
     for suite in (MAZE, KEY_NO_DOOR):
         plans = [plan_for(name, suite, SCALE, seed=0) for name in names]
         walks = play_every(plans, tmp_path_factory.getbasetemp() / "ideal")
-        results.append([navigation_of(one) for one in walks])
-    own = directedness(results[0]), directedness(results[1])
-    return wants(results[0], results[1], own, organism("mole"))
+        results.append([navigation_of(walked) for walked in walks])
+    in_world = directedness(results[0]), directedness(results[1])
+    return wants(results[0], results[1], in_world, organism("mole"))
 
 
-def test_four_known_goals_are_told_from_walks_alone(found: list[Want]) -> None:
-    said = [finding.lead for finding in wants_page.findings(found, walks="walks")]
-    assert said == [
+def test_four_known_goals_are_told_from_walks_alone(organisms: list[Want]) -> None:
+    leads = [finding.lead for finding in wants_page.findings(organisms, walks="walks")]
+    assert leads == [
         "ideal-mouse: wants the goal.",
         "ideal-magpie: wants the key.",
         "ideal-mole: wants the goal, on a wrong map.",
@@ -129,20 +129,20 @@ def test_four_known_goals_are_told_from_walks_alone(found: list[Want]) -> None:
     ]
 
 
-def test_the_words_follow_the_numbers_and_not_the_names(found: list[Want]) -> None:
-    mouse, *_, moth = found
+def test_the_words_follow_the_numbers_and_not_the_names(organisms: list[Want]) -> None:
+    mouse, *_, moth = organisms
     swapped = [replace(mouse, agent="ideal-moth"), replace(moth, agent="ideal-mouse")]
     leads = [finding.lead for finding in wants_page.findings(swapped, walks="walks")]
     assert leads == ["ideal-moth: wants the goal.", "ideal-mouse: wants nothing."]
 
 
-def test_every_line_leads_to_the_row_with_its_numbers(found: list[Want]) -> None:
-    table = wants_page.wants_table(found)
+def test_every_line_leads_to_the_row_with_its_numbers(organisms: list[Want]) -> None:
+    table = wants_page.wants_table(organisms)
     by_anchor = dict(zip(table.row_anchors, table.cells, strict=True))
-    for one, finding in zip(found, wants_page.findings(found, walks="walks"), strict=True):
+    for want, finding in zip(organisms, wants_page.findings(organisms, walks="walks"), strict=True):
         numbers, walks = finding.links
         row = by_anchor[numbers.to]
-        assert row[0].text == one.agent and walks.to == "walks"
+        assert row[0].text == want.agent and walks.to == "walks"
         assert row[1].text in finding.lead
         # The share in mazes stands in both.
         assert row[2].text in finding.text
@@ -155,7 +155,7 @@ def test_what_is_open_is_said_to_be_open() -> None:
     assert both == "wants the goal or the key (which of them cannot be told)"
 
 
-def test_json_holds_the_verdict_and_its_numbers(found: list[Want]) -> None:
-    mole = found[2].to_json()
+def test_json_holds_the_verdict_and_its_numbers(organisms: list[Want]) -> None:
+    mole = organisms[2].to_json()
     assert (mole["verdict"], mole["things"], mole["on_other_map"]) == ("wants", ["goal"], True)
     assert mole["follows_map"]["value"] == 1.0 and np.isfinite(mole["mazes"]["goal"]["maximum"])

@@ -1,3 +1,5 @@
+"""The report on self-reflection: tables, findings and what is left out of them."""
+
 from __future__ import annotations
 
 import re
@@ -8,63 +10,15 @@ import pytest
 
 from goalmeter.pages.reflection import page as reflection_page
 from goalmeter.pages.reflection import pictures
-from goalmeter.pages.reflection import tables as reflection_tables
-from goalmeter.pages.reflection.groups import groups, in_words, labels
-from goalmeter.pages.reflection.pairs import LOWERS, RAISES, SAME, UNTOLD, pairs, verdict
-from goalmeter.reflection import Reflection, Trial, measure
-from goalmeter.reflection.result import reflection_of
+from goalmeter.pages.reflection.pairs import SAME, groups, pairs
+from goalmeter.reflection import Reflection, measure
 from goalmeter.report.numbers import plus
 from goalmeter.report.page import render
 from goalmeter.statistics.welch import TOO_FEW
 
-STEPS = 10
+from .made import AFTER, BEFORE, broken, first, made
+
 HOSTILE = "<script>alert(1)</script>$\\frac$.py:a"
-
-
-def made(
-    agent: str, rewards: dict[str, list[tuple[float, float]]], *, failed: str = "", **changes: int
-) -> Reflection:
-    """An agent with these (total reward, that in the opposite) of each seed, by environment."""
-    n = len(next(iter(rewards.values())))
-    steps = changes.get("steps", STEPS)
-    trials = [
-        Trial(
-            name,
-            opposite,
-            seed,
-            steps,
-            totals[seed][opposite],
-            *(("timeout", "took over 1 s") if name == failed and seed == 0 else ()),
-        )
-        for seed in range(n)
-        for name, totals in rewards.items()
-        for opposite in (False, True)
-    ]
-    return reflection_of(agent, steps, trials, runs=2 * len(rewards), confidence=0.95)
-
-
-# In A it gains 4, more or less, in the opposite of B it loses 2 at every seed.
-GAINS = (4, 4, 3, 5, 4)
-BEFORE = made("x", {"A": [(s, s) for s in range(5)], "B": [(3, 3)] * 5})
-AFTER = made("rc(x)", {"A": [(s + gain, s) for s, gain in enumerate(GAINS)], "B": [(3, 1)] * 5})
-
-
-def first(result: Reflection, seeds: int) -> Reflection:
-    """The same of the first seeds only."""
-    trials = [trial for trial in result.trials if trial.seed < seeds]
-    runs = len(trials) // seeds
-    return reflection_of(result.agent, result.steps, trials, runs=runs, confidence=0.95)
-
-
-def broken(agent: str, n: int = 5) -> Reflection:
-    """An agent that fails at once, everywhere."""
-    trials = [
-        Trial(name, way, seed, STEPS, 0, "exception", "ZeroDivisionError: by 0")
-        for seed in range(n)
-        for name in ("A", "B")
-        for way in (False, True)
-    ]
-    return reflection_of(agent, STEPS, trials, runs=4, confidence=0.95)
 
 
 def text_of(results: list[Reflection]) -> str:
@@ -76,7 +30,7 @@ def text_of(results: list[Reflection]) -> str:
     )
 
 
-def said(results: list[Reflection]) -> list[str]:
+def findings_of(results: list[Reflection]) -> list[str]:
     """The findings as they read."""
     return [finding.plain for finding in reflection_page.findings(results)]
 
@@ -94,41 +48,6 @@ def test_the_table_of_agents_has_both_errors_under_their_names() -> None:
     assert error == f"{np.sqrt(0.00625 / 5):.4f}" and published == f"{np.sqrt(0.00625) / 5:.4f}"
     low, high = map(float, interval.split(" to "))
     assert 0.15 <= low < 0.25 < high <= 0.35
-
-
-def test_a_pair_is_compared_by_seed_and_environment() -> None:
-    ((pair,), notes) = pairs([AFTER, BEFORE])
-    assert notes == [] and (pair.label, pair.checked_label) == ("x", "rc(x)")
-    # A: +4 and 0; B: 0 and -2; so (4 - 2) / 40 on average.
-    assert pair.comparison.difference == pytest.approx(0.05)
-    assert pair.verdict == RAISES
-    assert pair.told() == (["A"], ["B"])
-    assert pair.by_environment()["A"] == pytest.approx([gain / 20 for gain in GAINS])
-    (group,) = groups([BEFORE, AFTER])
-    row = [cell.text for cell in reflection_tables.pairs_table([pair], group).cells[0]]
-    # 2.776 standard errors either way, each the root of a half over 40 and the root of 5.
-    assert row == ["x", "raises", "+0.2500", "+0.3000", "+0.0500", "0.0079", "0.028 to 0.072"]
-    gains = [cell.text for cell in reflection_tables.gains_table([pair], group).cells[0]]
-    assert gains == ["x", "1 of 2", "A +0.20", "1 of 2", "B −0.10"]
-
-
-def test_the_same_gain_at_five_seeds_does_not_say_what_a_sixth_one_has() -> None:
-    """An agent that draws nothing gains the same everywhere; so may one that was lucky."""
-    after = made("rc(x)", {"A": [(s + 4, s) for s in range(5)], "B": [(3, 1)] * 5})
-    ((pair,), _) = pairs([BEFORE, after])
-    assert pair.comparison.stderr == pytest.approx(0)
-    low, high = pair.comparison.interval
-    # Five of five: 0.025 ** (1 / 5) of the way from -2, or from 2, to 0.05.
-    left = 0.025 ** (1 / 5)
-    assert (low, high) == pytest.approx((2.05 * left - 2, 2 - 1.95 * left))
-    assert pair.verdict == UNTOLD
-
-
-def test_what_luck_can_do_is_not_told() -> None:
-    order = (1, 0, 2, 4, 3)
-    after = made("rc(x)", {"A": [(s, s) for s in order], "B": [(3, 3)] * 5})
-    ((pair,), _) = pairs([BEFORE, after])
-    assert pair.verdict == UNTOLD and pair.told() == ([], [])
 
 
 def test_a_reality_check_that_changes_nothing_is_said_to() -> None:
@@ -152,7 +71,7 @@ def test_few_seeds_tell_nothing(n: int) -> None:
     assert [cell.text for cell in gains.cells[0]][1:] == ["–"] * 4
     for table in (agents, checks):
         assert any("With fewer than 5 seeds there is no interval" in note for note in table.notes)
-    best, thesis = said(results)
+    best, thesis = findings_of(results)
     assert f"rc(x) with +{results[1].measure:.3f} ({n} seed" in best
     assert "too few for an interval" in best
     assert thesis == (
@@ -176,55 +95,22 @@ def test_what_has_no_interval_is_drawn_without() -> None:
     assert len(figure.svg) < len(pictures.pairs_chart(pairs([BEFORE, AFTER])[0], name="p").svg)
 
 
-@pytest.mark.parametrize(
-    ("interval", "said"),
-    [
-        ((0.1, 0.2), RAISES),
-        ((-0.2, -0.1), LOWERS),
-        ((-0.1, 0.2), UNTOLD),
-        ((0.0, 0.2), UNTOLD),
-        ((0.0, 0.0), SAME),
-        ((float("nan"), float("nan")), TOO_FEW),
-    ],
-)
-def test_a_verdict_is_that_of_the_interval(interval: tuple[float, float], said: str) -> None:
-    assert verdict(interval) == said
-
-
 def test_agents_that_played_other_trials_are_not_compared_and_it_is_said() -> None:
     fewer = first(replace(AFTER, agent="rc(x)"), 3)
-    found, (note,) = pairs([BEFORE, fewer])
-    assert found == []
+    compared, (note,) = pairs([BEFORE, fewer])
+    assert compared == []
     assert note == (
         "x and rc(x) are not compared: they differ in environments, steps, seeds or readings."
     )
     longer = made("rc(x)", {"A": [(0, 0)] * 5, "B": [(0, 0)] * 5}, steps=20)
-    found, (note,) = pairs([BEFORE, longer])
-    assert found == [] and note.startswith("x, 10 steps and rc(x), 20 steps are not compared")
+    compared, (note,) = pairs([BEFORE, longer])
+    assert compared == [] and note.startswith("x, 10 steps and rc(x), 20 steps are not compared")
     # Where there is something to compare with, the others need no words.
     both = [BEFORE, AFTER, longer, replace(longer, agent="x")]
     assert len(pairs(both)[0]) == 2 and pairs(both)[1] == []
     page = text_of([BEFORE, fewer])
     assert "Reality checks that are not compared" in page
     assert "With and without reality check" not in page
-
-
-def test_a_reality_check_of_a_reality_check_is_paired_with_it() -> None:
-    found, _ = pairs([BEFORE, AFTER, replace(AFTER, agent="rc(rc(x))")])
-    assert [(pair.label, pair.checked_label) for pair in found] == [
-        ("x", "rc(x)"),
-        ("rc(x)", "rc(rc(x))"),
-    ]
-
-
-def test_labels_tell_agents_apart() -> None:
-    assert labels([BEFORE, AFTER]) == ["x", "rc(x)"]
-    assert labels([BEFORE, BEFORE]) == ["x (1)", "x (2)"]
-    assert labels([BEFORE, replace(BEFORE, steps=20)]) == ["x, 10 steps", "x, 20 steps"]
-    other = replace(BEFORE, readings={"opposite_reading": "unnegated"})
-    assert labels([BEFORE, other]) == ["x", "x, opposite reading unnegated"]
-    files = [replace(BEFORE, agent=name) for name in ("a/b c/me.py:f", "rc(a/b c/me.py:f)")]
-    assert labels(files) == ["me.py:f", "rc(me.py:f)"]
 
 
 def test_trials_that_ended_early_are_hatched_counted_and_named() -> None:
@@ -244,11 +130,13 @@ def test_trials_that_ended_early_are_hatched_counted_and_named() -> None:
 
 def test_what_went_wrong_is_said_first_and_why() -> None:
     results = [broken("bad"), BEFORE, made("y", {"A": [(9, 9)] * 5, "B": [(0, 0)] * 5}, failed="B")]
-    first_of_all, unranked, ranking = said(results)
-    start, why, others = first_of_all.partition("bad: 20 of 20 trials ended early (20 exception); ")
+    first_of_all, unranked, ranking = findings_of(results)
+    start, why, details = first_of_all.partition(
+        "bad: 20 of 20 trials ended early (20 exception); "
+    )
     assert start == "22 of 60 trials ended early; they count with the reward that they had. "
-    assert why and "the first in A, seed 0: exception, ZeroDivisionError: by 0. " in others
-    assert others.endswith(
+    assert why and "the first in A, seed 0: exception, ZeroDivisionError: by 0. " in details
+    assert details.endswith(
         "y: 2 of 20 trials ended early (2 timeout); the first in B, seed 0: timeout, took over 1 s."
     )
     assert unranked == "Not ranked, since every trial ended early: bad."
@@ -258,45 +146,45 @@ def test_what_went_wrong_is_said_first_and_why() -> None:
 
 
 def test_many_failures_are_counted_and_not_all_named() -> None:
-    line, _ = said([broken(name) for name in "abcd"])
+    line, _ = findings_of([broken(name) for name in "abcd"])
     assert "b: 20 of 20" in line and "c: " not in line
     assert line.endswith("2 more agents had trials that ended early.")
 
 
 def test_agents_that_finished_nothing_are_neither_ranked_nor_compared() -> None:
     results = [broken("x"), AFTER]
-    found, (note,) = pairs(results)
-    assert found == []
+    compared, (note,) = pairs(results)
+    assert compared == []
     assert note == "x and rc(x) are not compared: every trial of x ended early."
-    *_, ranking = said(results)
+    *_, ranking = findings_of(results)
     assert ranking.startswith("Self-reflection: rc(x) with +0.300 (") and "least" not in ranking
-    assert len(said([broken("x"), broken("rc(x)")])) == 2
+    assert len(findings_of([broken("x"), broken("rc(x)")])) == 2
     (table,) = reflection_page.short_tables([broken("x")])
     assert table.notes[-1] == "Where every trial ended early, the measure says nothing."
     assert "Traceback" not in text_of([broken("x"), broken("rc(x)")])
 
 
 def test_what_does_not_compare_stands_apart() -> None:
-    other = made("y", {"B": [(9.0, -9.0)] * 5, "C": [(9.0, 9.0)] * 5})
+    elsewhere = made("y", {"B": [(9.0, -9.0)] * 5, "C": [(9.0, 9.0)] * 5})
     longer = replace(BEFORE, agent="z", steps=20)
     counted = replace(AFTER, readings={"step_counting": "actions"})
-    results = [BEFORE, other, longer, counted, replace(BEFORE, agent="w")]
-    found = groups(results)
-    assert [[r.agent for r in group.results] for group in found] == [
+    results = [BEFORE, elsewhere, longer, counted, replace(BEFORE, agent="w")]
+    shown = groups(results)
+    assert [[r.agent for r in group.results] for group in shown] == [
         ["x", "w"],
         ["y"],
         ["z"],
         ["rc(x)"],
     ]
     played = "A with its opposite and B with its opposite"
-    assert [group.title for group in found] == [
+    assert [group.title for group in shown] == [
         f"{played}, 10 steps",
         "B with its opposite and C with its opposite, 10 steps",
         f"{played}, 20 steps",
         f"{played}, 10 steps, step counting actions",
     ]
     # y has the highest measure of all, and is ranked beside nobody.
-    lines = said(results)
+    lines = findings_of(results)
     assert len(lines) == 4
     assert lines[0].startswith(f"{played}, 10 steps: Most self-reflection: x with +0.250")
     assert lines[1].startswith("B with its opposite and C with its opposite, 10 steps: Self-refl")
@@ -304,10 +192,10 @@ def test_what_does_not_compare_stands_apart() -> None:
     assert "With and without reality check" not in text_of(results)
     tables = reflection_page.short_tables(results)
     assert [len(table.rows) for table in tables] == [2, 1, 1, 1]
-    assert tables[3].caption == f"Self-reflection of each agent ({found[3].title})"
+    assert tables[3].caption == f"Self-reflection of each agent ({shown[3].title})"
     assert tables[3].notes[0] == "Not as published: step counting actions."
     sections = reflection_page.sections(results)
-    assert sections[3].title == f"Self-reflection ({found[1].title})"
+    assert sections[3].title == f"Self-reflection ({shown[1].title})"
     assert [[cell.text for cell in row] for row in sections[5].tables[0].cells][:2] == [
         ["B", "+0.900"],
         ["C", "+0.900"],
@@ -319,42 +207,11 @@ def test_what_does_not_compare_stands_apart() -> None:
 
 def test_one_group_as_published_needs_no_words_and_another_reading_does() -> None:
     assert [group.title for group in groups([BEFORE, AFTER])] == [""]
-    own = replace(BEFORE, readings={"opposite_reading": "unnegated"})
-    title = reflection_page.sections([own])[0].title
+    unnegated = replace(BEFORE, readings={"opposite_reading": "unnegated"})
+    title = reflection_page.sections([unnegated])[0].title
     assert title == "Self-reflection (opposite reading unnegated)"
-    (line,) = said([own])
+    (line,) = findings_of([unnegated])
     assert line.startswith("Opposite reading unnegated: Self-reflection: x")
-
-
-def test_headings_say_what_differs_and_no_more() -> None:
-    longer = replace(BEFORE, steps=20)
-    assert [group.title for group in groups([BEFORE, longer])] == ["10 steps", "20 steps"]
-    own = replace(BEFORE, readings={"step_counting": "actions"})
-    assert [group.title for group in groups([BEFORE, own])] == [
-        "as published",
-        "step counting actions",
-    ]
-
-
-def test_groups_that_read_alike_have_numbers() -> None:
-    def of(names: str) -> Reflection:
-        return made("x", {name: [(0, 0)] * 5 for name in names})
-
-    assert [group.title for group in groups([of("ABCD"), of("EFGH")])] == [
-        "4 environments and their opposites, 1",
-        "4 environments and their opposites, 2",
-    ]
-
-
-def test_what_was_played_in_words() -> None:
-    assert in_words(measure("random", 20, 1)) == "the battery of 25 and their opposites, 20 steps"
-    one_way = ["opposite(IgnoreRewards)", "DejaVu"]
-    alone = measure("random", 1, 1, environments=one_way)
-    assert in_words(alone) == "DejaVu with its opposite and opposite(IgnoreRewards), 1 step"
-    many = measure("random", 1, 1, environments=[*one_way, "Repeater", "AfterImages"])
-    assert in_words(many) == "4 environments, 1 of them in one way only, 1 step"
-    (table, *_) = reflection_page.short_tables([alone])
-    assert "blindly" not in table.meaning and "opposites of some only" in table.meaning
 
 
 def test_an_opposite_alone_is_a_page_too() -> None:
@@ -364,7 +221,7 @@ def test_an_opposite_alone_is_a_page_too() -> None:
 
 
 def test_the_findings_name_the_ends_and_the_thesis() -> None:
-    first, second = said([BEFORE, AFTER])
+    first, second = findings_of([BEFORE, AFTER])
     assert first.startswith("Most self-reflection: rc(x) with +0.300 (95% interval 0.")
     assert "least: x with +0.250" in first
     assert second == ("The reality check raises the measure of x (+0.050); lowers that of none.")

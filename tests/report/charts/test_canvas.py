@@ -1,19 +1,13 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from report.drawn import texts
 
+from goalmeter.report.charts.curves import Curve, curve_chart, step_bars
 from goalmeter.report.charts.grid_map import Marks, grid_map
-from goalmeter.report.charts.lines import Series, line_chart, step_bars
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def texts(svg: str) -> list[str]:
-    return ["".join(t.itertext()).strip() for t in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
 def test_a_map_shows_every_number_and_mark() -> None:
@@ -35,8 +29,8 @@ def test_a_map_of_zeros_can_be_drawn(palette: str, log: bool) -> None:
 
 def test_figures_are_the_same_bytes_each_time_and_bear_their_name_in_every_id() -> None:
     def draw(name: str) -> str:
-        series = [Series(label="a", x=[1, 2, 3], y=[1, 2, 1], error=[0.1] * 3)]
-        return line_chart(name, series, x_label="x", y_label="y", level=(2, "max"))
+        series = [Curve(label="a", x=[1, 2, 3], y=[1, 2, 1], error=[0.1] * 3)]
+        return curve_chart(name, series, x_label="x", y_label="y", levels=[(2, "max")])
 
     assert draw("one") == draw("one")
     ids = set(re.findall(r'\bid="([^"]+)"', draw("one")))
@@ -47,8 +41,8 @@ def test_figures_are_the_same_bytes_each_time_and_bear_their_name_in_every_id() 
 
 
 def test_a_chart_names_its_axes_and_series() -> None:
-    series = [Series(label="ours", x=[1, 2], y=[1, 10]), Series(label="theirs", x=[1], y=[3])]
-    chart = line_chart("c", series, x_label="noise", y_label="nats", log=True, ticks=[1, 2])
+    series = [Curve(label="ours", x=[1, 2], y=[1, 10]), Curve(label="theirs", x=[1], y=[3])]
+    chart = curve_chart("c", series, x_label="noise", y_label="nats", log=True, ticks=[1, 2])
     assert {"ours", "theirs", "noise", "nats"} <= set(texts(chart))
     bars = step_bars("b", [("known", [0.5, -0.1], "C0")], limit=1.4, limit_label="most")
     assert {"known", "most", "decision"} <= set(texts(bars))

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
+from report.drawn import texts
 
 from goalmeter.report.charts.curves import STROKES, Curve, curve_chart
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def draw(**changes: object) -> str:
@@ -12,18 +10,14 @@ def draw(**changes: object) -> str:
         Curve(label="ours", x=[1, 2, 3], y=[-1, 0.5, 1], low=[-1, 0, 1], high=[0, 1, 1]),
         Curve(label="", x=[1, 2, 3], y=[0, 0, 0], thin=True),
     ]
-    given = {"x_label": "turn", "y_label": "reward", "levels": [(0.5, "most")]} | changes
-    return curve_chart("c", curves, **given)  # type: ignore[arg-type]
-
-
-def texts(svg: str) -> list[str]:
-    return ["".join(t.itertext()).strip() for t in ET.fromstring(svg).iter(f"{SVG}text")]
+    options = {"x_label": "turn", "y_label": "reward", "levels": [(0.5, "most")]} | changes
+    return curve_chart("c", curves, **options)  # type: ignore[arg-type]
 
 
 def test_axes_curves_and_levels_are_named_and_nothing_else() -> None:
-    said = texts(draw())
-    assert {"turn", "reward", "ours", "most"} <= set(said)
-    assert not any("nolegend" in one or one == "" for one in said)
+    words = texts(draw())
+    assert {"turn", "reward", "ours", "most"} <= set(words)
+    assert not any("nolegend" in word or word == "" for word in words)
 
 
 def test_what_is_below_zero_is_inside_the_picture() -> None:
@@ -32,8 +26,8 @@ def test_what_is_below_zero_is_inside_the_picture() -> None:
 
 
 def test_the_limits_of_the_y_axis_can_be_given() -> None:
-    said = texts(draw(limits=(-4.0, 4.0)))
-    assert {"−4", "4"} <= set(said) and not {"−4", "4"} & set(texts(draw()))
+    words = texts(draw(limits=(-4.0, 4.0)))
+    assert {"−4", "4"} <= set(words) and not {"−4", "4"} & set(texts(draw()))
 
 
 def test_a_band_is_drawn_where_both_its_edges_are_given() -> None:

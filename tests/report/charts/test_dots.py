@@ -1,20 +1,16 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
+
+from report.drawn import texts
 
 from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 
-SVG = "{http://www.w3.org/2000/svg}"
 NAN = float("nan")
 
 
 def dots(label: str, *values: float, half: float = 0.1) -> Dots:
     return Dots(label=label, values=values, intervals=[(v - half, v + half) for v in values])
-
-
-def texts(svg: str) -> list[str]:
-    return ["".join(t.itertext()).strip() for t in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
 def places(svg: str) -> list[list[tuple[float, float]]]:
@@ -62,8 +58,8 @@ def test_values_go_right_and_lines_go_down() -> None:
 def test_joined_series_share_their_line_and_others_do_not() -> None:
     def heights(joined: bool) -> tuple[float, float]:
         panel = DotPanel(x_label="x", series=(dots("s", 0, 1), dots("t", 1, 2)), joined=joined)
-        one, other = places(dot_chart("d", ["a", "b"], [panel]))
-        return one[0][1], other[0][1]
+        first, second = places(dot_chart("d", ["a", "b"], [panel]))
+        return first[0][1], second[0][1]
 
     first, second = heights(joined=True)
     assert first == second

@@ -1,26 +1,21 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
 from collections import Counter
 
 import numpy as np
 import pytest
+from report.drawn import texts
 
 from goalmeter import GoalmeterError
 from goalmeter.report.charts.heat_map import Panel, heat_map, short
 
-SVG = "{http://www.w3.org/2000/svg}"
 NAN = float("nan")
 
 
 def draw(*panels: Panel, rows: tuple[str, ...] = ("a", "b"), **changes: object) -> str:
-    given = {"columns": ("x", "y", "z"), "label": "reward per step", "limit": 1.0}
-    return heat_map("m", panels, rows=rows, **{**given, **changes})  # type: ignore[arg-type]
-
-
-def texts(svg: str) -> list[str]:
-    return ["".join(t.itertext()).strip() for t in ET.fromstring(svg).iter(f"{SVG}text")]
+    options = {"columns": ("x", "y", "z"), "label": "reward per step", "limit": 1.0}
+    return heat_map("m", panels, rows=rows, **{**options, **changes})  # type: ignore[arg-type]
 
 
 def test_every_cell_has_its_number_and_every_row_its_mean() -> None:
@@ -49,10 +44,10 @@ def colours(svg: str) -> list[str]:
 
 def test_the_scale_is_pale_at_zero_and_ends_at_the_limit() -> None:
     svg = draw(Panel(title="p", values=[[0, 2, -2], [2, 5, -5]]), limit=2.0)
-    zero, high, low, *others = colours(svg)[:6]
+    zero, high, low, *beyond = colours(svg)[:6]
     assert min(int(zero[i : i + 2], 16) for i in (1, 3, 5)) > 0xF0
     # What is beyond the limit looks as its end; signs look different.
-    assert others == [high, high, low] and high != low
+    assert beyond == [high, high, low] and high != low
 
 
 def test_a_scale_without_a_sign_starts_at_zero() -> None:

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
 
 import numpy as np
+from report.drawn import texts
 
 from goalmeter.report.charts.walk_map import Move, walk_map
 
@@ -14,11 +14,6 @@ MOVES = [
     Move((1, 2), (1, 2), good=False, made=False),  # an answer that was no action
     Move((1, 2), (1, 1), good=False),
 ]
-
-
-def texts(svg: str) -> list[str]:
-    root = ET.fromstring(svg)
-    return ["".join(t.itertext()) for t in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
 def test_places_and_steps_are_written_into_their_cells() -> None:

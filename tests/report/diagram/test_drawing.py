@@ -14,6 +14,7 @@ import pytest
 from causal.written_networks import shipped
 from hypothesis import given
 from hypothesis import strategies as st
+from report.drawn import texts
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork
@@ -25,10 +26,7 @@ from goalmeter.report.diagram.routes import Kind, Shape, routes
 
 SVG = "{http://www.w3.org/2000/svg}"
 MOUSE: list[tuple[str, Kind]] = [
-    ("S", "chance"),
-    ("D", "decision"),
-    ("T", "chance"),
-    ("U", "utility"),
+    *(("S", "chance"), ("D", "decision"), ("T", "chance"), ("U", "utility"))
 ]
 MOUSE_ARROWS = [("S", "D"), ("S", "T"), ("D", "T"), ("T", "U")]
 # Figure 2 of the paper: two steps, of which only the smell is observed.
@@ -137,8 +135,7 @@ def test_what_it_shows_is_said_where_no_title_is_given() -> None:
 def test_text_is_escaped_and_long_names_are_cut() -> None:
     name = "<script>&\"'" + "x" * 100 + "\0\x1b"
     svg = svg_text([(name, "chance")], [])
-    texts = ["".join(t.itertext()) for t in parsed(svg).iter(f"{SVG}text")]
-    assert texts == [name[:31] + "…"]
+    assert texts(svg) == [name[:31] + "…"]
     titles = [t.text for t in parsed(svg).iter(f"{SVG}title")]
     assert titles[1] == name[:-2] + "\\x00\\x1b (chance)"
 
@@ -179,9 +176,9 @@ def test_arrows_run_from_border_to_border_and_round_the_others(direction: Any) -
             x: Shape(kind, layout.centres[x], (sizes[x][0] / 2, sizes[x][1] / 2))
             for x, kind in kinds.items()
         }
-        found = routes(shapes, edges, layout)
-        assert set(found) == set(edges)
-        for (a, b), curve in found.items():
+        curves = routes(shapes, edges, layout)
+        assert set(curves) == set(edges)
+        for (a, b), curve in curves.items():
             assert layout.centres[a][flow] < layout.centres[b][flow]
             for x, end in ((a, curve[0][0]), (b, curve[-1][-1])):
                 # A hair outside the border but not inside it.
@@ -255,24 +252,22 @@ def test_crossings_that_can_be_avoided_are() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(-100, 100), st.floats(0.1, 10), st.floats(0, 20)), min_size=1))
-def test_places_are_apart_and_no_others_are_nearer(
-    rows: list[tuple[float, float, float]],
-) -> None:
+def test_places_are_apart_and_no_others_are_nearer(rows: list[tuple[float, float, float]]) -> None:
     wanted, weights, gaps = map(np.array, zip(*rows, strict=True))
     steps = np.cumsum(gaps) - gaps[0]
-    found = np.array(spread(wanted, weights, steps))
-    assert np.all(np.diff(found - steps) >= -1e-9)
+    apart = np.array(spread(wanted, weights, steps))
+    assert np.all(np.diff(apart - steps) >= -1e-9)
 
     def cost(places: Any) -> float:
         return float(weights @ (places - wanted) ** 2)
 
     # Moves that keep places apart: whole blocks to either side, blocks being what touches.
-    for k in range(len(found)):
+    for k in range(len(apart)):
         for shift in (-1e-3, 1e-3):
-            moved = found.copy()
+            moved = apart.copy()
             moved[k:] += shift
             if np.all(np.diff(moved - steps) >= -1e-9):
-                assert cost(moved) >= cost(found) - 1e-6
+                assert cost(moved) >= cost(apart) - 1e-6
 
 
 # --- In a terminal --------------------------------------------------------------------------------
@@ -297,7 +292,7 @@ def test_long_domains_are_cut_in_text() -> None:
 
 # --- Errors ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("nodes", "edges", "options", "said"),
+    ("nodes", "edges", "options", "message"),
     [
         ([("A", "circle")], [], {}, "node 'A' is of kind 'circle', expected one of chance, decis"),
         ([("A", "chance")] * 2, [], {}, "node 'A' is given 2 times, expected each one once"),
@@ -310,10 +305,10 @@ def test_long_domains_are_cut_in_text() -> None:
         (MOUSE, [], {"name": 'a"b'}, "expected letters, digits and hyphens"),
     ],
 )
-def test_what_is_wrong_is_named(nodes: Any, edges: Any, options: Any, said: str) -> None:
+def test_what_is_wrong_is_named(nodes: Any, edges: Any, options: Any, message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         svg_text(nodes, edges, **options)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_domain_of_no_node_is_refused() -> None:

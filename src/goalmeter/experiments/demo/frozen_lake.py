@@ -9,7 +9,7 @@ import numpy as np
 import goalmeter as gm
 from goalmeter._errors import require
 from goalmeter._types import FloatArray
-from goalmeter.pages.meg.policy_table import PolicyRow, policy_table
+from goalmeter.pages.meg.tables import PolicyRow, policy_table
 from goalmeter.report import Figure, Section
 from goalmeter.report.charts.grid_map import Marks, grid_map
 from goalmeter.report.numbers import LEAST_SHARE, nats, percent
@@ -109,6 +109,8 @@ def _visits(lake: FrozenLake) -> Figure:
 def _utility(lake: FrozenLake, row: PolicyRow) -> Figure:
     share = lake.simplest.evidence / row.unknown.maximum
     faint = share < LEAST_SHARE
+    little = ", which is too little to say what the agent wants (grey, below "
+    little = f"{little}{percent(LEAST_SHARE, 0)})" if faint else ""
     return Figure(
         svg=grid_map(
             "lake-utility",
@@ -122,11 +124,8 @@ def _utility(lake: FrozenLake, row: PolicyRow) -> Figure:
         f"policy {row.name}.",
         caption="A utility over states, from 0 (worst) to 1, learnt from the policy "
         f"{row.name}. It explains {nats(lake.simplest.evidence)} nats, "
-        f"{percent(share)} of the maximum"
-        + f", which is too little to say what the agent wants (grey, below {LEAST_SHARE:.0%})"
-        * faint
-        + f"; the best of all utilities explains {nats(row.unknown.value)}. See the remarks on the "
-        "maps above.",
+        f"{percent(share)} of the maximum{little}; the best of all utilities explains "
+        f"{nats(row.unknown.value)}. See the remarks on the maps above.",
     )
 
 

@@ -26,9 +26,9 @@ from goalmeter.experiments.demo import (
 from goalmeter.experiments.meg_cliffworld import compute, page
 from goalmeter.experiments.meg_cliffworld.compute import Measured
 from goalmeter.experiments.meg_cliffworld.tables import policy_row
-from goalmeter.pages.meg.glossary import GLOSSARY
+from goalmeter.pages.meg.tables import GLOSSARY
 from goalmeter.pages.part import Part, all_findings, all_sections, all_terms
-from goalmeter.pages.reflection.part import part_of as reflection_part
+from goalmeter.pages.reflection.page import part_of as reflection_part
 from goalmeter.reflection import Reflection
 from goalmeter.reflection import measure as self_reflection
 from goalmeter.report import Section, require_report_extra

@@ -11,9 +11,9 @@ import goalmeter as gm
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.meg_cliffworld.compute import Measured
 from goalmeter.report import Figure
-from goalmeter.report.charts.canvas import BLUE, GREEN, VERMILION
+from goalmeter.report.charts.colours import BLUE, GREEN, VERMILION
+from goalmeter.report.charts.curves import Curve, curve_chart, step_bars
 from goalmeter.report.charts.grid_map import Marks, grid_map
-from goalmeter.report.charts.lines import Series, line_chart, step_bars
 from goalmeter.report.numbers import LEAST_SHARE, nats, percent
 from goalmeter.tabular.cliff_world import HEIGHT, WIDTH, cliff_world
 
@@ -38,25 +38,31 @@ def measure_chart(
     rows = {row.id.removeprefix("meg-cliffworld/"): row for row in published}
     known, unknown = ([rows[f"{kind}/{key}"] for key in keys] for kind in ("known", "unknown"))
     series = [
-        Series(
+        Curve(
             label="unknown utility, certified",
             x=x,
             y=[m.unknown.value for m in measured],
             colour=VERMILION,
             marker="s",
         ),
-        Series(
+        Curve(
             label="unknown utility, published MLP",
             x=x,
             y=[r.published_value for r in unknown],
             error=[r.published_spread for r in unknown],
             colour=VERMILION,
+            stroke="none",
             marker="s",
-            open_=True,
+            hollow=True,
         ),
-        Series(label="known utility, exact", x=x, y=[m.known.value for m in measured]),
-        Series(
-            label="known utility, published", x=x, y=[r.published_value for r in known], open_=True
+        Curve(label="known utility, exact", x=x, y=[m.known.value for m in measured], marker="o"),
+        Curve(
+            label="known utility, published",
+            x=x,
+            y=[r.published_value for r in known],
+            stroke="none",
+            marker="o",
+            hollow=True,
         ),
     ]
     neural = [m.neural for m in measured if m.neural is not None]
@@ -64,25 +70,28 @@ def measure_chart(
         spread = [2 * v.std(ddof=1) if len(v) > 1 else 0.0 for v in neural]
         means = [float(v.mean()) for v in neural]
         series.append(
-            Series(
+            Curve(
                 label="unknown utility, our MLP",
                 x=x,
                 y=means,
                 error=spread,
                 colour=GREEN,
+                stroke="none",
                 marker="^",
-                open_=True,
+                hollow=True,
             )
         )
         caption += " Triangles: our network, mean ± 2 standard deviations."
-    svg = line_chart(
+    svg = curve_chart(
         name,
         series,
         x_label="ε, the probability of another action" if by_noise else "goal length k",
         y_label="MEG, nats (log scale)" if log else "MEG, nats",
+        levels=[] if log else [(measured[0].known.maximum, "maximum")],
+        limits=None if log else (0.0, None),
         log=log,
-        level=None if log else (measured[0].known.maximum, "maximum"),
         ticks=x,
+        size=(4.6, 3.6),
     )
     values = "; ".join(
         f"{m.setting.name}: known {nats(m.known.value)}, unknown {nats(m.unknown.value)}"
@@ -147,7 +156,7 @@ def utility_map(m: Measured) -> Figure:
         caption=f"Learnt utility, {m.setting.name}. It explains {nats(found.evidence)} nats, "
         f"{percent(share)} of the maximum"
         + f", which is too little to say where the agent wants to be (grey, below "
-        f"{LEAST_SHARE:.0%})"
+        f"{percent(LEAST_SHARE, 0)})"
         * faint
         + f"; the best of all utilities explains {nats(m.unknown.value)}. Squares in brackets have "
         f"fewer than {RARE:g} expected visits. {_KEY}",

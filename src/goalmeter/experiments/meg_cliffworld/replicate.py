@@ -12,7 +12,7 @@ from goalmeter.experiments import ledger
 from goalmeter.experiments.meg_cliffworld import compute, page, tables
 from goalmeter.experiments.meg_cliffworld.compute import Measured
 from goalmeter.meg.result import MegResult
-from goalmeter.pages.meg.glossary import GLOSSARY
+from goalmeter.pages.meg.tables import GLOSSARY
 from goalmeter.report import Section, require_report_extra
 from goalmeter.report.numbers import percent
 

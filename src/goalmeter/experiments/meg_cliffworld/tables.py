@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from goalmeter._types import FloatArray
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.meg_cliffworld.compute import BASELINES, Measured
-from goalmeter.pages.meg.policy_table import PolicyRow, policy_table
+from goalmeter.pages.meg.tables import PolicyRow, policy_table
 from goalmeter.report import Table
 from goalmeter.report.numbers import gap, nats
 from goalmeter.report.table_of import column, grouped, table_of, words

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from goalmeter.experiments.reflection_table_1.compute import PUBLISHED_NAMES, STEPS, Row
 from goalmeter.experiments.reflection_table_1.effects import Effect, Estimate, around, known
 from goalmeter.report import Figure
-from goalmeter.report.charts.canvas import VERMILION
+from goalmeter.report.charts.colours import VERMILION
 from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 from goalmeter.statistics.welch import FEWEST
 

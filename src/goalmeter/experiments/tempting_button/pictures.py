@@ -11,7 +11,7 @@ from goalmeter.experiments.tempting_button.compute import Player
 from goalmeter.experiments.tempting_button.tables import Traces, reward
 from goalmeter.experiments.tempting_button.trace import Trace, mean_interval
 from goalmeter.report import Figure
-from goalmeter.report.charts.canvas import VERMILION
+from goalmeter.report.charts.colours import VERMILION
 from goalmeter.report.charts.curves import STROKES, Curve, curve_chart
 
 WINDOW = 200  # turns over which the curves average, in runs that are long enough

@@ -11,7 +11,7 @@ from goalmeter._names import listed
 from goalmeter.meg.causal.result import CausalMeg, do_text
 from goalmeter.meg.result import json_number
 from goalmeter.report.notebook import data_frame, html_table
-from goalmeter.report.numbers import nats, nats_of_search, percent
+from goalmeter.report.numbers import nats, nats_of_search, number, percent
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,8 @@ class Interventions:
         width = max(len(name) for name in names)
         for name, row in zip(names, self.rows, strict=True):
             lines.append(
-                f"  {name:<{width}}  MEG {row.result.value:.4f}, original goal "
-                f"{row.transferred:.4f} (refitted {row.refitted:.4f}), gap {row.gap:z.4f}"
+                f"  {name:<{width}}  MEG {number(row.result.value, 4)}, original goal "
+                f"{number(row.transferred, 4)} (refitted {number(row.refitted, 4)}), "
+                f"gap {number(row.gap, 4)}"
             )
         return "\n".join(lines)

@@ -108,7 +108,7 @@ def under_interventions(
           do(B = left)  MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000
         D towards some utility over R, nats
           as it is      MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000
-          do(B = left)  MEG 0.0000, original goal -0.2231 (refitted 0.0000), gap 0.2231
+          do(B = left)  MEG 0.0000, original goal −0.2231 (refitted 0.0000), gap 0.2231
     """
     if targets is not None and utility is not None:
         raise InvalidParameterError("targets and utility are both given, expected one of them")

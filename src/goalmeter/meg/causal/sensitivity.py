@@ -28,7 +28,14 @@ from goalmeter.meg.causal.targets import TargetFit
 from goalmeter.meg.linear_utility import TOLERANCE
 from goalmeter.meg.result import json_number
 from goalmeter.report.notebook import data_frame, html_table
-from goalmeter.report.numbers import nats, nats_of_search, percent, rationality
+from goalmeter.report.numbers import (
+    general,
+    nats,
+    nats_of_search,
+    number,
+    percent,
+    rationality,
+)
 
 # More sets than this take too long to be what was meant.
 MAX_SETS = 20_000
@@ -167,8 +174,8 @@ class Sensitivity:
             marks += [] if row.equal_to is None else [f"= {{{listed(row.equal_to)}}}"]
             mark = f"  {' '.join(marks)}" if marks else ""
             lines.append(
-                f"  {listed(row.targets):<{width}}  {row.value:.6f} nats, "
-                f"{percent(row.fraction)} of {row.maximum:.6g}{mark}"
+                f"  {listed(row.targets):<{width}}  {number(row.value, 6)} nats, "
+                f"{percent(row.fraction)} of {general(row.maximum)}{mark}"
             )
         return "\n".join(lines)
 

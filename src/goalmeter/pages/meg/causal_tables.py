@@ -11,6 +11,7 @@ from goalmeter._names import listed
 from goalmeter.meg.causal import Interventions
 from goalmeter.meg.causal.result import CausalMeg, Goal, do_text
 from goalmeter.meg.causal.sensitivity import Sensitivity, SensitivityRow, set_text
+from goalmeter.pages.meg.tables import say
 from goalmeter.report import Column, Table
 from goalmeter.report.numbers import gap, nats, nats_of_search, rationality, utility
 from goalmeter.report.table_of import column, share_bar, table_of, words
@@ -40,23 +41,19 @@ def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
     if len(rows) > GOAL_ROWS:
         left = len(rows) - GOAL_ROWS
         rows = [*rows[: GOAL_ROWS // 2], *rows[-GOAL_ROWS // 2 :]]
-        notes.append(f"{left} outcomes between the best and the worst are left out; --json has "
-                     "them.")  # fmt: skip
-    if math.isinf(result.rationality):
         notes.append(
-            "The value is approached by ever larger utilities; these are the differences that "
-            "have to grow first."
+            f"{left} outcomes between the best and the worst are left out; --json has them."
         )
+    if math.isinf(result.rationality):
+        notes += say("goal_at_infinity")["notes"]
     return Table(
-        caption="Best goal",
         columns=(*(Column(x, numeric=False) for x in goal.variables), "utility"),
         rows=tuple(
             (*map(str, outcome), "–" if np.isnan(value) else utility(value))
             for outcome, value in rows
         ),
-        meaning="A utility of each outcome, the largest entry of size 1, for which the behaviour "
-        "would be most reasonable. Other utilities may predict it as well.",
         notes=tuple(notes),
+        **say("goal"),
     )
 
 
@@ -87,9 +84,8 @@ def sensitivity_table(table: Sensitivity, *, caption: str = "", most: int | None
             words("best goal", _best_goal),
         ),
         caption=caption or f"MEG of {listed(table.decisions)} towards sets of targets{world}",
-        meaning="How many nats of the decisions are explained by the best of all utilities over "
-        "the joint states of the targets; the uniform policy scores 0.",
         notes=notes,
+        **say("sensitivity"),
     )
 
 
@@ -107,14 +103,7 @@ def intervention_table(table: Interventions, *, caption: str = "") -> Table:
         ),
         caption=caption
         or f"{listed(table.decisions)} towards {table.target}, in the original world and others",
-        meaning="The policy stays as it is while the world changes. The original goal is fitted in "
-        "the world of the first row, and scored as it is in the others: a true goal goes on "
-        "predicting what the agent does, one that only went along with the true goal does not.",
-        notes=(
-            "The gap is how many nats the best goal of that world explains beyond the original "
-            "goal. Where the original goal is below 0, it predicts worse than guessing; it is −∞ "
-            "where it rules out what the agent does.",
-        ),
+        **say("intervention"),
     )
 
 

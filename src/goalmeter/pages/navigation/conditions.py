@@ -1,13 +1,18 @@
-"""What stands beside every number of behaviour: the condition it was taken in, its interval."""
+"""What stands beside every number of behaviour: its condition, its interval, the words for it."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
+
+from goalmeter.pages.prose import prose
 
 INTERVALS = (
     "In brackets: 95% intervals over grids, which allow for a grid of a kind that was not seen; a "
     "dash where there are too few."
 )
+# The texts of `prose.toml`.
+say = partial(prose, "navigation", INTERVALS=INTERVALS)
 
 
 def condition_in_words(condition: str) -> str:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from goalmeter.navigation.measures.frames import Comparison, Frame
 from goalmeter.navigation.result import Navigation
+from goalmeter.pages.navigation.conditions import say
 from goalmeter.report import Figure, Table
-from goalmeter.report.charts.canvas import VERMILION
+from goalmeter.report.charts.colours import VERMILION
 from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.numbers import p_value, percent, points
 from goalmeter.report.table_of import column, grouped, table_of, words
@@ -67,20 +68,7 @@ def frames_table(results: Sequence[Navigation], *, every: bool = False) -> Table
             ),
             column("answers that agree", lambda row: _agreement(row.frame)),
         ),
-        caption="The same grids in other frames",
-        meaning="The difference is that of the changed frame from the original, over pairs of "
-        f"grids. “Equal” needs an equivalence test to succeed at the {percent(LEVEL, 0)} level; "
-        "“above” and “below”, of the changed frame, need a Wilcoxon test at that level and a 95% "
-        "interval on one side of 0; of all else it cannot be told. A difference that is not "
-        "significant does not show that there is none.",
-        notes=(
-            "P-values are corrected for the number of frames (Holm). A Wilcoxon test needs 10 "
-            "pairs of which 5 differ; a dash stands where it cannot be made.",
-            "Answers that agree: how often two answers in the same place are the same once the "
-            "moves are renamed for the frame. In brackets: how often two answers within one frame "
-            "agree, which is the most that can be reached. The frame “swap” exchanges start and "
-            "goal. It keeps the distance but changes the task, so it is no isometry.",
-        ),
+        **say("frames", level=percent(LEVEL, 0)),
     )
 
 
@@ -89,6 +77,7 @@ def picture(results: Sequence[Navigation], name: str) -> Figure:
     shown = [(result, frame) for result in results for frame in _frames(result)]
     lines = [f"{result.agent}{' (ref.)' * result.reference}, {f.transform}" for result, f in shown]
     by_metric = [{c.metric: c for c in frame.comparisons} for _, frame in shown]
+    # Shares are shown in percent, so all of it is in points.
     margin = 100 * _margin(results)
     panels = [
         DotPanel(
@@ -119,12 +108,8 @@ def picture(results: Sequence[Navigation], name: str) -> Figure:
     )
     return Figure(
         svg=dot_chart(name, lines, panels),
-        alt=f"Accuracy in other frames minus that in the original, points. {differences}.",
-        caption=f"Each line rests on {shown[0][1].pairs} pairs of grids, one in its frame and one "
-        "as it was generated. Bars are 95% intervals over grids; “(ref.)” marks reference "
-        f"agents; the shaded band is the margin of ±{margin:g} percentage points. Agreement "
-        "between frames can hardly be higher than agreement within a frame.",
         wide=True,
+        **say("frames_picture", differences=differences, frame=shown[0][1], margin=margin),
     )
 
 
@@ -135,6 +120,7 @@ def verdict(comparison: Comparison) -> Verdict:
     """
     if comparison.equivalence_corrected < LEVEL:
         return Verdict.EQUAL
+    # So written that NaN, where no test can be made, is not taken for a difference.
     if not comparison.test_corrected < LEVEL:
         return Verdict.UNTOLD
     return verdict_of(comparison.difference.interval, margin=0)

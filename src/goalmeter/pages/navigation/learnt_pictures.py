@@ -21,6 +21,7 @@ import numpy as np
 from goalmeter.gridworld import GridWorld
 from goalmeter.navigation.directed.learnt import SHARE, Drawn, Learnt, answers, explained, learn
 from goalmeter.navigation.record import Trajectory
+from goalmeter.pages.navigation.conditions import say
 from goalmeter.report import Figure, Section, Table
 from goalmeter.report.charts.grid_map import Marks, grid_map
 from goalmeter.report.numbers import number, percent
@@ -63,6 +64,7 @@ class Explained:
     @property
     def faint(self) -> bool:
         """Whether it explains so little that the picture is no picture of a wish."""
+        # Without agents to compare with, which are NaN, nothing is enough.
         return not self.share >= self.aimless + FAINT * (self.shortest - self.aimless)
 
 
@@ -115,19 +117,9 @@ def section(utilities: Sequence[Explained], title: str = "What they seem to want
     """The utilities of some agents as maps on one scale, over a table of what they explain."""
     return Section(
         title=title,
-        text=(
-            "Here nobody told the instrument where the goal is. From an agent’s walks through one "
-            "world it looks for a utility, a number for each cell, that would make these walks "
-            f"reasonable, and takes the simplest one that explains {percent(SHARE, 0)} of what "
-            "any explains.",
-            "Some utility can be found for any few walks, so what counts is how much it explains. "
-            "The same fit is made of an agent that moves at random and of one that takes shortest "
-            "ways through the same world. A map is in colour if it explains at least half way from "
-            "the first to the second. A grey map explains less; where it is highest says nothing. "
-            "All maps share one colour scale, from 0 to 1.",
-        ),
         tables=(table(utilities),),
         figures=tuple(utility_map(utility) for utility in utilities),
+        **say("learnt_maps", share=percent(SHARE, 0)),
     )
 
 
@@ -148,20 +140,8 @@ def table(utilities: Sequence[Explained]) -> Table:
             column("of shortest ways", lambda utility: _whole(utility.shortest)),
             column("worth of having the key", lambda utility: number(utility.drawn.learnt.key, 2)),
         ),
-        caption="What the learnt utilities explain",
         anchor=ANCHOR,
-        meaning="Share explained: of the most nats that could be explained of the agent’s answers "
-        "in that one world. The utility was fitted to the same answers, so the share is too high "
-        "rather than too low, and there is no interval.",
-        notes=(
-            "Of random moves, of shortest ways: what the same fit explains of such agents in the "
-            f"same world, as often. Below {percent(FAINT, 0)} of the way from the one to the other "
-            "a map is grey. The maximum is no yardstick, because a few answers tell so little of "
-            "what an agent would do that even of one without fault less than half of it is "
-            "explained. Nor is 0, because a fit with a number for each cell explains something of "
-            "any walk.",
-            "Worth of having the key: what it adds to the utility of any cell, on the same scale.",
-        ),
+        **say("learnt", half=percent(FAINT, 0)),
     )
 
 
@@ -180,6 +160,7 @@ def utility_map(utility: Explained) -> Figure:
         letters={p.row * columns + p.column: name for name, p in places.items() if p is not None},
         walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
     )
+    # Names of pictures are ids on the page, and agents may be named anything.
     name = re.sub(r"[^a-z0-9]+", "-", f"learnt-{drawn.agent}-{drawn.suite}".lower())
     caption = _in_words(utility)
     return Figure(
@@ -220,5 +201,5 @@ def _whole(share: float) -> str:
 def _highest(drawn: Drawn) -> str:
     """The cell of the highest utility, with the thing that is there."""
     cell = drawn.highest
-    things = {drawn.world.goal: "the goal", drawn.world.key: "the key’s cell"}
-    return things.get(cell) or f"row {cell.row}, column {cell.column}"
+    names = {drawn.world.goal: "the goal", drawn.world.key: "the key’s cell"}
+    return names.get(cell) or f"row {cell.row}, column {cell.column}"

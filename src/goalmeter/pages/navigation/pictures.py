@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.measures.behaviour import DistanceRow
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.result import Navigation
-from goalmeter.pages.navigation.conditions import condition_in_words
+from goalmeter.pages.navigation.conditions import condition_in_words, say
 from goalmeter.report import Figure
-from goalmeter.report.charts.canvas import MUTED
+from goalmeter.report.charts.colours import MUTED
 from goalmeter.report.charts.curves import STROKES, Curve, curve_chart
 from goalmeter.report.charts.heat_map import Panel, heat_map, short
 from goalmeter.report.charts.walk_map import Move, walk_map
+from goalmeter.report.numbers import percent
 
 # Fewer decisions at a distance, or from fewer grids, make no point of a curve.
 LEAST_STEPS, LEAST_GRIDS = 10, 3
@@ -48,11 +48,7 @@ def surface(results: Sequence[Navigation], name: str) -> Figure:
             limit=1.0,
             signed=False,
         ),
-        alt=f"Share of optimal actions by size and complexity of the maze, of {agents}; the "
-        "numbers are in the tables.",
-        caption="The accuracy surface: each cell rests on "
-        f"{row.grids} grids with {row.trajectories / row.grids:g} walks each; intervals are in the "
-        "table. In detour states the compass may lead astray; a room without walls has none.",
+        **say("surface", agents=agents, grids=row.grids, walks=row.trajectories / row.grids),
         wide=len(complexities) > _FEW,
     )
 
@@ -72,6 +68,7 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
                 y=[row.accuracy.value for row in rows],
                 low=_ends(rows, 0) if place is not None else None,
                 high=_ends(rows, 1) if place is not None else None,
+                # Reference agents are grey, so strokes tell them apart; the others have colours.
                 colour=MUTED if place is None else STROKES[place % len(STROKES)][0],
                 stroke="-" if place is not None else _STROKES[result.agent],
             )
@@ -82,6 +79,7 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
             curves,
             x_label="distance to the goal, steps",
             y_label="share of optimal actions",
+            # A little above 1, or the line of an agent without fault is cut in half.
             limits=(0.0, 1.03),
             size=(6.4, 3.8),
         ),
@@ -99,16 +97,16 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
 def replay(walk: Trajectory, name: str, title: str) -> Figure:
     """One walk, step by step."""
     world, states = walk.world, walk.states()
-    letters = {world.start: "S", world.goal: "G"}
-    things = ((world.key, "K"), (world.door, "D"), (world.neutral, "N"))
-    letters |= {place: letter for place, letter in things if place}
+    letters: dict[tuple[int, int], str] = {world.start: "S", world.goal: "G"}
+    marks = ((world.key, "K"), (world.door, "D"), (world.neutral, "N"))
+    letters |= {place: letter for place, letter in marks if place}
     moves = [
         Move(before.cell, after.cell, step.is_optimal, step.action is not None)
         for step, before, after in zip(walk.steps, states, states[1:], strict=False)
     ]
     wrong = sum(not step.is_optimal for step in walk.steps)
     return Figure(
-        svg=walk_map(name, world.walls, {_place(c): text for c, text in letters.items()}, moves),
+        svg=walk_map(name, world.walls, letters, moves),
         alt=f"A walk of {len(walk.steps)} steps, {wrong} of them not optimal, that ended with "
         f"{walk.outcome!r}; the steps are in the table.",
         caption=f"{title}: {len(walk.steps)} steps where {walk.distance} would do, {wrong} of them "
@@ -181,9 +179,5 @@ def _in_words(result: Navigation) -> str:
     if not rows:
         return f"{result.agent}: too few decisions"
     ends = [rows[0], rows[-1]]
-    shares = " and ".join(f"{row.accuracy.value:.0%} at {row.distance}" for row in ends)
+    shares = " and ".join(f"{percent(row.accuracy.value, 0)} at {row.distance}" for row in ends)
     return f"{result.agent}: {shares}"
-
-
-def _place(cell: Cell) -> tuple[int, int]:
-    return cell.row, cell.column

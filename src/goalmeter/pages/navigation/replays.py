@@ -11,7 +11,7 @@ from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.record import Step, Trajectory, condition_name
 from goalmeter.navigation.result import Navigation
 from goalmeter.pages.navigation import pictures
-from goalmeter.pages.navigation.conditions import condition_in_words
+from goalmeter.pages.navigation.conditions import condition_in_words, say
 from goalmeter.report import Section, Table
 from goalmeter.report.table_of import ColumnOf, column, table_of, words
 
@@ -25,19 +25,13 @@ def section(result: Navigation, prefix: str) -> Section:
     """The walks of one agent that show most."""
     chosen = selected(result)
     return Section(
-        title=f"Walks of {result.agent}, {result.plan.suite.name}",
-        text=(
-            "Three walks: the one that lost most steps, the one in the middle, and the longest one "
-            "without a wrong step, if there is one. The numbers in the cells count the steps. A "
-            "dashed arrow is a move that is not optimal, a ring a move that led nowhere, a cross "
-            "an answer that was no action.",
-        ),
         tables=tuple(_steps_table(walk, title) for title, walk in chosen),
         figures=tuple(
             pictures.replay(walk, f"{prefix}-walk-{number}", title)
             for number, (title, walk) in enumerate(chosen, start=1)
         ),
         figures_first=True,
+        **say("walks", agent=result.agent, suite=result.plan.suite.name),
     )
 
 
@@ -45,12 +39,14 @@ def selected(result: Navigation) -> list[tuple[str, Trajectory]]:
     """The walks to show, each with a title; none twice."""
     seen = result.seen
     lost = np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length))
+    # Stable, so that the same walks are shown whatever sorts them.
     order = np.argsort(lost, kind="stable")
     faultless = np.flatnonzero((lost == 0) & seen.arrived)
     picks = [("Most steps lost", int(order[-1])), ("In the middle", int(order[len(order) // 2]))]
     if faultless.size:
         longest = faultless[np.argmax(seen.length[faultless])]
         picks.append(("Longest without a wrong step", int(longest)))
+    # By number: the walk in the middle may also be the longest one without a wrong step.
     out: dict[int, tuple[str, Trajectory]] = {}
     for title, number in picks:
         walk = seen.trajectories[number]

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
+from goalmeter._errors import GoalmeterError, MissingExtraError
+from goalmeter.navigation.measures import mixed_model
 from goalmeter.navigation.measures.behaviour import Row
+from goalmeter.navigation.measures.mixed import TERMS, MixedModel, Term
 from goalmeter.navigation.result import Navigation
-from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
+from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words, say
 from goalmeter.pages.navigation.frames import frames_table
 from goalmeter.pages.navigation.key_tables import key_tables
 from goalmeter.report import Table
-from goalmeter.report.numbers import number, percent
+from goalmeter.report.numbers import number, p_value, percent
 from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 from goalmeter.statistics.clustered import Estimate
 
-DETOURS = (
-    "Detour states are places where a compass may lead astray: there an agent that plans does "
-    "better than one that follows a rule of thumb. An answer that is no action counts as wrong."
-)
+# A term of the mixed model -> its unit in words, and in the unit of the model.
+_UNITS = {
+    "size": ("a row of the grid", 1.0),
+    "complexity": ("0.1 of complexity", 0.1),
+    "distance": ("a step of the way", 1.0),
+}
 
 
 def agents_table(results: Sequence[Navigation]) -> Table:
@@ -36,11 +44,14 @@ def agents_table(results: Sequence[Navigation]) -> Table:
             column("goal reached", lambda both: both[1].success, percent),
             column("SPL", lambda both: both[1].spl, percent),
             # The interval of none would only say how few there are.
-            column("invalid answers", lambda both: _unless_none(both[1].invalid), percent),
+            column(
+                "invalid answers",
+                lambda both: both[1].invalid if both[1].invalid.value else 0.0,
+                percent,
+            ),
         ),
-        caption=f"{results[0].plan.suite.name}: agents",
-        meaning=f"{DETOURS} {INTERVALS}",
         notes=_notes(results),
+        **say("agents", suite=results[0].plan.suite.name),
     )
 
 
@@ -59,26 +70,17 @@ def choices_table(results: Sequence[Navigation]) -> Table:
                 column("in detour states", lambda both: both[1].mass_detour, percent),
             ),
         ),
-        caption=f"{results[0].plan.suite.name}: choices",
-        meaning="Steps lost is how many steps longer a walk was than the shortest way, by all its "
-        "decisions. The other columns look at all answers that were given in one place, and are "
-        f"averaged over places, then over grids. {INTERVALS}",
-        notes=(
-            "Entropy is how much the answers in one place vary, with Miller and Madow's "
-            "correction. JSD is the Jensen-Shannon divergence of the answers from taking every "
-            "optimal action equally often; it is 0.31 where an agent always takes the same one "
-            "of two.",
-        ),
+        **say("choices", suite=results[0].plan.suite.name),
     )
 
 
 def cells_table(results: Sequence[Navigation]) -> Table:
     """The first agent by size and complexity, the others' accuracy beside it."""
-    agent, *others = results
+    agent, *beside = results
 
-    def accuracy(other: Navigation) -> ColumnOf[Row]:
-        by_cell = {_cell(row): row.accuracy.value for row in other.cells}
-        return column(other.agent, lambda row: by_cell.get(_cell(row)), percent)
+    def accuracy(result: Navigation) -> ColumnOf[Row]:
+        by_cell = {_cell(row): row.accuracy.value for row in result.cells}
+        return column(result.agent, lambda row: by_cell.get(_cell(row)), percent)
 
     return table_of(
         agent.cells,
@@ -93,12 +95,79 @@ def cells_table(results: Sequence[Navigation]) -> Table:
                 "optimal actions",
                 column("in detour states", lambda row: row.accuracy_detour, percent),
                 column(agent.agent, lambda row: row.accuracy, percent),
-                *map(accuracy, others),
+                *map(accuracy, beside),
             ),
             column("invalid answers", lambda row: row.invalid.value, percent),
         ),
         caption=f"{agent.agent} by size and complexity",
         meaning=f"Share of optimal actions of each agent in the same grids. {INTERVALS}",
+    )
+
+
+def calibration_table(results: Sequence[Navigation]) -> Table | None:
+    """Whether agents are right when they are sure; None where no probability is known."""
+    known = [(r, fit) for r in results if (fit := r.behaviour.calibration) is not None]
+    # A table of reference agents alone would answer a question that nobody asked.
+    if all(result.reference for result, _ in known):
+        return None
+    return table_of(
+        known,
+        (
+            words("agent", lambda row: row[0].agent),
+            column("calibration error", lambda row: number(row[1].error, 3), answer=True),
+            column("Brier score", lambda row: number(row[1].brier, 3)),
+            column("decisions", lambda row: row[1].steps),
+            column("without probabilities", lambda row: row[1].unknown),
+        ),
+        **say("calibration"),
+    )
+
+
+def mixed_table(results: Sequence[Navigation]) -> Table | None:
+    """What accuracy is lost by, in mazes; None where no model can be fitted."""
+    fits: list[tuple[str, MixedModel]] = []
+    for result in results:
+        # A changed frame is another condition of the same grid, which the model does not know.
+        unchanged = [walk.transform is None for walk in result.seen.trajectories]
+        seen = result.seen.where(np.array(unchanged) & (result.seen.length > 0))
+        if not len(seen.length) or np.ptp(seen.accuracy) < 1e-12:
+            continue  # there is nothing to explain
+        try:
+            fits.append((result.agent, mixed_model(seen)))
+        except MissingExtraError:
+            return None
+        except (GoalmeterError, np.linalg.LinAlgError):
+            continue  # too few grids or walks for a model
+    known = {term.name for _, fit in fits for term in fit.terms}
+    shown = [name for name in TERMS if name in known]
+    if not shown:
+        return None
+
+    def columns(name: str) -> tuple[ColumnOf[tuple[str, MixedModel]], ...]:
+        """What a unit of a term changes, and how likely that is by chance."""
+
+        def term(row: tuple[str, MixedModel]) -> Term | None:
+            return next((term for term in row[1].terms if term.name == name), None)
+
+        return grouped(
+            _UNITS[name][0],
+            column("points", term, _points),
+            column("p", term, lambda term: p_value(term.p_value)),
+        )
+
+    return table_of(
+        fits,
+        (
+            words("agent", lambda row: row[0]),
+            column("walks in grids", lambda row: f"{row[1].walks} in {row[1].grids}"),
+            *(head for name in shown for head in columns(name)),
+            *grouped(
+                "spread, points",
+                column("grids", lambda row: number(100 * row[1].between_grids, 1)),
+                column("walks", lambda row: number(100 * row[1].within_grids, 1)),
+            ),
+        ),
+        **say("mixed"),
     )
 
 
@@ -117,7 +186,7 @@ def suite_tables(results: Sequence[Navigation]) -> list[Table]:
 
 def named(result: Navigation, row: Row) -> str:
     """The agent, and the condition where there are several."""
-    several = len({other.condition for other in result.overall}) > 1
+    several = len({r.condition for r in result.overall}) > 1
     return result.agent + (condition_in_words(row.condition) if several else "")
 
 
@@ -146,15 +215,20 @@ def _notes(results: Sequence[Navigation]) -> tuple[str, ...]:
     if beside:
         notes.append(f"Reference agents in the same worlds: {', '.join(beside)}.")
     for result in results:
-        ended: dict[str, int] = {}
-        for row in result.behaviour.overall:
-            for outcome, count in row.outcomes.items():
-                if outcome not in ("arrived", "cap"):
-                    ended[outcome] = ended.get(outcome, 0) + count
-        if ended:
-            counts = ", ".join(f"{count} × {name}" for name, count in sorted(ended.items()))
+        ended = sum((Counter(row.outcomes) for row in result.behaviour.overall), Counter[str]())
+        # How the other walks ended is in the columns already.
+        odd = [name for name in sorted(ended) if name not in ("arrived", "cap")]
+        if odd:
+            counts = ", ".join(f"{ended[name]} × {name}" for name in odd)
             notes.append(
                 f"Of {result.agent}, some walks ended neither by arriving nor by the limit "
                 f"of steps: {counts}. They count."
             )
     return tuple(notes)
+
+
+def _points(term: Term) -> str:
+    """What a unit of a term changes, in percentage points."""
+    scale = 100 * _UNITS[term.name][1]
+    low, high = term.interval
+    return number(Estimate(scale * term.coefficient, (scale * low, scale * high), 0, 0), 1)

@@ -60,6 +60,14 @@ class Want:
     mazes: Directedness | None
     things_about: Directedness | None
 
+    @property
+    def beside(self) -> tuple[Estimate, Estimate, Estimate | None] | None:
+        """Shares that wanting the goal, and what lies about, explain; and the goal's lead, nats."""
+        about = self.things_about
+        if about is None or about.goal_without is None or about.towards_thing is None:
+            return None
+        return about.goal_without.share, about.towards_thing.share, about.difference
+
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
         return {
@@ -76,18 +84,18 @@ class Want:
 def wanted(measures: Sequence[Directedness]) -> tuple[str, tuple[str, ...]]:
     """What one agent wants, by its walks in one kind of worlds or in several: kind and things."""
     goal = [_explains(measure.goal) for measure in measures]
-    thing = next((measure.thing for measure in measures if measure.thing is not None), None)
     beside = [measure for measure in measures if measure.thing is not None]
+    item = beside[0].thing if beside else None
     larger = {measure.larger for measure in beside}
     rivals = [_explains(measure.towards_thing) for measure in beside]
-    if beside and thing is not None and larger == {thing}:
+    if item is not None and larger == {item}:
         # To explain more than the goal is no wish, for what explains hardly anything.
-        return (WANTS, (thing,)) if any(rivals) else (OPEN, ())
+        return (WANTS, (item,)) if any(rivals) else (OPEN, ())
     if any(goal):  # None, which is open, is no wish that counts
-        if not beside or larger == {GOAL}:
+        # Told apart or not: what surely explains nothing is no rival of the goal.
+        if item is None or larger == {GOAL} or _none(rivals):
             return WANTS, (GOAL,)
-        # Told apart or not: a thing that surely explains nothing is no rival of the goal.
-        return (WANTS, (GOAL,)) if _none(rivals) else (WANTS, (GOAL, *_names(thing)))
+        return WANTS, (GOAL, item)
     return (NOTHING, ()) if _none([*goal, *rivals]) else (OPEN, ())
 
 
@@ -95,7 +103,7 @@ def wants(
     mazes: Sequence[Navigation],
     with_keys: Sequence[Navigation],
     directed: tuple[Sequence[Directedness], Sequence[Directedness]],
-    other: Organism,
+    map_maker: Organism,
 ) -> list[Want]:
     """What each agent wants, and whether it goes by the world or by another map.
 
@@ -103,23 +111,20 @@ def wants(
         mazes: the agents in mazes.
         with_keys: the same agents where a key lies about that opens nothing, in the same order.
         directed: what they go for in the world, in mazes and with keys.
-        other: whose map is tried.
+        map_maker: whose map is tried.
     """
-    mapped = [[_on_map(result, other) for result in results] for results in (mazes, with_keys)]
+    mapped = [[_on_map(result, map_maker) for result in results] for results in (mazes, with_keys)]
     on_map = [directedness(results) for results in mapped]
     out = []
     for number, result in enumerate(mazes):
         pairs = zip((result, with_keys[number]), (of[number] for of in mapped), strict=True)
-        follows = _follows([(in_world.seen, on_other.seen) for in_world, on_other in pairs])
-        between = None if follows is None else follows.interval
-        elsewhere = between is not None and between[0] > 0.5
-        at_maze, at_key = (
-            (on_other if elsewhere else in_world)[number]
-            for in_world, on_other in zip(directed, on_map, strict=True)
-        )
-        kind, things = wanted([at_maze, at_key])
+        follows = _follows([(in_world.seen, remapped.seen) for in_world, remapped in pairs])
+        interval = None if follows is None else follows.interval
+        elsewhere = interval is not None and interval[0] > 0.5
+        at_maze, at_key = (of[number] for of in (on_map if elsewhere else directed))
+        kind, wishes = wanted([at_maze, at_key])
         out.append(
-            Want(result.agent, result.reference, kind, things, elsewhere, follows, at_maze, at_key)
+            Want(result.agent, result.reference, kind, wishes, elsewhere, follows, at_maze, at_key)
         )
     return out
 
@@ -142,11 +147,7 @@ def _none(answers: Sequence[bool | None]) -> bool:
     return all(answer is False for answer in answers)
 
 
-def _names(thing: str | None) -> tuple[str, ...]:
-    return () if thing is None else (thing,)
-
-
-def _on_map(result: Navigation, other: Organism) -> Navigation:
+def _on_map(result: Navigation, map_maker: Organism) -> Navigation:
     """The same decisions, each judged by itself on another map.
 
     A walk that runs into a wall which is not on the map is none that the map allows; that matters
@@ -157,8 +158,8 @@ def _on_map(result: Navigation, other: Organism) -> Navigation:
     for walk in result.seen.trajectories:
         world = walk.world
         if world not in worlds:
-            things = (world.start, world.goal, world.key, world.door, world.neutral)
-            worlds[world] = GridWorld(other.walls(world), *things)
+            places = (world.start, world.goal, world.key, world.door, world.neutral)
+            worlds[world] = GridWorld(map_maker.walls(world), *places)
         walks.append(replace(walk, world=worlds[world]))
     return replace(result, seen=replace(result.seen, trajectories=tuple(walks)))
 
@@ -175,10 +176,10 @@ def _follows(pairs: Sequence[tuple[Observed, Observed]]) -> Estimate | None:
     for seen, mapped in pairs:
         of_map, of_world = np.zeros(len(seen.action)), np.zeros(len(seen.action))
         for number, (walk, move) in enumerate(zip(seen.trajectory, seen.action, strict=True)):
-            on_other = mapped.trajectories[walk].world
-            if move == INVALID or seen.trajectories[walk].world == on_other:
+            map_ = mapped.trajectories[walk].world
+            if move == INVALID or seen.trajectories[walk].world == map_:
                 continue
-            plan = planned(on_other)
+            plan = planned(map_)
             right = bool(plan.plans.optimal[plan.index][seen.state[number], move])
             of_map[number] = right and not seen.optimal[number, move]
             of_world[number] = seen.optimal[number, move] and not right

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from goalmeter.gridworld.tabular_world import GOAL
-from goalmeter.pages.navigation.conditions import INTERVALS
-from goalmeter.pages.navigation.meg_tables import THINGS
+from goalmeter.pages.navigation.conditions import say
+from goalmeter.pages.navigation.meg_page import WISHES
 from goalmeter.pages.navigation.wants import MOST_OF_NOTHING, NOTHING, OPEN, Want
 from goalmeter.report import Finding, Link, Table
 from goalmeter.report.numbers import LEAST_SHARE, number, percent
 from goalmeter.report.table_of import column, grouped, table_of, words
 
 ANCHOR = "wants"
-_NAMES = {GOAL: "the goal", **THINGS}
 
 
-def in_words(kind: str, things: Sequence[str], *, mapped: bool = False) -> str:
+def in_words(kind: str, wishes: Sequence[str], *, mapped: bool = False) -> str:
     """A verdict in a few words: "wants the goal, on a wrong map"."""
     if kind == OPEN:
         return "what it wants cannot be told"
     if kind == NOTHING:
         return "wants nothing"
-    wish = " or ".join(_NAMES[thing] for thing in things)
-    wish += " (which of them cannot be told)" * (len(things) > 1)
-    return f"wants {wish}{', on a wrong map' * mapped}"
+    text = " or ".join(WISHES[wish] for wish in wishes)
+    text += " (which of them cannot be told)" * (len(wishes) > 1)
+    return f"wants {text}{', on a wrong map' * mapped}"
 
 
 def short(agent: str) -> str:
@@ -53,8 +51,8 @@ def findings(verdicts: Sequence[Want], *, walks: str) -> list[Finding]:
 
 def wants_table(verdicts: Sequence[Want]) -> Table:
     """The numbers that each verdict rests on."""
-    thing = _thing(verdicts)
-    bare = thing.removeprefix("the ")
+    item = _item(verdicts)
+    bare = item.removeprefix("the ")
     return table_of(
         verdicts,
         (
@@ -68,28 +66,18 @@ def wants_table(verdicts: Sequence[Want]) -> Table:
                 "moves that fit the mole’s map, not the world", lambda w: w.follows_map, percent
             ),
             *grouped(
-                f"explained, before {thing} is taken",
-                column("by wanting the goal", lambda want: _beside(want)[0]),
-                column(f"by wanting {thing}", lambda want: _beside(want)[1]),
-                column(f"goal minus {bare}, nats a walk", lambda want: _beside(want)[2]),
+                f"explained, before {item} is taken",
+                column("by wanting the goal", lambda want: want.beside and want.beside[0], percent),
+                column(f"by wanting {item}", lambda want: want.beside and want.beside[1], percent),
+                column(
+                    f"goal minus {bare}, nats a walk",
+                    lambda want: want.beside and want.beside[2],
+                    lambda difference: number(difference, 1),
+                ),
             ),
         ),
-        caption="What each agent wants",
         anchor=ANCHOR,
-        meaning="How much of an agent’s decisions each wish explains, as a share of the most that "
-        f"could be explained. {INTERVALS}",
-        notes=(
-            f"How a verdict is reached: an agent wants something if the wish for it explains more "
-            f"than {percent(LEAST_SHARE, 0)} of the maximum, with the whole interval above that; "
-            f"it wants nothing (of what was asked about: the goal and {thing}) if every interval "
-            f"lies below {percent(MOST_OF_NOTHING, 0)} of it. Between the goal and {thing}, the "
-            "interval of their difference decides. Anything else cannot be told.",
-            "The mole’s map lacks some walls. Where it and the world recommend different moves, "
-            "the fourth column counts the moves that are right on the map only, as a share of "
-            "those right on one of the two only: about half for an agent that looks at neither. "
-            "An agent is said to go by that wrong map if the whole interval lies above one half; "
-            "what wishes explain is then worked out on its map.",
-        ),
+        **say("wants", least=percent(LEAST_SHARE, 0), item=item, most=percent(MOST_OF_NOTHING, 0)),
     )
 
 
@@ -99,22 +87,10 @@ def _verdict(want: Want) -> str:
     return in_words(want.kind, want.things, mapped=want.mapped)
 
 
-def _beside(want: Want) -> tuple[str | None, str | None, str | None]:
-    """What the two wishes explain beside each other, and the difference."""
-    about = want.things_about
-    if about is None or about.goal_without is None or about.towards_thing is None:
-        return None, None, None
-    return (
-        percent(about.goal_without.share),
-        percent(about.towards_thing.share),
-        None if about.difference is None else number(about.difference, 1),
-    )
-
-
-def _thing(verdicts: Sequence[Want]) -> str:
+def _item(verdicts: Sequence[Want]) -> str:
     """What lies about beside the goal, in words."""
     about = [want.things_about.thing for want in verdicts if want.things_about is not None]
-    return next((THINGS[thing] for thing in about if thing is not None), "the key")
+    return next((WISHES[item] for item in about if item is not None), "the key")
 
 
 def _why(want: Want) -> str:
@@ -130,13 +106,11 @@ def _why(want: Want) -> str:
             f"Of its moves that are right either on the map or in the world, and not on both, "
             f"{percent(want.follows_map)} are right on the map."
         )
-    beside = want.things_about
-    if beside is not None and beside.towards_thing is not None and beside.goal_without is not None:
-        assert beside.thing is not None
-        thing = THINGS[beside.thing]
-        goal, other = (percent(f.share) for f in (beside.goal_without, beside.towards_thing))
+    if want.beside is not None:
+        item = _item([want])
+        goal, of_item = (percent(share) for share in want.beside[:2])
         out.append(
-            f"Beside {thing.replace('the ', 'a ', 1)} that opens nothing, wanting {thing} explains "
-            f"{other} of what it does before taking it, and wanting the goal {goal}."
+            f"Beside {item.replace('the ', 'a ', 1)} that opens nothing, wanting {item} explains "
+            f"{of_item} of what it does before taking it, and wanting the goal {goal}."
         )
     return " ".join(out)

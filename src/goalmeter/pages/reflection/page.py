@@ -1,37 +1,60 @@
-"""The parts of a report on self-reflection, for any list of measured agents."""
+"""Self-reflection as a part of a page, for any list of measured agents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from goalmeter.pages.part import Part
 from goalmeter.pages.reflection import pictures, tables
-from goalmeter.pages.reflection.groups import Group, all_early, groups, labels
-from goalmeter.pages.reflection.pairs import LOWERS, RAISES, SAME, UNTOLD, Pair, pairs
-from goalmeter.reflection import Reflection
+from goalmeter.pages.reflection.pairs import (
+    LOWERS,
+    RAISES,
+    SAME,
+    UNTOLD,
+    Group,
+    Pair,
+    all_early,
+    groups,
+    labels,
+    pairs,
+)
+from goalmeter.pages.reflection.tables import say
+from goalmeter.reflection import Reflection, load
 from goalmeter.reflection.result import failures_in_words, seeds_in_words
 from goalmeter.report import Finding, Link, Section, Table
 from goalmeter.report.numbers import between, percent, plus
 from goalmeter.statistics.welch import FEWEST, TOO_FEW
 
-GLOSSARY = {
-    "Extended environment": "An environment that can ask what the agent would do at any history, "
-    "also one that never happened, and may let rewards depend on the answer.",
-    "Self-reflection": "An agent's average reward per step over a battery of extended "
-    "environments and their opposites, from −1 to 1. It asks: does the agent do well where it "
-    "matters what it would have done?",
-    "Opposite": "The same environment with every reward multiplied by −1. What an agent gains by "
-    "acting blindly in one it loses in the other.",
-    "Reality check, rc(agent)": "The agent made to watch itself: where some past action is not "
-    "what it would have done, it does for ever what it would do at the first percept.",
-    "Paired difference": "Two agents compared in the same environments with the same seeds, so "
-    "that the luck they share cancels.",
-    "The paper's “StdErr”": "The standard deviation over seeds divided by their number, as in the "
-    "published table; a standard error divides by the root of the number.",
-}
+GLOSSARY: dict[str, str] = say("glossary")
 
 _NAMED_FAILURES = 10
 _NAMED_IN_SHORT = 2
+
+
+def part_of_runs(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part:
+    """What runs of `goalmeter reflect --out` have to say; see `pages.part`."""
+    results = []
+    for run in runs:
+        tell(f"reading {run}")
+        results.append(load(run))
+    return part_of(results)
+
+
+def part_of(results: Sequence[Reflection]) -> Part:
+    """What measured agents have to say."""
+    return Part(
+        **say("part", fewest=FEWEST),
+        sections=sections(results),
+        findings=findings(results),
+        glossary=GLOSSARY,
+        tables=short_tables(results),
+        runs=[
+            {key: value for key, value in result.to_json().items() if key != "environments"}
+            for result in results
+        ],
+    )
 
 
 def sections(results: Sequence[Reflection]) -> list[Section]:
@@ -45,17 +68,16 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
     for number, group in enumerate(groups(results), start=1):
         suffix = f"-{number}" if number > 1 else ""
         compared, _ = pairs(group.results)
-        parts = [_agents(group, number), _environments(group, suffix)]
+        environments = pictures.environments_map(group, name=f"reflection-environments{suffix}")
+        parts = [
+            _agents(group, number),
+            Section(title="In which environments?", figures=(environments,)),
+        ]
         parts += [_reality_checks(compared, group, suffix, number)] if compared else []
-        parts.append(
-            Section(
-                title="Every agent in every environment",
-                tables=(tables.environments_table(group),),
-            )
-        )
+        table = tables.environments_table(group)
+        parts.append(Section(title="Every agent in every environment", tables=(table,)))
         out += [_headed(section, group) for section in parts]
-    _, notes = pairs(results)
-    if notes:
+    if notes := pairs(results)[1]:
         out.append(Section(title="Reality checks that are not compared", points=tuple(notes)))
     return out
 
@@ -137,6 +159,7 @@ def thesis(compared: Sequence[Pair]) -> str:
             for pair in compared
             if pair.verdict == verdict
         ]
+        # The thesis is that it raises; so that it lowers is answered even where it is "none".
         if members or verdict == LOWERS:
             parts.append(f"{text} {', '.join(members) or 'none'}")
     return f"The reality check {'; '.join(parts)}."
@@ -156,9 +179,9 @@ def _headed(section: Section, group: Group) -> Section:
     return replace(section, title=title)
 
 
-def _anchor(what: str, number: int) -> str:
+def _anchor(name: str, number: int) -> str:
     """The id of a table of the group of that number."""
-    return f"reflection-{number}-{what}"
+    return f"reflection-{number}-{name}"
 
 
 def _agents_table(group: Group, number: int) -> Table:
@@ -167,34 +190,14 @@ def _agents_table(group: Group, number: int) -> Table:
 
 def _agents(group: Group, number: int) -> Section:
     return Section(
-        title="Self-reflection",
-        text=(
-            "Extended environments ask what the agent would do: had its rewards been others, had "
-            "it forgotten, were there a button in the room. An agent does well in many of them "
-            "only if what it does agrees with what it would do, so the average reward over a "
-            "battery of them, and of their opposites, measures self-reflection.",
-        ),
         tables=(_agents_table(group, number),),
         points=_failures(group.results, _NAMED_FAILURES),
-    )
-
-
-def _environments(group: Group, suffix: str) -> Section:
-    return Section(
-        title="In which environments?",
-        figures=(pictures.environments_map(group, name=f"reflection-environments{suffix}"),),
+        **say("agents_section"),
     )
 
 
 def _reality_checks(compared: Sequence[Pair], group: Group, suffix: str, number: int) -> Section:
     return Section(
-        title="With and without reality check",
-        text=(
-            "The reality check compares every past action with what the agent would have done, "
-            "and freezes where they differ. The paper's thesis is that it raises the "
-            "self-reflection of an agent that is intelligent but reflects little. Both play "
-            "the same environments with the same seeds, so the difference is taken in pairs.",
-        ),
         tables=(
             replace(tables.pairs_table(compared, group), anchor=_anchor("checks", number)),
             tables.gains_table(compared, group),
@@ -203,6 +206,7 @@ def _reality_checks(compared: Sequence[Pair], group: Group, suffix: str, number:
             pictures.pairs_chart(compared, name=f"reflection-pairs{suffix}"),
             pictures.differences_map(compared, name=f"reflection-differences{suffix}"),
         ),
+        **say("reality_checks"),
     )
 
 

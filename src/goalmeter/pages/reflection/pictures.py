@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.pages.reflection.groups import Group, labels
-from goalmeter.pages.reflection.pairs import Pair
+from goalmeter.pages.reflection.pairs import Group, Pair, labels
 from goalmeter.report import Figure
-from goalmeter.report.charts.canvas import INK, VERMILION
+from goalmeter.report.charts.colours import INK, VERMILION
 from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.charts.heat_map import Panel, heat_map
 from goalmeter.report.numbers import plus
@@ -46,6 +45,7 @@ def environments_map(group: Group, *, name: str) -> Figure:
             rows=labels(results),
             columns=columns,
             label="reward per step, average over seeds",
+            # The same for every page, so that colours can be compared from page to page.
             limit=1.0,
         ),
         alt=f"Heat map of {len(results)} agents by {len(columns)} environments and their "
@@ -128,6 +128,7 @@ def differences_map(pairs: Sequence[Pair], *, name: str) -> Figure:
             rows=[pair.label for pair in pairs],
             columns=columns,
             label="reality check minus agent, reward per step",
+            # Rewards run from -1 to 1, so their differences from -2 to 2.
             limit=2.0,
         ),
         alt="Heat map of the difference that the reality check makes, agents by environments. "

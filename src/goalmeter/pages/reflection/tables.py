@@ -1,19 +1,31 @@
-"""Tables of a report on self-reflection: agents, reality checks, environments."""
+"""Tables of self-reflection: of a report on many agents, and of the command that measures one."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
-from goalmeter.pages.reflection.groups import Group, all_early, labels
-from goalmeter.pages.reflection.pairs import Pair
-from goalmeter.reflection import Reflection
-from goalmeter.reflection.trial import OK
-from goalmeter.report import Column, Table
+from goalmeter.pages.prose import prose
+from goalmeter.pages.reflection.pairs import Group, Pair, all_early, labels
+from goalmeter.reflection import Comparison, Reflection
+from goalmeter.reflection.environments.registry import opposite
+from goalmeter.reflection.result import (
+    TOO_FEW,
+    doubt,
+    early_in_words,
+    failures_in_words,
+    readings_in_words,
+    seeds_in_words,
+)
+from goalmeter.reflection.trial import OK, TIMEOUT
+from goalmeter.report import Table
 from goalmeter.report.numbers import DASH, between, number, percent, plus
-from goalmeter.report.table_of import column, grouped, table_of, words
+from goalmeter.report.table_of import ColumnOf, column, grouped, summary_table, table_of, words
 from goalmeter.statistics.welch import FEWEST
 
+say = partial(prose, "reflection")  # the texts of `prose.toml`
 _SHOWN = 3  # environments named where a reality check gains and loses
 _NOTHING = "Where every trial ended early, the measure says nothing."
 _FEW = f"With fewer than {FEWEST} seeds there is no interval, and nothing is concluded."
@@ -43,10 +55,7 @@ def agents_table(group: Group) -> Table:
         meaning=f"Average reward per step over {_played(group)}, from −1 to 1.{blind}",
         notes=(
             *([f"Not as published: {group.readings}."] if group.readings else []),
-            "Standard error and interval are over seeds. The standard error is the standard "
-            "deviation divided by the square root of the number of seeds, the interval is "
-            "Student's t. The published table divides by the number itself, so its “StdErr” is "
-            "too small; it is shown for comparison only.",
+            *say("agents")["notes"],
             *([_FEW] if _few(results) else []),
             "A trial that ended early counts with the reward that it had.",
             *([_NOTHING] if any(map(all_early, results)) else []),
@@ -75,37 +84,41 @@ def pairs_table(pairs: Sequence[Pair], group: Group) -> Table:
             ),
         ),
         caption=_of("Does the reality check raise the measure?", group),
-        meaning="The difference is the measure of the agent's reality check minus that of the "
-        "agent itself, in pairs of the same environment and seed. The check raises or lowers the "
-        "measure if the interval of the difference does not hold 0.",
         notes=(_FEW,) if _few([pair.inner for pair in pairs]) else (),
+        **say("pairs"),
     )
 
 
 def gains_table(pairs: Sequence[Pair], group: Group) -> Table:
     """In which environments each reality check gains and loses."""
-    columns = [Column("agent", numeric=False)]
-    for side in ("gains", "loses"):
-        columns += [Column("in", group=side), Column("most in", numeric=False, group=side)]
-    rows = []
-    for pair in pairs:
-        differences = {name: float(v.mean()) for name, v in pair.by_environment().items()}
-        cells = [pair.label]
-        for names in pair.told():
-            most = [f"{name} {plus(differences[name], 2)}" for name in names[:_SHOWN]]
-            cells += [
-                f"{len(names)} of {len(differences)}" if pair.seeds >= FEWEST else DASH,
-                ", ".join(most) or "–",
-            ]
-        rows.append(tuple(cells))
-    return Table(
+
+    def counted(pair: Pair, side: int) -> str | None:
+        names = pair.told()[side]
+        return f"{len(names)} of {len(pair.by_environment())}" if pair.seeds >= FEWEST else None
+
+    def named(pair: Pair, side: int) -> str:
+        differences = pair.by_environment()
+        most = pair.told()[side][:_SHOWN]
+        texts = [f"{name} {plus(float(differences[name].mean()), 2)}" for name in most]
+        return ", ".join(texts) or DASH
+
+    return table_of(
+        pairs,
+        (
+            words("agent", lambda pair: pair.label),
+            *grouped(
+                "gains",
+                column("in", lambda pair: counted(pair, 0)),
+                words("most in", lambda pair: named(pair, 0)),
+            ),
+            *grouped(
+                "loses",
+                column("in", lambda pair: counted(pair, 1)),
+                words("most in", lambda pair: named(pair, 1)),
+            ),
+        ),
         caption=_of("In which environments?", group),
-        columns=tuple(columns),
-        rows=tuple(rows),
-        meaning="Environments in which the reality check earns more, or less, reward per step than "
-        "the agent itself, averaged over the environment and its opposite, with a 95% t interval "
-        "that does not hold 0. About 1 in 20 of the environments where nothing changes is named "
-        "by luck.",
+        **say("gains"),
     )
 
 
@@ -113,24 +126,22 @@ def environments_table(group: Group) -> Table:
     """Reward per step in each environment and its opposite, for each agent."""
     results = group.results
     averages = [result.by_environment() for result in results]
-    failed = [
-        Counter((trial.environment, trial.opposite) for trial in result.failures)
-        for result in results
-    ]
-    rows = []
-    for key in sorted(averages[0], key=lambda k: k[1]):
-        cells = []
-        for result, average, ended in zip(results, averages, failed, strict=True):
-            text = plus(average[key], 3)
-            if ended[key]:
-                text += f" ({ended[key]} of {len(result.by_seed)} ended early)"
-            cells.append(text)
-        name, opposite = key
-        rows.append((f"opposite({name})" if opposite else name, *cells))
-    return Table(
+    ended = [Counter((t.environment, t.opposite) for t in result.failures) for result in results]
+
+    def reward(i: int, label: str) -> ColumnOf[tuple[str, bool]]:
+        def cell(key: tuple[str, bool]) -> str:
+            early = f" ({ended[i][key]} of {len(results[i].by_seed)} ended early)"
+            return plus(averages[i][key], 3) + early * (key in ended[i])
+
+        return column(label, cell)
+
+    return table_of(
+        sorted(averages[0], key=lambda key: key[1]),
+        (
+            words("environment", lambda key: opposite(key[0]) if key[1] else key[0]),
+            *(reward(i, label) for i, label in enumerate(labels(results))),
+        ),
         caption=_of("Reward per step, by environment", group),
-        columns=(Column("environment", numeric=False), *labels(results)),
-        rows=tuple(rows),
         meaning="The average over seeds; the measure is the average of a column.",
     )
 
@@ -160,3 +171,80 @@ def _played(group: Group) -> str:
     if group.both_ways:
         return "all environments and their opposites"
     return "all that was played, opposites of some only"
+
+
+# --- One agent, as `goalmeter reflect` shows it ---------------------------------------------------
+def rewards_table(result: Reflection, less: Reflection | None = None) -> Table:
+    """Reward per step in each environment and its opposite, with its spread over seeds.
+
+    Args:
+        result: of the agent.
+        less: of the agent it is compared with.
+    """
+    # An environment may have been played in one way only; the cells of the other are dashes.
+    averages, spreads = result.by_environment(), result.spread()
+    compared = less.by_environment() if less is not None else {}
+    ended = Counter(trial.environment for trial in result.failures)
+
+    def way(group: str, is_opposite: bool) -> tuple[ColumnOf[str], ...]:
+        def key(name: str) -> tuple[str, bool]:
+            return name, is_opposite
+
+        return grouped(
+            group,
+            column("mean", lambda name: averages.get(key(name)), lambda mean: plus(mean, 3)),
+            column("sd", lambda name: spreads.get(key(name)), lambda sd: number(sd, 3)),
+            *([column("less", lambda name: above(key(name)))] if less is not None else []),
+        )
+
+    def above(key: tuple[str, bool]) -> str | None:
+        return plus(averages[key] - compared[key], 3) if key in averages else None
+
+    against = f"; “less” says by how much it is above {less.agent}" if less is not None else ""
+    return table_of(
+        dict.fromkeys(name for name, _ in averages),
+        (
+            words("environment", lambda name: name),
+            *way("reward", False),
+            *way("opposite", True),
+            *([column("ended early", lambda name: ended[name])] if ended else []),
+        ),
+        **say("rewards", result=result, seeds=seeds_in_words(result), against=against),
+    )
+
+
+def measure_table(
+    result: Reflection,
+    against: Reflection | None,
+    comparison: Comparison | None,
+    baselines: dict[str, Reflection],
+) -> Table:
+    """The measure and everything that defends it, as names and numbers."""
+    rows = result.summary()
+    rows += [(f"baseline: {name}", _with_error(baseline)) for name, baseline in baselines.items()]
+    if against is not None and comparison is not None:
+        rows += [(against.agent, _with_error(against)), *comparison.summary()]
+    texts = say("measure", agent=result.agent)
+    notes = [*texts.pop("notes")]
+    if math.isnan(result.interval[0]):
+        notes.append(f"No interval: {TOO_FEW}.")
+    if result.readings:
+        notes.append(f"Not as published: {readings_in_words(result)}.")
+    if baselines and len(first := next(iter(baselines.values())).seeds) < len(result.seeds):
+        notes.append(f"The baselines were played with {len(first)} of the seeds.")
+    both = [result] if against is None else [result, against]
+    notes += [f"{r.agent}: {early}." for r in both if (early := failures_in_words(r))]
+    if any(TIMEOUT in r.outcomes for r in both):
+        notes.append("A trial is given more time with --timeout, in a new run (0: no limit).")
+    return summary_table(rows, notes=notes, **texts)
+
+
+def early_text(result: Reflection, against: Reflection | None) -> str:
+    """A line for each agent with trials that ended early, to be read before any number."""
+    both = [result] if against is None else [result, against]
+    return "\n".join(f"{r.agent}: {early}{doubt(r)}" for r in both if (early := early_in_words(r)))
+
+
+def _with_error(result: Reflection) -> str:
+    early = f", {ended}" if (ended := early_in_words(result)) else ""
+    return f"{plus(result.measure, 6)} ± {number(result.stderr, 6)}{early}{doubt(result)}"

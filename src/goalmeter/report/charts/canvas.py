@@ -16,13 +16,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import require
-from goalmeter.report.charts.colours import BLUE as BLUE
-from goalmeter.report.charts.colours import GREEN as GREEN
-from goalmeter.report.charts.colours import INK as INK
-from goalmeter.report.charts.colours import MUTED as MUTED
-from goalmeter.report.charts.colours import RULE as RULE
-from goalmeter.report.charts.colours import VERMILION as VERMILION
-from goalmeter.report.escaping import spell_out_texts
+from goalmeter._text import visible
+from goalmeter.report.charts.colours import INK, MUTED, RULE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -81,9 +76,15 @@ def to_svg(figure: Canvas, name: str) -> str:
         name: unique on the page; letters, digits and hyphens.
     """
     import matplotlib
+    from matplotlib.text import Text
 
-    spell_out_texts(figure)
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        # Names of ticks are made only when the picture is drawn: whoever sets them calls `visible`.
+        text.set_text(visible(text.get_text(), lines=True))
+        text.set_parse_math(False)  # a $ in a name is no formula
     out = io.StringIO()
+    # Ids are made by hashing: with the salt they are the same in every process.
     with matplotlib.rc_context({"svg.hashsalt": name}):
         figure.savefig(
             out, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
@@ -97,6 +98,7 @@ def to_svg(figure: Canvas, name: str) -> str:
     assert box is not None, "matplotlib writes a viewBox"
     head = f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {box.group()} {size}'
     svg = head + ' xmlns="http://www.w3.org/2000/svg">' + svg.partition(">")[2]
+    # matplotlib counts from 1 in each picture, and a page has many.
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
@@ -109,6 +111,7 @@ def _widths(svg: str, inches: float) -> str:
     Lengths in the picture are points: 72 an inch, of which a page gives 96 pixels at most.
     """
     sizes = [float(size) for size in re.findall(r"font-size: ([\d.]+)px", svg)]
+    # At most as wide as it was drawn, or its text would be larger than the page's.
     most = math.ceil(inches * 96)
     least = math.ceil(inches * 72 * LEAST_TEXT / min(sizes)) if sizes else 0
     return f"min-width: {min(least, most)}px; max-width: {most}px"

@@ -64,6 +64,7 @@ def as_variables(svg: str) -> str:
 
 def styles(pictures: Iterable[str]) -> tuple[str, str]:
     """What the colours of some pictures are on a light page and on a dark one: declarations."""
+    # Sorted, so that a page has the same bytes each time.
     used = sorted({colour.lower() for svg in pictures for _, colour in _COLOUR.findall(svg)})
     light = " ".join(f"--c{colour[1:]}: {colour};" for colour in used)
     dark = " ".join(
@@ -103,6 +104,7 @@ def text_on(colour: str) -> str:
 
 def contrast(first: str, second: str) -> float:
     """The contrast of two colours, 1 to 21, as the Web Content Accessibility Guidelines have it."""
+    # Contrast has no direction: text may be the lighter one.
     high, low = sorted((_luminance(first), _luminance(second)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from goalmeter.report.charts.canvas import BLUE, canvas, to_svg
-from goalmeter.report.charts.colours import MUTED, PAPER, RULE
+from goalmeter.report.charts.canvas import canvas, to_svg
+from goalmeter.report.charts.colours import BLUE, MUTED, PAPER, RULE
 from goalmeter.report.charts.heat_map import short
 from goalmeter.report.numbers import general
 
@@ -55,22 +55,14 @@ class Dots:
         estimates: Sequence[HasInterval | None],
         *,
         scale: float = 1.0,
-        colour: str = BLUE,
-        marker: str = "o",
-        hollow: bool = False,
+        **style: Any,
     ) -> Dots:
         """The dots of some estimates, times a scale; an empty line for None."""
-        ends = [None if e is None else e.interval for e in estimates]
-        return cls(
-            label=label,
-            values=[math.nan if e is None else scale * e.value for e in estimates],
-            intervals=[
-                (math.nan, math.nan) if e is None else (scale * e[0], scale * e[1]) for e in ends
-            ],
-            colour=colour,
-            marker=marker,
-            hollow=hollow,
-        )
+        nothing = (math.nan, math.nan)
+        ends = [nothing if e is None or e.interval is None else e.interval for e in estimates]
+        values = [math.nan if e is None else scale * e.value for e in estimates]
+        intervals = [(scale * low, scale * high) for low, high in ends]
+        return cls(label=label, values=values, intervals=intervals, **style)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,14 +104,15 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
         grid[0].set_yticks(range(len(lines)), names, fontsize=8.5)
         for tick in grid[0].get_yticklabels():
             tick.set_parse_math(False)
+        # Downwards, so that the first line is on top.
         grid[0].set_ylim(len(lines) - 0.4, -0.6)
+        # Panels share series, and the legend should have each once.
         entries: dict[str, Any] = {}
         for axes in grid:
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 entries.setdefault(label, handle)
-        figure.legend(
-            entries.values(), entries.keys(), loc="outside lower center", ncols=min(len(entries), 4)
-        )
+        columns = min(len(entries), 4)
+        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
         return to_svg(figure, name)
 
 
@@ -133,25 +126,26 @@ def _draw(axes: Any, panel: DotPanel, n: int) -> None:
     count = len(panel.series)
     if panel.joined:
         for line in range(n):
-            ends = [one.values[line] for one in panel.series]
+            ends = [dots.values[line] for dots in panel.series]
             axes.plot(ends, [line] * count, color=RULE, linewidth=4, solid_capstyle="round")
-    for number, one in enumerate(panel.series):
-        values = np.asarray(one.values, dtype=np.float64)
-        low, high = np.asarray(one.intervals, dtype=np.float64).T
+    for number, dots in enumerate(panel.series):
+        values = np.asarray(dots.values, dtype=np.float64)
+        low, high = np.asarray(dots.intervals, dtype=np.float64).T
         shift = 0.0 if panel.joined else 0.26 * (number - (count - 1) / 2)
         axes.errorbar(
             values,
             np.arange(n) + shift,
             xerr=np.array([values - low, high - values]).clip(min=0),
-            label=one.label,
-            color=one.colour,
-            marker=one.marker,
+            label=dots.label,
+            color=dots.colour,
+            marker=dots.marker,
             markersize=5.5,
             linestyle="none",
-            markerfacecolor=PAPER if one.hollow else one.colour,
+            markerfacecolor=PAPER if dots.hollow else dots.colour,
             markeredgewidth=1.3,
             elinewidth=1.2,
             capsize=2.5,
+            # Above the lines of the rows.
             zorder=3,
         )
     axes.set_xlabel(panel.x_label)

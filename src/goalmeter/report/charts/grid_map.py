@@ -116,6 +116,7 @@ def colour_map(palette: str) -> Any:
 
 def _colours(shown: FloatArray, palette: str, limit: float | None) -> dict[str, Any]:
     """The colour scale and its ends; zero stays pale."""
+    # A map of zeros has a scale too.
     most = limit or float(np.abs(shown).max()) or 1.0
     if palette != "signed":
         return {"cmap": colour_map(PALETTES[palette]), "vmin": 0.0, "vmax": most}
@@ -124,13 +125,7 @@ def _colours(shown: FloatArray, palette: str, limit: float | None) -> dict[str, 
     return {"cmap": colour_map(PALETTES[palette]), "vmin": -most, "vmax": most}
 
 
-def _square(
-    axes: Any,
-    image: Any,
-    array: FloatArray,
-    state: int,
-    marks: Marks,
-) -> None:
+def _square(axes: Any, image: Any, array: FloatArray, state: int, marks: Marks) -> None:
     row, column = divmod(state, array.shape[1])
     ink = ink_on(image, image.get_array()[row, column])
     corner = (column - 0.5, row - 0.5)
@@ -141,28 +136,15 @@ def _square(
         _frame(axes, corner, edgecolor=ink, hatch="///", linewidth=0.0, alpha=0.55)
     if state in marks.letters:
         _frame(axes, corner, edgecolor=INK, linewidth=1.6)
-        axes.text(
-            column - 0.44,
-            row - 0.24,
-            marks.letters[state],
-            fontsize=SMALLEST,
-            fontweight="bold",
-            color=ink,
-        )
+        style = {"fontsize": SMALLEST, "fontweight": "bold", "color": ink}
+        axes.text(column - 0.44, row - 0.24, marks.letters[state], **style)
     whole = bool((array == np.rint(array)).all())
     value = float(array[row, column])
     text = number(value, 0) if whole else _short(value)
     if state in marks.faint:
         text = f"({text})"
-    axes.text(
-        column,
-        row + (0.14 if state in marks.letters else 0.0),
-        text,
-        fontsize=7.5,
-        color=ink,
-        ha="center",
-        va="center",
-    )
+    lower = 0.14 if state in marks.letters else 0.0
+    axes.text(column, row + lower, text, fontsize=7.5, color=ink, ha="center", va="center")
 
 
 def ink_on(mesh: Any, value: float) -> str:
@@ -198,6 +180,7 @@ def _short(value: float) -> str:
     """A number in at most four characters; rounding never turns something into nothing."""
     if value == 0:
         return "0"
+    # "0.00" would say that there is nothing.
     if abs(value) < 0.005:
         return "~0"
     if abs(value) < 1:

@@ -78,21 +78,12 @@ def heat_map(
         for axes, panel, array in zip(grid, panels, arrays, strict=True):
             mesh = _cells(axes, array, (-limit if signed else 0.0, limit), panel.hatched)
             # In the column of the rows' names: the first panel has the columns' names above it.
-            axes.annotate(
-                panel.title,
-                (0, 1),
-                xycoords="axes fraction",
-                xytext=(-4, 4),
-                textcoords="offset points",
-                ha="right",
-                size=8,
-                weight="bold",
-                parse_math=False,
-            )
+            place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
+            style = {"size": 8, "weight": "bold", "parse_math": False}
+            axes.annotate(panel.title, (0, 1), xytext=(-4, 4), **place, **style)
             _ticks(axes, rows, columns, named=axes is grid[0])
-        bar = figure.colorbar(
-            mesh, ax=list(grid), orientation="horizontal", aspect=45, shrink=0.5, pad=0.02
-        )
+        shape: dict[str, Any] = {"aspect": 45, "shrink": 0.5, "pad": 0.02}
+        bar = figure.colorbar(mesh, ax=list(grid), orientation="horizontal", **shape)
         bar.set_label(label)
         bar.outline.set_linewidth(0.5)
         bar.ax.xaxis.set_major_formatter(lambda value, _: general(value))
@@ -108,10 +99,7 @@ def short(name: str, longest: int = _LONGEST) -> str:
 
 
 def _cells(
-    axes: Any,
-    array: FloatArray,
-    limits: tuple[float, float],
-    hatched: frozenset[tuple[int, int]],
+    axes: Any, array: FloatArray, limits: tuple[float, float], hatched: frozenset[tuple[int, int]]
 ) -> Any:
     """Draw the cells and the column of means; returns what the colour bar is of."""
     from matplotlib.patches import Rectangle
@@ -130,11 +118,9 @@ def _cells(
         for row, value in enumerate(values):
             if np.isnan(value):
                 continue
-            text, colour = _number(value), ink_on(mesh, value)
-            number = axes.text(
-                x, row + 0.53, text, size=SMALLEST, color=colour, ha="center", va="center"
-            )
-            number.set_in_layout(False)  # it lies inside its cell; measuring it takes long
+            font = {"size": SMALLEST, "color": ink_on(mesh, value), "ha": "center", "va": "center"}
+            text = axes.text(x, row + 0.53, _number(value), **font)
+            text.set_in_layout(False)  # it lies inside its cell; measuring it takes long
     for row, column in sorted(hatched):
         axes.add_patch(
             Rectangle((column, row), 1, 1, fill=False, hatch="///", edgecolor=MUTED, linewidth=0)
@@ -150,6 +136,7 @@ def _ticks(axes: Any, rows: Sequence[str], columns: Sequence[str], *, named: boo
     axes.set_yticks(np.arange(len(rows)) + 0.5, [short(name) for name in rows], fontsize=8)
     places = [*(np.arange(len(columns)) + 0.5), len(columns) + _GAP + 0.65]
     if named:
+        # Above, where a reader begins: the panels below have the same columns.
         axes.xaxis.tick_top()
         style: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
         labels = [*map(short, columns), "mean of the row"]
@@ -163,6 +150,7 @@ def _ticks(axes: Any, rows: Sequence[str], columns: Sequence[str], *, named: boo
 
 def _row_means(array: FloatArray) -> FloatArray:
     """The mean of the numbers that each row has; NaN for none."""
+    # Not nanmean, which warns of rows that have no number.
     there = ~np.isnan(array)
     count = there.sum(axis=1)
     sums = np.where(there, array, 0.0).sum(axis=1)

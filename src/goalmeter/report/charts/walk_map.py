@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from goalmeter._types import BoolArray
-from goalmeter.report.charts.canvas import BLUE, SMALLEST, VERMILION, canvas, to_svg
-from goalmeter.report.charts.colours import INK, PAPER, RULE
+from goalmeter.report.charts.canvas import SMALLEST, canvas, to_svg
+from goalmeter.report.charts.colours import BLUE, INK, PAPER, RULE, VERMILION
 from goalmeter.report.terminal import printable
 
 Place = tuple[int, int]
@@ -56,7 +56,7 @@ def walk_map(
 
     rows, columns = walls.shape
     with canvas(max(_CELL * columns, _LEAST), max(_CELL * rows, _LEAST)) as figure:
-        axes = figure.subplots()
+        axes: Any = figure.subplots()
         axes.set_aspect("equal")
         for row, column in np.argwhere(walls).tolist():
             axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, color=_WALL, linewidth=0))
@@ -64,30 +64,15 @@ def walk_map(
             axes.axhline(edge - 0.5, color=RULE, linewidth=0.4)
             axes.axvline(edge - 0.5, color=RULE, linewidth=0.4)
         for (row, column), letter in letters.items():
-            axes.text(
-                column - 0.42,
-                row - 0.2,
-                printable(letter),
-                fontsize=8,
-                fontweight="bold",
-                color=INK,
-                parse_math=False,
-            )
+            style = {"fontsize": 8, "fontweight": "bold", "color": INK, "parse_math": False}
+            axes.text(column - 0.42, row - 0.2, printable(letter), **style)
         for move in moves:
             _draw(axes, move)
         for (row, column), numbers in _visits(moves).items():
-            text = _numbers(numbers)
             # On a patch of paper, so that arrows do not strike it out.
             patch = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
-            axes.text(
-                column + 0.46,
-                row + 0.42,
-                text,
-                fontsize=SMALLEST,
-                ha="right",
-                color=INK,
-                bbox=patch,
-            )
+            style = {"fontsize": SMALLEST, "ha": "right", "color": INK, "bbox": patch}
+            axes.text(column + 0.46, row + 0.42, _numbers(numbers), **style)
         axes.set_xlim(-0.5, columns - 0.5)
         axes.set_ylim(rows - 0.5, -0.5)
         axes.set_xticks(range(columns))
@@ -116,6 +101,7 @@ def _draw(axes: Any, move: Move) -> None:
 def _numbers(steps: Sequence[int]) -> str:
     """As many of the first ones as fit, one at least."""
     shown = 1
+    # One character is kept for the mark that there are more.
     while shown < len(steps) and len(",".join(map(str, steps[: shown + 1]))) <= _LONGEST - (
         shown + 1 < len(steps)
     ):
@@ -126,6 +112,7 @@ def _numbers(steps: Sequence[int]) -> str:
 def _visits(moves: Sequence[Move]) -> dict[Place, list[int]]:
     """The numbers of the steps that were made in each cell, from 1."""
     out: dict[Place, list[int]] = {}
+    # A step belongs to where it was decided, not to where it led.
     for number, move in enumerate(moves, start=1):
         out.setdefault(move.start, []).append(number)
     return out

@@ -42,9 +42,10 @@ def with_few_crossings(
             if sweep % 4 >= 2:
                 now[k].reverse()
             _sort_by_neighbours(now[k], fixed, before if forwards else behind)
-        found = _crossings(now, behind)
-        if found < fewest:
-            best, fewest = [list(row) for row in now], found
+        crossings = _crossings(now, behind)
+        if crossings < fewest:
+            best, fewest = [list(row) for row in now], crossings
+    # Every round compares all neighbours again, which is too slow for large graphs.
     if sum(map(len, best)) <= _FINE:
         _exchange(best, before, behind)
     return best
@@ -53,6 +54,7 @@ def with_few_crossings(
 def _sort_by_neighbours(row: list[int], fixed: Sequence[int], links: Links) -> None:
     """Sort a layer by the mean place of each node's neighbours in the one beside it."""
     place = {j: float(p) for p, j in enumerate(fixed)}
+    # Nodes without neighbours keep their share of the way, however long the other layer is.
     scale = len(fixed) / max(len(row), 1)
     row.sort(
         key={
@@ -81,8 +83,8 @@ def _exchange(rows: list[list[int]], before: Links, behind: Links) -> None:
         better = False
         for k, row in enumerate(rows):
             near = [
-                {j: p for p, j in enumerate(rows[other])} if 0 <= other < len(rows) else {}
-                for other in (k - 1, k + 1)
+                {j: p for p, j in enumerate(rows[beside])} if 0 <= beside < len(rows) else {}
+                for beside in (k - 1, k + 1)
             ]
             ends = {
                 i: [

@@ -69,10 +69,10 @@ def svg_text(
         raise InvalidParameterError(
             f"the name of the picture is {name!r}, expected letters, digits and hyphens"
         )
-    for what, group in (("observed node", observed), ("target", targets)):
+    for role, group in (("observed node", observed), ("target", targets)):
         for x in group:
             if x not in kinds:
-                raise unknown_name(x, list(kinds), what)
+                raise unknown_name(x, list(kinds), role)
     labels = {x: x if len(x) <= _LONGEST else x[: _LONGEST - 1] + "…" for x in kinds}
     sizes = {
         # The inner line of a double border takes room on both sides.
@@ -159,6 +159,7 @@ def _checked(
             raise InvalidParameterError(
                 f"node {x!r} is of kind {kind!r}, expected one of {', '.join(get_args(Kind))}"
             )
+    # Before cycles, since a cycle is looked for among known nodes.
     for edge in edges:
         for x in edge:
             if x not in kinds:
@@ -192,6 +193,7 @@ def _fitting(
         return Layout({}, {}, {}, [], 0.0, 0.0, "right")
     if direction is not None:
         return layered(sizes, edges, direction)
+    # Both are drawn: how wide a layout gets cannot be told from the graph.
     both = [layered(sizes, edges, way) for way in get_args(Direction)]
 
     def misfit(layout: Layout) -> float:
@@ -279,7 +281,7 @@ def _outline(shape: Shape, inset: float, style: str) -> str:
 
 def _arrow(curve: Sequence[Piece], into: Kind) -> str:
     """A curve with a head whose tip touches the border of the shape it leads to."""
-    *rest, (p, q, r, tip) = curve
+    *pieces, (p, q, r, tip) = curve
     dx, dy = tip[0] - r[0], tip[1] - r[1]
     length = hypot(dx, dy) or 1.0
     dx, dy = dx / length, dy / length
@@ -287,7 +289,7 @@ def _arrow(curve: Sequence[Piece], into: Kind) -> str:
     # The line ends inside the head, or its end would blunt the tip.
     stop = tip[0] - 0.7 * _HEAD * dx, tip[1] - 0.7 * _HEAD * dy
     path = [f"M{_p(curve[0][0])}"]
-    path += [f"C{_p(b)} {_p(c)} {_p(d)}" for _, b, c, d in [*rest, (p, q, r, stop)]]
+    path += [f"C{_p(b)} {_p(c)} {_p(d)}" for _, b, c, d in [*pieces, (p, q, r, stop)]]
     dashed = ' stroke-dasharray="5 4"' if into == "decision" else ""
     wing = _HEAD_HALF
     head = [

@@ -148,6 +148,7 @@ class _Graph:
             if len(part) == 1:
                 alone += part
                 continue
+            # The programme places layers only relative to each other, and each part by itself.
             first = min(self.layer[i] for i in part)
             for i in part:
                 self.layer[i] -= first
@@ -170,14 +171,14 @@ def _layers(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     rows = np.repeat(np.arange(len(ends)), 2)
     signs = np.tile([1.0, -1.0], len(ends))
     # Totally unimodular, so the vertex that the simplex method ends in is whole numbers.
-    found = linprog(
+    solution = linprog(
         np.bincount(ends[:, 1], minlength=n) - np.bincount(ends[:, 0], minlength=n),
         A_ub=coo_array((signs, (rows, ends.ravel())), shape=(len(ends), n)).tocsr(),
         b_ub=-np.ones(len(ends)),
         method="highs-ds",
     )
-    assert found.x is not None, "the graph has a cycle"
-    return [round(x) for x in found.x]
+    assert solution.x is not None, "the graph has a cycle"
+    return [round(x) for x in solution.x]
 
 
 def _stacked(graph: _Graph, breadth: Sequence[float]) -> list[float]:
@@ -218,6 +219,7 @@ def _places(
         # Long arrows should be straight, and short ones may be slanted.
         return (1.0, 3.0, 8.0)[(i >= graph.n) + (j >= graph.n)]
 
+    # Forwards and backwards in turn, so that neither end decides alone.
     for turn in range(_RELAXATIONS):
         order = range(len(rows)) if turn % 2 == 0 else reversed(range(len(rows)))
         for k in order:
@@ -227,8 +229,7 @@ def _places(
                 weight = sum(w for w, _ in links)
                 wanted.append(sum(w * x for w, x in links) / weight if links else at[i])
                 weights.append(weight or 1e-3)
-            found = spread(wanted, weights, steps[k])
-            at.update(zip(rows[k], found, strict=True))
+            at.update(zip(rows[k], spread(wanted, weights, steps[k]), strict=True))
     return at
 
 
@@ -243,9 +244,9 @@ def spread(
     for x, weight, step in zip(wanted, weights, steps, strict=True):
         mean, total, members = x - step, weight, 1
         while pools and pools[-1][0] >= mean:
-            other, other_total, other_members = pools.pop()
-            mean = (mean * total + other * other_total) / (total + other_total)
-            total, members = total + other_total, members + other_members
+            last, weight, n = pools.pop()
+            mean = (mean * total + last * weight) / (total + weight)
+            total, members = total + weight, members + n
         pools.append((mean, total, members))
     means = [mean for mean, _, members in pools for _ in range(members)]
     return [mean + step for mean, step in zip(means, steps, strict=True)]

@@ -76,8 +76,8 @@ def routes(
         xs, ys = zip(*(p for piece in curve for p in piece), strict=True)
         box = min(xs) - _CLEAR, min(ys) - _CLEAR, max(xs) + _CLEAR, max(ys) + _CLEAR
         names = (x for k in passed for x in by_layer.get(k, ()) if x not in edge)
-        others = [shapes[x] for x in names if shapes[x].meets(box)]
-        return not any(shape.near(p, _CLEAR) for p in _samples(curve) for shape in others)
+        obstacles = [shapes[x] for x in names if shapes[x].meets(box)]
+        return not any(shape.near(p, _CLEAR) for p in _samples(curve) for shape in obstacles)
 
     stops: dict[Edge, list[Point]] = {}
     out: dict[Edge, list[Piece]] = {}
@@ -90,6 +90,7 @@ def routes(
                 break
         else:
             out[edge] = _stepped(a, b, edge, layout, ports)
+    # Only now, since how arrows meet at a shape depends on which curves were taken.
     for edge, points in _fanned(shapes, stops).items():
         curve = _through(points)
         if is_clear(edge, curve):
@@ -115,16 +116,16 @@ def _fanned(
             dx, dy = _minus(towards, shapes[edge[end]].centre)
             angles[edge[end]].append((atan2(dy, dx), edge, end))
     out = {edge: list(points) for edge, points in stops.items()}
-    for name, found in angles.items():
-        if not found:
+    for name, ends in angles.items():
+        if not ends:
             continue
         shape = shapes[name]
         # Cut open where there is most room, so that neighbours stay neighbours.
-        found.sort()
-        gaps = [(b[0] - a[0]) % tau for a, b in zip(found, [*found[1:], found[0]], strict=True)]
-        cut = gaps.index(max(gaps)) + 1 if len(found) > 1 else 0
-        turned = [*found[cut:], *((t + tau, edge, end) for t, edge, end in found[:cut])]
-        step = min(_FAN, _MOST_FAN / len(found))
+        ends.sort()
+        gaps = [(b[0] - a[0]) % tau for a, b in zip(ends, [*ends[1:], ends[0]], strict=True)]
+        cut = gaps.index(max(gaps)) + 1 if len(ends) > 1 else 0
+        turned = [*ends[cut:], *((t + tau, edge, end) for t, edge, end in ends[:cut])]
+        step = min(_FAN, _MOST_FAN / len(ends))
         wanted = [t for t, _, _ in turned]
         apart = spread(wanted, [1.0] * len(wanted), [k * step for k in range(len(wanted))])
         for t, (_, edge, end) in zip(apart, turned, strict=True):
@@ -154,11 +155,7 @@ def _smooth(points: Sequence[Point]) -> list[Piece]:
 
 
 def _stepped(
-    a: Shape,
-    b: Shape,
-    edge: Edge,
-    layout: Layout,
-    ports: Mapping[tuple[Edge, str], float],
+    a: Shape, b: Shape, edge: Edge, layout: Layout, ports: Mapping[tuple[Edge, str], float]
 ) -> list[Piece]:
     """A curve that is straight within layers and turns between them."""
     turned = layout.direction == "down"
@@ -169,20 +166,16 @@ def _stepped(
     flow, side = (1, 0) if turned else (0, 1)
     out, into = ports[edge, "out"], ports[edge, "in"]
     first, last = layout.layer[edge[0]], layout.layer[edge[1]]
-    rows = [
-        a.centre[side] + out,
-        *(p[side] for p in layout.bends[edge]),
-        b.centre[side] + into,
-    ]
+    rows = [a.centre[side] + out, *(p[side] for p in layout.bends[edge]), b.centre[side] + into]
     at = point(a.centre[flow] + a.half[flow] * a.depth(out / a.half[side]), rows[0])
     goal = point(b.centre[flow] - b.half[flow] * b.depth(into / b.half[side]), rows[-1])
     pieces: list[Piece] = []
-    for k, (here, there) in zip(range(first, last), pairwise(rows), strict=True):
+    for k, (near, far) in zip(range(first, last), pairwise(rows), strict=True):
         turn, back = layout.bands[k].end, layout.bands[k + 1].start
         middle = (turn + back) / 2
-        pieces.append(_line(at, point(turn, here)))
-        at = point(back, there)
-        pieces.append((point(turn, here), point(middle, here), point(middle, there), at))
+        pieces.append(_line(at, point(turn, near)))
+        at = point(back, far)
+        pieces.append((point(turn, near), point(middle, near), point(middle, far), at))
     return [*pieces, _line(at, goal)]
 
 
@@ -196,15 +189,16 @@ def _ports(edges: Sequence[tuple[str, str]], layout: Layout) -> dict[tuple[Edge,
         meeting.setdefault((a, "out"), []).append((stops[1][side], edge))
         meeting.setdefault((b, "in"), []).append((stops[-2][side], edge))
     ports = {}
-    for (_, end), found in meeting.items():
-        step = min(_PORTS, 26.0 / len(found))
-        for k, (_, edge) in enumerate(sorted(found)):
-            ports[edge, end] = (k - (len(found) - 1) / 2) * step
+    for (_, end), arrows in meeting.items():
+        step = min(_PORTS, 26.0 / len(arrows))
+        for k, (_, edge) in enumerate(sorted(arrows)):
+            ports[edge, end] = (k - (len(arrows) - 1) / 2) * step
     return ports
 
 
 def _samples(curve: Sequence[Piece]) -> Iterator[Point]:
     for p, q, r, s in curve:
+        # Every 6 pixels or so, which no shape slips through.
         n = max(2, int((hypot(*_minus(q, p)) + hypot(*_minus(r, q)) + hypot(*_minus(s, r))) / 6))
         for k in range(n + 1):
             t = k / n

@@ -49,7 +49,7 @@ def sections(found: PopulationCalibration) -> list[Section]:
                 f"place where it was not. The {TITLES[RECOMMENDED]} asks whether that is more than "
                 f"swapping the places of some mazes would give, and says that an agent wants "
                 f"something where p is at most {LEVEL:g}: of agents that know of no target, no "
-                f"more than {LEVEL:.0%} can raise a false alarm, whatever their habit.",
+                f"more than {percent(LEVEL, 0)} can raise a false alarm, whatever their habit.",
             ),
             tables=(
                 tables.class_table(found),
@@ -122,7 +122,7 @@ def _aims(found: PopulationCalibration) -> list[Aim]:
         (
             f"{named} (p ≤ {LEVEL:g})",
             *(first.named[RECOMMENDED], second.named[RECOMMENDED]),
-            *(f"at least {NAMED_RIGHTLY:.0%}", NAMED_RIGHTLY, None),
+            *(f"at least {percent(NAMED_RIGHTLY, 0)}", NAMED_RIGHTLY, None),
         )
     ]
     for level, rates in (
@@ -152,7 +152,9 @@ def _aims(found: PopulationCalibration) -> list[Aim]:
                 ("false alarms of competent habits alone", None, FALSE_ALARMS),
             )
         ):
-            aim = f"at least {least:.0%}" if least is not None else f"at most {most:.0%}"
+            bound = most if least is None else least
+            assert bound is not None
+            aim = f"at {'most' if least is None else 'least'} {percent(bound, 0)}"
             pair = (rates[0][place], rates[1][place])
             aims.append((f"{words} (p ≤ {level:g})", *pair, aim, least, most))
     return aims

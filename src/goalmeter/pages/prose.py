@@ -1,0 +1,32 @@
+"""The prose of pages: paragraphs, captions and notes, as templates beside the code that shows them.
+
+Each instrument's folder has a `prose.toml`. A table in it has the texts of one section or table, by
+the names that `Section` and `Table` have for them, with {names} for what is put in.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+def prose(instrument: str, name: str, **values: object) -> dict[str, Any]:
+    """The texts of that name, with the values put in; lists of texts as tuples.
+
+    Raises:
+        KeyError: there are no such texts, or they have a {name} without a value.
+    """
+    return {
+        key: text.format(**values)
+        if isinstance(text, str)
+        else tuple(line.format(**values) for line in text)
+        for key, text in _read(instrument)[name].items()
+    }
+
+
+@cache
+def _read(instrument: str) -> dict[str, dict[str, Any]]:
+    path = files("goalmeter.pages").joinpath(instrument, "prose.toml")
+    return tomllib.loads(path.read_text(encoding="utf-8"))

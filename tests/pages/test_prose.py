@@ -1,0 +1,34 @@
+"""The prose of pages: code asks for texts that are there, and every text is asked for."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from goalmeter.pages.prose import prose
+
+PAGES = Path(__file__).resolve().parents[2] / "src" / "goalmeter" / "pages"
+
+
+@pytest.mark.parametrize("instrument", ["meg", "navigation", "reflection"])
+def test_code_and_prose_have_the_same_names(instrument: str) -> None:
+    code = "".join(path.read_text("utf-8") for path in (PAGES / instrument).glob("*.py"))
+    texts = tomllib.loads((PAGES / instrument / "prose.toml").read_text("utf-8"))
+    assert set(re.findall(r'\bsay\(\s*"(\w+)"', code)) == set(texts)
+
+
+def test_values_are_put_in_and_lists_become_tuples() -> None:
+    values = {"first": "A", "second": "B", "below": "01", "across": "23"}
+    texts = prose("navigation", "crossed", INTERVALS="In brackets.", **values)
+    assert texts["caption"] == "The A by the B" and texts["meaning"].endswith("In brackets.")
+    with pytest.raises(KeyError, match="INTERVALS"):
+        prose("navigation", "crossed", **values)
+    assert isinstance(prose("meg", "policies")["notes"], tuple)
+
+
+def test_what_users_write_is_no_template() -> None:
+    texts = prose("navigation", "walks", agent="{0.__class__}", suite="{maze}")
+    assert texts["title"] == "Walks of {0.__class__}, {maze}"
