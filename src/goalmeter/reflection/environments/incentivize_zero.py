@@ -25,20 +25,14 @@ Known returns:
     opposite, last sign: 1 - n
 """
 
-from __future__ import annotations
-
-from goalmeter.agents.histories.protocol import Mind
 from goalmeter.reflection.environments.base import Run
 
 
 class IncentivizeZero(Run):
     """Pays for rewarding a copy so that it plays 0."""
 
-    __slots__ = ("copy",)
-
     n_actions = 10
     n_observations = 10
-    copy: Mind
 
     def begin(self) -> tuple[float, int]:
         """The first percept."""

@@ -33,8 +33,6 @@ class Unnegated(Run):
         inner: a run of the environment itself, with sign 1.
     """
 
-    __slots__ = ("inner",)
-
     def __init__(self, source: Source, draws: Random, inner: Run) -> None:
         super().__init__(source, draws, -1)
         self.inner = inner

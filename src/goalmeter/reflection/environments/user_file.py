@@ -41,8 +41,6 @@ class Checked(Run):
         InvalidParameterError: from `begin` and `react`, for anything but a percept.
     """
 
-    __slots__ = ("inner", "legal")
-
     def __init__(self, source: Source, draws: Random, inner: Run, legal: int) -> None:
         super().__init__(source, draws, inner.sign)
         self.inner = inner
