@@ -30,8 +30,8 @@ from goalmeter.runs import (
     read_run,
     stored_results,
 )
-from goalmeter.runs.backends.here import Here
-from goalmeter.runs.batches import BatchSize
+from goalmeter.runs.backends.registry import Here
+from goalmeter.runs.engine import BatchSize
 from goalmeter.runs.jobs import call
 
 SRC = Path(__file__).resolve().parents[2] / "src"

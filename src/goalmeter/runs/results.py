@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from goalmeter._errors import GoalmeterError, IncompleteRunError, InvalidFileError
@@ -64,18 +63,13 @@ class Results(Generic[T]):
         try:
             self._begin()
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._store is not None:
-            self._store.__exit__(kind, error, trace)
+            self._store.__exit__(*error)
 
     def _begin(self) -> None:
         study, store = self._study, self._store

@@ -19,7 +19,6 @@ import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
@@ -93,12 +92,7 @@ class RunStore:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with suppress(OSError):
             os.fsync(self._file)
         os.close(self._file)  # and with it the lock

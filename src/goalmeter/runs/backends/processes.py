@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Self
 
 from goalmeter._arguments import MOST_WORKERS, whole, whole_in_text
@@ -78,16 +77,11 @@ class Processes:
             for _ in range(self.slots):
                 self._workers.append(WorkerProcess(self._heard))
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for worker in self._workers:
             worker.kill()
         for worker in self._workers:
