@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.user_code import canonical
-from goalmeter.agents.user_imports import files_of
+from goalmeter.agents.user_code import canonical, files_of
 from goalmeter.reflection import load, measure
 
 FILES = {

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._names import nearest
 from goalmeter._types import FloatArray
-from goalmeter.agents.user_imports import files_of
+from goalmeter.agents.user_code import files_of
 
 if TYPE_CHECKING:
     from goalmeter.agents.histories.protocol import Agent
@@ -196,6 +196,27 @@ class AgentFactory:
     make: Callable[[str, str | None], NamedAgent] = field(compare=False)
     argument: str = ""
     needs_argument: bool = False
+
+    @classmethod
+    def without_argument(
+        cls, about: str, makers: Makers, named: NamedAgent | None = None
+    ) -> AgentFactory:
+        """The factory of a name that takes nothing in brackets.
+
+        Args:
+            about: what the agent is, in a line.
+            makers: as of the `NamedAgent` that is made.
+            named: the agent itself, where it is there already.
+        """
+
+        def make(name: str, argument: str | None) -> NamedAgent:
+            if argument is not None:
+                raise InvalidParameterError(
+                    f"{name} takes nothing in brackets, but the agent is '{name}({argument})'"
+                )
+            return named or NamedAgent(name, about, makers)
+
+        return cls(about, frozenset(makers), make)
 
     def spelled(self, name: str) -> str:
         """The name as a list shows it: with its brackets where it cannot do without them."""

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from goalmeter.agents.histories.protocol import Agent
-from goalmeter.agents.histories.user_objects import check_counts, check_installed, check_mind
 from goalmeter.agents.registry import history_agent
+from goalmeter.agents.user_agents import check_counts, check_installed, check_mind
 from goalmeter.agents.user_code import split_name
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import find

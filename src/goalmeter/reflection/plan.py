@@ -14,12 +14,11 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.abilities import Ability, digest
 from goalmeter.agents.histories.adapters import HistoryFunction, as_agent
 from goalmeter.agents.histories.protocol import Agent
-from goalmeter.agents.histories.user_objects import agent_of
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.registry import history_agent
 from goalmeter.agents.spelling import without_checks
-from goalmeter.agents.user_code import split_name
-from goalmeter.agents.user_imports import files_of
+from goalmeter.agents.user_agents import agent_of
+from goalmeter.agents.user_code import files_of, split_name
 from goalmeter.reflection.arguments import MOST_STEPS, MOST_TRIALS, runs_of, seeds_of
 from goalmeter.reflection.environments.opposite import READINGS, check_reading
 from goalmeter.reflection.environments.record import Environment

@@ -10,8 +10,14 @@ from typing import Any, SupportsIndex, cast
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._text import shown
-from goalmeter.agents.histories.protocol import Agent, History, Mind, NoActionError, Percept
-from goalmeter.agents.histories.settings import refuse_unknown
+from goalmeter.agents.histories.protocol import (
+    Agent,
+    History,
+    Mind,
+    NoActionError,
+    Percept,
+    refuse_unknown,
+)
 
 # A user's agent: (history, n_actions, n_observations) -> action.
 HistoryFunction = Callable[[History, int, int], int]

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.histories.draws import below, hash_action, hash_percept, hash_start, uniform
-from goalmeter.agents.histories.protocol import Mind
-from goalmeter.agents.histories.settings import refuse_unknown
+from goalmeter.agents.histories.protocol import Mind, refuse_unknown
 
 EXPLORE, CHOOSE = 0, 1  # the streams of its two draws: whether to explore, and then which action
 

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from goalmeter._arguments import whole_in_text
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.abilities import Ability, AgentFactory, NamedAgent
-from goalmeter.agents.histories.constant import ConstantAgent
 from goalmeter.agents.histories.naive import NaiveLearner
 from goalmeter.agents.histories.protocol import Agent
 from goalmeter.agents.histories.q_learner import QLearner
-from goalmeter.agents.histories.random_agent import RandomAgent
+from goalmeter.agents.histories.simple import ConstantAgent, RandomAgent
 
 MakeAgent = Callable[[int], Agent]  # from a seed
 MOST_K = 1_000_000  # the number of an action
@@ -21,15 +20,7 @@ MOST_K = 1_000_000  # the number of an action
 
 def scripted(make: MakeAgent, about: str) -> AgentFactory:
     """The entry of an agent that is a function of its history and takes no argument."""
-
-    def named(name: str, argument: str | None) -> NamedAgent:
-        if argument is not None:
-            raise InvalidParameterError(
-                f"{name} takes nothing in brackets, but the agent is '{name}({argument})'"
-            )
-        return NamedAgent(name, about, {Ability.HISTORY: make})
-
-    return AgentFactory(about, frozenset({Ability.HISTORY}), named)
+    return AgentFactory.without_argument(about, {Ability.HISTORY: make})
 
 
 def _constant(about: str) -> AgentFactory:

@@ -11,8 +11,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start
-from goalmeter.agents.histories.protocol import Mind
-from goalmeter.agents.histories.settings import refuse_unknown
+from goalmeter.agents.histories.protocol import Mind, refuse_unknown
 from goalmeter.agents.learners.recurrent_network import Pass, QNetwork
 from goalmeter.agents.learners.recurrent_training import Draws, Learning, train
 from goalmeter.agents.learners.turns import Turn, prefix

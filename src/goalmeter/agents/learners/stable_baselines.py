@@ -21,8 +21,7 @@ from typing import Any, ClassVar
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start, uniform
-from goalmeter.agents.histories.protocol import Mind
-from goalmeter.agents.histories.settings import refuse_unknown
+from goalmeter.agents.histories.protocol import Mind, refuse_unknown
 from goalmeter.agents.learners.sb3_training import ALGORITHMS, SETTLED, Learner, installed
 from goalmeter.agents.learners.turns import Turn, prefix
 
