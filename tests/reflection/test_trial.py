@@ -157,8 +157,8 @@ def test_a_function_and_a_mind_that_answer_alike_end_alike(answer: Any, shown: s
         def act(self) -> Any:
             return self.answer if len(self.taken) == 2 else 0
 
-    for one in (FunctionAgent(agent), Late(answer)):
-        trial = run_trial(one, find("TemptingButton")[0], steps=9, seed=0)
+    for player in (FunctionAgent(agent), Late(answer)):
+        trial = run_trial(player, find("TemptingButton")[0], steps=9, seed=0)
         assert (trial.outcome, trial.played) == ("illegal action", 3)
         assert shown in trial.detail, trial.detail
 
@@ -268,8 +268,8 @@ def named(agent: str, seed: int = 0, environment: str = "TemptingButton") -> Tri
 
 def test_a_named_trial_is_the_same_trial() -> None:
     place, _ = find("TemptingButton")
-    here = run_trial(NaiveLearner(4), place, steps=30, seed=4)
-    assert named("naive", 4) == here
+    unnamed = run_trial(NaiveLearner(4), place, steps=30, seed=4)
+    assert named("naive", 4) == unnamed
 
 
 def test_users_draws_are_seeded_by_the_trial(tmp_path: Path, user_code: None) -> None:

@@ -40,16 +40,16 @@ NAMED = "goalmeter.runs.progress:in_words"
 PLAY = "goalmeter.reflection.named_trial:play"
 
 
-def seconds(count: int, **given: Any) -> Study[str]:
+def seconds(count: int, **settings: Any) -> Study[str]:
     """A study of `count` times in words: a trial's key is its number."""
     trials = {f"time {n}": {"seconds": float(n)} for n in range(count)}
-    return Study("clock", NAMED, trials, what={"kind": "test", "times": count}, **given)
+    return Study("clock", NAMED, trials, what={"kind": "test", "times": count}, **settings)
 
 
-def local(function: Callable[..., Any], keys: str = "abc", **given: Any) -> Study[Any]:
+def local(function: Callable[..., Any], keys: str = "abc", **settings: Any) -> Study[Any]:
     """A study of a function that this process alone can call; each trial is told its key."""
     trials = {key: {"key": key} for key in keys}
-    return Study("local", lambda key: function(key), trials, **given)
+    return Study("local", lambda key: function(key), trials, **settings)
 
 
 # --- Where trials are made ------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def exits_in_one(history, n_actions, n_observations):
     return 0
 
 def slow(history, *_):
-    time.sleep(0.02)
+    time.sleep(0.008)
     return len(history.actions) % 2
 """
 
@@ -217,9 +217,9 @@ def test_of_a_batch_that_is_lost_the_guilty_trial_alone_fails(
     # Of these CensoredObservation alone has three observations.
     names = ["IgnoreRewards", "CensoredObservation", "DejaVu", "CryingBaby"]
     monkeypatch.setattr(BatchSize, "next", lambda self, left: 4 if self._worthwhile else 1)
-    found = carry_out(played(user, "exits_in_one", names), on="processes:1")
-    assert [value["outcome"] for value in found.values()] == ["ok", "crash", "ok", "ok"]
-    assert found["CensoredObservation seed 0"]["detail"] == "the process ended with exit status 3"
+    results = carry_out(played(user, "exits_in_one", names), on="processes:1")
+    assert [value["outcome"] for value in results.values()] == ["ok", "crash", "ok", "ok"]
+    assert results["CensoredObservation seed 0"]["detail"] == "the process ended with exit status 3"
 
 
 # --- Kept and gone on with ------------------------------------------------------------------------
@@ -249,16 +249,16 @@ def test_a_study_whose_process_is_killed_goes_on(user: Path, tmp_path: Path) -> 
     assert 3 < there < 60
     told: list[str] = []
     study = played(user, "slow", ["DejaVu"], 60)
-    found = carry_out(study, on="processes:1", out=out, progress=told.append)
+    results = carry_out(study, on="processes:1", out=out, progress=told.append)
     assert told[0] == f"slow: {there} of 60 trials were there already"
     assert told[-1] == "slow: 60 of 60 trials"
     # Nothing that was kept has changed, and it all is what an uninterrupted study finds.
     assert kept.read_bytes().startswith(lines[: lines.rfind(b"\n") + 1])
     assert (out / "run.json").read_bytes() == about
     quick = carry_out(played(user, "good", ["DejaVu"], 60), on="processes:1")
-    assert list(found) == list(quick) and list(found.values()) == list(quick.values())
-    assert stored_results(read_run(out), study) == found
-    assert set(keys_in(out)) == set(found) and set(keys_in(tmp_path / "none")) == set()
+    assert list(results) == list(quick) and list(results.values()) == list(quick.values())
+    assert stored_results(read_run(out), study) == results
+    assert set(keys_in(out)) == set(results) and set(keys_in(tmp_path / "none")) == set()
 
 
 def test_nothing_is_made_that_is_there(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_errors_name_the_study_and_the_trial() -> None:
 # --- Tries that failed ----------------------------------------------------------------------------
 
 
-def tried(answers: Iterator[str], keys: str = "ab") -> Study[str]:
+def tries(answers: Iterator[str], keys: str = "ab") -> Study[str]:
     """Trials that take the next answer each; "gone" is a failure that is made again."""
 
     def takes(key: str) -> str:
@@ -314,16 +314,16 @@ def tried(answers: Iterator[str], keys: str = "ab") -> Study[str]:
 
 def test_tries_that_failed_are_kept_and_made_again(tmp_path: Path) -> None:
     go = partial(carry_out, out=tmp_path)
-    assert go(tried(iter(["gone", "B"]))) == {"a": "gone", "b": "B"}
-    assert go(tried(iter(["gone"]))) == {"a": "gone", "b": "B"}
-    assert go(tried(iter(["A"]))) == {"a": "A", "b": "B"}
+    assert go(tries(iter(["gone", "B"]))) == {"a": "gone", "b": "B"}
+    assert go(tries(iter(["gone"]))) == {"a": "gone", "b": "B"}
+    assert go(tries(iter(["A"]))) == {"a": "A", "b": "B"}
     assert read_run(tmp_path).values == {
         "a, failed 1": "gone",
         "b": "B",
         "a, failed 2": "gone",
         "a": "A",
     }
-    assert go(tried(iter([]))) == {"a": "A", "b": "B"}
+    assert go(tries(iter([]))) == {"a": "A", "b": "B"}
 
 
 def test_failures_that_are_final_are_counted_and_not_made_again(tmp_path: Path) -> None:

@@ -142,8 +142,8 @@ class NamedAgent:
         if any(ability in self.makers for ability in needed):
             return
         able = [name for ability in needed for name in self.others(ability)]
-        other = nearest(self.name, able) or (able[0] if able else "")
-        advice = f"; {other!r} gives that" if other else ""
+        example = nearest(self.name, able) or (able[0] if able else "")
+        advice = f"; {example!r} gives that" if example else ""
         raise MissingAbilityError(
             f"{asker or 'what is asked'} needs {' or '.join(map(str, needed))}, and "
             f"{self.name!r} gives only {' and '.join(map(str, self.abilities)) or 'nothing'}"

@@ -74,15 +74,15 @@ def load(path: str | Path, name: str, *, kind: str) -> Any:
     """
     path = Path(path)
     module = _run(path, kind)
-    thing = getattr(module, name, None)
-    if thing is None:
+    member = getattr(module, name, None)
+    if member is None:
         defined = [key for key, value in vars(module).items() if key[0] != "_" and callable(value)]
         nearest = get_close_matches(name, defined, n=1)
         raise InvalidFileError(
             f"{path} has no {kind} {name!r}"
             + (f"; did you mean {path}:{nearest[0]}?" if nearest else "; define it there")
         )
-    return thing
+    return member
 
 
 def _run(path: Path, kind: str) -> ModuleType:
@@ -143,10 +143,10 @@ def files_of(path: str) -> list[str]:
     while left:
         file = left.pop()
         for names in _imports(file, folder):
-            for other in _files(folder, names):
-                if str(other) not in files:
-                    files[str(other)] = None
-                    left.append(other)
+            for neighbour in _files(folder, names):
+                if str(neighbour) not in files:
+                    files[str(neighbour)] = None
+                    left.append(neighbour)
     return list(files)
 
 

@@ -108,9 +108,9 @@ class RunStore:
         line = json_text({"key": key, "value": value}) + "\n"
         size = os.fstat(self._file).st_size
         try:
-            rest = line.encode()
-            while rest:
-                rest = rest[os.write(self._file, rest) :]
+            unwritten = line.encode()
+            while unwritten:
+                unwritten = unwritten[os.write(self._file, unwritten) :]
             if time.monotonic() - self._synced > _SYNC_EVERY:
                 os.fsync(self._file)
                 self._synced = time.monotonic()
@@ -170,14 +170,14 @@ def _refuse_foreign(folder: Path) -> None:
     if not folder.exists() or (folder / RUN).exists():
         return
     begun = folder / TRIALS
-    others = [
+    foreign = [
         path.name
         for path in sorted(folder.iterdir())
         if not (path == begun and path.stat().st_size == 0) and not path.name.startswith(f".{RUN}.")
     ]
-    if others:
+    if foreign:
         raise InvalidFileError(
-            f"{folder} holds {others[0]!r} and no {RUN}, so it is no run; choose a new or empty "
+            f"{folder} holds {foreign[0]!r} and no {RUN}, so it is no run; choose a new or empty "
             f"folder (--out)"
         )
 

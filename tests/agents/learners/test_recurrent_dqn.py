@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -127,6 +128,7 @@ def test_every_environment_sees_the_literal_agent(environment: str) -> None:
     oracle = pytest.importorskip("oracles.recurrent_dqn")
     agent = RecurrentDQN(2, **SMALL)
 
+    @cache  # the agent and the environment ask at the same histories, and training takes long
     def literal(
         history: History,
         n_actions: int,
@@ -273,20 +275,22 @@ def test_what_is_forgotten_is_found_again(monkeypatch: pytest.MonkeyPatch) -> No
     for _ in range(2):
         assert [answers(small.begin(2, 2), history) for history in told] == expected
     assert len(small._trained) == 2
-    assert all(len(one.answers) <= 3 for one in small._trained.values())
+    assert all(len(trained.answers) <= 3 for trained in small._trained.values())
 
 
 def test_forks_are_independent() -> None:
     agent = RecurrentDQN(1, **SMALL)
     rng = Random(6)
-    common, one, other = (random_history(rng, 20) for _ in range(3))
+    common, first, second = (random_history(rng, 20) for _ in range(3))
     original = tell(agent.begin(2, 2), common)
     original.take(1)
     fork = original.fork()
-    tell(fork, other)
-    tell(original, one)
-    for mind, rest in ((original, one), (fork, other)):
-        whole = History((*common.percepts, *rest.percepts), (*common.actions, 1, *rest.actions))
+    tell(fork, second)
+    tell(original, first)
+    for mind, following in ((original, first), (fork, second)):
+        whole = History(
+            (*common.percepts, *following.percepts), (*common.actions, 1, *following.actions)
+        )
         assert mind.act() == tell(RecurrentDQN(1, **SMALL).begin(2, 2), whole).act()
 
 
@@ -347,9 +351,9 @@ def test_another_process_answers_the_same_without_torch() -> None:
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )
-    here = fixed_answers()
-    assert json.loads(done.stdout) == here
-    assert len({tuple(row) for row in here}) > 6
+    in_this_process = fixed_answers()
+    assert json.loads(done.stdout) == in_this_process
+    assert len({tuple(row) for row in in_this_process}) > 6
 
 
 def test_before_a_batch_is_full_all_histories_share_the_initial_network() -> None:
@@ -363,7 +367,7 @@ def test_before_a_batch_is_full_all_histories_share_the_initial_network() -> Non
     assert len(apart._trained) == 3
 
 
-@pytest.mark.parametrize("environment", [one.name for one in BATTERY])
+@pytest.mark.parametrize("environment", [environment.name for environment in BATTERY])
 def test_it_plays_the_whole_battery(environment: str) -> None:
     """Counterfactual rewards of any size and other action counts among it."""
     for opposite in (False, True):
@@ -393,8 +397,8 @@ def test_rewards_too_large_to_learn_from_are_no_error() -> None:
 
 def test_its_name_says_what_is_not_as_published() -> None:
     assert repr(RecurrentDQN(3)) == "RecurrentDQN(seed=3)"
-    other = RecurrentDQN(lookback=1, learning_rate=0.1, draws_from="history")
-    assert repr(other) == "RecurrentDQN(seed=0, draws_from='history', lookback=1)"
+    changed = RecurrentDQN(lookback=1, learning_rate=0.1, draws_from="history")
+    assert repr(changed) == "RecurrentDQN(seed=0, draws_from='history', lookback=1)"
 
 
 @pytest.mark.parametrize(

@@ -141,12 +141,12 @@ def test_trained_on_the_largest_power_of_two_and_nothing_else(
         mind.take(0)
     assert asked == [1, 2, 4, 8, 16]
     # What is not asked is not trained, and what is known is not trained again.
-    other = subject.begin(2, 1)
+    unasked = subject.begin(2, 1)
     for _ in range(15):
-        other.perceive(0, 0)
-        other.take(0)
-    other.perceive(0, 0)
-    other.act()
+        unasked.perceive(0, 0)
+        unasked.take(0)
+    unasked.perceive(0, 0)
+    unasked.act()
     assert asked == [1, 2, 4, 8, 16]
 
 
@@ -292,20 +292,20 @@ def test_the_memory_of_tables_has_an_end(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(stable_baselines, "_REMEMBERED", 3)
     subject = StableBaselinesAgent("a2c", 0)
     told = [experience(2, 2, 1, seed) for seed in range(6)]
-    first = [mind_at(subject.begin(2, 1), one).act() for one in told]
+    first = [mind_at(subject.begin(2, 1), prefix_told).act() for prefix_told in told]
     assert len(subject._tables) <= 3
-    assert [mind_at(subject.begin(2, 1), one).act() for one in told] == first
+    assert [mind_at(subject.begin(2, 1), prefix_told).act() for prefix_told in told] == first
 
 
 def test_what_a_user_gives_is_left_as_it_is() -> None:
     """The library writes into the dictionary of A2C's policy, and PPO would then learn by it."""
-    given: dict[str, Any] = {"policy_kwargs": {"net_arch": [8]}}
-    agents = [StableBaselinesAgent(name, 0, **given) for name in ("a2c", "ppo")]
-    before = [repr(one) for one in agents]
-    for one in agents:
-        mind_at(one.begin(2, 1), experience(4, 2, 1, 0)).act()
-    assert given == {"policy_kwargs": {"net_arch": [8]}}
-    assert [repr(one) for one in agents] == before
+    settings: dict[str, Any] = {"policy_kwargs": {"net_arch": [8]}}
+    agents = [StableBaselinesAgent(name, 0, **settings) for name in ("a2c", "ppo")]
+    before = [repr(subject) for subject in agents]
+    for subject in agents:
+        mind_at(subject.begin(2, 1), experience(4, 2, 1, 0)).act()
+    assert settings == {"policy_kwargs": {"net_arch": [8]}}
+    assert [repr(subject) for subject in agents] == before
     assert isinstance(agents[1]._learner(2, 1, None).model.policy.optimizer, torch.optim.Adam)
 
 
@@ -325,13 +325,13 @@ def test_threads_change_nothing() -> None:
 def test_large_rewards_are_told_apart(one: float, other: float) -> None:
     def answers(rewards: tuple[float, ...]) -> dict[float, Any]:
         subject = StableBaselinesAgent("dqn", 0)
-        found = {}
+        states = {}
         for reward in rewards:
             mind: Any = mind_at(subject.begin(2, 1), Prefix((reward,) * 2, (0, 0), (1,)))
             mind.act()
-            found[reward] = mind._state
+            states[reward] = mind._state
         assert len(subject._tables) == 2
-        return found
+        return states
 
     assert answers((one, other)) == answers((other, one))
     assert len(set(answers((one, other)).values())) == 2
@@ -365,21 +365,21 @@ def test_a_learning_rate_can_be_assumed() -> None:
         return subject._trained(mind)
 
     ours = StableBaselinesAgent("a2c", 0)
-    own = chances(ours)
-    assert chances(ours, learning_rate=7e-4) == own  # the library's default
-    assert chances(ours, learning_rate=0.1) != own
+    usual = chances(ours)
+    assert chances(ours, learning_rate=7e-4) == usual  # the library's default
+    assert chances(ours, learning_rate=0.1) != usual
     halved = chances(ours, learning_rate_scale=0.5)
-    assert halved == chances(ours, learning_rate=3.5e-4) != own
+    assert halved == chances(ours, learning_rate=3.5e-4) != usual
     assert halved == chances(ours, learning_rate=7e-4, learning_rate_scale=0.5)
     published = StableBaselinesAgent("a2c", 0, as_published=True)
-    assert chances(published, learning_rate=0.1) == own
+    assert chances(published, learning_rate=0.1) == usual
     # As published only the draws of such a copy differ.
     draws: list[list[int]] = [[], []]
-    for one, options in zip(draws, ({}, {"learning_rate": 0.1}), strict=True):
+    for actions, options in zip(draws, ({}, {"learning_rate": 0.1}), strict=True):
         mind = published.begin(2, 1, **options)
         for _ in range(40):
             mind.perceive(0, 0)
-            one.append(mind.act())
+            actions.append(mind.act())
             mind.take(0)
     assert draws[0] != draws[1]
 
@@ -395,7 +395,7 @@ def test_a_shared_history_is_told_forwards() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (
             lambda: StableBaselinesAgent("sac"),
@@ -444,10 +444,10 @@ def test_a_shared_history_is_told_forwards() -> None:
         ),
     ],
 )
-def test_errors(make: Any, said: str) -> None:
+def test_errors(make: Any, message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         make()
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_what_it_is_called() -> None:

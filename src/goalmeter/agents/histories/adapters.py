@@ -98,15 +98,15 @@ class _FunctionMind:
         self._actions.append(action)
 
     def fork(self) -> _FunctionMind:
-        other = _FunctionMind(
+        twin = _FunctionMind(
             self._function,
             self._n_actions,
             self._n_observations,
             self._percepts.copy(),
             self._actions.copy(),
         )
-        other._known = self._known
-        return other
+        twin._known = self._known
+        return twin
 
     def _no_action(self, answer: object) -> NoActionError:
         n = len(self._percepts)

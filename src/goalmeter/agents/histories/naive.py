@@ -100,12 +100,12 @@ class _NaiveMind:
         self._last = action if 0 <= action < self._n_actions else None
 
     def fork(self) -> _NaiveMind:
-        other = _NaiveMind()
-        other._state = self._state
-        other._n_actions = self._n_actions
-        other._exploration = self._exploration
-        other._last = self._last
-        other._sums = self._sums.copy()
-        other._divisors = self._divisors.copy()
-        other._scores = self._scores.copy()
-        return other
+        twin = _NaiveMind()
+        twin._state = self._state
+        twin._n_actions = self._n_actions
+        twin._exploration = self._exploration
+        twin._last = self._last
+        twin._sums = self._sums.copy()
+        twin._divisors = self._divisors.copy()
+        twin._scores = self._scores.copy()
+        return twin

@@ -115,13 +115,13 @@ class _QMind:
         self._action = action if 0 <= action < self._n_actions else None
 
     def fork(self) -> _QMind:
-        other = _QMind()
-        other._state = self._state
-        other._n_actions = self._n_actions
-        other._learning_rate = self._learning_rate
-        other._discount = self._discount
-        other._exploitation = self._exploitation
-        other._observation = self._observation
-        other._action = self._action
-        other._table = {observation: row.copy() for observation, row in self._table.items()}
-        return other
+        twin = _QMind()
+        twin._state = self._state
+        twin._n_actions = self._n_actions
+        twin._learning_rate = self._learning_rate
+        twin._discount = self._discount
+        twin._exploitation = self._exploitation
+        twin._observation = self._observation
+        twin._action = self._action
+        twin._table = {observation: row.copy() for observation, row in self._table.items()}
+        return twin

@@ -106,12 +106,12 @@ def _unknown(name: str, kind: str, kinds: list[str]) -> str:
     """What to say of a name that is neither an organism's nor a reference agent's."""
     meant = nearest(kind, [*organism_names(), *kinds])
     if meant is None:
-        what, hint = "neither an organism nor a reference agent", ""
+        unknown, hint = "neither an organism nor a reference agent", ""
     else:
-        what = "no organism" if meant in organism_names() else "no reference agent"
+        unknown = "no organism" if meant in organism_names() else "no reference agent"
         hint = f" did you mean {OURS}{meant}?"
     agents = [known for known in navigator_names() if known != WallFollower.name]
     return (
-        f"there is {what} {name!r};{hint} {OURS} is followed by an organism "
+        f"there is {unknown} {name!r};{hint} {OURS} is followed by an organism "
         f"({', '.join(organism_names())}) or by a reference agent ({', '.join(agents)})"
     )

@@ -53,10 +53,10 @@ def _listen(asked: int, batches: SimpleQueue[str]) -> None:
 
 
 def _send(answers: int, line: str) -> None:
-    rest = f"{line}\n".encode()
+    unsent = f"{line}\n".encode()
     try:
-        while rest:
-            rest = rest[os.write(answers, rest) :]
+        while unsent:
+            unsent = unsent[os.write(answers, unsent) :]
     except OSError:  # nobody is there to hear it
         os._exit(0)
 
