@@ -109,11 +109,7 @@ def factories() -> dict[str, tuple[AgentFactory, ...]]:
 
 
 def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> AgentFactory:
-    """The factory that is registered, or that makes the agent which is.
-
-    Raises:
-        InvalidParameterError: it is no agent in any form.
-    """
+    """The factory that is registered, or that makes the agent which is; else an error."""
     if isinstance(thing, AgentFactory):
         return thing
     document = (getattr(thing, "__doc__", None) or "").strip().partition("\n")[0]

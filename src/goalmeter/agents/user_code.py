@@ -64,10 +64,7 @@ def misspelled(name: str, example: str) -> str:
 def load(path: str | Path, name: str, *, kind: str) -> Any:
     """What a Python file calls by a name. The file is run anew, and may import its neighbours.
 
-    Args:
-        path: of the file.
-        name: in it.
-        kind: what it should be, for the errors: "agent".
+    `kind` is what it should be, for the errors: "agent".
 
     Raises:
         InvalidFileError: there is no such file, it fails, or has no such name.

@@ -109,14 +109,7 @@ def _ask_first(study: Study[Any], backend: Backend) -> None:
 def _made(
     study: Study[T], keys: list[str], backend: Backend, *, alone: bool
 ) -> Iterator[tuple[str, T]]:
-    """The results of some trials, as they are ready.
-
-    Args:
-        study: whose trials.
-        keys: which of them.
-        backend: makes them.
-        alone: whether each trial is a batch, as where there is a limit of time for it.
-    """
+    """The results of some trials, as they are ready; `alone` makes each a batch of its own."""
     size = BatchSize(backend.slots, 0.0 if alone else backend.worthwhile)
     waiting = keys[::-1]  # the next one last, where a list is short to pop
     asked: dict[int, list[str]] = {}
@@ -174,11 +167,7 @@ class BatchSize:
         self._costs.append(seconds / trials)
 
     def next(self, left: int) -> int:
-        """Trials of the next batch, at least 1.
-
-        Args:
-            left: trials that no batch has yet.
-        """
+        """Trials of the next batch, at least 1, where `left` have none yet."""
         if not self._costs or not self._worthwhile:
             return 1
         by_cost = self._worthwhile / max(median(self._costs), self._worthwhile / _MOST)

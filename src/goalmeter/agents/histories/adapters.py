@@ -61,8 +61,6 @@ class FunctionAgent:
 
 
 class _FunctionMind:
-    __slots__ = ("_actions", "_function", "_known", "_n_actions", "_n_observations", "_percepts")
-
     def __init__(
         self,
         function: Callable[..., SupportsIndex],
@@ -98,13 +96,8 @@ class _FunctionMind:
         self._actions.append(action)
 
     def fork(self) -> _FunctionMind:
-        twin = _FunctionMind(
-            self._function,
-            self._n_actions,
-            self._n_observations,
-            self._percepts.copy(),
-            self._actions.copy(),
-        )
+        counts = self._n_actions, self._n_observations
+        twin = _FunctionMind(self._function, *counts, self._percepts.copy(), self._actions.copy())
         twin._known = self._known
         return twin
 
@@ -132,11 +125,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def check_call(function: Callable[..., Any], arguments: int, name: str, expected: str) -> None:
-    """Refuse what cannot be called with so many arguments; builtins do not say, and pass.
-
-    Raises:
-        InvalidParameterError: it takes others.
-    """
+    """Refuse what cannot be called with so many arguments; builtins do not say, and pass."""
     try:
         takes = signature(function)
     except (ValueError, TypeError):

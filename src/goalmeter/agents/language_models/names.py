@@ -64,14 +64,11 @@ def organism_agents() -> dict[str, str]:
 
 
 def prompted_agent(name: str) -> Memoryless:
-    """The reference agent that poses as a language model.
-
-    Args:
-        name: what follows `goalmeter/`, such as "boltzmann(2)"; no organism's.
+    """The reference agent that poses as a language model, by what follows `goalmeter/`.
 
     Raises:
-        InvalidParameterError: there is none of that name, with the nearest name; or it remembers
-            where it went, which no prompt shows.
+        InvalidParameterError: there is none of that name, or it remembers where it went, which no
+            prompt shows.
     """
     kind = call_of(name).kind
     kinds = [call_of(known).kind for known in navigator_names()]
