@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -25,13 +20,13 @@ from reflection.histories import (
     few_examples,
     fixed_answers,
     histories,
+    in_another_process,
     many_examples,
     prefixes,
     random_history,
     tell,
 )
 
-import goalmeter
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.histories import (
     ConstantAgent,
@@ -266,18 +261,8 @@ def test_minds_of_one_agent_do_not_share_what_they_learn(name: str) -> None:
 def test_identical_histories_give_identical_actions_in_another_process() -> None:
     """Python's hashes differ there, and the agents are asked in another order."""
     in_this_process = fixed_answers(ALL)
-    script = (
-        f"import json, reflection.histories as h; print(json.dumps(h.fixed_answers({ALL[::-1]!r})))"
-    )
-    paths = [Path(__file__).parents[2], Path(goalmeter.__file__).parents[1]]
-    environment = os.environ | {
-        "PYTHONHASHSEED": "12345",
-        "PYTHONPATH": os.pathsep.join([*map(str, paths), os.environ.get("PYTHONPATH", "")]),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
-    )
-    assert json.loads(done.stdout) == in_this_process
+    program = f"import reflection.histories as h; answers = h.fixed_answers({ALL[::-1]!r})"
+    assert in_another_process(program) == in_this_process
 
 
 @pytest.mark.parametrize("name", ALL)
