@@ -221,9 +221,10 @@ def test_an_idle_worker_that_dies_costs_no_job(user: Path) -> None:
         assert outcomes(pool, jobs) == ["ok"] * 4
 
 
-# Under a shell that runs the tests in the background an interrupt would be ignored.
 PARENT = """
-import signal, sys
+import signal
+import sys
+# A shell's background job ignores the keyboard's signal, and so does all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from goalmeter.runs import Batch
 from goalmeter.runs.backends.processes import Processes
