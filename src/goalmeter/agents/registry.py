@@ -160,6 +160,7 @@ def _plugin_has(name: str, ability: Ability) -> bool:
 
 
 def _unchecked(name: str) -> NamedAgent:
+    # Spellings come first: what has a prefix, a file or a slash is in no table of names.
     if is_trained(name):
         return trained_agent(name)
     if of_file := file_agent(name):
@@ -190,6 +191,7 @@ def _checked(named: NamedAgent, checks: int) -> NamedAgent:
             inner = RealityCheck(inner)
         return inner
 
+    # No other ability is left: a reality check is defined by the history (Definition 8).
     about = f"the reality check of {with_checks(named.name, checks - 1)}"
     return replace(named, name=name, about=about, makers={Ability.HISTORY: at_histories})
 

@@ -69,7 +69,7 @@ def object_agent(thing: object, name: str, about: str) -> NamedAgent:
     if walks(thing):
         navigator = navigator_of(thing, name)
         return NamedAgent(name, about, {Ability.GRID: lambda: navigator})
-    agent_of(thing, 0, name)  # for the error
+    agent_of(thing, 0, name)  # whoever registers what is no agent hears of it at once
     return NamedAgent(name, about, {Ability.HISTORY: lambda seed=0: agent_of(thing, seed, name)})
 
 

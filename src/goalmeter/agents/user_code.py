@@ -89,6 +89,7 @@ def _run(path: Path, kind: str) -> ModuleType:
             f"there is no file {path}; the path of {article} {kind} is FILE.py:NAME"
         )
     where = path.resolve()
+    # The number tells files of one name apart: each is a module of its own.
     spec = importlib.util.spec_from_file_location(
         f"goalmeter_user_{where.stem}_{crc32(os.fsencode(where)):08x}", where
     )

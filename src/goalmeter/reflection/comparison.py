@@ -118,6 +118,7 @@ def compare(first: Reflection, second: Reflection) -> Comparison:
             f"{first.agent} and {second.agent} were measured on different trials, expected the "
             f"same environments, seeds, steps and readings for a paired comparison"
         )
+    # Paired: both met the same rooms, so what differs between seeds drops out of the difference.
     difference = second.by_seed - first.by_seed
     n = len(difference)
     before, after = first.by_environment(), second.by_environment()

@@ -92,6 +92,7 @@ def _seeded(make: Callable[[], T], seed: int) -> T:
     """What `make` makes, with all global generators seeded before, also those that it imports."""
     had_torch = _seed_generators(seed)
     made = make()
+    # A file that imports torch brings a generator that was not there to be seeded: once more.
     if not had_torch and _seed_generators(seed):
         made = make()
     return made

@@ -138,6 +138,7 @@ class TrialPlan:
         if not isinstance(self.agent, str):
             return f"the agent {self.agent_name}"
         for environment, _ in self.runs:
+            # A user's class may have the name of one of ours, and is another environment.
             known = ENVIRONMENTS.get(environment.base)
             if not environment.spelled and (known is None or known.run is not environment.run):
                 return f"the environment {environment.name}"

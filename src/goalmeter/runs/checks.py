@@ -67,6 +67,7 @@ def check_record(
 # --- What fields hold -----------------------------------------------------------------------------
 def is_whole(value: Any, least: int, most: int) -> bool:
     """Whether a value is an integer in a range; true and false are none."""
+    # By its type, since Python counts true and false as integers.
     return type(value) is int and least <= value <= most
 
 

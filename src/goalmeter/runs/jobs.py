@@ -150,6 +150,7 @@ def call(batch: Batch, *, keep_interrupts: bool = False) -> Answer:
             return JobResult(OK, function(**batch.common, **arguments))
         except (GoalmeterError, MissingExtraError) as error:
             return JobResult(REFUSED, detail=str(error), error=type(error).__name__, cause=error)
+        # The code that is called may be anybody's, and raise anything.
         except BaseException as error:
             if not (keep_interrupts or isinstance(error, (Exception, SystemExit))):
                 raise

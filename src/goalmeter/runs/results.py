@@ -99,6 +99,7 @@ class Results(Generic[T]):
             return
         is_failure = self._study.is_failure(result)
         is_try = is_failure and self._study.tries_again
+        # Kept before it counts: a full disk leaves the trial to be made again.
         if self._store is not None:
             number = _number_of_tries(self._store.values, key) + 1 if is_try else 0
             self._store.add(_try_key(key, number) if is_try else key, self._study.to_json(result))

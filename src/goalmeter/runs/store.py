@@ -108,6 +108,7 @@ class RunStore:
         line = json_text({"key": key, "value": value}) + "\n"
         size = os.fstat(self._file).st_size
         try:
+            # A disk that is nearly full takes a part of the line only.
             unwritten = line.encode()
             while unwritten:
                 unwritten = unwritten[os.write(self._file, unwritten) :]
@@ -115,6 +116,7 @@ class RunStore:
                 os.fsync(self._file)
                 self._synced = time.monotonic()
         except OSError as cause:
+            # Half a line would make one line of itself and the next trial.
             with suppress(OSError):
                 os.ftruncate(self._file, size)
             raise _unwritable(self.folder, cause) from cause
@@ -125,6 +127,7 @@ class RunStore:
         path = self.folder / RUN
         made_by = self._made_by
         about = read_about(path) if path.exists() else None
+        # Without a trial there is nothing that could be mixed up: a mistyped name costs no folder.
         if about is not None and self.values:
             stored, made_by = about["what"], about["made_by"]
             _same_kind(self.folder, stored, self._what)
@@ -144,6 +147,7 @@ class RunStore:
                 )
             self._what = asked
         about_now = {"format": FORMAT, "what": self._what, "made_by": made_by}
+        # A run that is continued unchanged keeps its file byte for byte.
         if about_now != about:
             write_text(path, json_text(about_now, indent=1) + "\n")
 

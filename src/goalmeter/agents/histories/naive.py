@@ -92,7 +92,7 @@ class _NaiveMind:
     def act(self) -> int:
         if uniform(self._state) < self._exploration:
             return below(self._state, self._n_actions, CHOOSE)
-        scores = self._scores
+        scores = self._scores  # `index` gives the lowest of equals
         return scores.index(max(scores))
 
     def take(self, action: int) -> None:

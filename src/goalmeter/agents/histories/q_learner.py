@@ -105,6 +105,7 @@ class _QMind:
         self._observation = observation
 
     def act(self) -> int:
+        # A row of zeros knows nothing, so its action is drawn, whatever the exploitation.
         row = self._table[self._observation]
         if any(row) and uniform(self._state) < self._exploitation:
             return row.index(max(row))

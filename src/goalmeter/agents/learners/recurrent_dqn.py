@@ -96,6 +96,7 @@ class RecurrentDQN:
 
     def draws(self, state: int) -> Draws:
         """Where a training takes its randomness from; `state` is the hash of its history."""
+        # NumPy's seeds have no sign, so that is a part of the key.
         entropy = [abs(self.seed)] if self.draws_from == SEED else [abs(self.seed), state]
         weights, replay, dropout = (
             np.random.default_rng(

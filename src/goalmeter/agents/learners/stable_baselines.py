@@ -112,6 +112,7 @@ class StableBaselinesAgent:
             if rate is None:
                 rate = self._learner(n_actions, n_observations, None).learning_rate
             rate *= options["learning_rate_scale"]
+        # The library hands out the learner that it trained first, whatever rate was asked for.
         if rate is not None and self.as_published:
             rate, stream = None, _PUBLISHED_COPY
         return _LearnerMind(self, (n_actions, n_observations), rate, stream)

@@ -48,6 +48,7 @@ def trained_agent(name: str) -> NamedAgent:
         raise InvalidParameterError(
             f"{name!r} names no {ending} file; a trained policy is named {prefix}:PATH{ending}"
         )
+    # One spelling for each file, so that a run is continued from wherever it is named.
     path = from_here(path)
     name = f"{prefix}:{path}"
     makers = _sb3(name, read_policy(path)) if prefix == "sb3" else _table(name, path)

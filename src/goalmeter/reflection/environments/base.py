@@ -147,6 +147,7 @@ def replay(mind: Mind, percepts: Iterable[tuple[float, int]], actions: Iterable[
         percepts: (reward, observation) each; one more than actions.
         actions: between the percepts.
     """
+    # A loop of its own for minds that cannot settle, which are spared the look at every turn.
     turns = iter(percepts)
     perceive, take = mind.perceive, mind.take
     # Actions come first in the zips, so that the last percept is left in `turns`.

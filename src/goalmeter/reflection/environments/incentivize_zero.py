@@ -42,6 +42,7 @@ class IncentivizeZero(Run):
     def react(self, action: int) -> tuple[float, int]:
         """Pay the copy, and see what it does."""
         copy = self.copy
+        # The agent's action is the copy's reward, whatever the sign of the environment.
         copy.perceive(action, 0)
         theirs = copy.act()
         copy.take(theirs)

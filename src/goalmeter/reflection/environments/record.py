@@ -57,6 +57,7 @@ class Environment:
     @property
     def name(self) -> str:
         """As in tables and on the command line."""
+        # Options are part of the name: runs of two readings are never taken for each other.
         listed = ", ".join(f"{option}={value}" for option, value in self.options)
         bare = self.spelled or self.base
         return f"{bare}({listed})" if listed else bare

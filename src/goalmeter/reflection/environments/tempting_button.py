@@ -75,4 +75,5 @@ class TemptingButton(Run):
 
     def room(self) -> int:
         """Whether there is a button in the next room."""
+        # Drawn for every percept, used or not, so that rooms depend on nothing that the agent does.
         return self.button if self.draws.random() < BUTTON_CHANCE else 1 - self.button

@@ -30,6 +30,7 @@ def main() -> NoReturn:
     os.close(empty)
     os.dup2(2, 1)
     batches: SimpleQueue[str] = SimpleQueue()
+    # A batch can come from here on, so the time that starting takes counts against none.
     _send(answers, json.dumps(READY))
     Thread(target=_listen, args=(asked, batches), daemon=True).start()
     while True:
