@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_plugins import install
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
 from goalmeter._plugins import plugins
@@ -85,16 +86,14 @@ def test_a_backend_is_twenty_lines(tmp_path: Path) -> None:
 def test_another_package_adds_a_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    (tmp_path / "theirs.py").write_text(
+    module = (
         "from runs.test_study import Backwards\n"
         "def place(argument, *, trials, timeout):\n"
         "    assert (argument, trials, timeout) == ('a:b', 5, 9.0)\n"
         "    return Backwards()\n"
     )
-    dist = tmp_path / "theirs-1.0.dist-info"
-    dist.mkdir()
-    (dist / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    (dist / "entry_points.txt").write_text("[goalmeter.backends]\ncluster = theirs:place\n")
+    entries = "[goalmeter.backends]\ncluster = theirs:place\n"
+    install(tmp_path, "theirs", entries, {"theirs": module})
     monkeypatch.syspath_prepend(str(tmp_path))
     plugins.cache_clear()  # nothing is installed while goalmeter runs, but for this test
     request.addfinalizer(plugins.cache_clear)
