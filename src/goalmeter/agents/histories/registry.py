@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable
 
@@ -39,15 +38,20 @@ def _constant(about: str) -> AgentFactory:
     return AgentFactory(about, frozenset({Ability.HISTORY}), named, argument="K")
 
 
-def _learner(module: str, function: str) -> MakeAgent:
-    """A maker that imports its module only when an agent is asked of it, since torch is heavy."""
-
+def _stable_baselines(algorithm: str, *, as_published: bool = False) -> MakeAgent:
     def make(seed: int) -> Agent:
-        learners = importlib.import_module(f"goalmeter.agents.learners.{module}")
-        agent: Agent = getattr(learners, function)(seed)
-        return agent
+        # Imported when an agent is asked for, since torch is heavy; likewise below.
+        from goalmeter.agents.learners.stable_baselines import StableBaselinesAgent
+
+        return StableBaselinesAgent(algorithm, seed, as_published=as_published)
 
     return make
+
+
+def _recurrent_dqn(seed: int) -> Agent:
+    from goalmeter.agents.learners.recurrent_dqn import RecurrentDQN
+
+    return RecurrentDQN(seed)
 
 
 HISTORY_AGENTS: dict[str, AgentFactory] = {
@@ -58,14 +62,12 @@ HISTORY_AGENTS: dict[str, AgentFactory] = {
         lambda seed: NaiveLearner(seed, true_average=True), "naive with the average of the text"
     ),
     "q-learner": scripted(QLearner, "tabular Q-learning over observations"),
-    "a2c": scripted(_learner("stable_baselines", "a2c"), "A2C of Stable-Baselines3"),
-    "dqn": scripted(_learner("stable_baselines", "dqn"), "DQN of Stable-Baselines3"),
-    "ppo": scripted(_learner("stable_baselines", "ppo"), "PPO of Stable-Baselines3"),
+    "a2c": scripted(_stable_baselines("a2c"), "A2C of Stable-Baselines3"),
+    "dqn": scripted(_stable_baselines("dqn"), "DQN of Stable-Baselines3"),
+    "ppo": scripted(_stable_baselines("ppo"), "PPO of Stable-Baselines3"),
     "ppo-as-published": scripted(
-        _learner("stable_baselines", "ppo_as_published"),
+        _stable_baselines("ppo", as_published=True),
         "PPO with the authors' wrong log-probabilities",
     ),
-    "recurrent-dqn": scripted(
-        _learner("recurrent_dqn", "RecurrentDQN"), "DQN with a recurrent network"
-    ),
+    "recurrent-dqn": scripted(_recurrent_dqn, "DQN with a recurrent network"),
 }

@@ -164,23 +164,3 @@ class _LearnerMind(LearningMind):
                 f"{len(table) - 1}: the environment tells of one that it does not have"
             )
         return bisect_right(table[observation], uniform(self._state, self._stream))
-
-
-def a2c(seed: int) -> StableBaselinesAgent:
-    """A2C with the library's hyperparameters."""
-    return StableBaselinesAgent("a2c", seed)
-
-
-def dqn(seed: int) -> StableBaselinesAgent:
-    """DQN with the library's hyperparameters."""
-    return StableBaselinesAgent("dqn", seed)
-
-
-def ppo(seed: int) -> StableBaselinesAgent:
-    """PPO with the library's hyperparameters."""
-    return StableBaselinesAgent("ppo", seed)
-
-
-def ppo_as_published(seed: int) -> StableBaselinesAgent:
-    """PPO with the wrong probabilities of the authors' library."""
-    return StableBaselinesAgent("ppo", seed, as_published=True)
