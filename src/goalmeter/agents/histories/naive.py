@@ -63,14 +63,13 @@ class NaiveLearner:
         return mind
 
 
+@dataclass(slots=True, init=False, eq=False)
 class _NaiveMind:
     """Sums and divisors of all actions, and their ratios, which one percept changes in one place.
 
     Made without arguments and filled in: a fork is made at every step of some environments, and
     passing eight arguments costs as much as the copying.
     """
-
-    __slots__ = ("_divisors", "_exploration", "_last", "_n_actions", "_scores", "_state", "_sums")
 
     _state: int
     _n_actions: int

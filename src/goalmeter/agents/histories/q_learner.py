@@ -69,18 +69,9 @@ class QLearner:
         return mind
 
 
+# Made without arguments and filled in, as the mind of the naive learner.
+@dataclass(slots=True, init=False, eq=False)
 class _QMind:
-    __slots__ = (
-        "_action",
-        "_discount",
-        "_exploitation",
-        "_learning_rate",
-        "_n_actions",
-        "_observation",
-        "_state",
-        "_table",
-    )
-
     _state: int
     _n_actions: int
     _learning_rate: float
