@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -11,11 +10,11 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.agents.histories.draws import hash_start
+from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start
 from goalmeter.agents.histories.protocol import Mind, refuse_unknown
 from goalmeter.agents.learners.recurrent_network import Pass, QNetwork
 from goalmeter.agents.learners.recurrent_training import Draws, Learning, train
-from goalmeter.agents.learners.turns import LearningMind, prefix, remembered
+from goalmeter.agents.learners.turns import Turn, prefix
 
 SEED, HISTORY = "seed", "history"
 _STREAMS = 3  # weights, replay, dropout
@@ -73,7 +72,7 @@ class RecurrentDQN:
         self.seed = seed
         self.draws_from = draws_from
         self.learning = Learning(**settings)
-        self._trained: OrderedDict[Hashable, _Trained] = OrderedDict()
+        self._trained: OrderedDict[tuple[int, float], _Trained] = OrderedDict()
 
     def __repr__(self) -> str:
         usual = Learning()
@@ -90,9 +89,16 @@ class RecurrentDQN:
         """A mind at the empty history; `learning_rate` or `learning_rate_scale` may be given."""
         if options:
             refuse_unknown(self, options, self.options)
-        rate = options.get("learning_rate", self.learning.learning_rate)
-        rate *= options.get("learning_rate_scale", 1)
-        return _RecurrentMind(self, n_actions, n_observations, rate)
+        mind = _RecurrentMind()
+        mind._agent = self
+        mind._n_actions = n_actions
+        mind._rate = options.get("learning_rate", self.learning.learning_rate) * options.get(
+            "learning_rate_scale", 1
+        )
+        mind._start = mind._state = hash_start(self.seed, n_actions, n_observations)
+        mind._turn = mind._action = mind._trained_on = mind._known = None
+        mind._n = mind._trained_state = 0
+        return mind
 
     def draws(self, state: int) -> Draws:
         """Where a training takes its randomness from; `state` is the hash of its history."""
@@ -112,13 +118,18 @@ class RecurrentDQN:
         assert turn is not None, "asked before the first percept"
         if self.draws_from == SEED and mind._n <= self.learning.batch:
             state = mind._start  # too little to learn from: the same for all such histories
-        counts, rate, learning = mind._n_actions, mind._rate, self.learning
-
-        def make() -> _Trained:
-            network = train(prefix(turn), counts, learning, rate, self.draws(state))
-            return _Trained(network, learning.length)
-
-        return remembered(self._trained, (state, rate), make, _NETWORKS)
+        key = (state, mind._rate)
+        trained = self._trained.get(key)
+        if trained is None:
+            network = train(
+                prefix(turn), mind._n_actions, self.learning, mind._rate, self.draws(state)
+            )
+            trained = self._trained[key] = _Trained(network, self.learning.length)
+            if len(self._trained) > _NETWORKS:
+                self._trained.popitem(last=False)
+        else:
+            self._trained.move_to_end(key)
+        return trained
 
 
 @dataclass
@@ -145,23 +156,44 @@ class _Trained:
         return answer
 
 
-class _RecurrentMind(LearningMind):
-    def __init__(
-        self, agent: RecurrentDQN, n_actions: int, n_observations: int, rate: float
-    ) -> None:
-        super().__init__(hash_start(agent.seed, n_actions, n_observations))
-        self._agent, self._n_actions, self._rate = agent, n_actions, rate
-        self._start = self._state  # the hash of the empty history
-        self._known: int | None = None  # what it does here, if it was asked
+@dataclass(slots=True, init=False, eq=False)
+class _RecurrentMind:
+    """The history, marked where the training ends; training waits until it is asked for."""
+
+    _agent: RecurrentDQN
+    _n_actions: int
+    _rate: float
+    _start: int  # the hash of the empty history
+    _state: int
+    _turn: Turn | None  # the latest
+    _action: int | None  # taken since the latest percept
+    _n: int  # percepts
+    _trained_on: Turn | None  # up to percept k
+    _trained_state: int
+    _known: int | None  # what it does here, if it was asked
 
     def perceive(self, reward: float, observation: int) -> None:
-        super().perceive(reward, observation)
+        self._state = state = hash_percept(self._state, reward, observation)
+        self._turn = turn = Turn(self._turn, self._action, reward, observation)
         self._known = None
+        self._n = n = self._n + 1
+        if not n & (n - 1):  # a power of two
+            self._trained_on, self._trained_state = turn, state
 
     def act(self) -> int:
         if self._known is None:
             self._known = self._agent.trained(self).action(self._window())
         return self._known
+
+    def take(self, action: int) -> None:
+        self._state = hash_action(self._state, action)
+        self._action = action
+
+    def fork(self) -> _RecurrentMind:
+        twin = _RecurrentMind()
+        for name in _RecurrentMind.__slots__:
+            setattr(twin, name, getattr(self, name))
+        return twin
 
     def _window(self) -> FloatArray:
         """The latest numbers of the history, zeros before its beginning."""

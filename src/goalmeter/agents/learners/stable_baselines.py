@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Hashable
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.histories.draws import hash_start, uniform
+from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start, uniform
 from goalmeter.agents.histories.protocol import Mind, refuse_unknown
 from goalmeter.agents.learners.sb3_training import ALGORITHMS, SETTLED, Learner, installed
-from goalmeter.agents.learners.turns import LearningMind, prefix, remembered
+from goalmeter.agents.learners.turns import Turn, prefix
 
 # Tables that an agent remembers, and cells of all of them. DejaVu and BackwardConsciousness ask for
 # a new one at every step, all others for two at each power of two.
@@ -88,12 +88,12 @@ class StableBaselinesAgent:
         # Copies, here and below: the library writes into dictionaries that it is given.
         self.hyperparameters = deepcopy(hyperparameters)
         self._learners: dict[tuple[int, int, float | None], Learner] = {}
-        self._tables: OrderedDict[Hashable, Table] = OrderedDict()
+        self._tables: OrderedDict[tuple[int, int, float | None], Table] = OrderedDict()
 
     def __repr__(self) -> str:
         published = ", as_published=True" if self.as_published else ""
-        others = "".join(f", {name}={value!r}" for name, value in self.hyperparameters.items())
-        return f"StableBaselinesAgent({self.algorithm!r}, seed={self.seed}{published}{others})"
+        settings = "".join(f", {name}={value!r}" for name, value in self.hyperparameters.items())
+        return f"StableBaselinesAgent({self.algorithm!r}, seed={self.seed}{published}{settings})"
 
     def check_installed(self) -> None:
         """Import what the first training would import.
@@ -115,7 +115,20 @@ class StableBaselinesAgent:
         # The library hands out the learner that it trained first, whatever rate was asked for.
         if rate is not None and self.as_published:
             rate, stream = None, _PUBLISHED_COPY
-        return _LearnerMind(self, (n_actions, n_observations), rate, stream)
+        mind = _LearnerMind()
+        mind._agent = self
+        mind._counts = (n_actions, n_observations)
+        mind._rate = rate
+        mind._stream = stream
+        mind._state = hash_start(self.seed, n_actions, n_observations)
+        mind._turn = None
+        mind._action = None
+        mind._n = 0
+        mind._trained_on = None
+        mind._trained_state = 0
+        mind._k = 0
+        mind._table = None
+        return mind
 
     def _learner(self, n_actions: int, n_observations: int, rate: float | None) -> Learner:
         key = (n_actions, n_observations, rate)
@@ -129,33 +142,54 @@ class StableBaselinesAgent:
             )
         return learner
 
-    def _trained(self, mind: _LearnerMind) -> Table:
-        """What a learner does after its training on the first k percepts of a mind's history."""
-        assert mind._trained_on is not None, "asked before the first percept"
-        learnt, counts, rate = mind._trained_on, mind._counts, mind._rate
+    def _trained(
+        self, trained_on: Turn, state: int, k: int, counts: tuple[int, int], rate: float | None
+    ) -> Table:
+        """What a learner does after its training; `state` is the hash of the history up to k."""
         # The hash tells apart histories, seeds and counts, but not learning rates.
-        key = (mind._trained_state, mind._k, rate)
-        most = max(1, min(_REMEMBERED, _CELLS // (counts[0] * counts[1])))
-        return remembered(
-            self._tables, key, lambda: self._learner(*counts, rate).train(prefix(learnt)), most
-        )
+        key = (state, k, rate)
+        table = self._tables.get(key)
+        if table is None:
+            table = self._learner(*counts, rate).train(prefix(trained_on))
+            self._tables[key] = table
+            while len(self._tables) > max(1, min(_REMEMBERED, _CELLS // (counts[0] * counts[1]))):
+                self._tables.popitem(last=False)
+        else:
+            self._tables.move_to_end(key)
+        return table
 
 
-class _LearnerMind(LearningMind):
-    def __init__(
-        self, agent: StableBaselinesAgent, counts: tuple[int, int], rate: float | None, stream: int
-    ) -> None:
-        super().__init__(hash_start(agent.seed, *counts))
-        self._agent, self._counts, self._rate, self._stream = agent, counts, rate, stream
-        # Of the learner that was trained on the first `_table_of` percepts. It is kept here too,
-        # since the agent may have forgotten it for the tables of copies.
-        self._table: Table = ()
-        self._table_of = 0
+@dataclass(slots=True, init=False, eq=False)
+class _LearnerMind:
+    """The history, marked where the training ends; training waits until it is asked."""
+
+    _agent: StableBaselinesAgent
+    _counts: tuple[int, int]
+    _rate: float | None
+    _stream: int
+    _state: int
+    _turn: Turn | None
+    _action: int | None  # since the latest percept
+    _n: int  # percepts
+    _trained_on: Turn | None  # up to percept k
+    _trained_state: int
+    _k: int
+    _table: Table | None  # of the learner trained on them, once it was needed
+
+    def perceive(self, reward: float, observation: int) -> None:
+        self._state = state = hash_percept(self._state, reward, observation)
+        self._turn = turn = Turn(self._turn, self._action, reward, observation)
+        self._n = n = self._n + 1
+        if not n & (n - 1):  # a power of two
+            self._trained_on, self._trained_state, self._k, self._table = turn, state, n, None
 
     def act(self) -> int:
-        if self._table_of != self._k or not self._turn:
-            self._table, self._table_of = self._agent._trained(self), self._k
         table = self._table
+        if table is None:
+            assert self._trained_on is not None, "asked before the first percept"
+            self._table = table = self._agent._trained(
+                self._trained_on, self._trained_state, self._k, self._counts, self._rate
+            )
         assert self._turn is not None
         observation = self._turn.observation
         if not 0 <= observation < len(table):
@@ -164,3 +198,13 @@ class _LearnerMind(LearningMind):
                 f"{len(table) - 1}: the environment tells of one that it does not have"
             )
         return bisect_right(table[observation], uniform(self._state, self._stream))
+
+    def take(self, action: int) -> None:
+        self._state = hash_action(self._state, action)
+        self._action = action
+
+    def fork(self) -> _LearnerMind:
+        twin = _LearnerMind()
+        for name in _LearnerMind.__slots__:
+            setattr(twin, name, getattr(self, name))
+        return twin
