@@ -109,7 +109,11 @@ def factories() -> dict[str, tuple[AgentFactory, ...]]:
 
 
 def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> AgentFactory:
-    """The factory that is registered, or that makes the agent which is; else an error."""
+    """The factory that was registered, or one that makes the agent that was.
+
+    Raises:
+        InvalidParameterError: it is no agent in any form.
+    """
     if isinstance(thing, AgentFactory):
         return thing
     document = (getattr(thing, "__doc__", None) or "").strip().partition("\n")[0]
