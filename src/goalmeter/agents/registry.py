@@ -87,7 +87,7 @@ def register(name: str, thing: AgentFactory | object, about: str = "") -> None:
         about: what it is, in a line.
 
     Raises:
-        InvalidParameterError: the name is taken, cannot be told from others, or stands for no
+        InvalidParameterError: the name is taken, is not spelled like a name, or the object is no
             agent.
     """
     if not _PLAIN_NAME.fullmatch(name):

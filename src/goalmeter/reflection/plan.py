@@ -1,4 +1,4 @@
-"""Which trials make a measurement, and how a measurement is told from another.
+"""Which trials make a measurement, and in what one measurement differs from another.
 
 A plan by names can be played in any process and kept on disk; one with objects only here and now.
 """

@@ -175,7 +175,7 @@ def check_counting(step_counting: str) -> str:
 
 
 def _whole(action: SupportsIndex) -> int | None:
-    """An integer of another kind, such as NumPy's, as Python's; None for what is none."""
+    """An integer of any kind, such as NumPy's, as Python's; None for anything else."""
     try:
         return index(action)
     except TypeError:

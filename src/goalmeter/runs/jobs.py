@@ -100,7 +100,7 @@ class Answer:
     """What came of a batch.
 
     Attributes:
-        results: one a call, in the order of the batch; empty where the batch was lost.
+        results: one for each call, in the order of the batch; empty where the batch was lost.
         seconds: that the calls took together, where they were made.
         lost: "timeout" or "crash" of the process that had the batch; which of its calls did it is
             not known.
@@ -119,7 +119,7 @@ class Answer:
         """The answer that `to_json` was of.
 
         Raises:
-            ValueError, TypeError, KeyError: it was of none.
+            ValueError, TypeError, KeyError: the value is no answer.
         """
         return cls([JobResult(**result) for result in value["results"]], float(value["seconds"]))
 

@@ -35,7 +35,7 @@ def cores() -> int:
 
 
 def processes(argument: str, *, trials: int, timeout: float | None) -> Processes:
-    """Processes of this machine, as `registry.opened` asks; without an argument one a core."""
+    """Processes of this machine, as `registry.opened` asks; by default one for each core."""
     count = whole_in_text(argument, "workers", least=1, most=MOST_WORKERS) if argument else cores()
     return Processes(min(count, max(trials, 1)), timeout)
 

@@ -1,7 +1,7 @@
 """The one place where it is chosen where trials run: a spelling in, a backend out.
 
     here            this process, one trial after the other
-    processes:8     eight processes of this machine; "processes" is one a core
+    processes:8     eight processes of this machine; "processes" is one for each core
 
 Another package adds a place by an entry point in the group "goalmeter.backends": its name is the
 spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, like those below.
