@@ -130,9 +130,9 @@ def plugin_factory(name: str) -> AgentFactory:
     """
     entry = plugins(AGENTS)[name]
     refuse_taken(AGENTS, factories())
-    thing = loaded(entry)
+    registered = loaded(entry)
     try:
-        return factory_of(thing, name)
+        return factory_of(registered, name)
     except InvalidParameterError as cause:
         raise PluginError(f"{origin(entry)} registers no agent: {cause}") from cause
 

@@ -40,17 +40,17 @@ def file_agent(spelled: str) -> NamedAgent | None:
     path, attribute = parts
 
     def at_histories(seed: int = 0) -> Agent:
-        thing = load(path, attribute, kind="agent")
+        candidate = load(path, attribute, kind="agent")
         try:
-            return agent_of(thing, seed, name)
+            return agent_of(candidate, seed, name)
         except InvalidParameterError as cause:
             raise InvalidFileError(str(cause)) from cause
 
     def in_grids() -> Navigator:
-        thing = load(path, attribute, kind="agent")
-        if not walks(thing):
+        candidate = load(path, attribute, kind="agent")
+        if not walks(candidate):
             raise InvalidFileError(f"{name} does not walk in grid worlds; expected {FORMS}")
-        return navigator_of(thing, name)
+        return navigator_of(candidate, name)
 
     return NamedAgent(
         name,
@@ -60,32 +60,34 @@ def file_agent(spelled: str) -> NamedAgent | None:
     )
 
 
-def object_agent(thing: object, name: str, about: str) -> NamedAgent:
+def object_agent(candidate: object, name: str, about: str) -> NamedAgent:
     """The agent of a name for which an object stands, with the one ability that it has.
 
     Raises:
         InvalidParameterError: it is no agent in any of the forms.
     """
-    if walks(thing):
-        navigator = navigator_of(thing, name)
+    if walks(candidate):
+        navigator = navigator_of(candidate, name)
         return NamedAgent(name, about, {Ability.GRID: lambda: navigator})
-    agent_of(thing, 0, name)  # whoever registers what is no agent hears of it at once
-    return NamedAgent(name, about, {Ability.HISTORY: lambda seed=0: agent_of(thing, seed, name)})
+    agent_of(candidate, 0, name)  # whoever registers what is no agent hears of it at once
+    return NamedAgent(
+        name, about, {Ability.HISTORY: lambda seed=0: agent_of(candidate, seed, name)}
+    )
 
 
-def walks(thing: object) -> bool:
+def walks(candidate: object) -> bool:
     """Whether a user's object is an agent of grid worlds, rather than one of a history.
 
     Both kinds of objects have a method `begin` of two arguments; that of a navigator calls its
     first one `world`.
     """
-    begin = getattr(thing, "begin", None)
+    begin = getattr(candidate, "begin", None)
     if callable(begin):
         places = [name for name in _parameters(begin) if name != "self"]
         return places[:1] == ["world"]
-    if isinstance(thing, type) or not callable(thing):
+    if isinstance(candidate, type) or not callable(candidate):
         return False
-    return _takes(thing, 2) and not _takes(thing, 3)
+    return _takes(candidate, 2) and not _takes(candidate, 3)
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
@@ -109,26 +111,26 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
     return True
 
 
-def agent_of(thing: object, seed: int, name: str) -> Agent:
+def agent_of(candidate: object, seed: int, name: str) -> Agent:
     """The agent that a user's object stands for: a class of agents is called with the seed.
 
     Args:
-        thing: a function of the history, an object with the method `begin`, or a class of such.
+        candidate: a function of the history, an object with the method `begin`, or a class of such.
         seed: of the trial.
         name: what it is called in an error.
 
     Raises:
         InvalidParameterError: it is none of these, or the class cannot be called.
     """
-    if isinstance(thing, type) and hasattr(thing, "begin"):
+    if isinstance(candidate, type) and hasattr(candidate, "begin"):
         try:
-            thing = thing(seed)
+            candidate = candidate(seed)
         except (Exception, SystemExit) as cause:
             raise InvalidParameterError(
                 f"{name}({seed}) fails: {type(cause).__name__}: {cause}; a class of agents is "
                 f"called with the seed alone"
             ) from cause
-    return as_agent(thing, name)
+    return as_agent(candidate, name)
 
 
 def check_installed(agent: Agent) -> None:

@@ -128,14 +128,14 @@ def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
     """
     confidence = check_confidence(confidence)
     run = read_run(folder)
-    what = run.what
-    check_what(what, folder)
-    trials = stored_results(run, stored_study(what))
+    described = run.what
+    check_what(described, folder)
+    trials = stored_results(run, stored_study(described))
     return reflection_of(
-        what["agent"],
-        what["steps"],
+        described["agent"],
+        described["steps"],
         [*trials.values()],
-        runs=len(what["environments"]),
+        runs=len(described["environments"]),
         confidence=confidence,
-        readings=readings_of(what),
+        readings=readings_of(described),
     )

@@ -139,30 +139,34 @@ def check_call(function: Callable[..., Any], arguments: int, name: str, expected
         ) from cause
 
 
-def as_agent(thing: object, name: str = "the agent") -> Agent:
+def as_agent(candidate: object, name: str = "the agent") -> Agent:
     """An agent as it is; of a function of the history, the agent that it makes.
 
     Args:
-        thing: an object with the method `begin`, or a function.
+        candidate: an object with the method `begin`, or a function.
         name: what it is called in an error.
 
     Raises:
         InvalidParameterError: it is neither, or cannot be called as it will be.
     """
-    begin = getattr(thing, "begin", None)
-    if isinstance(thing, type) or not (callable(begin) or callable(thing)):
-        kind = "a class without the method 'begin'" if isinstance(thing, type) else shown(thing)
+    begin = getattr(candidate, "begin", None)
+    if isinstance(candidate, type) or not (callable(begin) or callable(candidate)):
+        kind = (
+            "a class without the method 'begin'"
+            if isinstance(candidate, type)
+            else shown(candidate)
+        )
         raise InvalidParameterError(
             f"{name} is {kind}, expected {FUNCTION}, an object with the method 'begin', or a class "
             f"of such objects"
         )
     if callable(begin):
         expected = f"begin(n_actions, n_observations), as {name} is an object"
-        check_call(begin, 2, f"{type(thing).__name__}.begin", expected)
-        return cast(Agent, thing)
-    assert callable(thing)
+        check_call(begin, 2, f"{type(candidate).__name__}.begin", expected)
+        return cast(Agent, candidate)
+    assert callable(candidate)
     try:
-        return FunctionAgent(thing)
+        return FunctionAgent(candidate)
     except InvalidParameterError as cause:
         raise InvalidParameterError(f"{name}: {cause}") from cause
 
