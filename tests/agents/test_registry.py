@@ -144,7 +144,7 @@ def test_one_spelling_for_each_agent() -> None:
 
 
 def test_a_missing_ability_is_named_with_an_agent_that_has_it() -> None:
-    for ask, said in {
+    for ask, message in {
         ("greedy", "at_histories"): "self-reflection needs an action at a history, and 'greedy' "
         "gives only a distribution over actions in a state of a grid world; 'random' gives that",
         ("naive", "in_grids"): "navigation needs a distribution over actions in a state of a grid "
@@ -155,7 +155,7 @@ def test_a_missing_ability_is_named_with_an_agent_that_has_it() -> None:
         asker = "navigation" if ask[1] == "in_grids" else "self-reflection"
         with pytest.raises(InvalidParameterError) as refused:
             getattr(named(ask[0]), ask[1])(asker=asker)
-        assert said in str(refused.value) and "\n" not in str(refused.value)
+        assert message in str(refused.value) and "\n" not in str(refused.value)
     with pytest.raises(MissingAbilityError, match=r"reality check rc\(greedy\) needs an action"):
         named("rc(greedy)")
 
@@ -340,7 +340,7 @@ def test_a_function_and_a_class_in_a_file_walk(walkers: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("half", "gives [0.5, 0, 0, 0] at row"),
         ("fails", "fails at row"),
@@ -349,8 +349,8 @@ def test_a_function_and_a_class_in_a_file_walk(walkers: Path) -> None:
         ("nobody", "has no agent 'nobody'"),
     ],
 )
-def test_what_does_not_walk_in_a_file(walkers: Path, name: str, said: str) -> None:
+def test_what_does_not_walk_in_a_file(walkers: Path, name: str, message: str) -> None:
     with pytest.raises((InvalidFileError, InvalidParameterError, ValueError)) as refused:
         who: Navigator = named(f"{walkers}:{name}").in_grids()
         who.begin(WORLD, Draws(0)).act(State(WORLD.start))
-    assert said in str(refused.value) and "\n" not in str(refused.value)
+    assert message in str(refused.value) and "\n" not in str(refused.value)

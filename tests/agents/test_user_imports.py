@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.user_code import canonical
-from goalmeter.agents.user_imports import files_of
+from goalmeter.agents.user_code import canonical, files_of
 from goalmeter.reflection import load, measure
 
 FILES = {
@@ -83,22 +82,22 @@ def test_a_file_is_the_same_however_it_is_spelled(folder: Path) -> None:
         "from goalmeter.reflection.environments.ignore_rewards import IgnoreRewards\n"
         "class W(IgnoreRewards): pass\n"
     )
-    said: list[str] = []
-    found = [
+    told: list[str] = []
+    runs = [
         measure(
             f"rc({way}a.py:agent )",
             5,
             2,
             environments=f"{way}w.py:W",
             out="run",
-            progress=said.append,
+            progress=told.append,
         )
         for way in ("", "./", f"{folder}/", "tools/../")
     ]
-    assert said.count("rc(a.py:agent): 4 of 4 trials were there already") == 3
-    assert {one.agent for one in [*found, load("run")]} == {"rc(a.py:agent)"}
-    for one in (*found, load("run")):
-        assert list(one.by_environment()) == [("w.py:W", False), ("w.py:W", True)]
+    assert told.count("rc(a.py:agent): 4 of 4 trials were there already") == 3
+    assert {measured.agent for measured in [*runs, load("run")]} == {"rc(a.py:agent)"}
+    for measured in (*runs, load("run")):
+        assert list(measured.by_environment()) == [("w.py:W", False), ("w.py:W", True)]
 
 
 def test_one_spelling_for_each_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ from goalmeter.pages.navigation.learnt_pictures import Explained, utility_map
 from goalmeter.report import Table
 from goalmeter.report.markdown import filled, in_markdown
 from goalmeter.runs.backends import registry
-from goalmeter.runs.backends.here import Here
+from goalmeter.runs.backends.registry import Here
 from goalmeter.runs.jobs import CRASH, REFUSED, Answer, Batch, JobResult
 
 # Row 2 is one that the mole does not see the walls of: its way is up through it.

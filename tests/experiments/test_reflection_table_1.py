@@ -336,7 +336,7 @@ def stored(
     """
     plan = plan_of(agent, 500, seeds, BATTERY, *DEFAULTS)
     folder = compute.run_folder(out, agent, 500)
-    with RunStore(folder, plan.what() | other, grows=("seeds",)) as store:
+    with RunStore(folder, plan.as_json() | other, grows=("seeds",)) as store:
         for case in plan.cases:
             name = case.environment.name
             reward = (100 - 50 * case.opposite) if name == compute.ASKS_SETTING else 10
@@ -431,7 +431,7 @@ def test_a_run_with_trials_that_ended_early_is_left_out(
 ) -> None:
     folder = stored(tmp_path, "ppo", 2, torn=1)
     plan = plan_of("ppo", 500, 2, BATTERY, *DEFAULTS)
-    with RunStore(folder, plan.what(), grows=("seeds",)) as store:
+    with RunStore(folder, plan.as_json(), grows=("seeds",)) as store:
         late = Trial("Repeater", True, 1, 500, 0, "timeout", "took over 1 s")
         store.add(plan_key("opposite(Repeater)", 1), late.to_json())
     assert update_ledger.measured(tmp_path) == []

@@ -59,7 +59,7 @@ def test_what_a_class_of_ones_own_gives_is_checked() -> None:
 
 
 def test_one_environment_or_several() -> None:
-    one = measure("naive", 9, 1, environments="IgnoreRewards")
+    single = measure("naive", 9, 1, environments="IgnoreRewards")
     several: list[Any] = [
         ["IgnoreRewards"],
         find("IgnoreRewards")[0],
@@ -67,8 +67,8 @@ def test_one_environment_or_several() -> None:
         IgnoreRewards,
         {IgnoreRewards},
     ]
-    for given in several:
-        assert measure("naive", 9, 1, environments=given).trials == one.trials
+    for asked_for in several:
+        assert measure("naive", 9, 1, environments=asked_for).trials == single.trials
     assert len(measure("naive", 9, 1, environments=(e for e in BATTERY[:3])).trials) == 6
     assert isinstance(find("DejaVu")[0], Environment)
 
@@ -80,11 +80,15 @@ def test_one_environment_or_several() -> None:
         ({"steps": "10"}, "steps is '10', expected an integer"),
         ({"steps": None}, "steps is None, expected an integer"),
         ({"steps": -1}, "steps is -1, expected at least 1"),
+        ({"steps": 0}, "steps is 0, expected at least 1"),
         ({"seeds": 2.0}, r"seeds is 2\.0, expected an integer, 1 or more"),
         ({"seeds": "12"}, "seeds is '12', expected an integer"),
         ({"seeds": None}, "seeds is None, expected an integer"),
         ({"seeds": 0}, "seeds is 0, expected at least 1"),
         ({"seeds": -3}, "seeds is -3, expected at least 1"),
+        ({"seeds": []}, "seeds is empty, expected at least one seed"),
+        ({"seeds": [3, 1, 3]}, "seed 3 is given twice"),
+        ({"seeds": [0, -1]}, "a seed is -1, expected at least 0"),
         ({"seeds": [0, 1.5]}, r"a seed is 1\.5, expected an integer, 0 or more"),
         ({"seeds": ["0"]}, "a seed is '0', expected an integer"),
         ({"seeds": np.array([0.0])}, r"a seed is np\.float64\(0\.0\), expected an integer"),
@@ -99,6 +103,10 @@ def test_one_environment_or_several() -> None:
         ({"environments": int}, "<class 'int'> is no environment"),
         ({"workers": 1.0}, r"workers is 1\.0, expected an integer, 1 or more"),
         ({"workers": "2"}, "workers is '2'"),
+        ({"workers": 0}, "workers is 0, expected at least 1"),
+        ({"timeout": 0.0}, r"timeout is 0\.0, expected a number of seconds above 0"),
+        ({"opposite_reading": "x"}, "opposite_reading is 'x', expected 'literal' or"),
+        ({"step_counting": "x"}, "step_counting is 'x', expected 'percepts' or"),
         ({"timeout": "3"}, "timeout is '3', expected a number of seconds above 0, or None for no"),
         ({"timeout": -1}, "timeout is -1, expected a number of seconds above 0"),
         ({"timeout": float("nan")}, "timeout is nan"),
@@ -112,7 +120,7 @@ def test_anything_else_is_refused_before_anything_is_played(
 ) -> None:
     asked: list[Any] = []
     agent: Callable[..., int] = lambda history, *_: asked.append(history) or 0  # noqa: E731
-    given = {"steps": 5, "seeds": 1, "environments": "DejaVu"} | options
+    arguments = {"steps": 5, "seeds": 1, "environments": "DejaVu"} | options
     with pytest.raises(InvalidParameterError, match=message):
-        measure(agent, **given)
+        measure(agent, **arguments)
     assert asked == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -21,7 +20,7 @@ from reflection.test_environments import interact
 
 from goalmeter.agents.histories import NaiveLearner, QLearner, RealityCheck
 from goalmeter.agents.histories.protocol import Agent, Mind
-from goalmeter.reflection.environments import BATTERY, ENVIRONMENTS, Run, find
+from goalmeter.reflection.environments import BATTERY, ENVIRONMENTS, find
 
 N = 60
 SELF_PLAY = ("IgnoreRewards3", "IncentivizeZero", "CryingBaby", "CryingBaby2")
@@ -182,12 +181,6 @@ class CountingMind:
         return CountingMind(self.counting, self.mind.fork())
 
 
-def state_of(run: Run) -> Iterator[Any]:
-    for kind in type(run).__mro__:
-        for slot in kind.__dict__.get("__slots__", ()):
-            yield getattr(run, slot, None)
-
-
 @pytest.mark.parametrize("name", [name for name in ENVIRONMENTS if name not in WHOLE_HISTORY])
 def test_steps_cost_the_same_however_long_the_history(name: str) -> None:
     environment, _ = find(name)
@@ -205,4 +198,4 @@ def test_steps_cost_the_same_however_long_the_history(name: str) -> None:
     # At most a fresh mind told five percepts, and four actions, and asked.
     assert max(costs) <= 11
     # Short histories of LimitedMemory: 2^4 actions by 2^5 rewards, and those before the fifth turn.
-    assert all(len(value) <= 560 for value in state_of(run) if hasattr(value, "__len__"))
+    assert all(len(value) <= 560 for value in vars(run).values() if hasattr(value, "__len__"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from test_plugins import install
 
 from goalmeter import _plugins
 from goalmeter._errors import GoalmeterError
@@ -31,13 +32,8 @@ class Button(Run):
 '''
 
 
-def install(folder: Path, entries: str) -> None:
-    """What pip leaves of a package: its module, and its metadata beside it."""
-    (folder / "buttons.py").write_text(PACKAGE)
-    about = folder / "buttons-1.2.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: buttons\nVersion: 1.2\n")
-    (about / "entry_points.txt").write_text(f"[goalmeter.environments]\n{entries}\n")
+def install_buttons(site: Path, entries: str) -> None:
+    install(site, "buttons", f"[goalmeter.environments]\n{entries}\n", {"buttons": PACKAGE})
 
 
 @pytest.fixture
@@ -52,7 +48,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_it_is_found_by_the_name_of_its_entry_point(site: Path) -> None:
-    install(site, "PressOne = buttons:Button")
+    install_buttons(site, "PressOne = buttons:Button")
     environment, is_opposite = find("opposite(PressOne)")
     assert (environment.name, environment.base, is_opposite) == ("PressOne", "Button", True)
     assert environment.idea == "pays for action 1." and issubclass(environment.run, Run)
@@ -65,7 +61,7 @@ def test_it_is_found_by_the_name_of_its_entry_point(site: Path) -> None:
 
 
 def test_it_is_measured_in_another_process_and_kept(site: Path) -> None:
-    install(site, "PressOne = buttons:Button")
+    install_buttons(site, "PressOne = buttons:Button")
     settings = {"steps": 10, "seeds": 1, "environments": ["PressOne"], "out": site / "run"}
     measured = measure("constant(1)", **settings)
     assert [trial.total_reward for trial in measured.trials] == [9, -9]
@@ -88,6 +84,6 @@ def test_it_is_measured_in_another_process_and_kept(site: Path) -> None:
 def test_what_is_registered_wrongly_is_refused(
     site: Path, entry: str, name: str, message: str
 ) -> None:
-    install(site, entry)
+    install_buttons(site, entry)
     with pytest.raises(GoalmeterError, match=message):
         find(name)

@@ -54,14 +54,14 @@ def definition(environment: Environment, T: LiteralCode, is_opposite: bool) -> A
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_incremental_run_is_the_literal_one(name: str) -> None:
-    one = agent(name, SEED)
+    player = agent(name, SEED)
     for environment in ENVIRONMENTS.values():
         if environment.base in RUNTIME:
             continue  # they count the lines of the very code that runs
         T = LiteralCode(name, environment.n_actions, environment.n_observations)
         for is_opposite in (False, True):
             reading = "literal" if is_opposite else "itself"
-            played = interact(environment, reading, one, one, SEED, STEPS)
+            played = interact(environment, reading, player, player, SEED, STEPS)
             assert played == definition(environment, T, is_opposite), environment.name
 
 
@@ -83,9 +83,9 @@ def test_being_simulated_never_changes_an_agent(name: str) -> None:
 class Copies:
     """Begins minds of an agent that note each percept in `told`."""
 
-    def __init__(self, one: Agent) -> None:
-        self.one = one
-        self.options = one.options
+    def __init__(self, player: Agent) -> None:
+        self.one = player
+        self.options = player.options
         self.told: list[int] = []
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Noting:

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from reflection.simple_agents import last_sign
+from reflection.test_environments import interact
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.histories import ConstantAgent, NaiveLearner
@@ -92,11 +94,14 @@ def test_it_is_played_like_any_other(user: str) -> None:
 
 def test_it_is_measured_here_and_in_workers(user: str, tmp_path: Path) -> None:
     names = [f"{user}:Mine", f"opposite({user}:Mine(pay=half))", "DejaVu"]
-    here = measure(NaiveLearner(0), 20, [0], environments=names)
+    in_this_process = measure(NaiveLearner(0), 20, [0], environments=names)
     there = measure("naive", 20, [0], environments=names, workers=2, out=tmp_path / "run")
-    assert here.trials == there.trials
-    assert [trial.environment for trial in here.trials][2:4] == [f"{user}:Mine(pay=half)", "DejaVu"]
-    assert all(trial.outcome == "ok" for trial in here.trials)
+    assert in_this_process.trials == there.trials
+    assert [trial.environment for trial in in_this_process.trials][2:4] == [
+        f"{user}:Mine(pay=half)",
+        "DejaVu",
+    ]
+    assert all(trial.outcome == "ok" for trial in in_this_process.trials)
     Path(user).write_text(USER + "\n# another\n")
     with pytest.raises(InvalidParameterError, match=r"content of .*v2\).py \(sha256\) is"):
         measure("naive", 20, [0], environments=names, out=tmp_path / "run")
@@ -107,6 +112,10 @@ def test_the_example_of_the_readme_agrees_with_its_definition(user: str, tmp_pat
     (tmp_path / "hindsight.py").write_text(code)
     environment, _ = find(f"{tmp_path}/hindsight.py:Hindsight")
     assert environment.idea == "act as if every reward had come two turns late."
+    # The copy plays 0 at first, then by the rewards of two turns ago: 0, 0, 0 and r_2 = 1, ...
+    #   y   0   1   0   1 ...      copy   0   0   0   1 ...     reward   1  -1   1   1
+    x, _ = interact(environment, "itself", last_sign.steps, last_sign.steps, 0, 5)
+    assert [reward for reward, _ in x] == [0, 1, -1, 1, 1]
     # Whoever ignores rewards agrees with a copy that is told of other ones.
     assert run_trial(ConstantAgent(), environment, steps=30, seed=0).total_reward == 29
     assert run_trial(NaiveLearner(1), environment, steps=300, seed=0).total_reward < 250

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from test_plugins import install
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
 from goalmeter._plugins import plugins
@@ -22,16 +17,13 @@ from goalmeter.runs import (
     Answer,
     Batch,
     JobResult,
-    Results,
     Study,
     carry_out,
     check,
-    keys_in,
     read_run,
-    stored_results,
 )
-from goalmeter.runs.backends.here import Here
-from goalmeter.runs.batches import BatchSize
+from goalmeter.runs.backends.registry import Here
+from goalmeter.runs.engine import BatchSize
 from goalmeter.runs.jobs import call
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -40,16 +32,16 @@ NAMED = "goalmeter.runs.progress:in_words"
 PLAY = "goalmeter.reflection.named_trial:play"
 
 
-def seconds(count: int, **given: Any) -> Study[str]:
+def seconds(count: int, **settings: Any) -> Study[str]:
     """A study of `count` times in words: a trial's key is its number."""
     trials = {f"time {n}": {"seconds": float(n)} for n in range(count)}
-    return Study("clock", NAMED, trials, what={"kind": "test", "times": count}, **given)
+    return Study("clock", NAMED, trials, what={"kind": "test", "times": count}, **settings)
 
 
-def local(function: Callable[..., Any], keys: str = "abc", **given: Any) -> Study[Any]:
+def local(function: Callable[..., Any], keys: str = "abc", **settings: Any) -> Study[Any]:
     """A study of a function that this process alone can call; each trial is told its key."""
     trials = {key: {"key": key} for key in keys}
-    return Study("local", lambda key: function(key), trials, **given)
+    return Study("local", lambda key: function(key), trials, **settings)
 
 
 # --- Where trials are made ------------------------------------------------------------------------
@@ -94,16 +86,14 @@ def test_a_backend_is_twenty_lines(tmp_path: Path) -> None:
 def test_another_package_adds_a_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    (tmp_path / "theirs.py").write_text(
+    module = (
         "from runs.test_study import Backwards\n"
         "def place(argument, *, trials, timeout):\n"
         "    assert (argument, trials, timeout) == ('a:b', 5, 9.0)\n"
         "    return Backwards()\n"
     )
-    dist = tmp_path / "theirs-1.0.dist-info"
-    dist.mkdir()
-    (dist / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    (dist / "entry_points.txt").write_text("[goalmeter.backends]\ncluster = theirs:place\n")
+    entries = "[goalmeter.backends]\ncluster = theirs:place\n"
+    install(tmp_path, "theirs", entries, {"theirs": module})
     monkeypatch.syspath_prepend(str(tmp_path))
     plugins.cache_clear()  # nothing is installed while goalmeter runs, but for this test
     request.addfinalizer(plugins.cache_clear)
@@ -179,7 +169,7 @@ def exits_in_one(history, n_actions, n_observations):
     return 0
 
 def slow(history, *_):
-    time.sleep(0.02)
+    time.sleep(0.008)
     return len(history.actions) % 2
 """
 
@@ -217,165 +207,9 @@ def test_of_a_batch_that_is_lost_the_guilty_trial_alone_fails(
     # Of these CensoredObservation alone has three observations.
     names = ["IgnoreRewards", "CensoredObservation", "DejaVu", "CryingBaby"]
     monkeypatch.setattr(BatchSize, "next", lambda self, left: 4 if self._worthwhile else 1)
-    found = carry_out(played(user, "exits_in_one", names), on="processes:1")
-    assert [value["outcome"] for value in found.values()] == ["ok", "crash", "ok", "ok"]
-    assert found["CensoredObservation seed 0"]["detail"] == "the process ended with exit status 3"
-
-
-# --- Kept and gone on with ------------------------------------------------------------------------
-
-KILLED = """
-import sys
-from pathlib import Path
-from runs.test_study import played
-from goalmeter.runs import carry_out
-carry_out(played(Path(sys.argv[1]), "slow", ["DejaVu"], 60), on="processes:2", out=sys.argv[2])
-"""
-
-
-def test_a_study_whose_process_is_killed_goes_on(user: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    tests = Path(__file__).resolve().parents[1]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (SRC, tests)))}
-    command = [sys.executable, "-c", KILLED, str(user), str(out)]
-    kept = out / "trials.jsonl"
-    with subprocess.Popen(command, env=environment) as driver:
-        while not (kept.exists() and kept.read_bytes().count(b"\n") > 3):
-            assert driver.poll() is None
-            time.sleep(0.005)
-        driver.send_signal(signal.SIGKILL)
-    lines, about = kept.read_bytes(), (out / "run.json").read_bytes()
-    there = lines.count(b"\n")
-    assert 3 < there < 60
-    told: list[str] = []
-    study = played(user, "slow", ["DejaVu"], 60)
-    found = carry_out(study, on="processes:1", out=out, progress=told.append)
-    assert told[0] == f"slow: {there} of 60 trials were there already"
-    assert told[-1] == "slow: 60 of 60 trials"
-    # Nothing that was kept has changed, and it all is what an uninterrupted study finds.
-    assert kept.read_bytes().startswith(lines[: lines.rfind(b"\n") + 1])
-    assert (out / "run.json").read_bytes() == about
-    quick = carry_out(played(user, "good", ["DejaVu"], 60), on="processes:1")
-    assert list(found) == list(quick) and list(found.values()) == list(quick.values())
-    assert stored_results(read_run(out), study) == found
-    assert set(keys_in(out)) == set(found) and set(keys_in(tmp_path / "none")) == set()
-
-
-def test_nothing_is_made_that_is_there(tmp_path: Path) -> None:
-    carry_out(seconds(3), out=tmp_path)
-    more = {**seconds(3).trials, "time 9": {"seconds": "no number"}}
-    study = Study[str]("clock", NAMED, more, what={"kind": "test", "times": 3})
-    with pytest.raises(TypeError, match="not supported between instances"):
-        carry_out(study, out=tmp_path)  # what was asked was the new one, and that is none
-    assert len(read_run(tmp_path).values) == 3
-    with pytest.raises(InvalidParameterError, match="times is 3 there, and 4 here"):
-        carry_out(seconds(4), out=tmp_path)
-
-
-def test_an_error_in_this_process_is_raised_as_it_was_and_all_before_is_kept(
-    tmp_path: Path,
-) -> None:
-    def breaks(key: str) -> str:
-        if key == "c":
-            raise ZeroDivisionError("by zero")
-        return key.upper()
-
-    with pytest.raises(ZeroDivisionError):
-        carry_out(local(breaks), out=tmp_path)
-    assert read_run(tmp_path).values == {"a": "A", "b": "B"}
-    assert carry_out(local(str.upper, "ab"), out=tmp_path) == {"a": "A", "b": "B"}
-
-
-def test_errors_name_the_study_and_the_trial() -> None:
-    def refuses(key: str) -> str:
-        raise InvalidFileError(f"{key} is no file")
-
-    with pytest.raises(InvalidFileError) as refused:
-        carry_out(local(refuses, noun="walk"))
-    assert str(refused.value) == "local, the walk 'a': a is no file"
-    study = Study[str]("clock", NAMED, {"x": {"seconds": "no number"}}, noun="walk")
-    with pytest.raises(GoalmeterError) as failed:
-        carry_out(study, on="processes:1")
-    assert str(failed.value).startswith("clock: the walk 'x' ended with exception: TypeError: ")
-    assert "the same command goes on from there" in str(failed.value)
-
-
-# --- Tries that failed ----------------------------------------------------------------------------
-
-
-def tried(answers: Iterator[str], keys: str = "ab") -> Study[str]:
-    """Trials that take the next answer each; "gone" is a failure that is made again."""
-
-    def takes(key: str) -> str:
-        return next(answers)
-
-    return local(takes, keys, is_failure="gone".__eq__, tries_again=True, what={"kind": "test"})
-
-
-def test_tries_that_failed_are_kept_and_made_again(tmp_path: Path) -> None:
-    go = partial(carry_out, out=tmp_path)
-    assert go(tried(iter(["gone", "B"]))) == {"a": "gone", "b": "B"}
-    assert go(tried(iter(["gone"]))) == {"a": "gone", "b": "B"}
-    assert go(tried(iter(["A"]))) == {"a": "A", "b": "B"}
-    assert read_run(tmp_path).values == {
-        "a, failed 1": "gone",
-        "b": "B",
-        "a, failed 2": "gone",
-        "a": "A",
-    }
-    assert go(tried(iter([]))) == {"a": "A", "b": "B"}
-
-
-def test_failures_that_are_final_are_counted_and_not_made_again(tmp_path: Path) -> None:
-    told: list[str] = []
-    study = local(lambda key: key, is_failure="a".__eq__, what={"kind": "test"})
-    for _ in range(2):
-        carry_out(study, out=tmp_path, progress=told.append)
-    assert told == ["local: 3 of 3 trials, 1 failed", "local: 3 of 3 trials were there already"]
-    assert list(read_run(tmp_path).values) == ["a", "b", "c"]
-
-
-def test_results_from_elsewhere_are_kept_first_and_count_as_there(tmp_path: Path) -> None:
-    study, told = local(str.upper, what={"kind": "test"}), list[str]()
-    with Results(study, tmp_path) as results:
-        results.keep("b", "from before")
-        results.keep("b", "once more")  # what has ended stands
-        assert results.by_key() == {"b": "from before"} == dict(read_run(tmp_path).values)
-    taken = {"a": "taken over", "b": "too late"}
-    with Results(study, tmp_path, tell=told.append, taken_over=taken) as results:
-        assert results.left == ["c"]
-        assert results.by_key() == {"a": "taken over", "b": "from before"}
-    assert told == ["local: 2 of 3 trials were there already"]
-
-
-# --- What is read back ----------------------------------------------------------------------------
-
-
-def whole(key: str, value: Any) -> int:
-    if not isinstance(value, int):
-        raise GoalmeterError(f"{value!r} is no number")
-    return value
-
-
-def test_a_line_that_is_no_result_is_named_with_what_mends_it(tmp_path: Path) -> None:
-    study = local(len, what={"kind": "test"}, from_json=whole)
-    carry_out(study, out=tmp_path)
-    path = tmp_path / "trials.jsonl"
-    path.write_text(path.read_text().replace('"key": "b", "value": 1', '"key": "b", "value": "x"'))
-    for read in (
-        lambda: carry_out(study, out=tmp_path),
-        lambda: stored_results(read_run(tmp_path), study),
-    ):
-        with pytest.raises(InvalidFileError) as refused:
-            read()
-        assert str(refused.value) == (
-            f"{path}, line 2, the trial 'b': 'x' is no number; remove its line from trials.jsonl "
-            f"and it is made again"
-        )
-    path.write_text(path.read_text().splitlines(keepends=True)[0])
-    with pytest.raises(InvalidFileError, match=r"lacks 2 of 3 trials; measure the same again"):
-        stored_results(read_run(tmp_path), study)
-    assert carry_out(study, out=tmp_path) == {"a": 1, "b": 1, "c": 1}
+    results = carry_out(played(user, "exits_in_one", names), on="processes:1")
+    assert [value["outcome"] for value in results.values()] == ["ok", "crash", "ok", "ok"]
+    assert results["CensoredObservation seed 0"]["detail"] == "the process ended with exit status 3"
 
 
 # --- What is asked first --------------------------------------------------------------------------

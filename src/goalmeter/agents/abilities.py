@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._names import nearest
 from goalmeter._types import FloatArray
-from goalmeter.agents.user_imports import files_of
+from goalmeter.agents.user_code import files_of
 
 if TYPE_CHECKING:
     from goalmeter.agents.histories.protocol import Agent
@@ -58,6 +58,8 @@ class MissingAbilityError(InvalidParameterError):
 class NamedAgent:
     """An agent that has a name, and what can be asked of it.
 
+    Asked for an ability that it lacks, it raises a `MissingAbilityError`.
+
     Attributes:
         name: in its one spelling, from which `agents.agent` makes the same agent again.
         about: what it is, in a line.
@@ -83,20 +85,12 @@ class NamedAgent:
         return tuple(ability for ability in Ability if ability in self.makers)
 
     def at_histories(self, seed: int = 0, *, asker: str = "") -> Agent:
-        """The agent as a function of its history, whose draws come from the seed.
-
-        Raises:
-            MissingAbilityError: it is no function of a history.
-        """
+        """The agent as a function of its history, whose draws come from the seed."""
         agent: Agent = self._made(Ability.HISTORY, asker, seed)
         return agent
 
     def in_grids(self, *, asker: str = "") -> Navigator:
-        """The agent as one that walks in grid worlds.
-
-        Raises:
-            MissingAbilityError: it does not walk.
-        """
+        """The agent as one that walks in grid worlds."""
         navigator: Navigator = self._made(Ability.GRID, asker)
         return navigator
 
@@ -104,18 +98,13 @@ class NamedAgent:
         """The agent's policy in a tabular world, [S, A] or [H, S, A].
 
         Raises:
-            MissingAbilityError: it has no such policy.
             InvalidPolicyError: its policy is of a world with other numbers of states or actions.
         """
         table: FloatArray = self._made(Ability.TABLE, asker, world)
         return table
 
     def as_model(self, *, asker: str = "") -> str:
-        """The agent as a language model: its name as Inspect spells it.
-
-        Raises:
-            MissingAbilityError: it answers no prompts.
-        """
+        """The agent as a language model: its name as Inspect spells it."""
         model: str = self._made(Ability.TEXT, asker)
         return model
 
@@ -123,7 +112,6 @@ class NamedAgent:
         """The agent's network in this process, whose hidden states can be read.
 
         Raises:
-            MissingAbilityError: it has no network of which that can be asked.
             MissingExtraError: torch or transformers is not installed.
         """
         model: LocalModel = self._made(Ability.HIDDEN, asker)
@@ -142,8 +130,8 @@ class NamedAgent:
         if any(ability in self.makers for ability in needed):
             return
         able = [name for ability in needed for name in self.others(ability)]
-        other = nearest(self.name, able) or (able[0] if able else "")
-        advice = f"; {other!r} gives that" if other else ""
+        example = nearest(self.name, able) or (able[0] if able else "")
+        advice = f"; {example!r} gives that" if example else ""
         raise MissingAbilityError(
             f"{asker or 'what is asked'} needs {' or '.join(map(str, needed))}, and "
             f"{self.name!r} gives only {' and '.join(map(str, self.abilities)) or 'nothing'}"
@@ -196,6 +184,27 @@ class AgentFactory:
     make: Callable[[str, str | None], NamedAgent] = field(compare=False)
     argument: str = ""
     needs_argument: bool = False
+
+    @classmethod
+    def without_argument(
+        cls, about: str, makers: Makers, named: NamedAgent | None = None
+    ) -> AgentFactory:
+        """The factory of a name that takes nothing in brackets.
+
+        Args:
+            about: what the agent is, in a line.
+            makers: as of the `NamedAgent` that is made.
+            named: the agent itself, where it is there already.
+        """
+
+        def make(name: str, argument: str | None) -> NamedAgent:
+            if argument is not None:
+                raise InvalidParameterError(
+                    f"{name} takes nothing in brackets, but the agent is '{name}({argument})'"
+                )
+            return named or NamedAgent(name, about, makers)
+
+        return cls(about, frozenset(makers), make)
 
     def spelled(self, name: str) -> str:
         """The name as a list shows it: with its brackets where it cannot do without them."""

@@ -16,8 +16,9 @@ kinds have, such as `random`, is one agent with the abilities of both.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import nearest
@@ -26,12 +27,7 @@ from goalmeter.agents.abilities import Ability, AgentFactory, NamedAgent
 from goalmeter.agents.histories.protocol import Agent
 from goalmeter.agents.histories.reality_check import RealityCheck
 from goalmeter.agents.histories.registry import HISTORY_AGENTS
-from goalmeter.agents.language_models.names import (
-    OURS,
-    is_model,
-    model_agent,
-    organism_agents,
-)
+from goalmeter.agents.language_models.names import OURS, is_model, model_agent, organism_agents
 from goalmeter.agents.navigators.registry import NAVIGATORS
 from goalmeter.agents.spelling import call_of, with_checks, without_checks
 from goalmeter.agents.trained.names import TRAINED, is_trained, trained_agent
@@ -91,7 +87,7 @@ def register(name: str, thing: AgentFactory | object, about: str = "") -> None:
         about: what it is, in a line.
 
     Raises:
-        InvalidParameterError: the name is taken, cannot be told from others, or stands for no
+        InvalidParameterError: the name is taken, is not spelled like a name, or the object is no
             agent.
     """
     if not _PLAIN_NAME.fullmatch(name):
@@ -113,7 +109,7 @@ def factories() -> dict[str, tuple[AgentFactory, ...]]:
 
 
 def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> AgentFactory:
-    """The factory that is registered, or that makes the agent which is.
+    """The factory that was registered, or one that makes the agent that was.
 
     Raises:
         InvalidParameterError: it is no agent in any form.
@@ -123,15 +119,7 @@ def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> Agen
     document = (getattr(thing, "__doc__", None) or "").strip().partition("\n")[0]
     about = about or document or "an agent without a description"
     named = object_agent(thing, name, about)
-
-    def make(name: str, argument: str | None) -> NamedAgent:
-        if argument is not None:
-            raise InvalidParameterError(
-                f"{name} takes nothing in brackets, but the agent is '{name}({argument})'"
-            )
-        return named
-
-    return AgentFactory(about, frozenset(named.abilities), make)
+    return AgentFactory.without_argument(about, named.makers, named)
 
 
 def plugin_factory(name: str) -> AgentFactory:
@@ -142,9 +130,9 @@ def plugin_factory(name: str) -> AgentFactory:
     """
     entry = plugins(AGENTS)[name]
     refuse_taken(AGENTS, factories())
-    thing = loaded(entry)
+    registered = loaded(entry)
     try:
-        return factory_of(thing, name)
+        return factory_of(registered, name)
     except InvalidParameterError as cause:
         raise PluginError(f"{origin(entry)} registers no agent: {cause}") from cause
 
@@ -176,6 +164,7 @@ def _plugin_has(name: str, ability: Ability) -> bool:
 
 
 def _unchecked(name: str) -> NamedAgent:
+    # Spellings come first: what has a prefix, a file or a slash is in no table of names.
     if is_trained(name):
         return trained_agent(name)
     if of_file := file_agent(name):
@@ -183,19 +172,16 @@ def _unchecked(name: str) -> NamedAgent:
     if is_model(name):
         return model_agent(name)
     call = call_of(name)
-    ours = factories()
-    makers: list[Callable[[str, str | None], NamedAgent]] = []
+    makers: tuple[AgentFactory, ...] = ()
     package = ""
-    if call.closed and call.kind in ours:
-        makers = [factory.make for factory in ours[call.kind]]
-    elif call.closed and call.kind in plugins(AGENTS):
-        makers, package = [plugin_factory(call.kind).make], origin(plugins(AGENTS)[call.kind])
+    if call.closed:
+        makers = factories().get(call.kind, ())
+        if not makers and (entry := plugins(AGENTS).get(call.kind)):
+            makers, package = (plugin_factory(call.kind),), origin(entry)
     if not makers:
         raise InvalidParameterError(_unknown(name, call.kind))
-    named, *more = (make(call.kind, call.argument) for make in makers)
-    for other in more:
-        named = named.joined(other)
-    return replace(named, package=package)
+    kinds = (factory.make(call.kind, call.argument) for factory in makers)
+    return replace(reduce(NamedAgent.joined, kinds), package=package)
 
 
 def _checked(named: NamedAgent, checks: int) -> NamedAgent:
@@ -209,6 +195,7 @@ def _checked(named: NamedAgent, checks: int) -> NamedAgent:
             inner = RealityCheck(inner)
         return inner
 
+    # No other ability is left: a reality check is defined by the history (Definition 8).
     about = f"the reality check of {with_checks(named.name, checks - 1)}"
     return replace(named, name=name, about=about, makers={Ability.HISTORY: at_histories})
 
@@ -217,9 +204,9 @@ def _unknown(name: str, kind: str) -> str:
     """What to say of a name that no agent has."""
     if name.endswith(".py"):
         return f"{name} is a file; say which of its agents: {name}:NAME"
-    if name.endswith(tuple(ending for ending, _ in TRAINED.values())):
-        prefix = next(prefix for prefix, (end, _) in TRAINED.items() if name.endswith(end))
-        return f"{name} is a file; if it holds a trained policy, name it {prefix}:{name}"
+    for prefix, (ending, _) in TRAINED.items():
+        if name.endswith(ending):
+            return f"{name} is a file; if it holds a trained policy, name it {prefix}:{name}"
     if call_of(name) in (("rc", None, True), ("rc", "", True)):
         return f"{name} names nobody; rc(NAME) is the reality check of an agent, such as rc(naive)"
     if hint := misspelled(name, "my_agent.py:agent"):

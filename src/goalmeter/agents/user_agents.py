@@ -15,12 +15,16 @@ from inspect import Parameter, signature
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._text import shown
 from goalmeter.agents.abilities import Ability, NamedAgent
+from goalmeter.agents.histories.adapters import as_agent
 from goalmeter.agents.histories.protocol import Agent
-from goalmeter.agents.histories.user_objects import agent_of
+from goalmeter.agents.histories.reality_check import RealityCheck
 from goalmeter.agents.navigators.protocol import Navigator
 from goalmeter.agents.navigators.user_policy import FORMS, navigator_of
 from goalmeter.agents.user_code import canonical, load, split_name
+
+_MIND = ("perceive", "act", "take", "fork")
 
 
 def file_agent(spelled: str) -> NamedAgent | None:
@@ -36,17 +40,17 @@ def file_agent(spelled: str) -> NamedAgent | None:
     path, attribute = parts
 
     def at_histories(seed: int = 0) -> Agent:
-        thing = load(path, attribute, kind="agent")
+        candidate = load(path, attribute, kind="agent")
         try:
-            return agent_of(thing, seed, name)
+            return agent_of(candidate, seed, name)
         except InvalidParameterError as cause:
             raise InvalidFileError(str(cause)) from cause
 
     def in_grids() -> Navigator:
-        thing = load(path, attribute, kind="agent")
-        if not walks(thing):
+        candidate = load(path, attribute, kind="agent")
+        if not walks(candidate):
             raise InvalidFileError(f"{name} does not walk in grid worlds; expected {FORMS}")
-        return navigator_of(thing, name)
+        return navigator_of(candidate, name)
 
     return NamedAgent(
         name,
@@ -56,32 +60,34 @@ def file_agent(spelled: str) -> NamedAgent | None:
     )
 
 
-def object_agent(thing: object, name: str, about: str) -> NamedAgent:
+def object_agent(candidate: object, name: str, about: str) -> NamedAgent:
     """The agent of a name for which an object stands, with the one ability that it has.
 
     Raises:
         InvalidParameterError: it is no agent in any of the forms.
     """
-    if walks(thing):
-        navigator = navigator_of(thing, name)
+    if walks(candidate):
+        navigator = navigator_of(candidate, name)
         return NamedAgent(name, about, {Ability.GRID: lambda: navigator})
-    agent_of(thing, 0, name)  # for the error
-    return NamedAgent(name, about, {Ability.HISTORY: lambda seed=0: agent_of(thing, seed, name)})
+    agent_of(candidate, 0, name)  # whoever registers what is no agent hears of it at once
+    return NamedAgent(
+        name, about, {Ability.HISTORY: lambda seed=0: agent_of(candidate, seed, name)}
+    )
 
 
-def walks(thing: object) -> bool:
+def walks(candidate: object) -> bool:
     """Whether a user's object is an agent of grid worlds, rather than one of a history.
 
     Both kinds of objects have a method `begin` of two arguments; that of a navigator calls its
     first one `world`.
     """
-    begin = getattr(thing, "begin", None)
+    begin = getattr(candidate, "begin", None)
     if callable(begin):
         places = [name for name in _parameters(begin) if name != "self"]
         return places[:1] == ["world"]
-    if isinstance(thing, type) or not callable(thing):
+    if isinstance(candidate, type) or not callable(candidate):
         return False
-    return _takes(thing, 2) and not _takes(thing, 3)
+    return _takes(candidate, 2) and not _takes(candidate, 3)
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
@@ -103,3 +109,71 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
     except TypeError:
         return False
     return True
+
+
+def agent_of(candidate: object, seed: int, name: str) -> Agent:
+    """The agent that a user's object stands for: a class of agents is called with the seed.
+
+    Args:
+        candidate: a function of the history, an object with the method `begin`, or a class of such.
+        seed: of the trial.
+        name: what it is called in an error.
+
+    Raises:
+        InvalidParameterError: it is none of these, or the class cannot be called.
+    """
+    if isinstance(candidate, type) and hasattr(candidate, "begin"):
+        try:
+            candidate = candidate(seed)
+        except (Exception, SystemExit) as cause:
+            raise InvalidParameterError(
+                f"{name}({seed}) fails: {type(cause).__name__}: {cause}; a class of agents is "
+                f"called with the seed alone"
+            ) from cause
+    return as_agent(candidate, name)
+
+
+def check_installed(agent: Agent) -> None:
+    """Import what an agent will need, once and before its first trial.
+
+    Raises:
+        MissingExtraError: the agent needs a package that is not installed.
+    """
+    check = getattr(_inside(agent), "check_installed", None)
+    if callable(check):
+        check()
+
+
+def check_counts(agent: Agent, n_actions: int, n_observations: int) -> None:
+    """See that an agent which knows only so many observations fits an environment.
+
+    Raises:
+        InvalidParameterError: it was trained with other numbers of actions or observations.
+    """
+    check = getattr(_inside(agent), "check_counts", None)
+    if callable(check):
+        check(n_actions, n_observations)
+
+
+def check_mind(agent: Agent, name: str) -> None:
+    """Refuse an agent whose minds lack a method; one that fails to begin is left to its trials.
+
+    Raises:
+        InvalidParameterError: a method is lacking.
+    """
+    try:
+        mind = _inside(agent).begin(2, 1)
+    except (Exception, SystemExit):
+        return
+    if lacks := [method for method in _MIND if not callable(getattr(mind, method, None))]:
+        raise InvalidParameterError(
+            f"the method 'begin' of {name} gives {shown(mind)}, which lacks {', '.join(lacks)}; "
+            f"expected a mind, an object with the methods {', '.join(_MIND)}"
+        )
+
+
+def _inside(agent: Agent) -> Agent:
+    """The agent without the reality checks around it."""
+    while isinstance(agent, RealityCheck):
+        agent = agent.inner
+    return agent

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import re
 import sys
 import traceback
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
@@ -62,25 +64,22 @@ def misspelled(name: str, example: str) -> str:
 def load(path: str | Path, name: str, *, kind: str) -> Any:
     """What a Python file calls by a name. The file is run anew, and may import its neighbours.
 
-    Args:
-        path: of the file.
-        name: in it.
-        kind: what it should be, for the errors: "agent".
+    `kind` is what it should be, for the errors: "agent".
 
     Raises:
         InvalidFileError: there is no such file, it fails, or has no such name.
     """
     path = Path(path)
     module = _run(path, kind)
-    thing = getattr(module, name, None)
-    if thing is None:
+    member = getattr(module, name, None)
+    if member is None:
         defined = [key for key, value in vars(module).items() if key[0] != "_" and callable(value)]
         nearest = get_close_matches(name, defined, n=1)
         raise InvalidFileError(
             f"{path} has no {kind} {name!r}"
             + (f"; did you mean {path}:{nearest[0]}?" if nearest else "; define it there")
         )
-    return thing
+    return member
 
 
 def _run(path: Path, kind: str) -> ModuleType:
@@ -90,6 +89,7 @@ def _run(path: Path, kind: str) -> ModuleType:
             f"there is no file {path}; the path of {article} {kind} is FILE.py:NAME"
         )
     where = path.resolve()
+    # The number tells files of one name apart: each is a module of its own.
     spec = importlib.util.spec_from_file_location(
         f"goalmeter_user_{where.stem}_{crc32(os.fsencode(where)):08x}", where
     )
@@ -120,3 +120,58 @@ def _line(cause: BaseException, where: Path) -> str:
         if frame.filename == str(where)
     ]
     return f", in line {lines[-1]}" if lines else ""
+
+
+# --- Which files a user's file is made of ---------------------------------------------------------
+def files_of(path: str) -> list[str]:
+    """A user's file, and its neighbours that it imports, also by way of others.
+
+    Nothing is run: they are what the import statements name, so what is imported by other means, or
+    read as data, is not among them.
+
+    Args:
+        path: of the file, which need not be there.
+
+    Returns:
+        Paths, the file's own first; the others lie below the same folder.
+    """
+    folder = Path(path).parent
+    files: dict[str, None] = {path: None}
+    left = [Path(path)]
+    while left:
+        file = left.pop()
+        for names in _imports(file, folder):
+            for neighbour in _files(folder, names):
+                if str(neighbour) not in files:
+                    files[str(neighbour)] = None
+                    left.append(neighbour)
+    return list(files)
+
+
+def _imports(file: Path, folder: Path) -> Iterator[tuple[str, ...]]:
+    """The parts of every dotted name that a file imports, also inside functions."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):  # whoever runs it is told
+        return
+    package = file.parent.relative_to(folder).parts
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (tuple(alias.name.split(".")) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            base = (*above, *(node.module.split(".") if node.module else ()))
+            yield from ((*base, alias.name) for alias in node.names)
+
+
+def _files(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
+    """What importing a dotted name runs: each package on the way, and the module."""
+    # What Python itself calls by a name is never a neighbour: a file's folder is searched last.
+    if not names or names[0] in sys.stdlib_module_names:
+        return
+    for end in range(1, len(names) + 1):
+        at = Path(folder, *names[:end])
+        for file in (at / "__init__.py", at.with_name(f"{at.name}.py")):
+            if file.is_file():
+                yield file
+                break

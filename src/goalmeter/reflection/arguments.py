@@ -31,6 +31,7 @@ def seeds_of(seeds: object) -> tuple[int, ...]:
     listed = isinstance(seeds, Iterable) and not isinstance(seeds, str | bytes)
     if not listed or getattr(seeds, "ndim", 1) == 0:  # an array of no dimension is a number
         return tuple(range(whole(seeds, "seeds", least=1, most=MOST_SEEDS)))
+    # Of an iterator without end no more is taken than what is too many.
     listed_seeds = tuple(islice(seeds, MOST_SEEDS + 1))  # type: ignore[call-overload]
     if not listed_seeds:
         raise InvalidParameterError("seeds is empty, expected at least one seed")
@@ -70,6 +71,7 @@ def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
             environment, is_opposite = Environment(item), False
         else:
             raise _no_environment(item)
+        # The first mention counts, so that naming an environment twice weighs it once.
         for way in (True,) if is_opposite else (False, True):
             runs.setdefault((environment.name, way), (environment, way))
     if len(runs) > 2 * MOST_ENVIRONMENTS:

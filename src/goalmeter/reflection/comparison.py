@@ -109,15 +109,16 @@ def compare(first: Reflection, second: Reflection) -> Comparison:
     Raises:
         InvalidParameterError: they were not measured on the same trials.
     """
-    plan, other = (
+    plan, other_plan = (
         [(t.environment, t.opposite, t.seed, t.steps) for t in result.trials]
         for result in (first, second)
     )
-    if plan != other or first.readings != second.readings:
+    if plan != other_plan or first.readings != second.readings:
         raise InvalidParameterError(
             f"{first.agent} and {second.agent} were measured on different trials, expected the "
             f"same environments, seeds, steps and readings for a paired comparison"
         )
+    # Paired: both met the same rooms, so what differs between seeds drops out of the difference.
     difference = second.by_seed - first.by_seed
     n = len(difference)
     before, after = first.by_environment(), second.by_environment()

@@ -14,11 +14,11 @@ from goalmeter.reflection.environments.base import Run
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import BATTERY
 from goalmeter.reflection.plan import AgentLike, plan_of, readings_of
-from goalmeter.reflection.playing import check_all, play_all
+from goalmeter.reflection.playing import check_what, stored_study, study_of
 from goalmeter.reflection.result import Reflection as Reflection
 from goalmeter.reflection.result import reflection_of
-from goalmeter.reflection.stored import check_what, stored_study
-from goalmeter.runs import read_run, stored_results
+from goalmeter.runs import carry_out, read_run, stored_results
+from goalmeter.runs import check as check_study
 from goalmeter.runs.progress import Tell
 
 Place = Environment | type[Run] | str
@@ -77,11 +77,12 @@ def measure(
     workers, timeout = whole(workers, "workers", least=1, most=MOST_WORKERS), check_timeout(timeout)
     confidence = check_confidence(confidence)
     plan = plan_of(agent, steps, seeds, environments, opposite_reading, step_counting)
-    trials = play_all(plan, workers=workers, timeout=timeout, out=out, progress=progress)
+    study, on = study_of(plan, workers=workers, timeout=timeout, out=out)
+    trials = carry_out(study, on=on, timeout=timeout, out=out, progress=progress)
     return reflection_of(
         plan.agent_name,
         plan.steps,
-        trials,
+        [*trials.values()],
         runs=len(plan.runs),
         confidence=confidence,
         readings=plan.readings,
@@ -110,7 +111,8 @@ def check(
     """
     workers, timeout = whole(workers, "workers", least=1, most=MOST_WORKERS), check_timeout(timeout)
     plan = plan_of(agent, steps, seeds, environments, opposite_reading, step_counting)
-    check_all(plan, workers=workers, timeout=timeout, out=out)
+    study, on = study_of(plan, workers=workers, timeout=timeout, out=out)
+    check_study(study, on=on, timeout=timeout, out=out)
 
 
 def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
@@ -126,14 +128,14 @@ def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
     """
     confidence = check_confidence(confidence)
     run = read_run(folder)
-    what = run.what
-    check_what(what, folder)
-    trials = stored_results(run, stored_study(what))
+    described = run.what
+    check_what(described, folder)
+    trials = stored_results(run, stored_study(described))
     return reflection_of(
-        what["agent"],
-        what["steps"],
+        described["agent"],
+        described["steps"],
         [*trials.values()],
-        runs=len(what["environments"]),
+        runs=len(described["environments"]),
         confidence=confidence,
-        readings=readings_of(what),
+        readings=readings_of(described),
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from goalmeter.agents.histories.protocol import Agent
-from goalmeter.agents.histories.user_objects import check_counts, check_installed, check_mind
 from goalmeter.agents.registry import history_agent
+from goalmeter.agents.user_agents import check_counts, check_installed, check_mind
 from goalmeter.agents.user_code import split_name
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import find
@@ -68,13 +68,19 @@ def check(agent: str, environments: Sequence[str], seed: int) -> None:
         GoalmeterError: a name stands for nothing, or a user's file does not give it.
         MissingExtraError: the agent needs a package that is not installed.
     """
-    player = history_agent(agent, seed)
+    places = [find(environment)[0] for environment in environments]
+    check_player(history_agent(agent, seed), agent, places, is_users=is_user_code(agent))
+
+
+def check_player(
+    player: Agent, name: str, environments: Iterable[Environment], *, is_users: bool
+) -> None:
+    """Raise what would be wrong with every trial of an agent, before the first of them."""
     check_installed(player)
-    if is_user_code(agent):
-        check_mind(player, agent)
+    if is_users:
+        check_mind(player, name)
     for environment in environments:
-        place, _ = find(environment)
-        check_counts(player, place.n_actions, place.n_observations)
+        check_counts(player, environment.n_actions, environment.n_observations)
 
 
 def is_user_code(name: str) -> bool:
@@ -86,6 +92,7 @@ def _seeded(make: Callable[[], T], seed: int) -> T:
     """What `make` makes, with all global generators seeded before, also those that it imports."""
     had_torch = _seed_generators(seed)
     made = make()
+    # A file that imports torch brings a generator that was not there to be seeded: once more.
     if not had_torch and _seed_generators(seed):
         made = make()
     return made

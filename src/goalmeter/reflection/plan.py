@@ -1,4 +1,4 @@
-"""Which trials make a measurement, and how a measurement is told from another.
+"""Which trials make a measurement, and in what one measurement differs from another.
 
 A plan by names can be played in any process and kept on disk; one with objects only here and now.
 """
@@ -14,14 +14,13 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.abilities import Ability, digest
 from goalmeter.agents.histories.adapters import HistoryFunction, as_agent
 from goalmeter.agents.histories.protocol import Agent
-from goalmeter.agents.histories.user_objects import agent_of
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.registry import history_agent
 from goalmeter.agents.spelling import without_checks
-from goalmeter.agents.user_code import split_name
-from goalmeter.agents.user_imports import files_of
+from goalmeter.agents.user_agents import agent_of
+from goalmeter.agents.user_code import files_of, split_name
 from goalmeter.reflection.arguments import MOST_STEPS, MOST_TRIALS, runs_of, seeds_of
-from goalmeter.reflection.environments.opposite import READINGS
+from goalmeter.reflection.environments.opposite import READINGS, check_reading
 from goalmeter.reflection.environments.record import Environment
 from goalmeter.reflection.environments.registry import ENVIRONMENTS, opposite
 from goalmeter.reflection.named_trial import is_user_code
@@ -54,8 +53,7 @@ class Case:
     @property
     def arguments(self) -> dict[str, Any]:
         """Of `named_trial.play`, those that differ from trial to trial."""
-        names = {"environment": self.environment.name, "opposite": self.opposite}
-        return names | {"seed": self.seed}
+        return vars(self) | {"environment": self.environment.name}
 
 
 @dataclass(frozen=True)
@@ -82,11 +80,7 @@ class TrialPlan:
     step_counting: str = COUNTINGS[0]
 
     def __post_init__(self) -> None:
-        if self.opposite_reading not in READINGS:
-            raise InvalidParameterError(
-                f"opposite_reading is {self.opposite_reading!r}, expected"
-                f" {' or '.join(map(repr, READINGS))}"
-            )
+        check_reading(self.opposite_reading)
         check_counting(self.step_counting)
         if (trials := len(self.runs) * len(self.seeds)) > MOST_TRIALS:
             raise InvalidParameterError(
@@ -114,11 +108,7 @@ class TrialPlan:
         agent = self.agent
         if isinstance(agent, str):
             return history_agent(agent, seed)
-        return agent_of(agent, seed, self._what)
-
-    @property
-    def _what(self) -> str:
-        return f"the agent {self.agent_name}"
+        return agent_of(agent, seed, f"the agent {self.agent_name}")
 
     @property
     def cases(self) -> list[Case]:
@@ -132,17 +122,13 @@ class TrialPlan:
     @property
     def arguments(self) -> dict[str, Any]:
         """Of `named_trial.play`, those that all trials share."""
-        return {
-            "agent": self.agent_name,
-            "steps": self.steps,
-            "opposite_reading": self.opposite_reading,
-            "step_counting": self.step_counting,
-        }
+        readings = {name: getattr(self, name) for name in OPTIONS}
+        return {"agent": self.agent_name, "steps": self.steps} | readings
 
     @property
     def readings(self) -> dict[str, str]:
         """What is not read as published: the name of the option, and its value."""
-        return readings_of({name: getattr(self, name) for name in OPTIONS})
+        return readings_of(self.arguments)
 
     def object_in_it(self) -> str:
         """What of it has no name by which another process could find it, in words; "" if all has.
@@ -150,8 +136,9 @@ class TrialPlan:
         The words are the subject of a sentence.
         """
         if not isinstance(self.agent, str):
-            return self._what
+            return f"the agent {self.agent_name}"
         for environment, _ in self.runs:
+            # A user's class may have the name of one of ours, and is another environment.
             known = ENVIRONMENTS.get(environment.base)
             if not environment.spelled and (known is None or known.run is not environment.run):
                 return f"the environment {environment.name}"
@@ -165,8 +152,10 @@ class TrialPlan:
             or any(environment.spelled for environment, _ in self.runs)
         )
 
-    def what(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """What tells this measurement from others, as JSON values; of names only."""
+        files = [split_name(environment.spelled) for environment, _ in self.runs]
+        imported = sorted({path for parts in files if parts for path in files_of(parts[0])})
         return (
             {
                 "kind": KIND,
@@ -180,46 +169,28 @@ class TrialPlan:
             }
             | self.readings
             | named_agent(self.agent_name).identity()
-            | {f"content of {path} (sha256)": digest(path) for path in self._environment_files()}
+            | {f"content of {path} (sha256)": digest(path) for path in imported}
         )
-
-    def _environment_files(self) -> list[str]:
-        """Users' files of environments, and those beside them that they import."""
-        parts = [split_name(environment.spelled) for environment, _ in self.runs]
-        return sorted({file for part in parts if part for file in files_of(part[0])})
 
 
 def plan_of(
-    agent: AgentLike,
-    steps: object,
-    seeds: object,
-    environments: object,
-    opposite_reading: str,
-    step_counting: str,
+    agent: AgentLike, steps: object, seeds: object, environments: object, *readings: str
 ) -> TrialPlan:
     """The plan of what `measure` is asked for; files have one spelling in it.
+
+    `readings` are the values of `OPTIONS`.
 
     Raises:
         GoalmeterError: one of them cannot be used, or a name stands for nothing.
     """
-    return TrialPlan(
-        _agent(agent),
-        runs_of(environments),
-        whole(steps, "steps", least=1, most=MOST_STEPS),
-        seeds_of(seeds),
-        opposite_reading,
-        step_counting,
-    )
-
-
-def _agent(agent: AgentLike) -> Agent | type[Agent] | str:
     if isinstance(agent, str):
         named = named_agent(agent)
         named.require(Ability.HISTORY, asker="self-reflection")
-        return named.name
-    if isinstance(agent, type) and hasattr(agent, "begin"):
-        return agent
-    return as_agent(agent)
+        agent = named.name
+    elif not (isinstance(agent, type) and hasattr(agent, "begin")):
+        agent = as_agent(agent)
+    steps = whole(steps, "steps", least=1, most=MOST_STEPS)
+    return TrialPlan(agent, runs_of(environments), steps, seeds_of(seeds), *readings)
 
 
 def readings_of(what: Mapping[str, Any]) -> dict[str, str]:

@@ -1,34 +1,44 @@
-"""A plan as a study: its trials made in this process or in others, kept or not, all the same."""
+"""A plan as a study: its trials made in this process or in others, kept or not, and read back."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.histories.user_objects import check_counts, check_installed, check_mind
-from goalmeter.reflection.plan import Case, TrialPlan
-from goalmeter.reflection.stored import trial_of
-from goalmeter.reflection.trial import FAILED, OK, Trial, run_trial
-from goalmeter.runs import Batch, JobResult, Study, carry_out, check, workers_as_place
+from goalmeter._arguments import MOST_SEED
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter.reflection.arguments import MOST_ENVIRONMENTS, MOST_SEEDS, MOST_STEPS, MOST_TRIALS
+from goalmeter.reflection.environments.opposite import READINGS
+from goalmeter.reflection.environments.registry import opposite
+from goalmeter.reflection.named_trial import check_player
+from goalmeter.reflection.plan import KIND, Case, TrialPlan, key
+from goalmeter.reflection.trial import COUNTINGS, FAILED, OK, Trial, run_trial
+from goalmeter.runs import Batch, JobResult, Study, workers_as_place
+from goalmeter.runs.checks import check_record, is_whole, listed, text, whole, word
 from goalmeter.runs.jobs import REFUSED, in_a_line
-from goalmeter.runs.progress import Tell
+from goalmeter.runs.reading import RUN, another_kind
 
-_PLAY = "goalmeter.reflection.named_trial:play"
-_CHECK = "goalmeter.reflection.named_trial:check"
+_MODULE = "goalmeter.reflection.named_trial"
 _ADVICE = "a file is run before each trial, so keep what takes long or may fail out of it"
+_RUN = {
+    "kind": word(KIND),
+    "agent": text(empty=False),
+    "steps": whole(1, MOST_STEPS),
+    "seeds": listed("seeds", lambda seed: is_whole(seed, 0, MOST_SEED), least=1, most=MOST_SEEDS),
+    "environments": listed(
+        "names", lambda name: isinstance(name, str), least=1, most=2 * MOST_ENVIRONMENTS
+    ),
+    "opposite_reading": word(*READINGS),
+    "step_counting": word(*COUNTINGS, required=False),
+}
 
 
-def play_all(
-    plan: TrialPlan,
-    *,
-    workers: int,
-    timeout: float | None,
-    out: str | Path | None,
-    progress: Tell | None,
-) -> list[Trial]:
-    """Every trial of a plan, in its order.
+def study_of(
+    plan: TrialPlan, *, workers: int, timeout: float | None, out: str | Path | None
+) -> tuple[Study[Trial], str]:
+    """The study of a plan, and where its trials run.
 
     Scripted agents and objects are played in this process, unless workers, a limit of time or a
     user's file ask for others.
@@ -36,27 +46,8 @@ def play_all(
     Raises:
         InvalidParameterError: workers, a limit of time or a store are asked for, and not all of the
             plan has a name.
-        GoalmeterError: the agent cannot be made, or the store not be used.
-        MissingExtraError: the agent needs a package that is not installed.
     """
-    _refuse_objects(plan, workers, timeout, out)
-    study, on = _study(plan, workers, timeout, out)
-    return [*carry_out(study, on=on, timeout=timeout, out=out, progress=progress).values()]
-
-
-def check_all(
-    plan: TrialPlan, *, workers: int, timeout: float | None, out: str | Path | None
-) -> None:
-    """Raise what `play_all` would raise before it plays anything."""
-    _refuse_objects(plan, workers, timeout, out)
-    study, on = _study(plan, workers, timeout, out)
-    check(study, on=on, timeout=timeout, out=out)
-
-
-def _study(
-    plan: TrialPlan, workers: int, timeout: float | None, out: str | Path | None
-) -> tuple[Study[Trial], str]:
-    """The study of a plan, and where its trials run."""
+    _refuse_objects(plan, workers=workers > 1, timeout=timeout is not None, out=out is not None)
     # An object cannot cross to another process; users' code could do anything to this one.
     apart = workers > 1 or timeout is not None or plan.needs_process()
     cases = {case.key: case for case in plan.cases}
@@ -64,29 +55,25 @@ def _study(
     first = {"agent": plan.agent_name, "environments": names, "seed": plan.seeds[0]}
     study = Study(
         plan.agent_name,
-        _PLAY if apart else partial(_played, plan),
+        f"{_MODULE}:play" if apart else partial(_played, plan),
         {key: case.arguments if apart else {"case": case} for key, case in cases.items()},
         common=plan.arguments if apart else {},
         # Of an object nothing is kept, so that nothing has to tell its run from others.
-        what=plan.what() if out is not None else {},
+        what=plan.as_json() if out is not None else {},
         grows=("seeds",),
         from_json=partial(trial_of, steps=plan.steps),
         to_json=Trial.to_json,
-        is_failure=_ended_early,
+        is_failure=lambda trial: trial.outcome != OK,
         instead=partial(_without_answer, cases, plan.steps),
-        check=Batch(_CHECK, [first]) if apart else Batch(partial(_check, plan), [{}]),
+        check=Batch(f"{_MODULE}:check", [first]) if apart else Batch(partial(_check, plan), [{}]),
         check_advice=_ADVICE,
     )
     return study, workers_as_place(workers, apart=apart)
 
 
 def _check(plan: TrialPlan) -> None:
-    player = plan.made(plan.seeds[0])
-    check_installed(player)
-    if not isinstance(plan.agent, str):
-        check_mind(player, plan.agent_name)
-    for environment, _ in plan.runs:
-        check_counts(player, environment.n_actions, environment.n_observations)
+    environments, is_object = [run for run, _ in plan.runs], not isinstance(plan.agent, str)
+    check_player(plan.made(plan.seeds[0]), plan.agent_name, environments, is_users=is_object)
 
 
 def _played(plan: TrialPlan, case: Case) -> Trial:
@@ -105,10 +92,6 @@ def _played(plan: TrialPlan, case: Case) -> Trial:
     )
 
 
-def _ended_early(trial: Trial) -> bool:
-    return trial.outcome != OK
-
-
 def _without_answer(cases: dict[str, Case], steps: int, key: str, result: JobResult) -> Trial:
     """What an agent does to its process is an outcome of its trial, and stops nothing else."""
     outcome = FAILED if result.outcome == REFUSED else result.outcome
@@ -117,24 +100,65 @@ def _without_answer(cases: dict[str, Case], steps: int, key: str, result: JobRes
 
 def _ended(case: Case, steps: int, outcome: str, detail: str, played: int | None = None) -> Trial:
     """A trial of which nothing is known but how it ended."""
-    name, way = case.environment.name, case.opposite
-    return Trial(name, way, case.seed, steps, 0, outcome, detail, played)
+    name = case.environment.name
+    return Trial(name, case.opposite, case.seed, steps, 0, outcome, detail, played)
 
 
-def _refuse_objects(
-    plan: TrialPlan, workers: int, timeout: float | None, out: str | Path | None
-) -> None:
-    thing = plan.object_in_it()
-    options: dict[str, Any] = {
-        "workers": workers > 1,
-        "timeout": timeout is not None,
-        "out": out is not None,
-    }
-    asked = [name for name, is_on in options.items() if is_on]
-    if not thing or not asked:
-        return
-    raise InvalidParameterError(
-        f"{thing} is an object, and {' and '.join(asked)} cannot be had with it: another process "
-        f"cannot find it, nor can a run be continued with it; write it to a file, and name it as "
-        f"FILE.py:NAME"
+def _refuse_objects(plan: TrialPlan, **options: bool) -> None:
+    subject = plan.object_in_it()
+    asked = [name for name, is_asked in options.items() if is_asked]
+    if subject and asked:
+        raise InvalidParameterError(
+            f"{subject} is an object, and {' and '.join(asked)} cannot be had with it: another "
+            f"process cannot find it, nor can a run be continued with it; write it to a file, and "
+            f"name it as FILE.py:NAME"
+        )
+
+
+# --- What a run folder holds, checked field by field when it is read ------------------------------
+def check_what(what: Mapping[str, Any], folder: str | Path) -> None:
+    """Raises if a run is not described as one of reflection.
+
+    Raises:
+        InvalidFileError: the run is of another kind, or its run.json was edited.
+    """
+    if what.get("kind") != KIND:
+        raise another_kind(folder, what.get("kind"), KIND)
+    where = f"{Path(folder) / RUN}"
+    check_record(what, _RUN, where, others=True)  # others: digests of users' files
+    trials = len(what["seeds"]) * len(what["environments"])
+    if trials > MOST_TRIALS:
+        raise InvalidFileError(
+            f"{where}: seeds and environments make {trials} trials, expected at most {MOST_TRIALS}"
+        )
+
+
+def stored_study(what: Mapping[str, Any]) -> Study[Trial]:
+    """The study that a run is of, as far as its trials can be read.
+
+    Nothing is looked up by the names in it, since users' files may be gone.
+    """
+    keys = [key(name, seed) for seed in what["seeds"] for name in what["environments"]]
+    return Study(
+        what["agent"],
+        f"{_MODULE}:play",
+        {kept_as: {} for kept_as in keys},
+        what=what,
+        from_json=partial(trial_of, steps=what["steps"]),
     )
+
+
+def trial_of(kept_as: str, value: Any, *, steps: int) -> Trial:
+    """The trial that a line of a run holds, under a key, in a run of so many steps.
+
+    Raises:
+        InvalidFileError: it is no trial, or not the one that its key names.
+    """
+    trial = Trial.from_json(value)
+    named = key(opposite(trial.environment) if trial.opposite else trial.environment, trial.seed)
+    if (named, trial.steps) != (kept_as, steps):
+        raise InvalidFileError(
+            f"it is of {named}, {trial.steps} steps, expected {kept_as}, {steps} steps, as its key "
+            f"has it"
+        )
+    return trial

@@ -217,7 +217,7 @@ def readings_in_words(result: Reflection) -> str:
 
 
 def seeds_in_words(result: Reflection) -> str:
-    """How many seeds."""
+    """How many seeds there are."""
     n = len(result.by_seed)
     return f"{n} seed{'s' * (n > 1)}"
 
@@ -248,26 +248,15 @@ def reflection_of(
     confidence: float,
     readings: Mapping[str, str] | None = None,
 ) -> Reflection:
-    """The measure of finished trials.
-
-    Args:
-        agent: its name.
-        steps: percepts of each trial.
-        trials: of one seed after the other, `runs` of each, in the same order for each.
-        runs: trials of a seed.
-        confidence: nominal coverage of the interval.
-        readings: of the rules that are not the published ones.
-    """
+    """The measure of finished trials: of one seed after the other, `runs` of each in one order."""
     by_seed = np.array(
         [
             sum(trial.total_reward for trial in trials[start : start + runs]) / (runs * steps)
             for start in range(0, len(trials), runs)
         ]
     )
-    interval = interval_of(by_seed, confidence)
-    return Reflection(
-        agent, steps, tuple(trials), by_seed, confidence, interval, dict(readings or {})
-    )
+    interval, readings = interval_of(by_seed, confidence), dict(readings or {})
+    return Reflection(agent, steps, tuple(trials), by_seed, confidence, interval, readings)
 
 
 def interval_of(by_seed: FloatArray, confidence: float, most: float = 1.0) -> tuple[float, float]:

@@ -119,6 +119,7 @@ def run_trial(
     if steps < 1:
         raise InvalidParameterError(f"steps is {steps}, expected at least 1")
     by_action = check_counting(step_counting) == COUNTINGS[1]
+    # Seeded by the name without options: all readings of the rules have the same rooms.
     draws = Random(f"{environment.base}:{seed}")
     total: float = 0
     played = 0
@@ -127,6 +128,7 @@ def run_trial(
         run = environment.start(agent, draws, opposite=opposite, opposite_reading=opposite_reading)
         mind = agent.begin(environment.n_actions, environment.n_observations)
         n_actions = environment.n_actions
+        # Looked up once: these four are all that a step of a scripted agent consists of.
         perceive, act, take, react = mind.perceive, mind.act, mind.take, run.react
         reward, observation = run.begin()
         total, played = 0 if by_action else reward, 1
@@ -148,6 +150,7 @@ def run_trial(
     except NoActionError as error:
         outcome, detail = BAD_ACTION, str(error)
     except (Exception, SystemExit, KeyboardInterrupt) as error:
+        # What an agent raises is its own; what somebody presses ends the measurement.
         if keyboard and isinstance(error, KeyboardInterrupt):
             raise
         outcome, detail = FAILED, in_a_line(error)
@@ -172,7 +175,7 @@ def check_counting(step_counting: str) -> str:
 
 
 def _whole(action: SupportsIndex) -> int | None:
-    """An integer of another kind, such as NumPy's, as Python's; None for what is none."""
+    """An integer of any kind, such as NumPy's, as Python's; None for anything else."""
     try:
         return index(action)
     except TypeError:

@@ -37,9 +37,9 @@ def check_record(
     """A record with all its fields.
 
     Args:
-        value: what stands there.
+        value: what stands at `where`, the file and the line if there is one.
         fields: the format.
-        where: the file, and the line if there is one.
+        where: for the message.
         others: whether it may have fields that the format does not name.
 
     Raises:
@@ -67,6 +67,7 @@ def check_record(
 # --- What fields hold -----------------------------------------------------------------------------
 def is_whole(value: Any, least: int, most: int) -> bool:
     """Whether a value is an integer in a range; true and false are none."""
+    # By its type, since Python counts true and false as integers.
     return type(value) is int and least <= value <= most
 
 
@@ -110,15 +111,7 @@ def listed(
     most: int,
     required: bool = True,
 ) -> Field:
-    """A list of different values.
-
-    Args:
-        what: the values in words.
-        accepts: whether a value is one of them; only those that can be hashed are.
-        least: how many there are at least.
-        most: how many at most, so that nothing large is made of a short file.
-        required: whether the field has to be there.
-    """
+    """A list of different values that can be hashed; `what` names them in words."""
 
     def fits(value: Any) -> bool:
         return (

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from itertools import count
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
 from goalmeter.runs.backends.protocol import Backend
 from goalmeter.runs.backends.registry import HERE, opened
-from goalmeter.runs.batches import BatchSize
 from goalmeter.runs.jobs import OK, REFUSED, Batch, JobResult
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.results import Results
 from goalmeter.runs.study import Study
 
 T = TypeVar("T")
+_MOST = 1000  # trials of a batch, whatever they cost
+_REMEMBERED = 15  # batches whose costs are looked at
+# So many batches are left for each worker, so that none works long after the others are through.
+_ROUNDS_LEFT = 4
 
 
 def carry_out(
@@ -104,14 +109,7 @@ def _ask_first(study: Study[Any], backend: Backend) -> None:
 def _made(
     study: Study[T], keys: list[str], backend: Backend, *, alone: bool
 ) -> Iterator[tuple[str, T]]:
-    """The results of some trials, as they are ready.
-
-    Args:
-        study: whose trials.
-        keys: which of them.
-        backend: makes them.
-        alone: whether each trial is a batch, as where there is a limit of time for it.
-    """
+    """The results of some trials, as they are ready; `alone` makes each a batch of its own."""
     size = BatchSize(backend.slots, 0.0 if alone else backend.worthwhile)
     waiting = keys[::-1]  # the next one last, where a list is short to pop
     asked: dict[int, list[str]] = {}
@@ -144,6 +142,37 @@ def _made(
         # One trial of each lost batch did it: alone, it answers for itself, and the others end.
         waiting += reversed(suspects)
         size = BatchSize(backend.slots, 0.0)
+
+
+class BatchSize:
+    """Learns what a trial costs, and says how many make a batch.
+
+    What a trial's result is does not depend on the batch that it is in, so neither this clock nor
+    the number of workers can change a number.
+
+    Args:
+        slots: batches that are made at once.
+        worthwhile: seconds of work that make a batch worth its way; 0 for one trial at a time.
+    """
+
+    def __init__(self, slots: int, worthwhile: float) -> None:
+        self._slots = slots
+        self._worthwhile = worthwhile
+        self._costs: deque[float] = deque(maxlen=_REMEMBERED)
+
+    def took(self, trials: int, seconds: float) -> None:
+        """A batch has ended."""
+        # Each trial would count alike, but the first batches of a worker pay for its imports: of
+        # whole batches the median leaves those out.
+        self._costs.append(seconds / trials)
+
+    def next(self, left: int) -> int:
+        """Trials of the next batch, at least 1, where `left` have none yet."""
+        if not self._costs or not self._worthwhile:
+            return 1
+        by_cost = self._worthwhile / max(median(self._costs), self._worthwhile / _MOST)
+        fair = left / (self._slots * _ROUNDS_LEFT)
+        return max(1, int(min(by_cost, fair)))
 
 
 def _result(study: Study[T], key: str, result: JobResult) -> T:

@@ -100,7 +100,7 @@ class Answer:
     """What came of a batch.
 
     Attributes:
-        results: one a call, in the order of the batch; empty where the batch was lost.
+        results: one for each call, in the order of the batch; empty where the batch was lost.
         seconds: that the calls took together, where they were made.
         lost: "timeout" or "crash" of the process that had the batch; which of its calls did it is
             not known.
@@ -119,7 +119,7 @@ class Answer:
         """The answer that `to_json` was of.
 
         Raises:
-            ValueError, TypeError, KeyError: it was of none.
+            ValueError, TypeError, KeyError: the value is no answer.
         """
         return cls([JobResult(**result) for result in value["results"]], float(value["seconds"]))
 
@@ -150,6 +150,7 @@ def call(batch: Batch, *, keep_interrupts: bool = False) -> Answer:
             return JobResult(OK, function(**batch.common, **arguments))
         except (GoalmeterError, MissingExtraError) as error:
             return JobResult(REFUSED, detail=str(error), error=type(error).__name__, cause=error)
+        # The code that is called may be anybody's, and raise anything.
         except BaseException as error:
             if not (keep_interrupts or isinstance(error, (Exception, SystemExit))):
                 raise

@@ -134,6 +134,7 @@ def read_trials(path: Path) -> Trials:
                 f"{path}, line {number}: expected a trial, an object with key and value, got "
                 f"{line[:_SHOWN]!r}; remove that line and its trial is played again"
             ) from cause
+        # The first one counts: what somebody has read of a run stays true.
         if key not in values:
             values[key], lines[key] = value, number
     return Trials(values, lines, whole)

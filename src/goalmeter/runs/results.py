@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from goalmeter._errors import GoalmeterError, IncompleteRunError, InvalidFileError
@@ -64,18 +63,13 @@ class Results(Generic[T]):
         try:
             self._begin()
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._store is not None:
-            self._store.__exit__(kind, error, trace)
+            self._store.__exit__(*error)
 
     def _begin(self) -> None:
         study, store = self._study, self._store
@@ -105,6 +99,7 @@ class Results(Generic[T]):
             return
         is_failure = self._study.is_failure(result)
         is_try = is_failure and self._study.tries_again
+        # Kept before it counts: a full disk leaves the trial to be made again.
         if self._store is not None:
             number = _number_of_tries(self._store.values, key) + 1 if is_try else 0
             self._store.add(_try_key(key, number) if is_try else key, self._study.to_json(result))

@@ -19,7 +19,6 @@ import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
@@ -93,12 +92,7 @@ class RunStore:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with suppress(OSError):
             os.fsync(self._file)
         os.close(self._file)  # and with it the lock
@@ -114,13 +108,15 @@ class RunStore:
         line = json_text({"key": key, "value": value}) + "\n"
         size = os.fstat(self._file).st_size
         try:
-            rest = line.encode()
-            while rest:
-                rest = rest[os.write(self._file, rest) :]
+            # A disk that is nearly full takes a part of the line only.
+            unwritten = line.encode()
+            while unwritten:
+                unwritten = unwritten[os.write(self._file, unwritten) :]
             if time.monotonic() - self._synced > _SYNC_EVERY:
                 os.fsync(self._file)
                 self._synced = time.monotonic()
         except OSError as cause:
+            # Half a line would make one line of itself and the next trial.
             with suppress(OSError):
                 os.ftruncate(self._file, size)
             raise _unwritable(self.folder, cause) from cause
@@ -131,6 +127,7 @@ class RunStore:
         path = self.folder / RUN
         made_by = self._made_by
         about = read_about(path) if path.exists() else None
+        # Without a trial there is nothing that could be mixed up: a mistyped name costs no folder.
         if about is not None and self.values:
             stored, made_by = about["what"], about["made_by"]
             _same_kind(self.folder, stored, self._what)
@@ -150,6 +147,7 @@ class RunStore:
                 )
             self._what = asked
         about_now = {"format": FORMAT, "what": self._what, "made_by": made_by}
+        # A run that is continued unchanged keeps its file byte for byte.
         if about_now != about:
             write_text(path, json_text(about_now, indent=1) + "\n")
 
@@ -176,14 +174,14 @@ def _refuse_foreign(folder: Path) -> None:
     if not folder.exists() or (folder / RUN).exists():
         return
     begun = folder / TRIALS
-    others = [
+    foreign = [
         path.name
         for path in sorted(folder.iterdir())
         if not (path == begun and path.stat().st_size == 0) and not path.name.startswith(f".{RUN}.")
     ]
-    if others:
+    if foreign:
         raise InvalidFileError(
-            f"{folder} holds {others[0]!r} and no {RUN}, so it is no run; choose a new or empty "
+            f"{folder} holds {foreign[0]!r} and no {RUN}, so it is no run; choose a new or empty "
             f"folder (--out)"
         )
 

@@ -18,7 +18,7 @@ class UnwrittenError(Exception):
 
 
 class _Output(io.FileIO):
-    """Standard output: what cannot be written is an error that is told from others."""
+    """Standard output: a write that fails raises an error of its own class."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:

@@ -11,18 +11,6 @@ from goalmeter.runs.jobs import Batch, JobResult
 T = TypeVar("T")
 
 
-def _unchanged(result: Any) -> Any:
-    return result
-
-
-def _as_read(key: str, value: Any) -> Any:
-    return value
-
-
-def _never(result: Any) -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class Study(Generic[T]):
     """One function and the trials that it is called for: plain data, made before anything runs.
@@ -57,9 +45,9 @@ class Study(Generic[T]):
     noun: str = "trial"
     what: Mapping[str, Any] = field(default_factory=dict)
     grows: Collection[str] = ()
-    from_json: Callable[[str, Any], T] = _as_read
-    to_json: Callable[[T], Any] = _unchanged
-    is_failure: Callable[[T], bool] = _never
+    from_json: Callable[[str, Any], T] = lambda key, value: value
+    to_json: Callable[[T], Any] = lambda result: result
+    is_failure: Callable[[T], bool] = lambda result: False
     tries_again: bool = False
     instead: Callable[[str, JobResult], T] | None = None
     check: Batch | None = None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reflection.histories import CHECKED, SCRIPTED, answers, histories, prefixes, some, tell
+from reflection.histories import CHECKED, SCRIPTED, answers, few_examples, histories, prefixes, tell
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.histories import QLearner, RealityCheck
@@ -63,11 +63,11 @@ def test_a_fork_knows_what_its_original_was_asked() -> None:
     mind = FunctionAgent(lambda history, *_: asked.append(len(history.percepts)) or 0).begin(2, 1)
     mind.perceive(0, 0)
     mind.act()
-    other = mind.fork()
-    assert (other.act(), asked) == (0, [1])
-    other.take(0)
-    other.perceive(0, 0)
-    other.act()
+    twin = mind.fork()
+    assert (twin.act(), asked) == (0, [1])
+    twin.take(0)
+    twin.perceive(0, 0)
+    twin.act()
     assert asked == [1, 2]
 
 
@@ -97,9 +97,11 @@ def test_what_is_no_integer_is_refused_by_name(answer: Any, shown: str) -> None:
     mind.perceive(0, 0)
     mind.take(mind.act())
     mind.perceive(0, 0)
-    said = rf"undecided returned {shown} at a history of 2 percepts, expected an integer in 0 .. 2"
+    message = (
+        rf"undecided returned {shown} at a history of 2 percepts, expected an integer in 0 .. 2"
+    )
     for _ in range(2):
-        with pytest.raises(InvalidParameterError, match=said):
+        with pytest.raises(InvalidParameterError, match=message):
             mind.act()
 
 
@@ -137,16 +139,16 @@ def test_keywords_of_a_function_are_settings_that_it_can_assume() -> None:
         assert mind.act() == mind.fork().act() == expected
     # It plays 0, and would play 1 at a rate of 1: -1 a turn, and so does its reality check.
     environment, _ = find("IncentivizeLearningRate")
-    for one in (agent, RealityCheck(agent)):
-        assert run_trial(one, environment, steps=9, seed=0).total_reward == -8
-        assert run_trial(one, environment, opposite=True, steps=9, seed=0).total_reward == 8
+    for checked in (agent, RealityCheck(agent)):
+        assert run_trial(checked, environment, steps=9, seed=0).total_reward == -8
+        assert run_trial(checked, environment, opposite=True, steps=9, seed=0).total_reward == 8
 
 
 def test_other_settings_are_refused() -> None:
     assert FunctionAgent(reader).options == FunctionAgent(max).options == frozenset()
     for function, knows in ((reader, "no settings"), (rated, "learning_rate")):
-        said = rf"FunctionAgent\({function.__name__}\) cannot assume mood=3: it knows {knows}"
-        with pytest.raises(InvalidParameterError, match=said):
+        message = rf"FunctionAgent\({function.__name__}\) cannot assume mood=3: it knows {knows}"
+        with pytest.raises(InvalidParameterError, match=message):
             FunctionAgent(function).begin(2, 1, mood=3)
 
 
@@ -154,22 +156,22 @@ def test_other_settings_are_refused() -> None:
 
 
 @given(history=histories(3, 2))
-@some
+@few_examples
 def test_a_mind_of_a_function_gives_what_the_function_gives(history: History) -> None:
-    expected = [reader(some, 3, 2) for some in prefixes(history)]
+    expected = [reader(start, 3, 2) for start in prefixes(history)]
     assert answers(FunctionAgent(reader).begin(3, 2), history) == expected
     assert tell(FunctionAgent(reader).begin(3, 2), history).act() == expected[-1]
 
 
 @given(history=histories(3, 2))
-@some
+@few_examples
 def test_there_and_back_again_is_the_same_function(history: History) -> None:
     assert as_function(FunctionAgent(reader))(history, 3, 2) == reader(history, 3, 2)
 
 
 @pytest.mark.parametrize("name", [*SCRIPTED, *CHECKED])
 @given(history=histories(max_percepts=12))
-@some
+@few_examples
 def test_back_and_there_again_is_the_same_agent(name: str, history: History) -> None:
     function = as_function(agent(name, 5))
     expected = answers(agent(name, 5).begin(2, 2), history)
@@ -177,7 +179,7 @@ def test_back_and_there_again_is_the_same_agent(name: str, history: History) -> 
 
 
 @given(common=histories(2, 2), rewards=st.tuples(st.integers(-2, 2), st.integers(-2, 2)))
-@some
+@few_examples
 def test_a_fork_of_a_function_knows_nothing_of_its_original(
     common: History, rewards: tuple[int, int]
 ) -> None:
@@ -193,7 +195,7 @@ def test_a_fork_of_a_function_knows_nothing_of_its_original(
 
 
 @given(history=histories(2, 2))
-@some
+@few_examples
 def test_a_function_can_be_that_of_an_agent_with_settings(history: History) -> None:
     asked = as_function(QLearner(), learning_rate=1)
     assert asked(history, 2, 2) == as_function(QLearner(learning_rate=1))(history, 2, 2)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -22,16 +17,16 @@ from reflection.histories import (
     SCRIPTED,
     answers,
     draw_in,
+    few_examples,
     fixed_answers,
     histories,
-    many,
+    in_another_process,
+    many_examples,
     prefixes,
     random_history,
-    some,
     tell,
 )
 
-import goalmeter
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.histories import (
     ConstantAgent,
@@ -128,13 +123,13 @@ def test_the_naive_learner_explores_as_often_as_it_should(exploration: float) ->
     n = 4000
     mind = NaiveLearner(exploration=exploration).begin(3, 1)
     mind.perceive(0, 0)
-    others = 0
+    other_actions = 0
     for _ in range(n):
-        others += mind.act() != 0
+        other_actions += mind.act() != 0
         mind.take(0)
         mind.perceive(1, 0)
     expected = exploration * 2 / 3
-    assert abs(others / n - expected) <= 5 * (expected * (1 - expected) / n) ** 0.5
+    assert abs(other_actions / n - expected) <= 5 * (expected * (1 - expected) / n) ** 0.5
 
 
 def test_a_constant_action_may_be_illegal() -> None:
@@ -147,14 +142,14 @@ def test_a_constant_action_may_be_illegal() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 @given(data=st.data(), seed=st.integers(-3, 2**70), n_actions=BOUND, n_observations=BOUND)
-@many
+@many_examples
 def test_minds_are_the_functions_of_the_history(
     name: str, data: st.DataObject, seed: int, n_actions: int, n_observations: int
 ) -> None:
     """At every point of histories whose actions are nobody's, some of them not legal here."""
     history = data.draw(histories(n_actions, n_observations, illegal=True))
     function = literal(name, seed, n_actions, n_observations)
-    expected = [function(some, n_actions, n_observations) for some in prefixes(history)]
+    expected = [function(start, n_actions, n_observations) for start in prefixes(history)]
     assert answers(agent(name, seed).begin(n_actions, n_observations), history) == expected
 
 
@@ -165,7 +160,7 @@ def test_minds_are_the_functions_of_the_history(
     discount=st.floats(0, 1),
     exploitation=st.floats(0, 1),
 )
-@some
+@few_examples
 def test_the_q_learner_with_other_parameters(
     data: st.DataObject, n_actions: int, **parameters: float
 ) -> None:
@@ -184,7 +179,7 @@ def test_the_q_learner_with_other_parameters(
 
 
 @given(history=histories(3, 2), exploration=st.floats(0, 1), true_average=st.booleans())
-@some
+@few_examples
 def test_the_naive_learner_with_other_parameters(
     history: History, exploration: float, true_average: bool
 ) -> None:
@@ -199,7 +194,7 @@ def test_the_naive_learner_with_other_parameters(
 
 @pytest.mark.parametrize("name", ALL)
 @given(history=histories(), asked=st.lists(st.integers(0, 3), min_size=25, max_size=25))
-@some
+@few_examples
 def test_asking_never_changes_a_mind(name: str, history: History, asked: list[int]) -> None:
     mind = agent(name, 3).begin(2, 2)
     percepts, actions = history
@@ -214,7 +209,7 @@ def test_asking_never_changes_a_mind(name: str, history: History, asked: list[in
 
 @pytest.mark.parametrize("name", ALL)
 @given(data=st.data(), common=histories(max_percepts=8))
-@many
+@many_examples
 def test_forks_are_independent(name: str, data: st.DataObject, common: History) -> None:
     """Forked after a percept or after an action; both sides go on, taking turns."""
     after_action = data.draw(st.booleans())
@@ -223,13 +218,13 @@ def test_forks_are_independent(name: str, data: st.DataObject, common: History) 
         original.take(0)
     if data.draw(st.booleans()) and not after_action:
         original.act()
-    other = original.fork()
+    twin = original.fork()
     told: dict[int, tuple[list[Percept], list[int]]] = {
         side: ([*common.percepts], [*common.actions, *([0] if after_action else [])])
         for side in (0, 1)
     }
     for side in data.draw(st.lists(st.integers(0, 1), max_size=12)):
-        mind = (original, other)[side]
+        mind = (original, twin)[side]
         percepts, actions = told[side]
         if len(percepts) > len(actions):
             actions.append(data.draw(st.integers(0, 1)))
@@ -238,9 +233,9 @@ def test_forks_are_independent(name: str, data: st.DataObject, common: History) 
             percepts.append(Percept(data.draw(st.integers(-2, 2)), data.draw(st.integers(0, 1))))
             mind.perceive(*percepts[-1])
     # Whatever one has learnt from the other would show in what they do from here on, in turn.
-    rest = random_history(Random(1), 20)
-    for i, percept in enumerate(rest.percepts):
-        for side, mind in enumerate((original, other)):
+    following = random_history(Random(1), 20)
+    for i, percept in enumerate(following.percepts):
+        for side, mind in enumerate((original, twin)):
             percepts, actions = told[side]
             if len(percepts) > len(actions):
                 actions.append(side)
@@ -256,28 +251,18 @@ def test_forks_are_independent(name: str, data: st.DataObject, common: History) 
 def test_minds_of_one_agent_do_not_share_what_they_learn(name: str) -> None:
     rng = Random(1)
     first, second = random_history(rng, 20), random_history(rng, 20)
-    one = agent(name)
-    alone = answers(one.begin(2, 2), second)
-    tell(one.begin(2, 2), first)
-    tell(one.begin(3, 2), first)
-    assert answers(one.begin(2, 2), second) == alone
+    subject = agent(name)
+    alone = answers(subject.begin(2, 2), second)
+    tell(subject.begin(2, 2), first)
+    tell(subject.begin(3, 2), first)
+    assert answers(subject.begin(2, 2), second) == alone
 
 
 def test_identical_histories_give_identical_actions_in_another_process() -> None:
     """Python's hashes differ there, and the agents are asked in another order."""
-    here = fixed_answers(ALL)
-    script = (
-        f"import json, reflection.histories as h; print(json.dumps(h.fixed_answers({ALL[::-1]!r})))"
-    )
-    paths = [Path(__file__).parents[2], Path(goalmeter.__file__).parents[1]]
-    environment = os.environ | {
-        "PYTHONHASHSEED": "12345",
-        "PYTHONPATH": os.pathsep.join([*map(str, paths), os.environ.get("PYTHONPATH", "")]),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
-    )
-    assert json.loads(done.stdout) == here
+    in_this_process = fixed_answers(ALL)
+    program = f"import reflection.histories as h; answers = h.fixed_answers({ALL[::-1]!r})"
+    assert in_another_process(program) == in_this_process
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -315,12 +300,12 @@ def test_seeds_differ_where_there_is_something_to_draw(name: str) -> None:
 
 
 def test_settings_that_an_agent_does_not_know_are_refused() -> None:
-    for one in (RandomAgent(), ConstantAgent(), NaiveLearner()):
+    for subject in (RandomAgent(), ConstantAgent(), NaiveLearner()):
         with pytest.raises(
             InvalidParameterError,
             match=r"cannot assume learning_rate=1: it knows no settings; ask Source.takes",
         ):
-            one.begin(2, 1, learning_rate=1)
+            subject.begin(2, 1, learning_rate=1)
     with pytest.raises(
         InvalidParameterError,
         match=r"QLearner\(.*\) cannot assume temper='bad': it knows learning_rate, "

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reflection.histories import draw_in, histories, many, random_history, some
+from reflection.histories import draw_in, few_examples, histories, many_examples, random_history
 from scipy import stats
 
 from goalmeter.agents.histories.draws import below, hash_action, hash_percept, hash_start, uniform
@@ -67,8 +67,8 @@ def test_draws_are_the_same_on_every_machine_and_stay_as_they_are() -> None:
 
 
 def test_equal_numbers_are_equal_rewards() -> None:
-    one = [1, 1.0, True, Fraction(1), np.int64(1), np.int8(1), np.float32(1), np.float64(1)]
-    assert len({hash_percept(12345, reward, 0) for reward in one}) == 1
+    ones = [1, 1.0, True, Fraction(1), np.int64(1), np.int8(1), np.float32(1), np.float64(1)]
+    assert len({hash_percept(12345, reward, 0) for reward in ones}) == 1
     half = [0.5, Fraction(1, 2), np.float32(0.5)]
     assert len({hash_percept(2**64 - 5, reward, 1) for reward in half}) == 1
     assert hash_percept(12345, -0.0, 0) == hash_percept(12345, 0, 0)
@@ -92,7 +92,7 @@ def test_infinite_and_missing_rewards_have_a_hash() -> None:
 def test_short_histories_do_not_collide() -> None:
     """All of up to three turns with three rewards, two observations and three actions."""
     turns = list(product((-1, 0, 1), (0, 1), (0, 1, 2)))
-    states = [state_after(*some) for n in range(4) for some in product(turns, repeat=n)]
+    states = [state_after(*played) for n in range(4) for played in product(turns, repeat=n)]
     assert len(set(states)) == len(states) == 1 + 18 + 18**2 + 18**3
 
 
@@ -134,7 +134,7 @@ def test_seeds_and_counts_begin_apart() -> None:
 
 
 @given(state=st.integers(0, 2**64 - 1), n=st.integers(1, 1000), stream=st.integers(0, 5))
-@many
+@many_examples
 def test_draws_lie_where_they_should(state: int, n: int, stream: int) -> None:
     assert 0 <= uniform(state, stream) < 1
     assert below(state, n, stream) == int(n * uniform(state, stream)) in range(n)
@@ -211,7 +211,7 @@ def test_draws_of_neighbouring_seeds_and_counts_are_independent() -> None:
 
 
 @given(history=histories(max_percepts=6))
-@some
+@few_examples
 def test_draws_depend_on_nothing_but_seed_and_history(history: tuple) -> None:
     draw = draw_in(2, 2)
     before = draw(3, history, 1)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 from oracles.history_agents import HistoryAgent, reality_check, reality_check_alternate
-from reflection.histories import answers, histories, many, prefixes, some, tell
+from reflection.histories import answers, few_examples, histories, many_examples, prefixes, tell
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.histories import ConstantAgent, NaiveLearner, QLearner, RealityCheck
@@ -42,8 +42,8 @@ def checked_histories(draw: DrawFn, pi: HistoryAgent, max_percepts: int = 7) -> 
     percepts, actions = draw(histories(*COUNTS, max_percepts=max_percepts))
     honest = draw(st.integers(0, len(actions)))
     for i in range(honest):
-        own = pi((percepts[: i + 1], actions[:i]), *COUNTS)
-        actions = (*actions[:i], own, *actions[i + 1 :])
+        pis_action = pi((percepts[: i + 1], actions[:i]), *COUNTS)
+        actions = (*actions[:i], pis_action, *actions[i + 1 :])
     return History(percepts, actions)
 
 
@@ -78,44 +78,37 @@ def test_a_mismatch_late_freezes_at_the_first_action() -> None:
 
 
 @given(data=st.data(), pi=AGENTS)
-@many
+@many_examples
 def test_definition_8(data: st.DataObject, pi: HistoryAgent) -> None:
     history = data.draw(checked_histories(pi))
-    expected = [reality_check(pi)(some, *COUNTS) for some in prefixes(history)]
+    expected = [reality_check(pi)(start, *COUNTS) for start in prefixes(history)]
     assert answers(RealityCheck(FunctionAgent(pi)).begin(*COUNTS), history) == expected
     # Told without a question in between, as environments tell their copies.
     assert tell(RealityCheck(FunctionAgent(pi)).begin(*COUNTS), history).act() == expected[-1]
 
 
 @given(data=st.data(), pi=AGENTS)
-@many
+@few_examples
 def test_part_1_the_alternate_definition_is_the_same(data: st.DataObject, pi: HistoryAgent) -> None:
-    history = data.draw(checked_histories(pi))
-    assert reality_check(pi)(history, *COUNTS) == reality_check_alternate(pi)(history, *COUNTS)
-
-
-@given(data=st.data(), pi=AGENTS)
-@some
-def test_part_1_on_long_histories(data: st.DataObject, pi: HistoryAgent) -> None:
     history = data.draw(checked_histories(pi, max_percepts=30))
-    expected = [reality_check_alternate(pi)(some, *COUNTS) for some in prefixes(history)]
+    expected = [reality_check_alternate(pi)(start, *COUNTS) for start in prefixes(history)]
     assert answers(RealityCheck(FunctionAgent(pi)).begin(*COUNTS), history) == expected
 
 
 @given(data=st.data(), pi=AGENTS)
-@some
+@few_examples
 def test_part_2_it_is_deterministic(data: st.DataObject, pi: HistoryAgent) -> None:
     """Also when other histories were asked for in between, by the same agent."""
-    one, another = (data.draw(checked_histories(pi, max_percepts=20)) for _ in range(2))
+    history, between = (data.draw(checked_histories(pi, max_percepts=20)) for _ in range(2))
     checked = as_function(RealityCheck(FunctionAgent(pi)))
-    first = checked(one, *COUNTS)
-    checked(another, *COUNTS)
-    assert checked(one, *COUNTS) == first
-    assert as_function(RealityCheck(FunctionAgent(pi)))(one, *COUNTS) == first
+    first = checked(history, *COUNTS)
+    checked(between, *COUNTS)
+    assert checked(history, *COUNTS) == first
+    assert as_function(RealityCheck(FunctionAgent(pi)))(history, *COUNTS) == first
 
 
 @given(data=st.data(), pi=AGENTS)
-@many
+@many_examples
 def test_part_3_it_is_idempotent(data: st.DataObject, pi: HistoryAgent) -> None:
     history = data.draw(checked_histories(pi, max_percepts=20))
     once = RealityCheck(FunctionAgent(pi))
@@ -133,7 +126,7 @@ def test_part_3_it_is_idempotent(data: st.DataObject, pi: HistoryAgent) -> None:
     ),
     salt=st.integers(0, 1000),
 )
-@some
+@few_examples
 def test_part_4_outside_extended_environments_it_changes_nothing(agent: Agent, salt: int) -> None:
     """A deterministic environment: any function of the history with its last action."""
 
@@ -324,7 +317,7 @@ def test_as_published_it_forwards_nothing() -> None:
 
 
 @given(history=histories(2, 2), rate=st.floats(0, 1))
-@some
+@few_examples
 def test_a_forwarded_learning_rate_is_that_of_the_inner_agent(
     history: History, rate: float
 ) -> None:

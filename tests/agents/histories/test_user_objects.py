@@ -11,7 +11,7 @@ import pytest
 import goalmeter as gm
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
 from goalmeter.agents.histories import ConstantAgent, NaiveLearner
-from goalmeter.agents.histories.user_objects import agent_of, check_mind
+from goalmeter.agents.user_agents import agent_of, check_mind
 from goalmeter.reflection import FunctionAgent, History, RealityCheck, compare, measure
 
 NAMES = ["TemptingButton", "IgnoreRewards", "IncentivizeLearningRate"]
@@ -57,12 +57,12 @@ def nobody_was_made_yet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_functions_objects_and_classes_of_one_agent_measure_the_same() -> None:
-    given: list[Any] = [turns, FunctionAgent(turns), Turns(), Turns]
-    found = [measure(one, 12, 2, environments=NAMES) for one in given]
-    assert [one.agent for one in found] == [*["FunctionAgent(turns)"] * 2, "Turns", "Turns"]
-    assert found[0].outcomes == {"ok": 12}
-    assert found[0].trials == found[1].trials == found[2].trials == found[3].trials
-    assert len({trial.total_reward for trial in found[0].trials}) > 2
+    forms: list[Any] = [turns, FunctionAgent(turns), Turns(), Turns]
+    results = [measure(form, 12, 2, environments=NAMES) for form in forms]
+    assert [form.agent for form in results] == [*["FunctionAgent(turns)"] * 2, "Turns", "Turns"]
+    assert results[0].outcomes == {"ok": 12}
+    assert results[0].trials == results[1].trials == results[2].trials == results[3].trials
+    assert len({trial.total_reward for trial in results[0].trials}) > 2
 
 
 def test_a_class_is_made_anew_with_the_seed_of_each_trial() -> None:
@@ -73,14 +73,14 @@ def test_a_class_is_made_anew_with_the_seed_of_each_trial() -> None:
 
 
 def test_the_reality_check_of_a_function_and_of_an_object_without_options() -> None:
-    found = [
+    results = [
         measure(RealityCheck(inner), 12, 1, environments=NAMES)
         for inner in (turns, FunctionAgent(turns), Turns())
     ]
-    assert found[0].trials == found[1].trials == found[2].trials
-    assert found[0].outcomes == {"ok": 6}
+    assert results[0].trials == results[1].trials == results[2].trials
+    assert results[0].outcomes == {"ok": 6}
     assert gm.reflection.RealityCheck is RealityCheck
-    assert compare(found[0], found[1]).difference == 0
+    assert compare(results[0], results[1]).difference == 0
 
 
 def test_a_file_may_give_an_object_without_options(tmp_path: Path) -> None:
@@ -95,8 +95,8 @@ def test_a_file_may_give_an_object_without_options(tmp_path: Path) -> None:
         "    def begin(self, n_actions, n_observations): return Mind()\n"
     )
     for name in (f"{tmp_path}/mine.py:Agent", f"rc({tmp_path}/mine.py:Agent)"):
-        found = measure(name, 9, 1, environments=NAMES)
-        assert found.trials == measure(ConstantAgent(), 9, 1, environments=NAMES).trials
+        result = measure(name, 9, 1, environments=NAMES)
+        assert result.trials == measure(ConstantAgent(), 9, 1, environments=NAMES).trials
 
 
 class NoBegin:
@@ -179,9 +179,9 @@ def test_an_agent_that_fails_to_begin_is_left_to_its_trials() -> None:
 
     check_mind(agent_of(Shy(), 0, "it"), "it")
     shy: Any = Shy()
-    found = measure(shy, 5, 1, environments=NAMES)
-    assert found.outcomes == {"exception": 6}
-    assert "RuntimeError: not here" in found.trials[0].detail
+    result = measure(shy, 5, 1, environments=NAMES)
+    assert result.outcomes == {"exception": 6}
+    assert "RuntimeError: not here" in result.trials[0].detail
 
 
 @pytest.mark.parametrize("name", ["{}/bad.py:short", "rc({}/bad.py:short)", "{}/bad.py:Mindless"])
@@ -192,10 +192,10 @@ def test_a_file_is_checked_before_anything_is_played(tmp_path: Path, name: str) 
         "    def __init__(self, seed): pass\n"
         "    def begin(self, n_actions, n_observations): pass\n"
     )
-    said: list[str] = []
+    told: list[str] = []
     with pytest.raises(
         GoalmeterError, match=r"short\(history\) cannot|gives None, which lacks"
     ) as e:
-        measure(name.format(tmp_path), 5, 1, out=tmp_path / "run", progress=said.append)
+        measure(name.format(tmp_path), 5, 1, out=tmp_path / "run", progress=told.append)
     assert isinstance(e.value, InvalidFileError) or "Mindless" in name
-    assert said == [] and (tmp_path / "run" / "trials.jsonl").read_text() == ""
+    assert told == [] and (tmp_path / "run" / "trials.jsonl").read_text() == ""

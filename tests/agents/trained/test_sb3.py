@@ -57,8 +57,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {**made, "folder": folder}
 
 
-def name_of(models: dict[str, Any], which: str) -> str:
-    return f"sb3:{models['folder'] / which}.zip"
+def name_of(models: dict[str, Any], kind: str) -> str:
+    return f"sb3:{models['folder'] / kind}.zip"
 
 
 def rewritten(path: Path, folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
@@ -75,23 +75,23 @@ def rewritten(path: Path, folder: Path, change: Callable[[dict[str, Any]], None]
     return out
 
 
-@pytest.mark.parametrize("which", ["ppo", "a2c", "dqn"])
+@pytest.mark.parametrize("kind", ["ppo", "a2c", "dqn"])
 def test_probabilities_are_those_of_the_model_that_was_saved(
-    models: dict[str, Any], which: str
+    models: dict[str, Any], kind: str
 ) -> None:
     """The library's own policy, asked at observations that its environment gave."""
     import torch
 
-    model = models[which]
-    policy = read_policy(models["folder"] / f"{which}.zip")
-    if which == "ppo":
+    model = models[kind]
+    policy = read_policy(models["folder"] / f"{kind}.zip")
+    if kind == "ppo":
         seen = np.arange(policy.observations.count or 0)
     else:
         seen = np.random.default_rng(0).integers(0, 9, (20, policy.observations.length or 0))
     ours = policy.probabilities(seen)
     with torch.no_grad():
         tensor, _ = model.policy.obs_to_tensor(seen)
-        if which == "dqn":
+        if kind == "dqn":
             chosen = model.predict(seen, deterministic=True)[0]
             theirs = np.eye(4)[chosen]
         else:
@@ -120,14 +120,14 @@ def test_a_policy_sees_in_each_state_what_the_environment_shows(models: dict[str
             seen, _ = env.reset(seed=0)
 
 
-@pytest.mark.parametrize("which", ["ppo", "dqn"])
-def test_it_has_a_navigation_table_and_a_meg(models: dict[str, Any], which: str) -> None:
-    outcome = navigate(name_of(models, which), **SMALL, meg=True)
-    assert outcome.json["agent"] == name_of(models, which)
+@pytest.mark.parametrize("kind", ["ppo", "dqn"])
+def test_it_has_a_navigation_table_and_a_meg(models: dict[str, Any], kind: str) -> None:
+    outcome = navigate(name_of(models, kind), **SMALL, meg=True)
+    assert outcome.json["agent"] == name_of(models, kind)
     (cell,) = outcome.json["cells"]
     assert cell["trajectories"] == 2 and cell["invalid"] == 0
     (directed,) = outcome.json["meg"]
-    assert directed["agent"] == name_of(models, which)
+    assert directed["agent"] == name_of(models, kind)
     assert directed["goal"]["nats"]["value"] <= directed["goal"]["maximum"]
 
 
@@ -216,7 +216,7 @@ def test_nothing_of_an_archive_is_unpickled(models: dict[str, Any], tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda d: d["policy_class"].update(__module__="theirs"), r"its policy is theirs.ActorCri"),
         (lambda d: d.pop("policy_class"), r"its policy is None.\?"),
@@ -235,31 +235,31 @@ def test_nothing_of_an_archive_is_unpickled(models: dict[str, Any], tmp_path: Pa
     ],
 )
 def test_what_is_no_policy_of_the_library_is_refused(
-    models: dict[str, Any], tmp_path: Path, change: Any, said: str
+    models: dict[str, Any], tmp_path: Path, change: Any, message: str
 ) -> None:
-    with pytest.raises(InvalidFileError, match=said):
+    with pytest.raises(InvalidFileError, match=message):
         read_policy(rewritten(models["folder"] / "ppo.zip", tmp_path, change))
 
 
 def test_weights_of_another_network_are_refused(models: dict[str, Any], tmp_path: Path) -> None:
-    other = rewritten(
+    changed = rewritten(
         models["folder"] / "ppo.zip", tmp_path, lambda d: d["policy_kwargs"].update(net_arch=[9])
     )
     with pytest.raises(InvalidFileError, match="does not hold the weights of this policy"):
-        read_policy(other).probabilities(np.arange(4))
+        read_policy(changed).probabilities(np.arange(4))
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (None, "there is no file"),
         (b"no archive", "it is no archive, or a damaged one"),
         (b"PK\x05\x06" + bytes(18), "it holds no 'data'"),
     ],
 )
-def test_files_that_are_no_archives(tmp_path: Path, content: bytes | None, said: str) -> None:
+def test_files_that_are_no_archives(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "x.zip"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InvalidFileError, match=said):
+    with pytest.raises(InvalidFileError, match=message):
         agent(f"sb3:{path}")

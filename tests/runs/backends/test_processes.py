@@ -133,9 +133,9 @@ def test_errors_that_a_user_can_mend_are_told_apart() -> None:
 
 def test_results_are_the_same_here_and_in_any_number_of_processes() -> None:
     jobs = [trial("rc(naive)", seed) for seed in range(12)]
-    here = of(jobs, workers=0)
-    assert all(result.outcome == "ok" for result in here)
-    assert of(jobs, workers=1) == of(jobs, workers=3) == here
+    in_this_process = of(jobs, workers=0)
+    assert all(result.outcome == "ok" for result in in_this_process)
+    assert of(jobs, workers=1) == of(jobs, workers=3) == in_this_process
 
 
 # --- What users' code does ------------------------------------------------------------------------
@@ -260,8 +260,10 @@ def test_workers_end_with_the_process_that_started_them(
 
 def test_a_worker_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", ["/nowhere"])
-    said = "cannot be started: 3 attempts ended before they took a job, the last with exit status 1"
-    with pytest.raises(GoalmeterError, match=said):
+    message = (
+        "cannot be started: 3 attempts ended before they took a job, the last with exit status 1"
+    )
+    with pytest.raises(GoalmeterError, match=message):
         of([Batch("goalmeter.runs.jobs:in_a_line", [{}])])
 
 

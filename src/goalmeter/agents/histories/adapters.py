@@ -10,8 +10,14 @@ from typing import Any, SupportsIndex, cast
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._text import shown
-from goalmeter.agents.histories.protocol import Agent, History, Mind, NoActionError, Percept
-from goalmeter.agents.histories.settings import refuse_unknown
+from goalmeter.agents.histories.protocol import (
+    Agent,
+    History,
+    Mind,
+    NoActionError,
+    Percept,
+    refuse_unknown,
+)
 
 # A user's agent: (history, n_actions, n_observations) -> action.
 HistoryFunction = Callable[[History, int, int], int]
@@ -55,8 +61,6 @@ class FunctionAgent:
 
 
 class _FunctionMind:
-    __slots__ = ("_actions", "_function", "_known", "_n_actions", "_n_observations", "_percepts")
-
     def __init__(
         self,
         function: Callable[..., SupportsIndex],
@@ -92,15 +96,10 @@ class _FunctionMind:
         self._actions.append(action)
 
     def fork(self) -> _FunctionMind:
-        other = _FunctionMind(
-            self._function,
-            self._n_actions,
-            self._n_observations,
-            self._percepts.copy(),
-            self._actions.copy(),
-        )
-        other._known = self._known
-        return other
+        counts = self._n_actions, self._n_observations
+        twin = _FunctionMind(self._function, *counts, self._percepts.copy(), self._actions.copy())
+        twin._known = self._known
+        return twin
 
     def _no_action(self, answer: object) -> NoActionError:
         n = len(self._percepts)
@@ -126,11 +125,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def check_call(function: Callable[..., Any], arguments: int, name: str, expected: str) -> None:
-    """Refuse what cannot be called with so many arguments; builtins do not say, and pass.
-
-    Raises:
-        InvalidParameterError: it takes others.
-    """
+    """Refuse what cannot be called with so many arguments; builtins do not say, and pass."""
     try:
         takes = signature(function)
     except (ValueError, TypeError):
@@ -144,30 +139,34 @@ def check_call(function: Callable[..., Any], arguments: int, name: str, expected
         ) from cause
 
 
-def as_agent(thing: object, name: str = "the agent") -> Agent:
+def as_agent(candidate: object, name: str = "the agent") -> Agent:
     """An agent as it is; of a function of the history, the agent that it makes.
 
     Args:
-        thing: an object with the method `begin`, or a function.
+        candidate: an object with the method `begin`, or a function.
         name: what it is called in an error.
 
     Raises:
         InvalidParameterError: it is neither, or cannot be called as it will be.
     """
-    begin = getattr(thing, "begin", None)
-    if isinstance(thing, type) or not (callable(begin) or callable(thing)):
-        kind = "a class without the method 'begin'" if isinstance(thing, type) else shown(thing)
+    begin = getattr(candidate, "begin", None)
+    if isinstance(candidate, type) or not (callable(begin) or callable(candidate)):
+        kind = (
+            "a class without the method 'begin'"
+            if isinstance(candidate, type)
+            else shown(candidate)
+        )
         raise InvalidParameterError(
             f"{name} is {kind}, expected {FUNCTION}, an object with the method 'begin', or a class "
             f"of such objects"
         )
     if callable(begin):
         expected = f"begin(n_actions, n_observations), as {name} is an object"
-        check_call(begin, 2, f"{type(thing).__name__}.begin", expected)
-        return cast(Agent, thing)
-    assert callable(thing)
+        check_call(begin, 2, f"{type(candidate).__name__}.begin", expected)
+        return cast(Agent, candidate)
+    assert callable(candidate)
     try:
-        return FunctionAgent(thing)
+        return FunctionAgent(candidate)
     except InvalidParameterError as cause:
         raise InvalidParameterError(f"{name}: {cause}") from cause
 

@@ -79,10 +79,10 @@ def _whole(reward: Any) -> int:
     whole = int(reward)
     if -_LARGE < whole < _LARGE:
         return whole
-    mixed, rest = int(whole < 0), abs(whole)
-    while rest:
-        mixed = _mixed(mixed * _SECOND + (rest & _MASK) + _FIRST)
-        rest >>= 64
+    mixed, words = int(whole < 0), abs(whole)
+    while words:
+        mixed = _mixed(mixed * _SECOND + (words & _MASK) + _FIRST)
+        words >>= 64
     return mixed
 
 

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.histories.draws import below, hash_action, hash_percept, hash_start, uniform
-from goalmeter.agents.histories.protocol import Mind
-from goalmeter.agents.histories.settings import refuse_unknown
+from goalmeter.agents.histories.protocol import Mind, refuse_unknown
 
 EXPLORE, CHOOSE = 0, 1  # the streams of its two draws: whether to explore, and then which action
 
@@ -64,14 +63,13 @@ class NaiveLearner:
         return mind
 
 
+@dataclass(slots=True, init=False, eq=False)
 class _NaiveMind:
     """Sums and divisors of all actions, and their ratios, which one percept changes in one place.
 
     Made without arguments and filled in: a fork is made at every step of some environments, and
     passing eight arguments costs as much as the copying.
     """
-
-    __slots__ = ("_divisors", "_exploration", "_last", "_n_actions", "_scores", "_state", "_sums")
 
     _state: int
     _n_actions: int
@@ -93,7 +91,7 @@ class _NaiveMind:
     def act(self) -> int:
         if uniform(self._state) < self._exploration:
             return below(self._state, self._n_actions, CHOOSE)
-        scores = self._scores
+        scores = self._scores  # `index` gives the lowest of equals
         return scores.index(max(scores))
 
     def take(self, action: int) -> None:
@@ -101,12 +99,12 @@ class _NaiveMind:
         self._last = action if 0 <= action < self._n_actions else None
 
     def fork(self) -> _NaiveMind:
-        other = _NaiveMind()
-        other._state = self._state
-        other._n_actions = self._n_actions
-        other._exploration = self._exploration
-        other._last = self._last
-        other._sums = self._sums.copy()
-        other._divisors = self._divisors.copy()
-        other._scores = self._scores.copy()
-        return other
+        twin = _NaiveMind()
+        twin._state = self._state
+        twin._n_actions = self._n_actions
+        twin._exploration = self._exploration
+        twin._last = self._last
+        twin._sums = self._sums.copy()
+        twin._divisors = self._divisors.copy()
+        twin._scores = self._scores.copy()
+        return twin

@@ -18,6 +18,7 @@ Source: "Extending Environments To Measure Self-Reflection In Reinforcement Lear
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from goalmeter._errors import InvalidParameterError
@@ -108,3 +109,18 @@ class Source:
 def options_of(agent: Agent) -> frozenset[str]:
     """The settings that an agent can assume; none, if it does not say."""
     return getattr(agent, "options", frozenset())
+
+
+def refuse_unknown(agent: object, options: Mapping[str, Any], known: Iterable[str] = ()) -> None:
+    """Refuse settings that an agent does not know, rather than ignore them.
+
+    Raises:
+        InvalidParameterError: one is not among the known.
+    """
+    known = sorted(known)
+    for option in options:
+        if option not in known:
+            raise InvalidParameterError(
+                f"{agent!r} cannot assume {option}={options[option]!r}: it knows "
+                f"{', '.join(known) or 'no settings'}; ask Source.takes({option!r}) first"
+            )

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.histories.draws import below, hash_action, hash_percept, hash_start, uniform
-from goalmeter.agents.histories.protocol import Mind
-from goalmeter.agents.histories.settings import refuse_unknown
+from goalmeter.agents.histories.protocol import Mind, refuse_unknown
 
 EXPLOIT, CHOOSE = 0, 1  # the streams of its two draws: whether to exploit, and else which action
 
@@ -70,18 +69,9 @@ class QLearner:
         return mind
 
 
+# Made without arguments and filled in, as the mind of the naive learner.
+@dataclass(slots=True, init=False, eq=False)
 class _QMind:
-    __slots__ = (
-        "_action",
-        "_discount",
-        "_exploitation",
-        "_learning_rate",
-        "_n_actions",
-        "_observation",
-        "_state",
-        "_table",
-    )
-
     _state: int
     _n_actions: int
     _learning_rate: float
@@ -106,6 +96,7 @@ class _QMind:
         self._observation = observation
 
     def act(self) -> int:
+        # A row of zeros knows nothing, so its action is drawn, whatever the exploitation.
         row = self._table[self._observation]
         if any(row) and uniform(self._state) < self._exploitation:
             return row.index(max(row))
@@ -116,13 +107,13 @@ class _QMind:
         self._action = action if 0 <= action < self._n_actions else None
 
     def fork(self) -> _QMind:
-        other = _QMind()
-        other._state = self._state
-        other._n_actions = self._n_actions
-        other._learning_rate = self._learning_rate
-        other._discount = self._discount
-        other._exploitation = self._exploitation
-        other._observation = self._observation
-        other._action = self._action
-        other._table = {observation: row.copy() for observation, row in self._table.items()}
-        return other
+        twin = _QMind()
+        twin._state = self._state
+        twin._n_actions = self._n_actions
+        twin._learning_rate = self._learning_rate
+        twin._discount = self._discount
+        twin._exploitation = self._exploitation
+        twin._observation = self._observation
+        twin._action = self._action
+        twin._table = {observation: row.copy() for observation, row in self._table.items()}
+        return twin

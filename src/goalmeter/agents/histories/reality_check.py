@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from goalmeter.agents.histories.adapters import HistoryFunction, as_agent
-from goalmeter.agents.histories.protocol import Agent, Mind, options_of
-from goalmeter.agents.histories.settings import refuse_unknown
+from goalmeter.agents.histories.protocol import Agent, Mind, options_of, refuse_unknown
 
 
 class RealityCheck:

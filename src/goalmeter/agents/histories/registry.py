@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable
 
 from goalmeter._arguments import whole_in_text
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.abilities import Ability, AgentFactory, NamedAgent
-from goalmeter.agents.histories.constant import ConstantAgent
 from goalmeter.agents.histories.naive import NaiveLearner
 from goalmeter.agents.histories.protocol import Agent
 from goalmeter.agents.histories.q_learner import QLearner
-from goalmeter.agents.histories.random_agent import RandomAgent
+from goalmeter.agents.histories.simple import ConstantAgent, RandomAgent
 
 MakeAgent = Callable[[int], Agent]  # from a seed
 MOST_K = 1_000_000  # the number of an action
@@ -21,15 +19,7 @@ MOST_K = 1_000_000  # the number of an action
 
 def scripted(make: MakeAgent, about: str) -> AgentFactory:
     """The entry of an agent that is a function of its history and takes no argument."""
-
-    def named(name: str, argument: str | None) -> NamedAgent:
-        if argument is not None:
-            raise InvalidParameterError(
-                f"{name} takes nothing in brackets, but the agent is '{name}({argument})'"
-            )
-        return NamedAgent(name, about, {Ability.HISTORY: make})
-
-    return AgentFactory(about, frozenset({Ability.HISTORY}), named)
+    return AgentFactory.without_argument(about, {Ability.HISTORY: make})
 
 
 def _constant(about: str) -> AgentFactory:
@@ -48,15 +38,20 @@ def _constant(about: str) -> AgentFactory:
     return AgentFactory(about, frozenset({Ability.HISTORY}), named, argument="K")
 
 
-def _learner(module: str, function: str) -> MakeAgent:
-    """A maker that imports its module only when an agent is asked of it, since torch is heavy."""
-
+def _stable_baselines(algorithm: str, *, as_published: bool = False) -> MakeAgent:
     def make(seed: int) -> Agent:
-        learners = importlib.import_module(f"goalmeter.agents.learners.{module}")
-        agent: Agent = getattr(learners, function)(seed)
-        return agent
+        # Imported when an agent is asked for, since torch is heavy; likewise below.
+        from goalmeter.agents.learners.stable_baselines import StableBaselinesAgent
+
+        return StableBaselinesAgent(algorithm, seed, as_published=as_published)
 
     return make
+
+
+def _recurrent_dqn(seed: int) -> Agent:
+    from goalmeter.agents.learners.recurrent_dqn import RecurrentDQN
+
+    return RecurrentDQN(seed)
 
 
 HISTORY_AGENTS: dict[str, AgentFactory] = {
@@ -67,14 +62,12 @@ HISTORY_AGENTS: dict[str, AgentFactory] = {
         lambda seed: NaiveLearner(seed, true_average=True), "naive with the average of the text"
     ),
     "q-learner": scripted(QLearner, "tabular Q-learning over observations"),
-    "a2c": scripted(_learner("stable_baselines", "a2c"), "A2C of Stable-Baselines3"),
-    "dqn": scripted(_learner("stable_baselines", "dqn"), "DQN of Stable-Baselines3"),
-    "ppo": scripted(_learner("stable_baselines", "ppo"), "PPO of Stable-Baselines3"),
+    "a2c": scripted(_stable_baselines("a2c"), "A2C of Stable-Baselines3"),
+    "dqn": scripted(_stable_baselines("dqn"), "DQN of Stable-Baselines3"),
+    "ppo": scripted(_stable_baselines("ppo"), "PPO of Stable-Baselines3"),
     "ppo-as-published": scripted(
-        _learner("stable_baselines", "ppo_as_published"),
+        _stable_baselines("ppo", as_published=True),
         "PPO with the authors' wrong log-probabilities",
     ),
-    "recurrent-dqn": scripted(
-        _learner("recurrent_dqn", "RecurrentDQN"), "DQN with a recurrent network"
-    ),
+    "recurrent-dqn": scripted(_recurrent_dqn, "DQN with a recurrent network"),
 }

@@ -140,6 +140,7 @@ class LocalModel:
         import torch
 
         transformers: Any = require("transformers", extra="lm", feature=_FEATURE)
+        # Filled up on the left, so that all answers begin in the same column.
         longest = max(len(prompt.ids) for prompt in prompts)
         gaps = [longest - len(prompt.ids) for prompt in prompts]
         device = self.model.device
@@ -154,6 +155,7 @@ class LocalModel:
         def at_its_limit(sequences: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
             return limits <= sequences.shape[1]
 
+        # Likeliest tokens only: `SeededSampling` has left one token standing in each row.
         with torch.inference_mode(), generating_in_batches():
             out = self.model.generate(
                 input_ids=ids,

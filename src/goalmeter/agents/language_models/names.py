@@ -64,14 +64,11 @@ def organism_agents() -> dict[str, str]:
 
 
 def prompted_agent(name: str) -> Memoryless:
-    """The reference agent that poses as a language model.
-
-    Args:
-        name: what follows `goalmeter/`, such as "boltzmann(2)"; no organism's.
+    """The reference agent that poses as a language model, by what follows `goalmeter/`.
 
     Raises:
-        InvalidParameterError: there is none of that name, with the nearest name; or it remembers
-            where it went, which no prompt shows.
+        InvalidParameterError: there is none of that name, or it remembers where it went, which no
+            prompt shows.
     """
     kind = call_of(name).kind
     kinds = [call_of(known).kind for known in navigator_names()]
@@ -106,12 +103,12 @@ def _unknown(name: str, kind: str, kinds: list[str]) -> str:
     """What to say of a name that is neither an organism's nor a reference agent's."""
     meant = nearest(kind, [*organism_names(), *kinds])
     if meant is None:
-        what, hint = "neither an organism nor a reference agent", ""
+        unknown, hint = "neither an organism nor a reference agent", ""
     else:
-        what = "no organism" if meant in organism_names() else "no reference agent"
+        unknown = "no organism" if meant in organism_names() else "no reference agent"
         hint = f" did you mean {OURS}{meant}?"
     agents = [known for known in navigator_names() if known != WallFollower.name]
     return (
-        f"there is {what} {name!r};{hint} {OURS} is followed by an organism "
+        f"there is {unknown} {name!r};{hint} {OURS} is followed by an organism "
         f"({', '.join(organism_names())}) or by a reference agent ({', '.join(agents)})"
     )

@@ -11,8 +11,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start
-from goalmeter.agents.histories.protocol import Mind
-from goalmeter.agents.histories.settings import refuse_unknown
+from goalmeter.agents.histories.protocol import Mind, refuse_unknown
 from goalmeter.agents.learners.recurrent_network import Pass, QNetwork
 from goalmeter.agents.learners.recurrent_training import Draws, Learning, train
 from goalmeter.agents.learners.turns import Turn, prefix
@@ -103,6 +102,7 @@ class RecurrentDQN:
 
     def draws(self, state: int) -> Draws:
         """Where a training takes its randomness from; `state` is the hash of its history."""
+        # NumPy's seeds have no sign, so that is a part of the key.
         entropy = [abs(self.seed)] if self.draws_from == SEED else [abs(self.seed), state]
         weights, replay, dropout = (
             np.random.default_rng(
@@ -156,22 +156,9 @@ class _Trained:
         return answer
 
 
+@dataclass(slots=True, init=False, eq=False)
 class _RecurrentMind:
     """The history, marked where the training ends; training waits until it is asked for."""
-
-    __slots__ = (
-        "_action",
-        "_agent",
-        "_known",
-        "_n",
-        "_n_actions",
-        "_rate",
-        "_start",
-        "_state",
-        "_trained_on",
-        "_trained_state",
-        "_turn",
-    )
 
     _agent: RecurrentDQN
     _n_actions: int
@@ -203,10 +190,10 @@ class _RecurrentMind:
         self._action = action
 
     def fork(self) -> _RecurrentMind:
-        other = _RecurrentMind()
+        twin = _RecurrentMind()
         for name in _RecurrentMind.__slots__:
-            setattr(other, name, getattr(self, name))
-        return other
+            setattr(twin, name, getattr(self, name))
+        return twin
 
     def _window(self) -> FloatArray:
         """The latest numbers of the history, zeros before its beginning."""

@@ -39,9 +39,9 @@ def _blocks(hidden: int, layers: int) -> Iterator[tuple[int, slice, tuple[int, i
     first = _LOWER + (layers - 1) * hidden
     for layer in range(layers):
         start, width = (_LOWER + (layer - 1) * hidden, hidden) if layer else (_X, 1)
-        own = first + layer * hidden
+        states = first + layer * hidden
         yield layer, slice(start, start + width), (_R, _Z, _INPUT)
-        yield layer, slice(own, own + hidden), (_R, _Z, _STATE)
+        yield layer, slice(states, states + hidden), (_R, _Z, _STATE)
         yield layer, slice(_ONE, _OTHER_ONE), (_R, _Z, _INPUT)
         yield layer, slice(_OTHER_ONE, _LOWER), (_R, _Z, _STATE)
 

@@ -96,7 +96,7 @@ class Learner:
             if experience.actions:
                 try:
                     self._learn(experience)
-                except ValueError as cause:  # torch refuses distributions that are none
+                except ValueError as cause:  # torch refuses probabilities that are NaN
                     raise self._diverged(len(experience.rewards)) from cause
                 if not all(p.isfinite().all() for p in self.model.policy.parameters()):
                     raise self._diverged(len(experience.rewards))

@@ -17,12 +17,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start, uniform
-from goalmeter.agents.histories.protocol import Mind
-from goalmeter.agents.histories.settings import refuse_unknown
+from goalmeter.agents.histories.protocol import Mind, refuse_unknown
 from goalmeter.agents.learners.sb3_training import ALGORITHMS, SETTLED, Learner, installed
 from goalmeter.agents.learners.turns import Turn, prefix
 
@@ -92,8 +92,8 @@ class StableBaselinesAgent:
 
     def __repr__(self) -> str:
         published = ", as_published=True" if self.as_published else ""
-        others = "".join(f", {name}={value!r}" for name, value in self.hyperparameters.items())
-        return f"StableBaselinesAgent({self.algorithm!r}, seed={self.seed}{published}{others})"
+        settings = "".join(f", {name}={value!r}" for name, value in self.hyperparameters.items())
+        return f"StableBaselinesAgent({self.algorithm!r}, seed={self.seed}{published}{settings})"
 
     def check_installed(self) -> None:
         """Import what the first training would import.
@@ -112,6 +112,7 @@ class StableBaselinesAgent:
             if rate is None:
                 rate = self._learner(n_actions, n_observations, None).learning_rate
             rate *= options["learning_rate_scale"]
+        # The library hands out the learner that it trained first, whatever rate was asked for.
         if rate is not None and self.as_published:
             rate, stream = None, _PUBLISHED_COPY
         mind = _LearnerMind()
@@ -158,23 +159,9 @@ class StableBaselinesAgent:
         return table
 
 
+@dataclass(slots=True, init=False, eq=False)
 class _LearnerMind:
     """The history, marked where the training ends; training waits until it is asked."""
-
-    __slots__ = (
-        "_action",
-        "_agent",
-        "_counts",
-        "_k",
-        "_n",
-        "_rate",
-        "_state",
-        "_stream",
-        "_table",
-        "_trained_on",
-        "_trained_state",
-        "_turn",
-    )
 
     _agent: StableBaselinesAgent
     _counts: tuple[int, int]
@@ -217,27 +204,7 @@ class _LearnerMind:
         self._action = action
 
     def fork(self) -> _LearnerMind:
-        other = _LearnerMind()
+        twin = _LearnerMind()
         for name in _LearnerMind.__slots__:
-            setattr(other, name, getattr(self, name))
-        return other
-
-
-def a2c(seed: int) -> StableBaselinesAgent:
-    """A2C with the library's hyperparameters."""
-    return StableBaselinesAgent("a2c", seed)
-
-
-def dqn(seed: int) -> StableBaselinesAgent:
-    """DQN with the library's hyperparameters."""
-    return StableBaselinesAgent("dqn", seed)
-
-
-def ppo(seed: int) -> StableBaselinesAgent:
-    """PPO with the library's hyperparameters."""
-    return StableBaselinesAgent("ppo", seed)
-
-
-def ppo_as_published(seed: int) -> StableBaselinesAgent:
-    """PPO with the wrong probabilities of the authors' library."""
-    return StableBaselinesAgent("ppo", seed, as_published=True)
+            setattr(twin, name, getattr(self, name))
+        return twin

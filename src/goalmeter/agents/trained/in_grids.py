@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -30,19 +30,10 @@ class SavedWalker(Memoryless):
     """A navigator from a file, which knows in which worlds it can walk.
 
     Attributes:
-        misfit: why it cannot walk in a world, in a sentence; "" if it can.
+        check: raises InvalidParameterError if it sees other things than a world shows.
     """
 
-    misfit: Callable[[GridWorld], str]
-
-    def check(self, world: GridWorld) -> None:
-        """See that it can walk in a world.
-
-        Raises:
-            InvalidParameterError: it sees other things than this world shows.
-        """
-        if why := self.misfit(world):
-            raise InvalidParameterError(why)
+    check: Callable[[GridWorld], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,21 +43,12 @@ class TimedWalker:
     Attributes:
         name: as on the command line.
         table: the policy.
-        misfit: as of `SavedWalker`.
+        check: raises InvalidParameterError if the table is of other states than a world's.
     """
 
     name: str
     table: FloatArray
-    misfit: Callable[[GridWorld], str]
-
-    def check(self, world: GridWorld) -> None:
-        """See that it can walk in a world.
-
-        Raises:
-            InvalidParameterError: the table is of other states.
-        """
-        if why := self.misfit(world):
-            raise InvalidParameterError(why)
+    check: Callable[[GridWorld], None]
 
     def begin(self, world: GridWorld, draws: Draws) -> _TimedWalk:
         """Set out in a world, at the first step of the table."""
@@ -102,17 +84,15 @@ def table_walker(name: str, table: FloatArray) -> SavedWalker | TimedWalker:
     _check_actions(name, table.shape[-1])
     n_states = table.shape[-2]
 
-    def misfit(world: GridWorld) -> str:
-        return _other_states(name, n_states, world)
-
+    check = partial(_check_states, name, n_states)
     if table.ndim == 3:
-        return TimedWalker(name, table, misfit)
+        return TimedWalker(name, table, check)
 
     def policy_of(plan: Plan) -> FloatArray:
-        _refuse(misfit(plan.world))
+        check(plan.world)
         return _spread(plan, reachable(plan.world), table)
 
-    return SavedWalker(name, policy_of, misfit)
+    return SavedWalker(name, policy_of, check)
 
 
 def saved_walker(name: str, policy: SavedPolicy) -> SavedWalker:
@@ -124,27 +104,28 @@ def saved_walker(name: str, policy: SavedPolicy) -> SavedWalker:
     _check_actions(name, policy.n_actions)
     count, length = policy.observations.count, policy.observations.length
 
-    def misfit(world: GridWorld) -> str:
+    def check(world: GridWorld) -> None:
         if count is not None:
-            return _other_states(name, count, world)
+            _check_states(name, count, world)
+            return
         rows, columns = world.shape
         shown = _flat_length(rows, columns)
         if shown == length:
-            return ""
+            return
         size = next((n for n in range(3, 200) if _flat_length(n, n) == length), None)
         advice = f"it was trained in grids of size {size}" if size else "it saw no grid of ours"
-        return (
+        raise InvalidParameterError(
             f"{name} sees arrays of {length} numbers, and a grid of {rows} x {columns} is "
             f"{shown} as gymnasium.wrappers.FlattenObservation gives it; {advice}"
         )
 
     def policy_of(plan: Plan) -> FloatArray:
-        _refuse(misfit(plan.world))
+        check(plan.world)
         states = reachable(plan.world)
         seen = np.arange(len(states)) if count is not None else _flat(plan.world, states)
         return _spread(plan, states, policy.probabilities(seen))
 
-    return SavedWalker(name, policy_of, misfit)
+    return SavedWalker(name, policy_of, check)
 
 
 @lru_cache(maxsize=512)
@@ -180,16 +161,15 @@ def _spread(plan: Plan, states: tuple[State, ...], table: FloatArray) -> FloatAr
     return policy
 
 
-def _other_states(name: str, count: int, world: GridWorld) -> str:
-    """Why a policy over so many states is none of a world's."""
+def _check_states(name: str, count: int, world: GridWorld) -> None:
+    """Raises InvalidParameterError if a policy over so many states is none of a world's."""
     states = len(reachable(world))
-    if states == count:
-        return ""
     rows, columns = world.shape
-    return (
-        f"{name} is a policy over {count} states, and this grid of {rows} x {columns} has {states} "
-        f"that can be reached; let it walk in the world that it was made for"
-    )
+    if states != count:
+        raise InvalidParameterError(
+            f"{name} is a policy over {count} states, and this grid of {rows} x {columns} has "
+            f"{states} that can be reached; let it walk in the world that it was made for"
+        )
 
 
 def _check_actions(name: str, n_actions: int) -> None:
@@ -198,11 +178,6 @@ def _check_actions(name: str, n_actions: int) -> None:
             f"{name} chooses among {n_actions} actions, and a grid world has the four "
             f"{', '.join(ACTIONS)}"
         )
-
-
-def _refuse(why: str) -> None:
-    if why:
-        raise InvalidParameterError(why)
 
 
 def check_worlds(navigator: object, worlds: tuple[GridWorld, ...]) -> None:

@@ -240,12 +240,14 @@ def _observations(described: Any, path: str | Path) -> Observations:
     raise _no_policy(path, f"it sees {_space(told) or 'nothing known'}, not Discrete or a flat Box")
 
 
-def _discrete(described: Any, what: str, path: str | Path) -> int:
+def _discrete(described: Any, counted: str, path: str | Path) -> int:
     told = described if isinstance(described, dict) else {}
     count = str(told.get("n"))
     usual = str(told.get("start", "0")) == "0"
     if _space(told) != "Discrete" or not re.fullmatch(r"[1-9]\d{0,6}", count) or not usual:
-        raise _no_policy(path, f"its {what} are {_space(told) or 'nothing known'}, not Discrete(n)")
+        raise _no_policy(
+            path, f"its {counted} are {_space(told) or 'nothing known'}, not Discrete(n)"
+        )
     return int(count)
 
 

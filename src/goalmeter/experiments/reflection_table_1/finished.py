@@ -30,7 +30,7 @@ def finished(out: Path, agent: str, steps: int, *, partial: bool = False) -> Ref
     """
     folder = run_folder(out, agent, steps)
     run = read_run(folder)
-    asked = plan_of(agent, steps, 1, BATTERY, *DEFAULTS).what()
+    asked = plan_of(agent, steps, 1, BATTERY, *DEFAULTS).as_json()
     differ = [k for k in {**asked, **run.what} if k != "seeds" and run.what.get(k) != asked.get(k)]
     seeds = run.what.get("seeds")
     if differ or not isinstance(seeds, list):

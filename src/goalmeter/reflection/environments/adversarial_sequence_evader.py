@@ -29,8 +29,6 @@ Known returns:
     echo: 1 - n
 """
 
-from __future__ import annotations
-
 from random import Random
 
 from goalmeter.agents.histories.protocol import Source
@@ -41,8 +39,6 @@ from goalmeter.reflection.environments.adversarial_sequence_predictor import (
 
 class AdversarialSequenceEvader(AdversarialSequencePredictor):
     """Pays for evading a copy that predicts."""
-
-    __slots__ = ()
 
     def __init__(self, source: Source, draws: Random, sign: int) -> None:
         # The same game, with the other side paid.

@@ -31,10 +31,7 @@ Known returns:
     echo: n - 1
 """
 
-from __future__ import annotations
-
-from goalmeter.agents.histories.protocol import Mind
-from goalmeter.reflection.environments.base import Run, unshowable
+from goalmeter.reflection.environments.base import Run, shown_to_agent
 
 UNKNOWN = 0
 
@@ -42,21 +39,17 @@ UNKNOWN = 0
 class AdversarialSequencePredictor(Run):
     """Pays for foreseeing what a copy that evades does."""
 
-    __slots__ = ("evader", "percept")
-
     n_observations = 2
-    evader: Mind
-    percept: tuple[float, int]
 
     def begin(self) -> tuple[float, int]:
         """The first percept; the evader is kept one percept behind, so that it can be forked."""
-        self.evader = self.source.begin()
+        self.copy = self.source.begin()
         self.percept = 0, 0
         return self.percept
 
     def react(self, action: int) -> tuple[float, int]:
         """Let the evader play not knowing the action, then tell it."""
-        evader = self.evader
+        evader = self.copy
         reward, observation = self.percept
         if action == UNKNOWN:  # no need to fork: what it is shown will turn out to be true
             evader.perceive(-reward, UNKNOWN)
@@ -66,8 +59,7 @@ class AdversarialSequencePredictor(Run):
             unknowing.perceive(-reward, UNKNOWN)
             theirs = unknowing.act()
             evader.perceive(-reward, action)
-        if not 0 <= theirs < 2:
-            raise unshowable(self, theirs)
+        shown_to_agent(self, theirs)
         evader.take(observation)
         self.percept = (self.sign if theirs == action else -self.sign), theirs
         return self.percept

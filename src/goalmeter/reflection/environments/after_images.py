@@ -24,19 +24,13 @@ Known returns:
     win-stay: n - 1
 """
 
-from __future__ import annotations
-
-from goalmeter.agents.histories.protocol import Mind
 from goalmeter.reflection.environments.base import Run
 
 
 class AfterImages(Run):
     """Pays for acting as if each image had stayed in view for another turn."""
 
-    __slots__ = ("copy", "image")
-
     n_observations = 8
-    copy: Mind
     image: int
 
     def begin(self) -> tuple[float, int]:

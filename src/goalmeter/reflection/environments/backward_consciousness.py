@@ -27,27 +27,15 @@ Known returns:
     opposite, win-stay: n - 5 if n > 2 else 1 - n
 """
 
-from __future__ import annotations
-
-from random import Random
-
-from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Run, replay
 
 
 class BackwardConsciousness(Run):
     """Pays for acting as if everything so far had happened in reverse."""
 
-    __slots__ = ("actions", "percepts")
-
-    def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        super().__init__(source, draws, sign)
-        self.percepts: list[tuple[float, int]] = []
-        self.actions: list[int] = []
-
     def begin(self) -> tuple[float, int]:
         """The first percept."""
-        self.percepts.append((0, 0))
+        self.percepts, self.actions = [(0, 0)], []
         return 0, 0
 
     def react(self, action: int) -> tuple[float, int]:

@@ -32,13 +32,19 @@ class Run(ABC):
         n_observations: observations are 0 .. n_observations - 1.
         options: names of other readings of the rules, with the values of each, the default first;
             they are keyword arguments of the class.
+        copy: a copy of the agent, in environments that keep one.
+        percept: the latest, in environments that look at it again.
+        percepts: x_1 ... x_n, in environments that tell all of it again.
+        actions: y_1 ... y_{n-1}, likewise.
     """
-
-    __slots__ = ("draws", "sign", "source")
 
     n_actions: ClassVar[int] = 2
     n_observations: ClassVar[int] = 1
     options: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    copy: Mind
+    percept: tuple[float, int]
+    percepts: list[tuple[float, int]]
+    actions: list[int]
 
     def __init__(self, source: Source, draws: Random, sign: int) -> None:
         self.source = source
@@ -61,10 +67,6 @@ class Agreement(Run):
     the same, else -1. Subclasses say what g is by what they `tell` the copy.
     """
 
-    __slots__ = ("copy",)
-
-    copy: Mind
-
     def begin(self) -> tuple[float, int]:
         """The first percept, (0, 0); the copy is told of it as it is."""
         self.copy = self.source.begin()
@@ -82,6 +84,57 @@ class Agreement(Run):
         """Tell the copy, in some way, of an action and the reward that it brought."""
 
 
+class Retold(Agreement):
+    """Tells the copy all as it was; what differs is how the copy begins, or what is paid."""
+
+    def tell(self, action: int, reward: float) -> None:
+        """All as it was."""
+        self.copy.take(action)
+        self.copy.perceive(reward, 0)
+
+
+class Forgetful(Run):
+    """Pays for acting as a copy would that has forgotten some turns.
+
+    With a percept goes the action that follows it. If the last percept goes, so does the action
+    before it, so that the copy's history ends at the last percept that is left. The first always
+    is.
+    """
+
+    is_left = True  # whether the last percept is
+    follows = 0  # the action after the last percept that is left
+    answer: int  # what the copy does at the end of its history
+
+    def begin(self) -> tuple[float, int]:
+        """The first percept, (0, 0)."""
+        self.copy = self.source.begin()
+        self.copy.perceive(0, 0)
+        self.answer = self.copy.act()
+        return 0, 0
+
+    def react(self, action: int) -> tuple[float, int]:
+        """Compare; tell the copy no more until there is a percept that is left."""
+        reward = self.sign if self.answer == action else -self.sign
+        observation = self.observe()
+        # What was done in forgotten turns is gone; the action before them leads to what follows.
+        if self.is_left:
+            self.follows = action
+        self.is_left = self.keeps(reward, observation)
+        if self.is_left:
+            self.copy.take(self.follows)
+            self.copy.perceive(reward, observation)
+            self.answer = self.copy.act()
+        return reward, observation
+
+    def observe(self) -> int:
+        """The next observation."""
+        return 0
+
+    @abstractmethod
+    def keeps(self, reward: float, observation: int) -> bool:
+        """Whether the copy remembers a turn with this percept."""
+
+
 def replay(mind: Mind, percepts: Iterable[tuple[float, int]], actions: Iterable[int]) -> None:
     """Tell a mind of a stretch of history: percepts, with the actions between them.
 
@@ -94,6 +147,7 @@ def replay(mind: Mind, percepts: Iterable[tuple[float, int]], actions: Iterable[
         percepts: (reward, observation) each; one more than actions.
         actions: between the percepts.
     """
+    # A loop of its own for minds that cannot settle, which are spared the look at every turn.
     turns = iter(percepts)
     perceive, take = mind.perceive, mind.take
     # Actions come first in the zips, so that the last percept is left in `turns`.
@@ -112,15 +166,20 @@ def replay(mind: Mind, percepts: Iterable[tuple[float, int]], actions: Iterable[
     perceive(*next(turns))
 
 
-def unshowable(run: Run, action: int) -> InvalidParameterError:
-    """What is wrong where a copy's illegal action would be the agent's next observation.
+def shown_to_agent(run: Run, action: int) -> int:
+    """A copy's action that becomes the agent's next observation.
 
-    Elsewhere such an action is just not what the agent did, as the rules have it.
+    Elsewhere a copy's illegal action is just not what the agent did, as the rules have it.
+
+    Raises:
+        InvalidParameterError: it is no observation of the environment.
     """
-    return InvalidParameterError(
-        f"a copy of the agent in {type(run).__name__} did {shown(action)}, which the agent was to "
-        f"see; expected 0 to {run.n_observations - 1}: give a legal action at every history"
-    )
+    if not 0 <= action < run.n_observations:
+        raise InvalidParameterError(
+            f"a copy of the agent in {type(run).__name__} did {shown(action)}, which the agent was "
+            f"to see; expected 0 to {run.n_observations - 1}: give a legal action at every history"
+        )
+    return action
 
 
 def check_option(run: type[Run], option: str, value: str) -> str:

@@ -23,48 +23,25 @@ Known returns:
     win-stay: n - 1
 """
 
-from __future__ import annotations
-
-from random import Random
-
-from goalmeter.agents.histories.protocol import Mind, Source
-from goalmeter.reflection.environments.base import Run
+from goalmeter.reflection.environments.base import Forgetful
 
 CENSORED = 2
 
 
-class CensoredObservation(Run):
+class CensoredObservation(Forgetful):
     """Pays for acting as if the turns with one observation had not taken place."""
 
-    __slots__ = ("answer", "copy", "follows", "left")
-
     n_observations = 3
-    copy: Mind
-    answer: int
-
-    def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        super().__init__(source, draws, sign)
-        self.left = True  # whether the last percept is
-        self.follows = 0  # the action after the last percept that is left
 
     def begin(self) -> tuple[float, int]:
         """The first percept; its room is drawn and not used."""
         self.draws.random()
-        self.copy = self.source.begin()
-        self.copy.perceive(0, 0)
-        self.answer = self.copy.act()
-        return 0, 0
+        return super().begin()
 
-    def react(self, action: int) -> tuple[float, int]:
-        """Compare; tell the copy no more until there is a percept that is left."""
-        reward = self.sign if self.answer == action else -self.sign
-        observation = int(self.draws.random() * 3)
-        # What was done in censored turns is gone; the action before them leads to what follows.
-        if self.left:
-            self.follows = action
-        self.left = observation != CENSORED
-        if self.left:
-            self.copy.take(self.follows)
-            self.copy.perceive(reward, observation)
-            self.answer = self.copy.act()
-        return reward, observation
+    def observe(self) -> int:
+        """Any of the three."""
+        return int(self.draws.random() * 3)
+
+    def keeps(self, reward: float, observation: int) -> bool:
+        """Whether it could be perceived."""
+        return observation != CENSORED

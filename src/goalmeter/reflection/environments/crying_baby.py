@@ -30,13 +30,11 @@ Known returns:
     echo: n
 """
 
-from __future__ import annotations
-
 from random import Random
 from types import MappingProxyType
 
-from goalmeter.agents.histories.protocol import Mind, Source
-from goalmeter.reflection.environments.base import Run, check_option, unshowable
+from goalmeter.agents.histories.protocol import Source
+from goalmeter.reflection.environments.base import Run, check_option, shown_to_agent
 
 FEED, LAUGH, NOT_FED = 0, 0, 1
 # What feeding and not feeding add to nutrition, by reading.
@@ -46,11 +44,9 @@ _NUTRITION = {"code": (25, -3), "paper": (23, -2)}
 class CryingBaby(Run):
     """Pays for feeding a baby that is a copy so that it laughs."""
 
-    __slots__ = ("baby", "fed", "hungry", "nutrition", "recursion")
-
     n_observations = 2
     options = MappingProxyType({"nutrition": ("code", "paper"), "recursion": ("code", "paper")})
-    baby: Mind
+    nutrition = 100
 
     def __init__(
         self,
@@ -64,24 +60,21 @@ class CryingBaby(Run):
         super().__init__(source, draws, sign)
         self.fed, self.hungry = _NUTRITION[check_option(CryingBaby, "nutrition", nutrition)]
         self.recursion = check_option(CryingBaby, "recursion", recursion)
-        self.nutrition = 100
 
     def begin(self) -> tuple[float, int]:
         """The first percept: a laugh, and the reward for it."""
-        self.baby = self.source.begin()
+        self.copy = self.source.begin()
         if self.recursion == "paper":
-            self.baby.perceive(1, NOT_FED)
-            self.baby.take(self.baby.act())
+            self.copy.perceive(1, NOT_FED)
+            self.copy.take(self.copy.act())
         return self.sign, LAUGH
 
     def react(self, action: int) -> tuple[float, int]:
         """Feed the baby or not, and see what it does."""
-        baby = self.baby
+        baby = self.copy
         self.nutrition += self.fed if action == FEED else self.hungry
         # The baby is paid for being well fed; the agent is paid for what the baby then does.
         baby.perceive(1 if 50 <= self.nutrition <= 200 else -1, action)
-        theirs = baby.act()
-        if not 0 <= theirs < 2:
-            raise unshowable(self, theirs)
+        theirs = shown_to_agent(self, baby.act())
         baby.take(theirs)
         return (self.sign if theirs == LAUGH else -self.sign), theirs

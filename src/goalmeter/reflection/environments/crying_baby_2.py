@@ -24,12 +24,7 @@ Known returns:
     echo: min(n, 34 - n)
 """
 
-from __future__ import annotations
-
-from random import Random
-
-from goalmeter.agents.histories.protocol import Mind, Source
-from goalmeter.reflection.environments.base import Run, unshowable
+from goalmeter.reflection.environments.base import Run, shown_to_agent
 
 LAUGH, FEED, NOT_FED = 0, 0, 1
 
@@ -37,28 +32,20 @@ LAUGH, FEED, NOT_FED = 0, 0, 1
 class CryingBaby2(Run):
     """Pays for laughing or crying so that a parent that is a copy feeds well."""
 
-    __slots__ = ("nutrition", "parent")
-
     n_observations = 2
-    parent: Mind
-
-    def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        super().__init__(source, draws, sign)
-        self.nutrition = 100
+    nutrition = 100
 
     def begin(self) -> tuple[float, int]:
         """The first percept: not fed, and well."""
-        self.parent = self.source.begin()
+        self.copy = self.source.begin()
         return self.sign, NOT_FED
 
     def react(self, action: int) -> tuple[float, int]:
         """Let the parent hear it, and see whether it feeds."""
-        parent = self.parent
+        parent = self.copy
         # The parent is paid for a laugh; the agent is paid for being well fed.
         parent.perceive(1 if action == LAUGH else -1, action)
-        theirs = parent.act()
-        if not 0 <= theirs < 2:
-            raise unshowable(self, theirs)
+        theirs = shown_to_agent(self, parent.act())
         parent.take(theirs)
         self.nutrition += 22 if theirs == FEED else -3
         return (self.sign if 50 <= self.nutrition <= 200 else -self.sign), theirs

@@ -24,31 +24,17 @@ Known returns:
     win-stay: n - 3 if n > 1 else 0
 """
 
-from __future__ import annotations
-
-from random import Random
-
-from goalmeter.agents.histories.protocol import Mind, Source
 from goalmeter.reflection.environments.base import Run, replay
 
 
 class DejaVu(Run):
     """Pays for acting as if everything so far had happened once before."""
 
-    __slots__ = ("actions", "copy", "percepts")
-
-    copy: Mind
-
-    def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        super().__init__(source, draws, sign)
-        self.percepts: list[tuple[float, int]] = []
-        self.actions: list[int] = []
-
     def begin(self) -> tuple[float, int]:
         """The first percept."""
+        self.percepts, self.actions = [(0, 0)], []
         self.copy = self.source.begin()
         self.copy.perceive(0, 0)
-        self.percepts.append((0, 0))
         return 0, 0
 
     def react(self, action: int) -> tuple[float, int]:

@@ -24,23 +24,14 @@ Known returns:
     opposite, last sign: 1 - n
 """
 
-from __future__ import annotations
-
-from random import Random
-
-from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Agreement
 
 
 class DelayedRewards(Agreement):
     """Pays for acting as if rewards came two at a time."""
 
-    __slots__ = ("held", "is_odd")
-
-    def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        super().__init__(source, draws, sign)
-        self.held: float = 0
-        self.is_odd = True  # whether the next percept is
+    held: float = 0
+    is_odd = True  # whether the next percept is
 
     def tell(self, action: int, reward: float) -> None:
         """Hold the reward back, or hand over two."""

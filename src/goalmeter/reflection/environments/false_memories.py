@@ -23,17 +23,13 @@ Known returns:
     win-stay: n - 3 if n > 1 else 0
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
-from goalmeter.reflection.environments.base import Agreement
+from goalmeter.reflection.environments.base import Retold
 
 
-class FalseMemories(Agreement):
+class FalseMemories(Retold):
     """Pays for acting as if more had happened before the history began."""
-
-    __slots__ = ()
 
     prefix: ClassVar[tuple[tuple[float, int, int], ...]] = ((0, 0, 0), (0, 0, 0))
 
@@ -45,8 +41,3 @@ class FalseMemories(Agreement):
             self.copy.take(action)
         self.copy.perceive(0, 0)
         return 0, 0
-
-    def tell(self, action: int, reward: float) -> None:
-        """All as it was."""
-        self.copy.take(action)
-        self.copy.perceive(reward, 0)

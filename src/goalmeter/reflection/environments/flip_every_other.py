@@ -25,22 +25,13 @@ Known returns:
     win-stay: min(n - 1, 1 + n % 2)
 """
 
-from __future__ import annotations
-
-from random import Random
-
-from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Agreement
 
 
 class FlipEveryOther(Agreement):
     """Pays for acting as if every other reward had been its opposite."""
 
-    __slots__ = ("flip",)
-
-    def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        super().__init__(source, draws, sign)
-        self.flip = 1
+    flip = 1
 
     def tell(self, action: int, reward: float) -> None:
         """The reward, negated at every other turn."""

@@ -22,15 +22,11 @@ Known returns:
     win-stay: n - 1
 """
 
-from __future__ import annotations
-
 from goalmeter.reflection.environments.base import Agreement
 
 
 class IgnoreActions(Agreement):
     """Pays for acting as if every action so far had been 0."""
-
-    __slots__ = ()
 
     def tell(self, action: int, reward: float) -> None:
         """The reward, but action 0."""

@@ -22,31 +22,20 @@ Known returns:
     echo: seen(0) - seen(1)
 """
 
-from __future__ import annotations
-
-from goalmeter.agents.histories.protocol import Mind
-from goalmeter.reflection.environments.base import Run
+from goalmeter.reflection.environments.base import Retold
 
 
-class IgnoreObservations(Run):
+class IgnoreObservations(Retold):
     """Pays for acting as if every observation so far had been 0."""
 
-    __slots__ = ("copy",)
-
     n_observations = 2
-    copy: Mind
 
     def begin(self) -> tuple[float, int]:
         """The first percept; its room is drawn and not used."""
         self.draws.random()
-        self.copy = self.source.begin()
-        self.copy.perceive(0, 0)
-        return 0, 0
+        return super().begin()
 
     def react(self, action: int) -> tuple[float, int]:
         """Compare; then show the agent an observation and the copy none."""
-        copy = self.copy
-        reward = self.sign if copy.act() == action else -self.sign
-        copy.take(action)
-        copy.perceive(reward, 0)
+        reward, _ = super().react(action)
         return reward, int(self.draws.random() * 2)

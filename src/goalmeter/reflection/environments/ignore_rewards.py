@@ -25,15 +25,11 @@ Known returns:
     opposite, win-stay: 1 - n
 """
 
-from __future__ import annotations
-
 from goalmeter.reflection.environments.base import Agreement
 
 
 class IgnoreRewards(Agreement):
     """Pays for acting as if every reward so far had been 0."""
-
-    __slots__ = ()
 
     def tell(self, action: int, reward: float) -> None:
         """The action, but no reward."""

@@ -30,47 +30,16 @@ Known returns:
     opposite, win-stay: 1 - n
 """
 
-from __future__ import annotations
-
-from random import Random
-
-from goalmeter.agents.histories.protocol import Mind, Source
-from goalmeter.reflection.environments.base import Run
+from goalmeter.reflection.environments.base import Forgetful
 
 
-class IgnoreRewards2(Run):
+class IgnoreRewards2(Forgetful):
     """Pays for acting as if the turns with a positive reward had not taken place.
 
     In its opposite no deterministic agent can win: the first action agrees, so its reward is -1;
     then there are no positive rewards, so nothing is forgotten and the next action agrees too.
     """
 
-    __slots__ = ("answer", "copy", "follows", "remembered")
-
-    copy: Mind
-    answer: int
-
-    def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        super().__init__(source, draws, sign)
-        self.remembered = True  # whether the last percept is left
-        self.follows = 0  # the action after the last percept that is left
-
-    def begin(self) -> tuple[float, int]:
-        """The first percept."""
-        self.copy = self.source.begin()
-        self.copy.perceive(0, 0)
-        self.answer = self.copy.act()
-        return 0, 0
-
-    def react(self, action: int) -> tuple[float, int]:
-        """Compare; tell the copy no more until there is a percept that is left."""
-        reward = self.sign if self.answer == action else -self.sign
-        if self.remembered:
-            self.follows = action
-        # A turn with a pleasant reward leaves no trace, neither its percept nor its action.
-        self.remembered = reward <= 0
-        if self.remembered:
-            self.copy.take(self.follows)
-            self.copy.perceive(reward, 0)
-            self.answer = self.copy.act()
-        return reward, 0
+    def keeps(self, reward: float, observation: int) -> bool:
+        """Whether the turn was not a pleasant one."""
+        return reward <= 0

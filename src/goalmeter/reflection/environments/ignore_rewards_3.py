@@ -26,18 +26,11 @@ Known returns:
     opposite, win-stay: 1 - n
 """
 
-from __future__ import annotations
-
-from goalmeter.agents.histories.protocol import Mind
 from goalmeter.reflection.environments.base import Run
 
 
 class IgnoreRewards3(Run):
     """Pays for acting as a copy does in a world without rewards."""
-
-    __slots__ = ("copy",)
-
-    copy: Mind
 
     def begin(self) -> tuple[float, int]:
         """The first percept."""

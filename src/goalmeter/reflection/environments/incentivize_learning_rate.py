@@ -29,48 +29,36 @@ Known returns:
     win-stay: 1 - n
 """
 
-from __future__ import annotations
-
 from random import Random
 from types import MappingProxyType
 from typing import Any
 
-from goalmeter.agents.histories.protocol import Mind, Source
-from goalmeter.reflection.environments.base import Run, check_option
+from goalmeter.agents.histories.protocol import Source
+from goalmeter.reflection.environments.base import Retold, check_option
 
 # The agent's setting, and what the copy has it at, by reading.
 _SETTINGS = {"one": ("learning_rate", 1.0), "half": ("learning_rate_scale", 0.5)}
 
 
-class IncentivizeLearningRate(Run):
+class IncentivizeLearningRate(Retold):
     """Pays for acting as if configured with another learning rate."""
 
-    __slots__ = ("copy", "setting", "value")
-
     options = MappingProxyType({"rate": ("one", "half")})
-    copy: Mind | None
 
     def __init__(self, source: Source, draws: Random, sign: int, *, rate: str = "one") -> None:
         super().__init__(source, draws, sign)
-        check_option(IncentivizeLearningRate, "rate", rate)
-        self.setting, self.value = _SETTINGS[rate]
+        setting, value = _SETTINGS[check_option(IncentivizeLearningRate, "rate", rate)]
+        self.can_assume = source.takes(setting)
+        self.assumed: dict[str, Any] = {setting: value}
 
     def begin(self) -> tuple[float, int]:
         """The first percept."""
-        self.copy = None
-        if self.source.takes(self.setting):
-            assumed: dict[str, Any] = {self.setting: self.value}
-            self.copy = self.source.begin(**assumed)
+        if self.can_assume:
+            self.copy = self.source.begin(**self.assumed)
             self.copy.perceive(0, 0)
         return 0, 0
 
     def react(self, action: int) -> tuple[float, int]:
         """Compare with the copy, if there can be one."""
-        copy = self.copy
         # Whoever has no such setting can never have acted as with another one.
-        if copy is None:
-            return -self.sign, 0
-        reward = self.sign if copy.act() == action else -self.sign
-        copy.take(action)
-        copy.perceive(reward, 0)
-        return reward, 0
+        return super().react(action) if self.can_assume else (-self.sign, 0)

@@ -25,20 +25,14 @@ Known returns:
     opposite, last sign: 1 - n
 """
 
-from __future__ import annotations
-
-from goalmeter.agents.histories.protocol import Mind
 from goalmeter.reflection.environments.base import Run
 
 
 class IncentivizeZero(Run):
     """Pays for rewarding a copy so that it plays 0."""
 
-    __slots__ = ("copy",)
-
     n_actions = 10
     n_observations = 10
-    copy: Mind
 
     def begin(self) -> tuple[float, int]:
         """The first percept."""
@@ -48,6 +42,7 @@ class IncentivizeZero(Run):
     def react(self, action: int) -> tuple[float, int]:
         """Pay the copy, and see what it does."""
         copy = self.copy
+        # The agent's action is the copy's reward, whatever the sign of the environment.
         copy.perceive(action, 0)
         theirs = copy.act()
         copy.take(theirs)

@@ -23,35 +23,26 @@ Known returns:
     win-stay: n - 1
 """
 
-from __future__ import annotations
-
 from collections import deque
-from random import Random
 
-from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Run, replay
 
 PERCEPTS = 5
 
 
 class LimitedMemory(Run):
-    """Pays for acting as if nothing had happened before the last few turns.
+    """Pays for acting as if nothing had happened before the last few turns."""
 
-    What the copy did is kept by what it remembered: with two rewards and two actions that is some
-    five hundred short histories, so the cost of telling it five percepts is paid only at first.
-    """
-
-    __slots__ = ("answers", "memory")
-
-    def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        super().__init__(source, draws, sign)
-        # Rewards and actions in turn, a reward first and last.
-        self.memory: deque[float] = deque(maxlen=2 * PERCEPTS - 1)
-        self.answers: dict[tuple[float, ...], int] = {}
+    memory: deque[float]
+    answers: dict[tuple[float, ...], int]
 
     def begin(self) -> tuple[float, int]:
         """The first percept."""
-        self.memory.append(0)
+        # Rewards and actions in turn, a reward first and last.
+        self.memory = deque([0], maxlen=2 * PERCEPTS - 1)
+        # What the copy did is kept by what it remembered: with two rewards and two actions that is
+        # some five hundred short histories, so telling it five percepts is paid for only at first.
+        self.answers = {}
         return 0, 0
 
     def react(self, action: int) -> tuple[float, int]:
@@ -59,14 +50,10 @@ class LimitedMemory(Run):
         remembered = tuple(self.memory)
         theirs = self.answers.get(remembered)
         if theirs is None:
-            theirs = self.answers[remembered] = self.ask(remembered)
+            copy = self.source.begin()
+            replay(copy, [(reward, 0) for reward in remembered[::2]], map(int, remembered[1::2]))
+            theirs = self.answers[remembered] = copy.act()
         reward = self.sign if theirs == action else -self.sign
         self.memory.append(action)
         self.memory.append(reward)
         return reward, 0
-
-    def ask(self, remembered: tuple[float, ...]) -> int:
-        """What a copy does at the end of the history."""
-        copy = self.source.begin()
-        replay(copy, [(reward, 0) for reward in remembered[::2]], map(int, remembered[1::2]))
-        return copy.act()

@@ -23,22 +23,13 @@ Known returns:
     win-stay: n - 1
 """
 
-from __future__ import annotations
-
-from random import Random
-
-from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Agreement
 
 
 class NthRewardMultipliedByN(Agreement):
     """Pays for acting as if rewards had grown with time."""
 
-    __slots__ = ("turn",)
-
-    def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        super().__init__(source, draws, sign)
-        self.turn = 0
+    turn = 0
 
     def tell(self, action: int, reward: float) -> None:
         """The reward, as often as there were turns."""

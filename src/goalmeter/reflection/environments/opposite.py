@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from random import Random
 
+from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Run
 
@@ -22,6 +23,14 @@ LITERAL = "literal"
 UNNEGATED = "unnegated"
 # The two readings, first the one that the published results are from.
 READINGS = (LITERAL, UNNEGATED)
+
+
+def check_reading(opposite_reading: str) -> None:
+    """Raises InvalidParameterError if there is no such reading."""
+    if opposite_reading not in READINGS:
+        raise InvalidParameterError(
+            f"opposite_reading is {opposite_reading!r}, expected {' or '.join(map(repr, READINGS))}"
+        )
 
 
 class Unnegated(Run):
@@ -32,8 +41,6 @@ class Unnegated(Run):
         draws: the run's own randomness.
         inner: a run of the environment itself, with sign 1.
     """
-
-    __slots__ = ("inner",)
 
     def __init__(self, source: Source, draws: Random, inner: Run) -> None:
         super().__init__(source, draws, -1)

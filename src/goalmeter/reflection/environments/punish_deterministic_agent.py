@@ -24,21 +24,15 @@ Known returns:
     opposite, win-stay: n - 1
 """
 
-from __future__ import annotations
-
 from random import Random
 
 from goalmeter.agents.histories.protocol import Source
-from goalmeter.reflection.environments.punish_nondeterministic_agent import (
-    PunishNondeterministicAgent,
-)
+from goalmeter.reflection.environments.base import Retold
 
 
-class PunishDeterministicAgent(PunishNondeterministicAgent):
+class PunishDeterministicAgent(Retold):
     """Pays for not doing again what one has done."""
 
-    __slots__ = ()
-
     def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        # Paid where the other is punished, for the same agreement.
+        # Paid where PunishNondeterministicAgent punishes, for the same agreement.
         super().__init__(source, draws, -sign)

@@ -24,15 +24,11 @@ Known returns:
     last sign: 1 - n
 """
 
-from __future__ import annotations
-
 from goalmeter.reflection.environments.punish_slow_agent import PunishSlowAgent
 
 
 class PunishFastAgent(PunishSlowAgent):
     """Pays for thinking at length."""
-
-    __slots__ = ()
 
     def is_right(self, lines: int, limit: int) -> bool:
         """Whether an agent is paid for running through so many lines."""

@@ -25,17 +25,8 @@ Known returns:
     opposite, win-stay: 1 - n
 """
 
-from __future__ import annotations
-
-from goalmeter.reflection.environments.base import Agreement
+from goalmeter.reflection.environments.base import Retold
 
 
-class PunishNondeterministicAgent(Agreement):
-    """Pays for doing again what one has done."""
-
-    __slots__ = ()
-
-    def tell(self, action: int, reward: float) -> None:
-        """All as it was."""
-        self.copy.take(action)
-        self.copy.perceive(reward, 0)
+class PunishNondeterministicAgent(Retold):
+    """Pays for doing again what one has done: the copy is told all as it was."""

@@ -25,11 +25,6 @@ Known returns:
     last sign: n - 1
 """
 
-from __future__ import annotations
-
-from random import Random
-
-from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Run
 from goalmeter.reflection.environments.runtime import lines_of_thought, patience
 
@@ -37,16 +32,9 @@ from goalmeter.reflection.environments.runtime import lines_of_thought, patience
 class PunishSlowAgent(Run):
     """Pays for thinking briefly."""
 
-    __slots__ = ("actions", "percepts")
-
-    def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        super().__init__(source, draws, sign)
-        self.percepts: list[tuple[float, int]] = []
-        self.actions: list[int] = []
-
     def begin(self) -> tuple[float, int]:
         """The first percept."""
-        self.percepts.append((0, 0))
+        self.percepts, self.actions = [(0, 0)], []
         return 0, 0
 
     def react(self, action: int) -> tuple[float, int]:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
+from operator import index
 from random import Random
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import shown
 from goalmeter.agents.histories.protocol import Agent, Source
 from goalmeter.reflection.environments.base import Run, check_option
-from goalmeter.reflection.environments.opposite import READINGS, UNNEGATED, Unnegated
-from goalmeter.reflection.environments.user_file import Checked
+from goalmeter.reflection.environments.opposite import (
+    READINGS,
+    UNNEGATED,
+    Unnegated,
+    check_reading,
+)
 
 _OURS = f"{__package__}."
 
@@ -48,6 +57,7 @@ class Environment:
     @property
     def name(self) -> str:
         """As in tables and on the command line."""
+        # Options are part of the name: runs of two readings are never taken for each other.
         listed = ", ".join(f"{option}={value}" for option, value in self.options)
         bare = self.spelled or self.base
         return f"{bare}({listed})" if listed else bare
@@ -96,11 +106,7 @@ class Environment:
         Raises:
             InvalidParameterError: no such reading.
         """
-        if opposite_reading not in READINGS:
-            raise InvalidParameterError(
-                f"opposite_reading is {opposite_reading!r}, expected"
-                f" {' or '.join(map(repr, READINGS))}"
-            )
+        check_reading(opposite_reading)
         # An unnegated opposite is a run of the environment itself; its rewards are turned outside.
         source = Source(agent, self.n_actions, self.n_observations)
         unnegated = opposite and opposite_reading == UNNEGATED
@@ -110,6 +116,51 @@ class Environment:
         if not self.run.__module__.startswith(_OURS):
             run = Checked(source, draws, run, self.n_observations)
         return Unnegated(source, draws, run) if unnegated else run
+
+
+class Checked(Run):
+    """A run of a user's class, whose percepts are checked: a finite reward, a legal observation.
+
+    NumPy's numbers are turned into Python's, so a user need not do so.
+
+    Args:
+        source: of the agent.
+        draws: the run's own randomness.
+        inner: the user's run.
+        legal: how many observations there are.
+
+    Raises:
+        InvalidParameterError: from `begin` and `react`, for anything but a percept.
+    """
+
+    def __init__(self, source: Source, draws: Random, inner: Run, legal: int) -> None:
+        super().__init__(source, draws, inner.sign)
+        self.inner = inner
+        self.legal = legal
+
+    def begin(self) -> tuple[float, int]:
+        """The first percept."""
+        return self._percept(self.inner.begin, "begin")
+
+    def react(self, action: int) -> tuple[float, int]:
+        """The percept that follows an action."""
+        return self._percept(lambda: self.inner.react(action), "react")
+
+    def _percept(self, give: Callable[[], tuple[float, int]], method: str) -> tuple[float, int]:
+        percept = give()
+        try:
+            reward, observation = percept
+            observation = index(observation)
+            if type(reward) is not int:
+                reward = float(reward) if isinstance(reward, Real) else math.nan
+        except (TypeError, ValueError):
+            reward, observation = math.nan, 0
+        if not (math.isfinite(reward) and 0 <= observation < self.legal):
+            raise InvalidParameterError(
+                f"{type(self.inner).__name__}.{method} gives {shown(percept)}, expected a finite "
+                f"reward and an observation from 0 to {self.legal - 1}"
+            )
+        return reward, observation
 
 
 def _check_run(run: type[Run], spelled: str) -> None:

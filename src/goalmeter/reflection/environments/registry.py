@@ -16,10 +16,9 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._names import did_you_mean, listed
 from goalmeter._plugins import ENVIRONMENTS as PLUGINS
 from goalmeter._plugins import loaded, plugins, refuse_taken
-from goalmeter.agents.user_code import canonical, misspelled, split_name
+from goalmeter.agents.user_code import canonical, load, misspelled, split_name
 from goalmeter.reflection.environments.base import Run
 from goalmeter.reflection.environments.record import Environment
-from goalmeter.reflection.environments.user_file import from_file
 
 # IgnoreRewards2 is the class of that name in ignore_rewards_2.py, and so on.
 _BATTERY = (
@@ -116,14 +115,13 @@ def find(spelled: str) -> tuple[Environment, bool]:
     inner = _NAME.fullmatch(around[1].strip() if around else spelled.strip())
     of_file = split_name(inner[1]) if inner else None
     if inner is not None and of_file is not None:
-        options = _options(inner[2], spelled) if inner[2] else ()
-        run = from_file(*of_file)
+        options = _options(inner[2], spelled)
+        run: type[Run] = load(*of_file, kind="environment")
         return Environment(run, options=options, spelled=canonical(inner[1])), around is not None
     environment = _named(inner[1]) if inner else None
     if inner is None or environment is None:
         raise InvalidParameterError(_unknown(spelled, inner[1] if inner else spelled))
-    options = _options(inner[2], spelled) if inner[2] else ()
-    if options:  # another reading is not the one of the battery
+    if options := _options(inner[2], spelled):  # another reading is not the one of the battery
         environment = Environment(environment.run, options=options, spelled=environment.spelled)
     return environment, around is not None
 
@@ -152,9 +150,9 @@ def _unknown(spelled: str, name: str) -> str:
     return f"there is no environment {spelled!r}{hint} known are {listed(known)}"
 
 
-def _options(text: str, spelled: str) -> tuple[tuple[str, str], ...]:
+def _options(text: str | None, spelled: str) -> tuple[tuple[str, str], ...]:
     pairs = []
-    for part in text.split(","):
+    for part in text.split(",") if text else ():
         pair = _OPTION.fullmatch(part.strip())
         if pair is None:
             raise InvalidParameterError(

@@ -23,22 +23,13 @@ Known returns:
     win-stay: n - 1
 """
 
-from __future__ import annotations
-
-from random import Random
-
-from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Agreement
 
 
 class Repeater(Agreement):
     """Pays for acting as if every turn had happened twice."""
 
-    __slots__ = ("before",)
-
-    def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        super().__init__(source, draws, sign)
-        self.before: float = 0  # the reward of the last percept
+    before: float = 0  # the reward of the last percept
 
     def tell(self, action: int, reward: float) -> None:
         """The turn that is over once more, then the percept."""

@@ -26,9 +26,6 @@ Known returns:
     win-stay: seen(3) + seen(5) - seen(2) - seen(4)
 """
 
-from __future__ import annotations
-
-from goalmeter.agents.histories.protocol import Mind
 from goalmeter.reflection.environments.base import Run
 
 FIRST_STATEMENT = 2
@@ -40,11 +37,7 @@ class SelfRecognition(Run):
     An agent that does not look at observations is right just about statements that it would play 1.
     """
 
-    __slots__ = ("copy", "percept")
-
     n_observations = 6
-    copy: Mind
-    percept: tuple[float, int]
 
     def begin(self) -> tuple[float, int]:
         """The first percept; the copy is kept one percept behind, so that it can be forked."""
@@ -60,9 +53,9 @@ class SelfRecognition(Run):
         if observation >= FIRST_STATEMENT:
             # Statements are numbered by what would be seen, then by what would be played there.
             seen, stated = divmod(observation - FIRST_STATEMENT, 2)
-            other = copy.fork()
-            other.perceive(reward, seen)
-            is_true = other.act() == stated
+            other_copy = copy.fork()
+            other_copy.perceive(reward, seen)
+            is_true = other_copy.act() == stated
             pay = self.sign if action == is_true else -self.sign
         copy.perceive(reward, observation)
         copy.take(action)

@@ -23,22 +23,13 @@ Known returns:
     opposite, last sign: 1 - n
 """
 
-from __future__ import annotations
-
-from random import Random
-
-from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Agreement
 
 
 class ShiftedRewards(Agreement):
     """Pays for acting as if every reward came one turn later."""
 
-    __slots__ = ("before",)
-
-    def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        super().__init__(source, draws, sign)
-        self.before: float = 0
+    before: float = 0  # the reward of the percept before
 
     def tell(self, action: int, reward: float) -> None:
         """The reward of the percept before."""

@@ -26,12 +26,10 @@ Known returns:
     echo: 2 * seen(1) - (n - 1)
 """
 
-from __future__ import annotations
-
 from random import Random
 from types import MappingProxyType
 
-from goalmeter.agents.histories.protocol import Mind, Source
+from goalmeter.agents.histories.protocol import Source
 from goalmeter.reflection.environments.base import Run, check_option
 
 BUTTON_CHANCE = 0.25
@@ -40,12 +38,8 @@ BUTTON_CHANCE = 0.25
 class TemptingButton(Run):
     """Pays for pushing buttons, and where there are none for being one who would not push."""
 
-    __slots__ = ("button", "copy", "percept", "push")
-
     n_observations = 2
     options = MappingProxyType({"coding": ("code", "paper")})
-    copy: Mind
-    percept: tuple[float, int]
 
     def __init__(self, source: Source, draws: Random, sign: int, *, coding: str = "code") -> None:
         super().__init__(source, draws, sign)
@@ -75,10 +69,11 @@ class TemptingButton(Run):
     def would_push(self) -> bool:
         """Whether the agent would push the button, were there one in the present room."""
         # The copy has not seen this room yet, so a fork of it can be shown the other one.
-        other = self.copy.fork()
-        other.perceive(self.percept[0], self.button)
-        return other.act() == self.push
+        tempted = self.copy.fork()
+        tempted.perceive(self.percept[0], self.button)
+        return tempted.act() == self.push
 
     def room(self) -> int:
         """Whether there is a button in the next room."""
+        # Drawn for every percept, used or not, so that rooms depend on nothing that the agent does.
         return self.button if self.draws.random() < BUTTON_CHANCE else 1 - self.button

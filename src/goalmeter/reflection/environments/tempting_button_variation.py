@@ -25,15 +25,11 @@ Known returns:
     echo: seen(1)
 """
 
-from __future__ import annotations
-
 from goalmeter.reflection.environments.tempting_button import TemptingButton
 
 
 class TemptingButtonVariation(TemptingButton):
     """Pays for pushing buttons, and judges pushing where there are none."""
-
-    __slots__ = ()
 
     def pay(self, action: int) -> int:
         """What an action brings in the present room."""

@@ -22,23 +22,14 @@ Known returns:
     win-stay: n - 1
 """
 
-from __future__ import annotations
-
-from goalmeter.reflection.environments.base import Agreement
+from goalmeter.reflection.environments.base import Retold
 
 
-class ThirdActionForbidden(Agreement):
+class ThirdActionForbidden(Retold):
     """Pays for acting as if there were a third action."""
-
-    __slots__ = ()
 
     def begin(self) -> tuple[float, int]:
         """The first percept; the copy believes in three actions."""
         self.copy = self.source.begin(n_actions=3)
         self.copy.perceive(0, 0)
         return 0, 0
-
-    def tell(self, action: int, reward: float) -> None:
-        """All as it was."""
-        self.copy.take(action)
-        self.copy.perceive(reward, 0)

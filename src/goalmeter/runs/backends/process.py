@@ -21,6 +21,8 @@ _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); del sys.argv[1:]; "
     "from goalmeter.runs.backends.worker import main; main()"
 )
+# Threads change the order of sums, and so their last bits; hashes change the order of sets. What a
+# user has set stays.
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -74,6 +76,7 @@ class WorkerProcess:
     def _listen(self, heard: SimpleQueue[tuple[WorkerProcess, str | None]]) -> None:
         with suppress(OSError, ValueError):
             for line in self._from:
+                # Half a line is the last word of a process that was killed.
                 if line.endswith("\n"):
                     heard.put((self, line))
         heard.put((self, None))

@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Self
 
 from goalmeter._arguments import MOST_WORKERS, whole, whole_in_text
@@ -36,16 +35,7 @@ def cores() -> int:
 
 
 def processes(argument: str, *, trials: int, timeout: float | None) -> Processes:
-    """Processes of this machine, as `registry.opened` asks for them.
-
-    Args:
-        argument: how many; empty for one a core.
-        trials: how many there are to make, so that no more processes are started.
-        timeout: seconds that a batch may take; None for as long as it takes.
-
-    Raises:
-        InvalidParameterError: no processes, or a timeout that is not positive.
-    """
+    """Processes of this machine, as `registry.opened` asks; by default one for each core."""
     count = whole_in_text(argument, "workers", least=1, most=MOST_WORKERS) if argument else cores()
     return Processes(min(count, max(trials, 1)), timeout)
 
@@ -78,16 +68,11 @@ class Processes:
             for _ in range(self.slots):
                 self._workers.append(WorkerProcess(self._heard))
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for worker in self._workers:
             worker.kill()
         for worker in self._workers:
@@ -130,15 +115,9 @@ class Processes:
         starting = any(not worker.ready for worker in self._workers)
         busy = any(worker.batch is not None for worker in self._workers)
         # While a worker starts, nobody knows yet whether there is a batch for it.
-        return busy or bool(returned) or (starting and self._has_more(returned, numbered))
-
-    def _has_more(
-        self, returned: deque[tuple[int, Batch]], numbered: Iterator[tuple[int, Batch]]
-    ) -> bool:
-        following = next(numbered, None)
-        if following is not None:
+        if starting and not (busy or returned) and (following := next(numbered, None)):
             returned.append(following)
-        return following is not None
+        return busy or bool(returned)
 
     def _hear(self) -> tuple[WorkerProcess, str | None]:
         """The next line that a worker says, or None for one that died or took too long."""

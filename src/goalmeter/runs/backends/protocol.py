@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Protocol, Self
 
 from goalmeter.runs.jobs import Answer, Batch
@@ -31,12 +30,7 @@ class Backend(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """End all that was started, also work that nobody waits for any more."""
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:

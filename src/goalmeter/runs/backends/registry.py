@@ -1,7 +1,7 @@
 """The one place where it is chosen where trials run: a spelling in, a backend out.
 
     here            this process, one trial after the other
-    processes:8     eight processes of this machine; "processes" is one a core
+    processes:8     eight processes of this machine; "processes" is one for each core
 
 Another package adds a place by an entry point in the group "goalmeter.backends": its name is the
 spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, like those below.
@@ -9,19 +9,56 @@ spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, l
 
 from __future__ import annotations
 
-from typing import Protocol
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Protocol, Self
 
 from goalmeter._arguments import MOST_WORKERS, whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import did_you_mean
 from goalmeter._plugins import loaded, plugins, refuse_taken
-from goalmeter._text import shown
-from goalmeter.runs.backends.here import here
+from goalmeter._text import json_text, shown
 from goalmeter.runs.backends.processes import processes
 from goalmeter.runs.backends.protocol import Backend
+from goalmeter.runs.jobs import Answer, Batch, call
 
 GROUP = "goalmeter.backends"
 HERE = "here"
+
+
+class Here:
+    """Makes trials in this process."""
+
+    slots = 1
+    worthwhile = 0.0  # nothing is on its way, so each trial is kept as soon as it has ended
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
+        """The answer of each batch, in order; an interrupt of this process goes through."""
+        for number, batch in enumerate(batches):
+            answer = call(batch)
+            if not callable(batch.function):
+                # As if they had come from another process, where a tuple arrives as a list.
+                sent = [replace(r, value=json.loads(json_text(r.value))) for r in answer.results]
+                answer = replace(answer, results=sent)
+            yield number, answer
+
+
+def here(argument: str, *, trials: int, timeout: float | None) -> Here:
+    """This process, as `opened` asks for it; nothing could enforce a limit of time."""
+    if argument:
+        raise InvalidParameterError(f"'here:{argument}' is this process; expected 'here' alone")
+    if timeout is not None:
+        raise InvalidParameterError(
+            f"timeout is {timeout} for trials in this process, which cannot be ended; expected "
+            f"processes, such as processes:1"
+        )
+    return Here()
 
 
 class Opener(Protocol):

@@ -30,6 +30,7 @@ def main() -> NoReturn:
     os.close(empty)
     os.dup2(2, 1)
     batches: SimpleQueue[str] = SimpleQueue()
+    # A batch can come from here on, so the time that starting takes counts against none.
     _send(answers, json.dumps(READY))
     Thread(target=_listen, args=(asked, batches), daemon=True).start()
     while True:
@@ -53,10 +54,10 @@ def _listen(asked: int, batches: SimpleQueue[str]) -> None:
 
 
 def _send(answers: int, line: str) -> None:
-    rest = f"{line}\n".encode()
+    unsent = f"{line}\n".encode()
     try:
-        while rest:
-            rest = rest[os.write(answers, rest) :]
+        while unsent:
+            unsent = unsent[os.write(answers, unsent) :]
     except OSError:  # nobody is there to hear it
         os._exit(0)
 

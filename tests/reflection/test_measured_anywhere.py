@@ -1,0 +1,252 @@
+"""`measure` in this process and in others, with and without a run folder: the same numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
+from goalmeter.agents.histories import ConstantAgent
+from goalmeter.agents.registry import history_agent as agent
+from goalmeter.commands.continuing import how_to_continue
+from goalmeter.reflection.environments.record import Environment
+from goalmeter.reflection.environments.registry import find
+from goalmeter.reflection.measure import Reflection, compare, load, measure
+from goalmeter.runs import RunStore
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+
+
+USER = """
+import os, random, sys, time
+
+def steady(history, n_actions, n_observations):
+    return sum(action for action in history.actions) % 2
+
+def drawing(history, n_actions, n_observations):
+    return random.randrange(n_actions)
+
+def difficult(history, n_actions, n_observations):
+    print("to standard output")
+    if n_observations == 8:
+        return 9
+    if n_observations == 6:
+        raise RuntimeError("no idea")
+    if n_actions == 10:
+        time.sleep(60)
+    if n_observations == 3:
+        os._exit(3)
+    return 0
+"""
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    (tmp_path / "user.py").write_text(USER)
+    return str(tmp_path / "user.py")
+
+
+def same(first: Reflection, second: Reflection) -> bool:
+    return (
+        first.trials == second.trials
+        and first.by_seed.tolist() == second.by_seed.tolist()
+        and json.dumps(first.to_json()) == json.dumps(second.to_json())
+    )
+
+
+def test_the_numbers_do_not_depend_on_workers_or_stores(tmp_path: Path) -> None:
+    in_this_process = measure("rc(naive)", 40, 2)
+    assert same(in_this_process, measure("rc(naive)", 40, 2, timeout=60.0))
+    assert same(in_this_process, measure("rc(naive)", 40, 2, out=tmp_path / "here"))
+    assert same(in_this_process, measure("rc(naive)", 40, 2, out=tmp_path / "there", workers=2))
+    for folder in ("here", "there"):
+        assert same(in_this_process, load(tmp_path / folder))
+        assert same(in_this_process, measure("rc(naive)", 40, 2, out=tmp_path / folder))
+
+
+def test_lines_of_thought_are_the_same_in_any_process(user: str) -> None:
+    environments = ["PunishSlowAgent", "opposite(PunishFastAgent)"]
+    for name in ("naive", "rc(q-learner)"):
+        in_this_process = measure(name, 12, 2, environments=environments)
+        there = measure(name, 12, 2, environments=environments, timeout=60.0)
+        assert same(in_this_process, there)
+    function = agent(f"{user}:steady")
+    in_this_process = measure(function, 12, 2, environments=environments)
+    there = measure(f"{user}:steady", 12, 2, environments=environments)
+    assert in_this_process.trials == there.trials
+    assert {trial.total_reward for trial in in_this_process.trials} != {0}
+
+
+def test_users_agents_draw_the_same_whatever_was_played_before(user: str) -> None:
+    names = ["TemptingButton", "IgnoreRewards", "DejaVu"]
+    result = [measure(f"{user}:drawing", 30, 3, environments=names, workers=w) for w in (1, 2)]
+    assert same(*result)
+    assert len({trial.total_reward for trial in result[0].trials}) > 3
+
+
+def test_bad_agents_are_outcomes_and_stop_nothing_else(
+    user: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    names = ["AfterImages", "SelfRecognition", "opposite(IncentivizeZero)", "CensoredObservation"]
+    result = measure(
+        f"{user}:difficult",
+        20,
+        1,
+        environments=[*names, "IgnoreRewards"],
+        timeout=6,
+        workers=2,
+        out=tmp_path / "run",
+    )
+    assert [trial.outcome for trial in result.trials] == [
+        *["illegal action"] * 2,
+        *["exception"] * 2,
+        "timeout",
+        *["crash"] * 2,
+        *["ok"] * 2,
+    ]
+    assert result.trials[2].detail == "RuntimeError: no idea (user.py, line 15)"
+    timeout, crash = result.trials[4:6]
+    assert (timeout.detail, timeout.played) == ("no answer within 6 s", None)
+    assert crash.detail == "the process ended with exit status 3"
+    assert timeout.total_reward == crash.total_reward == 0
+    assert result.measure == 0
+    assert result.outcomes == {
+        "ok": 2,
+        "crash": 2,
+        "exception": 2,
+        "illegal action": 2,
+        "timeout": 1,
+    }
+    assert same(result, load(tmp_path / "run"))
+    assert capfd.readouterr().out == ""
+
+
+def test_a_run_grows_by_seeds_and_is_read_only_when_whole(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    message: list[str] = []
+    names = ["IgnoreRewards", "opposite(DejaVu)"]
+    measure("naive", 30, 2, environments=names, out=run)
+    lines = (run / "trials.jsonl").read_text().splitlines(keepends=True)
+    more = measure("naive", 30, 4, environments=names, out=run, progress=message.append)
+    assert message[0] == "naive: 6 of 12 trials were there already"
+    assert message[-1] == "naive: 12 of 12 trials"
+    assert (run / "trials.jsonl").read_text().startswith("".join(lines))
+    assert same(more, measure("naive", 30, 4, environments=names)) and same(more, load(run))
+    assert same(
+        measure("naive", 30, [3, 1], environments=names, out=run),
+        measure("naive", 30, [3, 1], environments=names),
+    )
+    (run / "trials.jsonl").write_text("".join(lines))
+    with pytest.raises(IncompleteRunError, match="lacks 6 of 12 trials; measure") as refused:
+        load(run)
+    assert how_to_continue(refused.value) == (
+        f"{run} lacks 6 of 12 trials; make them with: goalmeter reflect naive --environment "
+        f"IgnoreRewards --environment 'opposite(DejaVu)' --steps 30 --seeds 4 --out {run}"
+    )
+    measure("naive", 30, [9], environments=names, out=run)
+    with pytest.raises(IncompleteRunError) as again:
+        load(run)
+    assert "measure('naive', 30, [0, 1, 2, 3, 9], out=" in how_to_continue(again.value)
+
+
+def test_another_measurement_is_refused_and_says_what_differs(user: str, tmp_path: Path) -> None:
+    run, names = tmp_path / "run", ["IgnoreRewards"]
+    measure(f"{user}:steady", 9, 1, environments=names, out=run)
+    Path(user).write_text(USER.replace("% 2", "% 3"))
+    with pytest.raises(InvalidParameterError, match=r"content of .*user.py \(sha256\) is "):
+        measure(f"{user}:steady", 9, 1, environments=names, out=run)
+    with pytest.raises(InvalidParameterError, match="steps is 9 there, and 10 here; opposite_read"):
+        measure(
+            f"{user}:steady",
+            10,
+            1,
+            environments=names,
+            out=run,
+            opposite_reading="unnegated",
+        )
+
+
+def test_an_agent_that_is_not_there_leaves_the_folder_for_another(tmp_path: Path) -> None:
+    for workers in (1, 2):
+        with pytest.raises(InvalidParameterError, match="there is no agent 'naif'; did you mean"):
+            measure("naif", 9, 1, out=tmp_path / "run", workers=workers)
+    assert measure("naive", 9, 1, out=tmp_path / "run").agent == "naive"
+
+
+def test_files_that_cannot_be_loaded_end_the_measurement(user: str) -> None:
+    for text, message in (
+        ("import time\ntime.sleep(60)\n", "cannot be made: timeout, no answer within 1 s; a file"),
+        ("import os\nos._exit(4)\n", "cannot be made: crash, the process ended with exit status 4"),
+        ("1 / 0\n", "user.py fails when it is run, in line 1: ZeroDivisionError"),
+        ("agent = 3\n", "agent is 3, expected a function"),
+    ):
+        Path(user).write_text(text)
+        with pytest.raises(InvalidFileError, match=message):
+            measure(f"{user}:agent", 9, 1, timeout=1.0)
+
+
+def test_an_agent_without_a_name_is_played_here_only(tmp_path: Path) -> None:
+    for options in ({"workers": 2}, {"timeout": 3.0}, {"out": tmp_path / "run"}):
+        (name,) = options
+        with pytest.raises(InvalidParameterError) as refused:
+            measure(ConstantAgent(), 9, 1, **options)  # type: ignore[arg-type]
+        assert f"ConstantAgent(action=0) is an object, and {name} cannot be had" in str(refused)
+        assert "write it to a file, and name it as FILE.py:NAME" in str(refused)
+    assert not (tmp_path / "run").exists()
+    users = Environment(type("Own", (find("DejaVu")[0].run,), {}))
+    assert measure("naive", 9, 1, environments=[users]).trials[0].environment == "Own"
+    with pytest.raises(InvalidParameterError, match="the environment Own is an object"):
+        measure("naive", 9, 1, environments=[users], workers=2)
+
+
+def test_agents_that_bring_torch_are_known() -> None:
+    # They are played in processes of one thread; a scripted one is quicker played here.
+    program = (
+        "import sys; from goalmeter.agents.registry import history_agent as agent; from "
+        "goalmeter.agents.histories.registry import HISTORY_AGENTS; "
+        "from goalmeter.reflection.plan import HEAVY\n"
+        "for name in HISTORY_AGENTS:\n"
+        "    if name not in HEAVY:\n"
+        "        mind = agent(name).begin(2, 2); mind.perceive(0, 0); mind.act()\n"
+        "print('torch' in sys.modules, HEAVY <= set(HISTORY_AGENTS))"
+    )
+    environment = os.environ | {"PYTHONPATH": str(SRC)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["False", "True"], done.stderr
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    other_run = tmp_path / "other"
+    with RunStore(other_run, {"kind": "other"}):
+        pass
+    with pytest.raises(InvalidFileError, match=r"is a run of 'other', expected 'reflection'"):
+        load(other_run)
+    with pytest.raises(InvalidParameterError, match="measured on different trials"):
+        compare(measure("constant", 10, 1), measure("constant", 11, 1))
+
+
+def test_readings_are_kept_said_and_not_mixed(tmp_path: Path) -> None:
+    readings = {"opposite_reading": "unnegated", "step_counting": "actions"}
+    plain = measure("naive", 20, 2)
+    read_otherwise = measure("naive", 20, 2, out=tmp_path / "run", **readings)
+    assert plain.readings == {} and read_otherwise.readings == readings
+    assert read_otherwise.to_json()["readings"] == readings
+    message = "not as published: opposite_reading unnegated, step_counting actions"
+    assert message in str(read_otherwise) and "not as published" not in str(plain)
+    assert load(tmp_path / "run").readings == readings
+    assert load(tmp_path / "run").by_seed.tolist() == read_otherwise.by_seed.tolist()
+    with pytest.raises(InvalidParameterError, match="steps and readings for a paired comparison"):
+        compare(plain, read_otherwise)
+    message = (
+        'opposite_reading is "unnegated" there, and "literal" here; step_counting is "actions"'
+    )
+    with pytest.raises(InvalidParameterError, match=message):
+        measure("naive", 20, 2, out=tmp_path / "run")
