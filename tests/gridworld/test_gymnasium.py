@@ -200,12 +200,7 @@ def test_the_image_is_that_of_minigrid_s_own_wrapper() -> None:
                     elif symbol != "_":
                         self.put_obj(objects[symbol](), x, y)
 
-    objects = {
-        "#": Wall,
-        "G": Goal,
-        "K": lambda: Key("yellow"),
-        "N": lambda: Ball("blue"),
-    }
+    objects = {"#": Wall, "G": Goal, "K": lambda: Key("yellow"), "N": lambda: Ball("blue")}
 
     for world in WORLDS.values():
         picture = str(world).splitlines()

@@ -49,10 +49,7 @@ CLOSE = 0.015
         ({"top_p": 0.75}, [0, 0.4 / 0.85, 0.3 / 0.85, 0.15 / 0.85, 0]),
         ({"top_p": 0.69}, [0, 4 / 7, 3 / 7, 0, 0]),
         ({"top_p": 0.01}, [0, 1, 0, 0, 0]),
-        (
-            {"temperature": 0.5},
-            [w**2 / sum(v**2 for v in WEIGHTS) for w in WEIGHTS],
-        ),
+        ({"temperature": 0.5}, [w**2 / sum(v**2 for v in WEIGHTS) for w in WEIGHTS]),
     ],
 )
 def test_shares(options: dict[str, Any], expected: list[float]) -> None:

@@ -16,12 +16,7 @@ from goalmeter.statistics.clustered import Estimate
 
 LEFT, RIGHT, UP, DOWN = range(4)
 CORRIDOR = ["######", "#A__G#", "######"]
-SMALL: dict[str, Any] = {
-    "sizes": (5, 7),
-    "complexities": (0.5, 1),
-    "grids": 3,
-    "trajectories": 3,
-}
+SMALL: dict[str, Any] = {"sizes": (5, 7), "complexities": (0.5, 1), "grids": 3, "trajectories": 3}
 MEASURES = (
     "success",
     "spl",

@@ -49,11 +49,7 @@ def asked(
 ) -> list[Trajectory]:
     """An agent in all four cells, and another one where the prompt speaks of keys."""
     made = suite(
-        name,
-        grids=grids,
-        trajectories=trajectories,
-        objects=["key", "neutral"],
-        conditions=PROMPTS,
+        name, grids=grids, trajectories=trajectories, objects=["key", "neutral"], conditions=PROMPTS
     )
     plain = Unreliable() if agent == "unreliable" else navigator(agent)
     who = {"plain": plain, "keys": navigator(other)}
@@ -231,10 +227,7 @@ def test_as_json() -> None:
             "colour is no condition of all trajectories; there is one with here, prompt",
         ),
         (lambda walks: factors(walks, "here"), "here is 'always', expected two different values"),
-        (
-            lambda walks: factors(walks[:2]),
-            "object is 'key', expected two different values",
-        ),
+        (lambda walks: factors(walks[:2]), "object is 'key', expected two different values"),
         (
             lambda walks: factors(walks[:3]),
             "no grid was walked through in all combinations of prompt and object",

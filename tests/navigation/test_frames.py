@@ -19,12 +19,7 @@ from goalmeter.navigation.measures import frames
 from goalmeter.statistics.paired import holm
 
 LEFT, RIGHT, UP, DOWN = range(4)
-MANY: dict[str, Any] = {
-    "sizes": (7,),
-    "complexities": (0.5, 1),
-    "grids": 8,
-    "trajectories": 4,
-}
+MANY: dict[str, Any] = {"sizes": (7,), "complexities": (0.5, 1), "grids": 8, "trajectories": 4}
 
 
 def transformed(original: Task, name: str) -> Task:

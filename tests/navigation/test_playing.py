@@ -169,13 +169,7 @@ def test_a_world_that_is_no_picture_is_named_with_its_line(tmp_path: Path, rows:
 
 def test_the_command_that_continues_a_run_is_the_whole_of_it() -> None:
     plan = plan_of(
-        "boltzmann(2)",
-        "maze",
-        **SMALL,
-        distances=[(2, 4)],
-        detours=[(0, 2)],
-        cap=50,
-        seed=3,
+        "boltzmann(2)", "maze", **SMALL, distances=[(2, 4)], detours=[(0, 2)], cap=50, seed=3
     )
     assert command(plan.what, "my run") == (
         "goalmeter navigate 'boltzmann(2)' --suite maze --sizes 7 --complexities 1.0 --grids 3 "

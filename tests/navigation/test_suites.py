@@ -255,10 +255,7 @@ def test_walks_are_every_task_with_every_index() -> None:
             lambda: suite("two-path", objects=["key", "coin"]),
             "there is no object 'coin'; known are key, neutral",
         ),
-        (
-            lambda: suite("two-path", objects=["key", "key"]),
-            "objects are key, key; name each once",
-        ),
+        (lambda: suite("two-path", objects=["key", "key"]), "objects are key, key; name each once"),
         (lambda: suite("key-door", sizes=[7]), "'key-door' has no grids of size 7, expected 9 or"),
         (lambda: suite("two-path", sizes=[9]), "'two-path' has no grids of size 9, expected 11"),
         (

@@ -108,12 +108,7 @@ def two_paths(seed: int) -> TwoPaths:
         sides = [{Cell(c.column, c.row) for c in side} for side in sides]
     world = GridWorld(walls, start, goal, key)
     return TwoPaths(
-        world,
-        world.with_(key=None),
-        layout,
-        separation,
-        frozenset(sides[0]),
-        frozenset(sides[1]),
+        world, world.with_(key=None), layout, separation, frozenset(sides[0]), frozenset(sides[1])
     )
 
 

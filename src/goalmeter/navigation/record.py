@@ -235,15 +235,7 @@ def condition_name(condition: Mapping[str, Any]) -> str:
     return json.dumps(dict(condition), sort_keys=True)
 
 
-_OPTIONAL = (
-    "probabilities",
-    "raw",
-    "reasoning",
-    "prompt",
-    "prompt_tokens",
-    "attempts",
-    "invalid",
-)
+_OPTIONAL = ("probabilities", "raw", "reasoning", "prompt", "prompt_tokens", "attempts", "invalid")
 
 
 @lru_cache(maxsize=512)

@@ -15,12 +15,7 @@ from goalmeter.agents.navigators import navigator
 from goalmeter.commands.continuing import command
 from goalmeter.commands.model_options import ModelOptions, provider_options
 from goalmeter.navigation import SUITES, Episode, walk
-from goalmeter.navigation.asking.settings import (
-    Asking,
-    conditions,
-    default_prompts,
-    paper_effort,
-)
+from goalmeter.navigation.asking.settings import Asking, conditions, default_prompts, paper_effort
 from goalmeter.navigation.inspect.round import Server
 from goalmeter.navigation.kept import failures, study_of
 from goalmeter.navigation.plan import plan_from, plan_of
@@ -169,9 +164,5 @@ def test_a_walk_that_failed_is_a_try_until_it_ends(tmp_path: Path) -> None:
     assert (
         found[0] == done
         and failures(found) == {}
-        and failures([late, gone, done])
-        == {
-            "timeout": 1,
-            "server unreachable": 1,
-        }
+        and failures([late, gone, done]) == {"timeout": 1, "server unreachable": 1}
     )

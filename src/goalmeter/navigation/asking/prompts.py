@@ -58,10 +58,7 @@ class Template:
     explains: bool = True
 
     def prompt(
-        self,
-        world: GridWorld,
-        state: State,
-        history: Sequence[tuple[Cell, int | None]] = (),
+        self, world: GridWorld, state: State, history: Sequence[tuple[Cell, int | None]] = ()
     ) -> str:
         """The message for a state.
 

@@ -63,9 +63,7 @@ class Evidence:
 
 
 def evidence(
-    agents: Sequence[Observed],
-    utility: str,
-    rationalities: Sequence[FloatArray] | None = None,
+    agents: Sequence[Observed], utility: str, rationalities: Sequence[FloatArray] | None = None
 ) -> list[Evidence]:
     """The evidence of every walk of every agent; 0 where the world has no such utility.
 
@@ -102,9 +100,7 @@ def evidence(
 
 
 def refined_evidence(
-    agents: Sequence[Observed],
-    utility: str,
-    tops: Callable[[int, Evidence], IntArray],
+    agents: Sequence[Observed], utility: str, tops: Callable[[int, Evidence], IntArray]
 ) -> list[Evidence]:
     """The evidence at `RATIONALITIES`, and at more of them around those that fits depend on.
 

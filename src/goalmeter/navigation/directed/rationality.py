@@ -59,9 +59,7 @@ def rationality_of(fit: RationalityFit, rationalities: FloatArray = RATIONALITIE
 
 
 def signed_nats(
-    nats: FloatArray,
-    fit: RationalityFit | None = None,
-    rationalities: FloatArray = RATIONALITIES,
+    nats: FloatArray, fit: RationalityFit | None = None, rationalities: FloatArray = RATIONALITIES
 ) -> FloatArray:
     """The evidence of the best fit, or of a given one; below 0 where the rationality is.
 

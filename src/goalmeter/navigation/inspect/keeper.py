@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
-from goalmeter.navigation.inspect.failures import (
-    ERROR,
-    GivenUpError,
-    is_ours_to_mend,
-    reason_of,
-)
+from goalmeter.navigation.inspect.failures import ERROR, GivenUpError, is_ours_to_mend, reason_of
 from goalmeter.navigation.inspect.samples import made_of
 from goalmeter.navigation.kept import has_failed
 from goalmeter.navigation.record import Trajectory

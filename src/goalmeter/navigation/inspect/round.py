@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import (
-    GoalmeterError,
-    InvalidParameterError,
-    MissingExtraError,
-    require,
-)
+from goalmeter._errors import GoalmeterError, InvalidParameterError, MissingExtraError, require
 from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect.failures import reason_of
 from goalmeter.navigation.inspect.listening import Listener, listener

@@ -47,10 +47,7 @@ Ask = Callable[[str, GenerateConfig], Awaitable[ModelOutput]]
 
 @solver
 def walker(
-    attempts: int = 3,
-    token_cap: int | None = None,
-    seed: int | None = 0,
-    once: bool | None = None,
+    attempts: int = 3, token_cap: int | None = None, seed: int | None = 0, once: bool | None = None
 ) -> Solver:
     """Walks through the task of a sample.
 

@@ -13,11 +13,7 @@ import numpy as np
 
 from goalmeter.navigation.measures.grids import UNIT
 from goalmeter.navigation.measures.observed import Observed
-from goalmeter.statistics.calibration import (
-    calibration_of_sums,
-    calibration_sums,
-    confidence_bins,
-)
+from goalmeter.statistics.calibration import calibration_of_sums, calibration_sums, confidence_bins
 from goalmeter.statistics.clustered import Estimate, estimate, estimate_of_sums
 
 BINS = 10

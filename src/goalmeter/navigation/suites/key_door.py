@@ -10,12 +10,7 @@ from functools import partial
 
 from goalmeter.gridworld.key_worlds import key_door
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.suites.key_worlds import (
-    PAPER_STEPS,
-    ROOMS_OF_SIZE,
-    key_scale,
-    key_worlds,
-)
+from goalmeter.navigation.suites.key_worlds import PAPER_STEPS, ROOMS_OF_SIZE, key_scale, key_worlds
 from goalmeter.navigation.suites.record import KEY_REFERENCES, KeyUse, Suite
 
 
