@@ -31,9 +31,9 @@ from goalmeter.navigation import (
     suite_named,
     suite_names,
 )
-from goalmeter.navigation.caps import by_way_of_key
 from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.suites import registry
+from goalmeter.navigation.suites.options import by_way_of_key
 from goalmeter.navigation.suites.record import LabelledWorld, Scale
 
 

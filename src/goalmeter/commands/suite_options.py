@@ -46,7 +46,7 @@ def bounds(option: str, texts: Sequence[str] | None) -> list[Bounds] | None:
     Raises:
         InvalidParameterError: a pair is not written so.
     """
-    from goalmeter.navigation.caps import MOST_STEPS
+    from goalmeter.navigation.suites.options import MOST_STEPS
 
     if not texts:
         return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from goalmeter._arguments import MOST_SEED
 from goalmeter.gridworld.maze import MOST_SIZE
-from goalmeter.navigation.caps import MOST_FACTOR, MOST_STEPS
+from goalmeter.navigation.suites.options import MOST_FACTOR, MOST_STEPS
 from goalmeter.navigation.suites.record import MOST_WALKS, MOST_WORLDS
 from goalmeter.navigation.suites.registry import suite_names
 from goalmeter.runs.checks import (

@@ -15,7 +15,7 @@ from goalmeter._types import FloatArray
 from goalmeter.navigation.asking.prompts import TEMPLATES
 from goalmeter.navigation.measures.observed import Observed
 from goalmeter.navigation.measures.wrong_moves import excess_of_walks
-from goalmeter.navigation.suites.objects import KEY, NEUTRAL, object_in
+from goalmeter.navigation.suites.options import KEY, NEUTRAL, object_in
 
 PICK_UP, TOWARDS, SUCCESS, ACCURACY = "pick_up", "towards", "success", "accuracy"
 MEASURES = (PICK_UP, TOWARDS, SUCCESS, ACCURACY)

@@ -36,7 +36,7 @@ from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.measures.wrong_moves import TowardsKey, share_by_walk, towards_key
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suites.objects import object_in
+from goalmeter.navigation.suites.options import object_in
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.paired import mean_differs
 

@@ -27,7 +27,7 @@ from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.keys import PickUp, pick_up
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suites.objects import OBJECTS, object_in, without_object
+from goalmeter.navigation.suites.options import OBJECTS, object_in, without_object
 from goalmeter.statistics.clustered import Estimate, estimate
 
 SIDES = ("above", "below", "left", "right")

@@ -16,9 +16,13 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._names import did_you_mean
 from goalmeter.gridworld.transforms import TRANSFORMS
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.caps import FACTOR, PAPER_FACTOR, check_cap
-from goalmeter.navigation.suites.objects import chosen_objects
-from goalmeter.navigation.suites.options import SuiteOptions
+from goalmeter.navigation.suites.options import (
+    FACTOR,
+    PAPER_FACTOR,
+    SuiteOptions,
+    check_cap,
+    chosen_objects,
+)
 
 # More worlds than these take minutes to draw, and more walks gigabytes to keep.
 MOST_WORLDS, MOST_WALKS = 100_000, 1_000_000

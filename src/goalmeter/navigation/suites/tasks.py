@@ -8,9 +8,8 @@ from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import planned
-from goalmeter.navigation.caps import cap_of
 from goalmeter.navigation.record import condition_name
-from goalmeter.navigation.suites.options import SuiteOptions
+from goalmeter.navigation.suites.options import SuiteOptions, cap_of
 from goalmeter.navigation.suites.record import Condition, LabelledWorld, Suite
 from goalmeter.navigation.suites.registry import suite_named
 

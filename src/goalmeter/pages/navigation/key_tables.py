@@ -11,7 +11,7 @@ from typing import Any
 
 from goalmeter.navigation.measures import Keys, TwoPathTable
 from goalmeter.navigation.result import Navigation
-from goalmeter.navigation.suites.objects import without_object
+from goalmeter.navigation.suites.options import without_object
 from goalmeter.pages.navigation.conditions import INTERVALS, condition_in_words
 from goalmeter.pages.navigation.factor_tables import factor_tables
 from goalmeter.report import Table
