@@ -14,12 +14,12 @@ Agents", section 4.2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from goalmeter._errors import InvalidTrajectoryError
+from goalmeter._json import JsonFields
 from goalmeter._types import FloatArray
 from goalmeter.gridworld.transforms import TRANSFORMS
 from goalmeter.navigation.measures.agreement import agreements
@@ -34,7 +34,7 @@ MARGIN = 0.05
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(JsonFields):
     """One metric in a frame against the original, over pairs of grids.
 
     Attributes:
@@ -57,18 +57,9 @@ class Comparison:
     equivalence: Equivalence
     equivalence_corrected: float
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; NaN is null."""
-        plain = {
-            name: None if isinstance(value, float) and np.isnan(value) else value
-            for name, value in vars(self).items()
-        }
-        tests = {n: getattr(self, n).to_json() for n in ("difference", "test", "equivalence")}
-        return plain | tests
-
 
 @dataclass(frozen=True)
-class Frame:
+class Frame(JsonFields):
     """One frame against the original.
 
     Attributes:
@@ -89,18 +80,9 @@ class Frame:
     self_agreement: Estimate | None
     shortfall: Estimate | None
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        estimates = ("agreement", "self_agreement", "shortfall")
-        return (
-            vars(self)
-            | {"comparisons": [c.to_json() for c in self.comparisons]}
-            | {n: getattr(self, n) and getattr(self, n).to_json() for n in estimates}
-        )
-
 
 @dataclass(frozen=True)
-class Frames:
+class Frames(JsonFields):
     """Every frame of a suite.
 
     Attributes:
@@ -110,10 +92,6 @@ class Frames:
 
     margin: float
     frames: tuple[Frame, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {"margin": self.margin, "frames": [frame.to_json() for frame in self.frames]}
 
 
 def frames(
@@ -133,7 +111,7 @@ def frames(
         InvalidTrajectoryError: there is no frame beside the original, or a frame none of whose
             grids was walked through in the original.
     """
-    seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
+    seen = observed(trajectories)
     names = list(dict.fromkeys(kind.transform for kind in seen.kinds))
     if None not in names or len(names) == 1:
         listed = ", ".join("the original" if name is None else name for name in names)
@@ -150,11 +128,8 @@ def frames(
         published = holm([c.test.p_value for c in column])
         equal = holm([c.equivalence.p_value for c in column])
         for name, published_p, equal_p in zip(changed, published, equal, strict=True):
-            compared[name][metric] = Comparison(
-                **(
-                    vars(compared[name][metric])
-                    | {"test_corrected": published_p, "equivalence_corrected": equal_p}
-                )
+            compared[name][metric] = replace(
+                compared[name][metric], test_corrected=published_p, equivalence_corrected=equal_p
             )
     return Frames(
         margin,

@@ -24,6 +24,9 @@ INVALID = 4
 OUTCOMES = 5
 
 
+_OF_STEPS = ("state", "action", "optimal", "gap", "to_goal", "greedy", "probabilities")
+
+
 class Grid(NamedTuple):
     """What was drawn at random; every frame and condition of it is the same grid."""
 
@@ -111,22 +114,23 @@ class Observed:
         """Some of the trajectories, [N]."""
         steps = kept[self.trajectory]
         walks = ("grid", "kind", "arrived", "distance", "length")
-        each = ("state", "action", "optimal", "gap", "to_goal", "greedy", "probabilities")
         return replace(
             self,
             trajectories=tuple(self.trajectories[i] for i in np.flatnonzero(kept)),
             trajectory=(np.cumsum(kept) - 1)[self.trajectory[steps]],
             **{name: getattr(self, name)[kept] for name in walks},
-            **{name: getattr(self, name)[steps] for name in each},
+            **{name: getattr(self, name)[steps] for name in _OF_STEPS},
         )
 
 
-def observed(trajectories: Sequence[Trajectory]) -> Observed:
-    """The columns of trajectories.
+def observed(trajectories: Sequence[Trajectory] | Observed) -> Observed:
+    """The columns of trajectories; columns are returned as they are.
 
     Raises:
         InvalidTrajectoryError: there are none, or one does not agree with its world.
     """
+    if isinstance(trajectories, Observed):
+        return trajectories
     if not trajectories:
         raise InvalidTrajectoryError("there are no trajectories to measure")
     grids: dict[Grid, int] = {}
@@ -142,9 +146,7 @@ def observed(trajectories: Sequence[Trajectory]) -> Observed:
             raise InvalidTrajectoryError(f"trajectory {number} ({where}): {cause}") from cause
         rows.append((grids.setdefault(grid, len(grids)), kinds.setdefault(kind, len(kinds))))
         parts.append(part)
-    state, action, optimal, gap, to_goal, greedy, probabilities = (
-        np.concatenate(column) for column in zip(*parts, strict=True)
-    )
+    steps = dict(zip(_OF_STEPS, map(np.concatenate, zip(*parts, strict=True)), strict=True))
     lengths = np.array([len(walk.steps) for walk in trajectories], dtype=np.int64)
     return Observed(
         trajectories=tuple(trajectories),
@@ -156,18 +158,12 @@ def observed(trajectories: Sequence[Trajectory]) -> Observed:
         distance=np.array([walk.distance for walk in trajectories], dtype=np.int64),
         length=lengths,
         trajectory=np.repeat(np.arange(len(trajectories)), lengths),
-        state=state,
-        action=action,
-        optimal=optimal,
-        gap=gap,
-        to_goal=to_goal,
-        greedy=greedy,
-        probabilities=probabilities,
+        **steps,
     )
 
 
 def _columns(walk: Trajectory) -> tuple[Any, ...]:
-    """The columns over the steps of one trajectory."""
+    """The columns `_OF_STEPS` of one trajectory."""
     plan = planned(walk.world)
     if walk.distance != plan.distance:
         raise InvalidTrajectoryError(

@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from goalmeter._json import JsonFields
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.agents.navigators import memoryless, open_moves, planned
 from goalmeter.gridworld.world import GridWorld
@@ -29,7 +30,7 @@ from goalmeter.statistics.clustered import Estimate
 
 
 @dataclass(frozen=True)
-class TowardsKey:
+class TowardsKey(JsonFields):
     """Wrong actions that were made without the key, and lead towards it.
 
     Attributes:
@@ -47,10 +48,6 @@ class TowardsKey:
     excess: Estimate
     chance_of_kind: Estimate
     excess_of_kind: Estimate
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {name: value.to_json() for name, value in vars(self).items()}
 
 
 def towards_key(grids: Grids) -> TowardsKey:

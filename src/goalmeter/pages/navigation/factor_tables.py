@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from goalmeter.navigation.measures import Contrast, Factors
-from goalmeter.navigation.measures.cells import PICK_UP, TOWARDS
+from goalmeter.navigation.measures.factors import PICK_UP, TOWARDS
 from goalmeter.navigation.result import Navigation
 from goalmeter.pages.navigation.conditions import INTERVALS
 from goalmeter.report import Table
