@@ -23,7 +23,7 @@ from goalmeter.commands.report import report_runs
 from goalmeter.experiments.lm_navigation.compute import of_run
 from goalmeter.navigation import SUITES
 from goalmeter.navigation.asking.settings import Asking
-from goalmeter.navigation.inspect import keeper as inspect_keeper
+from goalmeter.navigation.inspect import listening
 from goalmeter.navigation.inspect import run as inspect_run
 from goalmeter.navigation.inspect.eval_log import trajectories
 from goalmeter.navigation.inspect.run import ask, ask_all
@@ -117,7 +117,7 @@ def test_what_failed_is_made_again_and_stays_on_record(tmp_path: Path) -> None:
 def test_a_server_that_fails_everything_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspect_keeper, "ENOUGH", 2)
+    monkeypatch.setattr(listening, "ENOUGH", 2)
     asked = count()
 
     def answer(prompt: str, config: Any) -> str:

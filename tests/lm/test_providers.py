@@ -18,9 +18,8 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import Memoryless, navigator, planned
 from goalmeter.gridworld import State
 from goalmeter.navigation import suite
-from goalmeter.navigation.asking.answers import understood
+from goalmeter.navigation.asking.answers import action_probabilities, understood
 from goalmeter.navigation.asking.prompts import template
-from goalmeter.navigation.inspect.probabilities import action_probabilities
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:

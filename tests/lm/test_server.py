@@ -23,7 +23,7 @@ pytest.importorskip("transformers")
 from goalmeter.navigation import SUITES, Trajectory, suite
 from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect.eval_log import trajectories
-from goalmeter.navigation.inspect.round import Server
+from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.inspect.run import ask
 from goalmeter.navigation.playing import load
 from goalmeter.runs.reading import read_run

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter.navigation.directed.directedness import Directedness, directedness
-from goalmeter.navigation.kept import failures
 from goalmeter.navigation.measures import (
     Behaviour,
     Contrast,
@@ -32,7 +31,7 @@ from goalmeter.navigation.measures import (
 )
 from goalmeter.navigation.measures.behaviour import Row
 from goalmeter.navigation.plan import WalkPlan
-from goalmeter.navigation.playing import Walked
+from goalmeter.navigation.playing import Walked, failures
 from goalmeter.report.notebook import data_frame, html_table
 from goalmeter.report.numbers import percent
 from goalmeter.statistics.clustered import Estimate

@@ -110,22 +110,9 @@ class Episode:
             raise InvalidParameterError(
                 f"the walk through {self.task.name!r} is not over; name what ended it"
             )
-        task = self.task
-        return Trajectory(
-            suite=task.suite,
-            size=task.size,
-            complexity=task.complexity,
-            grid=task.grid,
-            seed=task.seed,
-            transform=task.transform,
-            condition=task.condition,
-            trajectory=index,
-            world=task.world,
-            cap=task.cap,
-            distance=task.distance,
-            outcome=ARRIVED if self.arrived else failure or CAP,
-            steps=self.steps,
-        )
+        outcome = ARRIVED if self.arrived else failure or CAP
+        # Every label of a task is one of its walks' too, under the same name.
+        return Trajectory(**vars(self.task), trajectory=index, outcome=outcome, steps=self.steps)
 
 
 def walk(navigator: Navigator, task: Task, trajectory: int = 0, *, seed: int = 0) -> Trajectory:

@@ -16,10 +16,9 @@ from goalmeter.commands.continuing import command
 from goalmeter.commands.model_options import ModelOptions, provider_options
 from goalmeter.navigation import SUITES, Episode, walk
 from goalmeter.navigation.asking.settings import Asking, conditions, default_prompts, paper_effort
-from goalmeter.navigation.inspect.round import Server
-from goalmeter.navigation.kept import failures, study_of
+from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.plan import plan_from, plan_of
-from goalmeter.navigation.playing import load
+from goalmeter.navigation.playing import failures, load, study_of
 from goalmeter.navigation.suites.registry import suite_named
 from goalmeter.navigation.suites.tasks import walk_key
 from goalmeter.runs import Results, read_run

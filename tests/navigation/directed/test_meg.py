@@ -18,11 +18,11 @@ from goalmeter.meg import TrajectoryMeg, from_trajectories
 from goalmeter.navigation import Trajectory
 from goalmeter.navigation.directed.directedness import Directedness, directedness
 from goalmeter.navigation.directed.evidence import evidence, refined_evidence
-from goalmeter.navigation.directed.fits import fit_tops
-from goalmeter.navigation.directed.rationality import (
+from goalmeter.navigation.directed.fits import (
     RATIONALITIES,
     best_fit,
     between,
+    fit_tops,
     rationality_of,
     signed_nats,
 )

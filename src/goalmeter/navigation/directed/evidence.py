@@ -22,7 +22,7 @@ from goalmeter.agents.navigators import planned
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.tabular_world import GOAL, TabularWorld
 from goalmeter.gridworld.world import ACTIONS
-from goalmeter.navigation.directed.rationality import RATIONALITIES, Curves, between
+from goalmeter.navigation.directed.fits import RATIONALITIES, Curves, between
 from goalmeter.navigation.measures.observed import INVALID, Observed
 from goalmeter.tabular.backup import Backup, problem
 from goalmeter.tabular.planning import backward
@@ -72,9 +72,9 @@ def evidence(
         utility: of `tabular_world`: "goal", "key" or "neutral".
         rationalities: of each agent, in rising order; None for `RATIONALITIES`.
     """
-    tried = [RATIONALITIES] * len(agents) if rationalities is None else rationalities
+    lists = [RATIONALITIES] * len(agents) if rationalities is None else rationalities
     columns = [_columns(seen) for seen in agents]
-    out = [_nothing(*each) for each in zip(agents, columns, tried, strict=True)]
+    out = [_nothing(*each) for each in zip(agents, columns, lists, strict=True)]
     places: dict[tuple[GridWorld, int], list[tuple[int, int]]] = {}
     for agent, seen in enumerate(agents):
         for index, walk in enumerate(seen.trajectories):
@@ -82,20 +82,17 @@ def evidence(
                 places.setdefault((walk.world, walk.cap), []).append((agent, index))
     for (world, cap), visits in places.items():
         steps = [columns[agent].of(index) for agent, index in visits]
-        every = np.unique(
-            np.concatenate([tried[agent] for agent in {agent for agent, _ in visits}])
-        )
+        agents_here = {agent for agent, _ in visits}
+        every = np.unique(np.concatenate([lists[agent] for agent in agents_here]))
         if not every.size:
             continue
         tabular = tabular_world(world, horizon=cap, utility=utility)
         # Each agent has its own columns, so who else walks there changes nothing for it.
         whole, without = _passes(tabular, steps, every)
         for row, (agent, index) in enumerate(visits):
-            chosen = np.searchsorted(every, tried[agent])
-            out[agent].whole[index], out[agent].without[index] = (
-                whole[row, chosen],
-                without[row, chosen],
-            )
+            chosen = np.searchsorted(every, lists[agent])
+            out[agent].whole[index] = whole[row, chosen]
+            out[agent].without[index] = without[row, chosen]
     return out
 
 
@@ -118,16 +115,19 @@ def refined_evidence(
         between(RATIONALITIES, tops(number, each), _PARTS) for number, each in enumerate(coarse)
     ]
     beside = evidence(agents, utility, more)
-    return [_merged(*each) for each in zip(coarse, beside, strict=True)]
+    return [_merged(*both) for both in zip(coarse, beside, strict=True)]
 
 
 def _merged(coarse: Evidence, beside: Evidence) -> Evidence:
     """Evidence at the rationalities of both, in rising order."""
-    tried = np.concatenate([coarse.rationalities, beside.rationalities])
-    order = np.argsort(tried)
-    whole = np.concatenate([coarse.whole, beside.whole], axis=1)[:, order]
-    without = np.concatenate([coarse.without, beside.without], axis=1)[:, order]
-    return replace(coarse, rationalities=tried[order], whole=whole, without=without)
+    order = np.argsort(np.concatenate([coarse.rationalities, beside.rationalities]))
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in (coarse, beside)], axis=-1)[
+            ..., order
+        ]
+        for name in ("rationalities", "whole", "without")
+    }
+    return replace(coarse, **columns)
 
 
 class _Columns(NamedTuple):

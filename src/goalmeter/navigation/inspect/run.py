@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,10 @@ from typing import Any
 from goalmeter.agents.language_models.names import model_agent
 from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect.failures import CONTEXT, ERROR
-from goalmeter.navigation.inspect.keeper import Keeper
-from goalmeter.navigation.inspect.round import Server, make_walks, opened
-from goalmeter.navigation.kept import failures, study_of
+from goalmeter.navigation.inspect.listening import Keeper, Listener, listener
+from goalmeter.navigation.inspect.models import Server, opened
 from goalmeter.navigation.plan import WalkPlan, plan_of
-from goalmeter.navigation.playing import Walked
+from goalmeter.navigation.playing import Walked, failures, study_of
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.walks import Episode
 from goalmeter.runs import Results, keys_in
@@ -137,3 +136,53 @@ def ask_all(
     if progress is not None and failures(walks.values()):
         progress(f"{plan.agent}: the last failure: {keeper.why}")
     return Walked(plan, tuple(walks.values()))
+
+
+def make_walks(
+    plan: WalkPlan, keys: Collection[str], model: Any, server: Server, logs: Path, heard: Listener
+) -> None:
+    """Make some walks of a plan, and tell of each as it ends.
+
+    Args:
+        plan: of which walks.
+        keys: those that are wanted.
+        model: as `opened` gives it.
+        server: how it is reached.
+        logs: folder for Inspect's log.
+        heard: is told of each walk.
+
+    Raises:
+        KeyboardInterrupt: somebody ended it.
+    """
+    from inspect_ai import eval as evaluate
+
+    from goalmeter.agents.language_models.providers import BATCH, LOCAL
+    from goalmeter.navigation.inspect.task import task_of
+
+    assert plan.asking is not None
+    connections = server.max_connections
+    if connections is None and plan.agent.startswith(f"{LOCAL}/"):
+        # Inspect would begin with fewer questions at once than are answered in a batch. With two
+        # batches of them, one is answered while those of the other are told and ask again.
+        connections = 2 * int(plan.asking.options.get("batch", BATCH))
+    task = task_of(plan.tasks, plan.asking, only=keys, seed=plan.options.seed)
+    token = listener.set(heard)
+    try:
+        made = evaluate(
+            task,
+            model=model,
+            display="none",
+            log_dir=str(logs),
+            # Following a log live takes several times as long as the walks of a small model.
+            log_realtime=False,
+            # Means of the walks so far, which nobody sees here, take up to a tenth of the time.
+            score_display=False,
+            max_connections=connections,
+            max_retries=server.max_retries,
+            attempt_timeout=server.timeout,
+        )
+    finally:
+        listener.reset(token)
+    # Inspect answers an interrupt itself, with what it has by then.
+    if not made or made[0].status == "cancelled":
+        raise KeyboardInterrupt

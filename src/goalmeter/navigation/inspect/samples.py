@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from goalmeter._errors import GoalmeterError, InvalidTrajectoryError
@@ -76,16 +77,5 @@ def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
 
 def made_of(read: Trajectory) -> Walk:
     """The walk that a trajectory is of."""
-    task = Task(
-        suite=read.suite,
-        size=read.size,
-        complexity=read.complexity,
-        grid=read.grid,
-        seed=read.seed,
-        transform=read.transform,
-        condition=read.condition,
-        world=read.world,
-        distance=read.distance,
-        cap=read.cap,
-    )
+    task = Task(**{label.name: getattr(read, label.name) for label in fields(Task)})
     return Walk(task, read.trajectory)

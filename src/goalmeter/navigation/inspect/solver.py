@@ -27,13 +27,12 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from goalmeter.agents.navigators import Decision
-from goalmeter.navigation.asking.answers import Answer, storable, understood
+from goalmeter.navigation.asking.answers import Answer, action_probabilities, storable, understood
 from goalmeter.navigation.asking.prompts import template
 from goalmeter.navigation.asking.settings import HISTORY, PROMPT
 from goalmeter.navigation.inspect.failures import CONTEXT, TIME_LIMIT, TOKEN_CAP, failure_of
 from goalmeter.navigation.inspect.listening import listener
 from goalmeter.navigation.inspect.models import fit
-from goalmeter.navigation.inspect.probabilities import action_probabilities
 from goalmeter.navigation.inspect.samples import walk_of
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.walks import Episode
