@@ -126,8 +126,8 @@ def test_many_at_once_and_copies() -> None:
     assert infos["distance"].tolist() == [plan(key_door(s)).distance for s in (4, 5)]
     env = made("KeyDoor").unwrapped
     env.reset(seed=2)
-    other = copy.deepcopy(env)
-    assert env.step(1)[4] == other.step(1)[4] and env.reset()[1] == other.reset()[1]
+    second = copy.deepcopy(env)
+    assert env.step(1)[4] == second.step(1)[4] and env.reset()[1] == second.reset()[1]
 
 
 # --- Steps, observations, rewards -----------------------------------------------------------------
@@ -176,8 +176,8 @@ def test_walks_are_those_of_the_rules_and_of_the_planner(name: str) -> None:
                 "optimal_actions": planned.optimal_actions(at),
                 "distance": planned.distance_from(at),
             }
-            number, *_, other = states.step(action)
-            assert number == info["state"] and other == info
+            number, *_, second = states.step(action)
+            assert number == info["state"] and second == info
 
 
 def test_the_image_is_that_of_minigrid_s_own_wrapper() -> None:
@@ -248,9 +248,9 @@ def test_observations_are_the_user_s_own() -> None:
 def test_rewards(reward: str, expected: list[float]) -> None:
     env = made("GridWorld", world=CORRIDOR, reward=reward, max_steps=9)
     env.reset()
-    got = [env.step(1) for _ in range(5)]
-    assert [out[1] for out in got] == pytest.approx(expected, abs=1e-12)
-    assert [out[2:4] for out in got] == [(False, False)] * 4 + [(True, False)]
+    outcomes = [env.step(1) for _ in range(5)]
+    assert [out[1] for out in outcomes] == pytest.approx(expected, abs=1e-12)
+    assert [out[2:4] for out in outcomes] == [(False, False)] * 4 + [(True, False)]
 
 
 def test_an_episode_is_truncated_at_its_last_step_unless_it_arrives_then() -> None:

@@ -17,8 +17,8 @@ IGNORED = ("ignore::DeprecationWarning:inspect_ai", "ignore::ResourceWarning")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
-            for one in IGNORED:
-                item.add_marker(pytest.mark.filterwarnings(one))
+            for each in IGNORED:
+                item.add_marker(pytest.mark.filterwarnings(each))
 
 
 @pytest.fixture(scope="session")

@@ -153,9 +153,9 @@ def test_what_was_interrupted_later_does_not_replace_what_ended(tmp_path: Path) 
 
 
 def test_several_logs(tmp_path: Path) -> None:
-    one = a_log(tmp_path / "one")
-    again = trajectories([one, one.parent])
-    assert again == trajectories(one) and len(again) == 3
+    each = a_log(tmp_path / "one")
+    again = trajectories([each, each.parent])
+    assert again == trajectories(each) and len(again) == 3
     a_log(tmp_path / "two", "goalmeter/greedy")
     with pytest.raises(InvalidParameterError, match="goalmeter/greedy, goalmeter/optimal"):
         trajectories([tmp_path / "one", tmp_path / "two"])

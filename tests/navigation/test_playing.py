@@ -29,9 +29,9 @@ SMALL: dict[str, Any] = {"sizes": [7], "complexities": [1.0], "grids": 3, "traje
 @pytest.mark.parametrize("paper", [False, True])
 def test_what_a_run_is_says_which_walks_it_has(name: str, paper: bool) -> None:
     plan = plan_of("greedy", name, paper=paper, grids=3, seed=2)
-    what = json.loads(json.dumps(plan.what))
-    again = plan_from(what, "run")
-    assert again.tasks == plan.tasks and again.what == what
+    label = json.loads(json.dumps(plan.what))
+    again = plan_from(label, "run")
+    assert again.tasks == plan.tasks and again.what == label
     assert list(again.keys()) == list(plan.keys())
     assert len(plan.keys()) == len(plan.tasks)  # no two walks have one key
 
@@ -51,12 +51,12 @@ def test_strata_and_caps_are_part_of_what_a_run_is() -> None:
 def test_walks_are_those_of_the_suite_in_any_process(tmp_path: Path) -> None:
     plan = plan_of("random", "maze", **SMALL, seed=4)
     expected = tuple(walks(navigator("random"), plan.tasks, seed=4))
-    said: list[str] = []
-    here = play_all(plan, out=tmp_path / "run", progress=said.append)
-    assert here.trajectories == expected and said[-1] == "random: 6 of 6 walks"
+    told: list[str] = []
+    at = play_all(plan, out=tmp_path / "run", progress=told.append)
+    assert at.trajectories == expected and told[-1] == "random: 6 of 6 walks"
     assert play_all(plan, workers=2).trajectories == expected
-    found = load(tmp_path / "run")
-    assert found.trajectories == expected and found.plan.what == plan.what
+    measured = load(tmp_path / "run")
+    assert measured.trajectories == expected and measured.plan.what == plan.what
     assert read_run(tmp_path / "run").what["kind"] == "navigation"
 
 
@@ -68,9 +68,9 @@ def test_a_run_goes_on_where_it_was_torn(tmp_path: Path) -> None:
     path.write_text("".join(lines[:3]) + lines[3][:40])
     with pytest.raises(InvalidFileError, match="lacks 3 of 6 walks; measure the same again"):
         load(tmp_path / "run")
-    said: list[str] = []
-    again = play_all(plan, out=tmp_path / "run", progress=said.append)
-    assert again.trajectories == whole and said[0] == "random: 3 of 6 walks were there already"
+    told: list[str] = []
+    again = play_all(plan, out=tmp_path / "run", progress=told.append)
+    assert again.trajectories == whole and told[0] == "random: 3 of 6 walks were there already"
     assert path.read_text().splitlines(keepends=True) == lines
 
 
@@ -91,10 +91,10 @@ def test_a_killed_run_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     finished = path.read_bytes().count(b"\n")
     assert 0 < finished <= 480  # all of them, should this process have slept meanwhile
     plan = plan_of("random", "maze", sizes=[7, 9], complexities=[1.0], grids=60, trajectories=4)
-    said: list[str] = []
-    found = play_all(plan, out=tmp_path / "run", progress=said.append)
-    assert said[0] == f"random: {finished} of 480 walks were there already"
-    assert found.trajectories == play_all(plan).trajectories
+    told: list[str] = []
+    measured = play_all(plan, out=tmp_path / "run", progress=told.append)
+    assert told[0] == f"random: {finished} of 480 walks were there already"
+    assert measured.trajectories == play_all(plan).trajectories
 
 
 def test_a_run_grows_and_refuses_to_become_another(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_nothing_is_made_for_an_agent_that_does_not_exist(tmp_path: Path) -> Non
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     play_all(plan_of("greedy", "maze", **SMALL), out=tmp_path)
     trials, about = tmp_path / "trials.jsonl", tmp_path / "run.json"
-    lines, what = trials.read_text(), json.loads(about.read_text())
+    lines, label = trials.read_text(), json.loads(about.read_text())
     trials.write_text(lines.replace('"outcome": "arrived"', '"outcome": 3'))
     with pytest.raises(InvalidFileError, match=r"the walk 'maze, size 7.*remove its line"):
         load(tmp_path)
@@ -151,7 +151,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         ),
         ({"grids": [0, 2]}, r"does not say what the run is \(ValueError: \[0, 2\] are not counted"),
     ):
-        about.write_text(json.dumps(what | {"what": what["what"] | change}))
+        about.write_text(json.dumps(label | {"what": label["what"] | change}))
         with pytest.raises(InvalidFileError, match=message):
             load(tmp_path)
 

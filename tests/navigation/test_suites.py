@@ -110,8 +110,8 @@ def test_isometries_are_the_same_grids_in_other_frames() -> None:
         else:
             assert task.world == TRANSFORMS[frame](original.world)
         assert (task.distance, task.cap) == (original.distance, original.cap)
-    some = suite("isometries", sizes=[7], complexities=[1], grids=1, transforms=["swap"])
-    assert [task.transform for task in some.tasks] == [None, "swap"]
+    part = suite("isometries", sizes=[7], complexities=[1], grids=1, transforms=["swap"])
+    assert [task.transform for task in part.tasks] == [None, "swap"]
 
 
 def test_key_worlds() -> None:
@@ -137,10 +137,14 @@ def test_a_neutral_object_lies_where_the_key_lay() -> None:
         assert [task for task in both.tasks if task.world.neutral is None] == list(keys.tasks)
         neutral = [task for task in both.tasks if task.world.neutral is not None]
         with_key = [task for task in keys.tasks if task.world.key is not None]
-        for task, other in zip(neutral, with_key, strict=True):
-            assert task.world == other.world.with_(key=None, neutral=other.world.key)
-            assert (task.condition, other.condition) == ({"object": "neutral"}, {"key": True})
-            assert (task.seed, task.distance, task.cap) == (other.seed, other.distance, other.cap)
+        for task, second in zip(neutral, with_key, strict=True):
+            assert task.world == second.world.with_(key=None, neutral=second.world.key)
+            assert (task.condition, second.condition) == ({"object": "neutral"}, {"key": True})
+            assert (task.seed, task.distance, task.cap) == (
+                second.seed,
+                second.distance,
+                second.cap,
+            )
         alone = suite(name, grids=3, objects=["neutral"])
         assert [task for task in alone.tasks if task.world.thing] == neutral
         assert suite(name, grids=3, objects=["key"]) == keys
@@ -218,7 +222,7 @@ def test_walks_are_every_task_with_every_index() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "message"),
     [
         (
             lambda: suite("mazes"),
@@ -264,10 +268,10 @@ def test_walks_are_every_task_with_every_index() -> None:
         ),
     ],
 )
-def test_errors(ask: Callable[[], Any], said: str) -> None:
+def test_errors(ask: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         ask()
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 # --- A suite of one's own: its record and nothing else --------------------------------------------
@@ -325,13 +329,13 @@ def test_a_suite_of_ones_own_is_walked_measured_and_reported(
 
 
 def test_a_suite_of_ones_own_refuses_what_it_has_not(own_suite: Suite) -> None:
-    for options, said in (
+    for options, message in (
         ({"complexities": [1]}, "complexities are those of mazes; 'corridors' has none"),
         ({"transforms": ["swap"]}, "transforms are those of suites in several frames"),
         ({"objects": ["key"]}, "objects can be chosen where keys open nothing"),
         ({"sizes": [11]}, "'corridors' has no grids of size 11, expected 5 or 7 or 9"),
     ):
-        with pytest.raises(InvalidParameterError, match=said):
+        with pytest.raises(InvalidParameterError, match=message):
             suite("corridors", **options)
     register_suite(own_suite)  # once more says nothing new
     with pytest.raises(InvalidParameterError, match="there is a suite 'corridors' already"):

@@ -206,9 +206,9 @@ def _successors(world: GridWorld) -> IntArray:
         walls = layer * cells + place[world.walls]
         after[walls] = walls[:, None]
     if world.thing is not None:
-        # Entering its cell picks the thing up, which leads one layer further.
-        thing = place[world.thing]
-        after[:cells] = np.where(after[:cells] == thing, cells + thing, after[:cells])
+        # Entering its cell picks it up, which leads one layer further.
+        lies = place[world.thing]
+        after[:cells] = np.where(after[:cells] == lies, cells + lies, after[:cells])
     if world.door is not None:
         beside = np.zeros((rows, columns), dtype=bool)
         for action in range(len(MOVES)):
@@ -223,8 +223,7 @@ def _successors(world: GridWorld) -> IntArray:
 
 
 def _at_goal(world: GridWorld) -> BoolArray:
-    rows, columns = world.shape
-    at_goal = np.zeros((LAYERS, rows, columns), dtype=bool)
+    at_goal = np.zeros((LAYERS, *world.shape), dtype=bool)
     at_goal[: layers_of(world), world.goal.row, world.goal.column] = True
     return at_goal.reshape(-1)
 

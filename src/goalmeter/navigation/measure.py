@@ -199,8 +199,8 @@ def _beside(
 ) -> Navigation:
     """An agent's walks, measured beside reference agents."""
     plan = walked.plan
-    others = references(plan, (plan.agent,), names=names, workers=workers, progress=progress)
-    return navigation_of(walked, references=others, folder=folder)
+    beside = references(plan, (plan.agent,), names=names, workers=workers, progress=progress)
+    return navigation_of(walked, references=beside, folder=folder)
 
 
 def _name(agent: str) -> tuple[str, bool]:

@@ -216,16 +216,16 @@ Check = tuple[Callable[[Any], bool], str]  # whether a value is what is expected
 
 
 def _entries(
-    value: Any, what: str, required: tuple[str, ...], optional: tuple[str, ...] = ()
+    value: Any, noun: str, required: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """The entries of an object that has what it must and nothing that it must not."""
     if not isinstance(value, Mapping):
-        raise InvalidTrajectoryError(f"{value!r} is not {what}, expected an object")
+        raise InvalidTrajectoryError(f"{value!r} is not {noun}, expected an object")
     if missing := [name for name in required if name not in value]:
-        raise InvalidTrajectoryError(f"{what} lacks {', '.join(missing)}")
+        raise InvalidTrajectoryError(f"{noun} lacks {', '.join(missing)}")
     if unknown := [str(name) for name in value if name not in required + optional]:
         raise InvalidTrajectoryError(
-            f"{what} has {', '.join(unknown)}, expected only {', '.join(required + optional)}"
+            f"{noun} has {', '.join(unknown)}, expected only {', '.join(required + optional)}"
         )
     return dict(value)
 

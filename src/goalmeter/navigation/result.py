@@ -115,7 +115,7 @@ class Navigation:
             directed: whether to fit the goal-directedness of the walks too, under "meg".
         """
         out = self._measures()
-        out["references"] = {other.agent: other._measures() for other in self.references}
+        out["references"] = {agent.agent: agent._measures() for agent in self.references}
         if self.folder is not None:
             out["run"] = str(self.folder.resolve())
         if self.plan.asking is not None:

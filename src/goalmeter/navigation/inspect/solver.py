@@ -88,7 +88,7 @@ def walker(
                 prompt = _prompt(episode)
                 output, decision, used = await _decide(ask, prompt, seeds[: 1 if repeats else None])
                 spent += used
-                state.messages = [ChatMessageUser(content=prompt), *_said(output)]
+                state.messages = [ChatMessageUser(content=prompt), *_messages(output)]
                 state.output = output
                 if decision.action is None and _stop(output) == "model_length":
                     # What the output says is then the server's error, and no answer of the model.
@@ -177,7 +177,7 @@ def _reasoning(output: ModelOutput) -> str:
     return "\n".join(part.reasoning for part in parts if isinstance(part, ContentReasoning))
 
 
-def _said(output: ModelOutput) -> list[Any]:
+def _messages(output: ModelOutput) -> list[Any]:
     return [output.message] if output.choices else []
 
 

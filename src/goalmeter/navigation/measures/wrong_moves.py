@@ -143,5 +143,5 @@ def _of_steps(seen: Observed, tables: Sequence[BoolArray]) -> BoolArray:
     return np.concatenate(parts)
 
 
-def _share(some: BoolArray, all_: BoolArray) -> FloatArray:
-    return np.asarray((some & all_).sum(axis=1) / np.maximum(all_.sum(axis=1), 1))
+def _share(part: BoolArray, whole: BoolArray) -> FloatArray:
+    return np.asarray((part & whole).sum(axis=1) / np.maximum(whole.sum(axis=1), 1))

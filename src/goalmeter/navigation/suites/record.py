@@ -201,12 +201,12 @@ def _check_count(options: SuiteOptions, conditions: int) -> None:
     assert options.grids is not None and options.trajectories is not None
     worlds = ways(options.sizes) * ways(options.complexities) * options.grids * conditions
     worlds *= ways(options.distances) * ways(options.detours) * (1 + len(options.transforms or ()))
-    for most, what, count in (
+    for most, noun, count in (
         (MOST_WORLDS, "worlds", worlds),
         (MOST_WALKS, "walks", worlds * options.trajectories),
     ):
         if count > most:
             raise InvalidParameterError(
-                f"this makes {count} {what}, expected at most {most}; ask for fewer sizes, "
+                f"this makes {count} {noun}, expected at most {most}; ask for fewer sizes, "
                 f"complexities, grids or trajectories"
             )
