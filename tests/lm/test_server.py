@@ -77,14 +77,14 @@ def address(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inspect waits three seconds and more before it puts a question again."""
     from inspect_ai.model import _retry
 
-    async def at_once(seconds: float) -> None:
-        await anyio.sleep(0)
+    async def shortly(seconds: float) -> None:
+        await anyio.sleep(0.2)
 
-    monkeypatch.setattr(_retry, "_sleep", at_once)
+    monkeypatch.setattr(_retry, "_sleep", shortly)
 
 
 def all_there(walks: list[Trajectory], name: str, **options: Any) -> bool:
@@ -150,7 +150,7 @@ def test_a_server_that_says_nothing(tmp_path: Path) -> None:
     ("model", "why"), [("none", "no choices"), ("null", "null as its content")]
 )
 def test_a_reply_without_content_is_the_servers_failure(
-    model: str, why: str, served: Served, tmp_path: Path, without_pauses: None
+    model: str, why: str, served: Served, tmp_path: Path, short_pauses: None
 ) -> None:
     message: list[str] = []
     before = served.answered()
@@ -171,7 +171,7 @@ def test_a_reply_without_content_is_the_servers_failure(
 
 @pytest.mark.parametrize("model", ["none-once", "null-once"])
 def test_a_question_is_put_again_after_a_reply_without_content(
-    model: str, tmp_path: Path, without_pauses: None
+    model: str, tmp_path: Path, short_pauses: None
 ) -> None:
     # One walk of one step, whose first reply or second one is empty.
     options = MAZES | {"trajectories": 1, "cap": 1}
@@ -205,7 +205,9 @@ def test_a_server_that_keeps_the_reasoning_apart(tmp_path: Path) -> None:
     assert all("UP or" not in (step.raw or "") for step in steps)
 
 
-def test_a_server_that_is_killed_and_comes_back(served: Served, tmp_path: Path) -> None:
+def test_a_server_that_is_killed_and_comes_back(
+    served: Served, tmp_path: Path, short_pauses: None
+) -> None:
     # Questions on their way are lost with it; clients ask again until it is back.
     options = MAZES | {"trajectories": 12, "cap": 8}
     before = served.answered()
@@ -224,7 +226,7 @@ def test_a_server_that_is_killed_and_comes_back(served: Served, tmp_path: Path) 
         "maze",
         tmp_path,
         asking=Asking(max_tokens=12),
-        server=Server(max_retries=6, max_connections=4),
+        server=Server(max_retries=300, max_connections=4),
         **options,
     )
     thread.join()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from importlib.metadata import EntryPoint
 from math import ceil
@@ -140,11 +140,8 @@ def test_a_neutral_object_lies_where_the_key_lay() -> None:
         for task, second in zip(neutral, with_key, strict=True):
             assert task.world == second.world.with_(key=None, neutral=second.world.key)
             assert (task.condition, second.condition) == ({"object": "neutral"}, {"key": True})
-            assert (task.seed, task.distance, task.cap) == (
-                second.seed,
-                second.distance,
-                second.cap,
-            )
+            same = ("seed", "distance", "cap")
+            assert all(getattr(task, name) == getattr(second, name) for name in same)
         alone = suite(name, grids=3, objects=["neutral"])
         assert [task for task in alone.tasks if task.world.thing] == neutral
         assert suite(name, grids=3, objects=["key"]) == keys
@@ -180,14 +177,8 @@ def test_caps() -> None:
 
 
 def test_strata() -> None:
-    made = suite(
-        "maze",
-        sizes=[9],
-        complexities=[0.8],
-        grids=3,
-        distances=[(4, 8), (9, 16)],
-        detours=[(2, 9)],
-    )
+    strata: dict[str, Any] = {"distances": [[4, 8], (9, 16)], "detours": [(2, 9)]}
+    made = suite("maze", sizes=[9], complexities=[0.8], grids=3, **strata)
     assert len(made.tasks) == 6
     for task in made.tasks:
         low, high = task.condition["distance"]
@@ -222,55 +213,35 @@ def test_walks_are_every_task_with_every_index() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "message"),
+    ("name", "options", "message"),
     [
+        ("mazes", {}, "there is no suite 'mazes'; did you mean 'maze'? known are maze, isometries"),
+        ("two-path", {"complexities": [1]}, "complexities are those of mazes; 'two-path' has none"),
+        ("key-door", {"detours": [(0, 2)]}, "detours are those of mazes; 'key-door'"),
+        ("maze", {"grids": 0}, "grids is 0, expected at least 1"),
+        ("maze", {"grids": 100_001}, "grids is 100001, expected at most 100000"),
+        ("maze", {"trajectories": 0}, "trajectories is 0, expected at least 1"),
+        ("maze", {"cap": 5, "cap_factor": 2}, "give either cap or cap_factor, not both"),
+        ("maze", {"cap": 0}, "cap is 0, expected at least 1"),
+        ("maze", {"cap_factor": 0.5}, "cap_factor is 0.5, expected a number from 1 to 100"),
+        ("maze", {"cap_factor": float("nan")}, "cap_factor is nan, expected a number from 1 to"),
+        ("maze", {"sizes": [7, 7]}, "a size, complexity, transform, stratum or condition"),
+        ("maze", {"sizes": [8]}, "size is 8"),
+        ("key-door", {"objects": ["neutral"]}, "chosen where keys open nothing; not in 'key-door'"),
+        ("two-path", {"objects": ["key", "coin"]}, "no object 'coin'; known are key, neutral"),
+        ("two-path", {"objects": ["key", "key"]}, "objects are key, key; name each once"),
+        ("key-door", {"sizes": [7]}, "'key-door' has no grids of size 7, expected 9 or"),
+        ("two-path", {"sizes": [9]}, "'two-path' has no grids of size 9, expected 11"),
         (
-            lambda: suite("mazes"),
-            "there is no suite 'mazes'; did you mean 'maze'? known are maze, isometries",
-        ),
-        (
-            lambda: suite("two-path", complexities=[1]),
-            "complexities are those of mazes; 'two-path' has none",
-        ),
-        (lambda: suite("key-door", detours=[(0, 2)]), "detours are those of mazes; 'key-door'"),
-        (lambda: suite("maze", grids=0), "grids is 0, expected at least 1"),
-        (lambda: suite("maze", grids=100_001), "grids is 100001, expected at most 100000"),
-        (lambda: suite("maze", trajectories=0), "trajectories is 0, expected at least 1"),
-        (lambda: suite("maze", cap=5, cap_factor=2), "give either cap or cap_factor, not both"),
-        (lambda: suite("maze", cap=0), "cap is 0, expected at least 1"),
-        (
-            lambda: suite("maze", cap_factor=0.5),
-            "cap_factor is 0.5, expected a number from 1 to 100",
-        ),
-        (
-            lambda: suite("maze", cap_factor=float("nan")),
-            "cap_factor is nan, expected a number from 1 to",
-        ),
-        (
-            lambda: suite("maze", sizes=[7, 7]),
-            "a size, complexity, transform, stratum or condition",
-        ),
-        (lambda: suite("maze", sizes=[8]), "size is 8"),
-        (
-            lambda: suite("key-door", objects=["neutral"]),
-            "objects can be chosen where keys open nothing; not in 'key-door'",
-        ),
-        (
-            lambda: suite("two-path", objects=["key", "coin"]),
-            "there is no object 'coin'; known are key, neutral",
-        ),
-        (lambda: suite("two-path", objects=["key", "key"]), "objects are key, key; name each once"),
-        (lambda: suite("key-door", sizes=[7]), "'key-door' has no grids of size 7, expected 9 or"),
-        (lambda: suite("two-path", sizes=[9]), "'two-path' has no grids of size 9, expected 11"),
-        (
-            lambda: suite("isometries", transforms=["turn"]),
+            "isometries",
+            {"transforms": ["turn"]},
             "there is no transform 'turn'; known are reflect, rotate, transpose, swap",
         ),
     ],
 )
-def test_errors(ask: Callable[[], Any], message: str) -> None:
+def test_errors(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
-        ask()
+        suite(name, **options)
     assert message in str(caught.value)
 
 
@@ -318,10 +289,8 @@ def test_a_suite_of_ones_own_is_walked_measured_and_reported(
     assert outcome.json["overall"][0]["success"] == 1.0
     assert list(outcome.json["references"]) == ["random"]
     assert outcome.json["meg"][0]["goal"]["nats"]["value"] > 0
-    assert [table.caption for table in outcome.tables[:2]] == [
-        "corridors: agents",
-        "corridors: choices",
-    ]
+    captions = [table.caption for table in outcome.tables[:2]]
+    assert captions == ["corridors: agents", "corridors: choices"]
     result = load(tmp_path / "run")
     assert [walk["size"] for walk in result.walk_records()] == [5] * 4 + [7] * 4
     page = report_runs([tmp_path / "run"], tmp_path / "page.html").report

@@ -171,12 +171,8 @@ def references(
 ) -> list[Navigation]:
     """Reference agents on the walks of a plan.
 
-    Args:
-        plan: which walks.
-        without: names that are left out, since these agents are measured already.
-        names: of the reference agents; None for those of the suite.
-        workers: processes that walk at once.
-        progress: told who walks.
+    They are the named ones, or those of the suite, but for those in `without`, which are measured
+    already.
     """
     results = []
     for name in plan.suite.references if names is None else names:

@@ -107,15 +107,11 @@ def plan_of(
     Args:
         agent: its name.
         name: of the suite.
-        prompts: templates that a language model is asked in, each of them a condition of every
-            task; None for the suite's own.
+        prompts: templates that a language model is asked in; None for the suite's own.
         history: how many past steps the prompts show.
         asking: how a language model is asked; None for a reference agent.
         options: as in `SuiteOptions`. `held_out` is None for what suits the agent: organisms walk
             in grids that none of their recipes teaches, every other agent in all grids.
-
-    Raises:
-        InvalidParameterError: as `suites.tasks.suite`; no such prompt.
     """
     suite = suite_named(name)
     if options.get("held_out") is None:
@@ -127,11 +123,7 @@ def plan_of(
 
 
 def plan_from(what: Mapping[str, Any], folder: str | Path) -> WalkPlan:
-    """The plan that a run on disk is of.
-
-    Raises:
-        InvalidFileError: it is no navigation run, or its run.json was edited.
-    """
+    """The plan that a run on disk is of; InvalidFileError if its run.json was edited."""
     check_what(what, folder)
     try:
         return plan_of(
@@ -201,11 +193,7 @@ _RUN = {
 
 
 def check_what(what: Mapping[str, Any], folder: str | Path) -> None:
-    """Raises unless this describes a navigation run.
-
-    Raises:
-        InvalidFileError: the run is of another kind, or its run.json was edited.
-    """
+    """Raises InvalidFileError unless this describes a navigation run."""
     if what.get("kind") != KIND:
         raise another_kind(folder, what.get("kind"), KIND)
     # Suites of other packages may be registered at any time.

@@ -52,19 +52,10 @@ def play_all(
     workers: int = 1,
     progress: Tell | None = None,
 ) -> Walked:
-    """Every walk of a plan for a reference agent.
+    """Every walk of a plan for a reference agent; options as in `measure`.
 
-    Args:
-        plan: the agent and its walks.
-        walker: the agent itself, which walks in this process; None for the one of the plan's name.
-        out: run folder that keeps every finished walk; what it holds already is not walked again.
-        workers: processes that walk at once; one walks in this process.
-        progress: told now and then how many walks are finished, and what is left.
-
-    Raises:
-        InvalidParameterError: no agent that walks has that name, it cannot walk in these worlds,
-            there are fewer than 1 worker, or `out` holds another run.
-        InvalidFileError: the folder cannot be used.
+    `walker` is the agent itself, which walks in this process; None for the one of the plan's name.
+    InvalidParameterError if no agent that walks has that name, or it cannot walk in these worlds.
     """
     whole(workers, "workers", least=1, most=MOST_WORKERS)
     if walker is not None and workers > 1:
@@ -96,9 +87,7 @@ def play_all(
 def load(folder: str | Path) -> Walked:
     """The walks that a run folder holds, each as it ended or else as it failed the last time.
 
-    Raises:
-        InvalidFileError: it holds no navigation run, or a walk that is no trajectory.
-        IncompleteRunError: it holds not all of its walks.
+    Raises as `navigation.load`.
     """
     run = read_run(folder)
     plan = plan_from(run.what, folder)
@@ -106,12 +95,7 @@ def load(folder: str | Path) -> Walked:
 
 
 def play(what: str, key: str) -> dict[str, Any]:
-    """A walk of a plan, as JSON values: what a worker process does.
-
-    Args:
-        what: what the run is, as JSON.
-        key: which walk.
-    """
+    """A walk of a plan that is told as JSON: what a worker process does."""
     plan, who, walks = _planned(what)
     task, index = walks[key]
     return walk(who, task, index, seed=plan.options.seed).to_json()
@@ -136,15 +120,9 @@ def study_of(
     common: Mapping[str, Any] | None = None,
     identity: Mapping[str, str] | None = None,
 ) -> Study[Trajectory]:
-    """The study that the walks of a plan are.
+    """The study that the walks of a plan are; the other arguments are those of `Study`.
 
-    Args:
-        plan: the agent and its walks.
-        function: takes a walk; see `Study`. Whoever only keeps and reads walks needs none.
-        trials: its arguments for each walk, by the walk's key.
-        common: those that all walks share.
-        identity: what tells two agents of the plan's name apart, `NamedAgent.identity`: no run goes
-            on with another policy in a file of the same name.
+    Whoever only keeps and reads walks needs no function.
     """
     wanted = plan.keys()
 
@@ -161,6 +139,7 @@ def study_of(
         {key: {} for key in wanted} if trials is None else trials,
         common=common or {},
         noun="walk",
+        # So that no run goes on with another policy in a file of the same name.
         what=plan.what | dict(identity or {}),
         grows=GROWS,
         from_json=from_json,

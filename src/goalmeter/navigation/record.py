@@ -75,11 +75,7 @@ class Step:
 
     @classmethod
     def from_json(cls, value: Any) -> Step:
-        """The step that `to_json` was of.
-
-        Raises:
-            InvalidTrajectoryError: it was of none.
-        """
+        """The step that `to_json` was of; InvalidTrajectoryError if it was of none."""
         entry = _entries(value, "a step", ("state", "action", "optimal"), _OPTIONAL)
         _check_each(entry, _OF_STEP)
         row, column, layer = entry["state"]

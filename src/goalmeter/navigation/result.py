@@ -212,14 +212,7 @@ def navigation_of(
 ) -> Navigation:
     """Measure an agent's walks.
 
-    Args:
-        walked: the walks of its plan.
-        reference: whether it is shown beside the agent that was asked about.
-        references: agents that are shown beside it.
-        folder: of the run that keeps the walks.
-
-    Raises:
-        InvalidTrajectoryError: a walk does not agree with its world.
+    InvalidTrajectoryError if a walk does not agree with its world.
     """
     seen, suite = observed(walked.trajectories), walked.plan.suite
     return Navigation(

@@ -62,11 +62,9 @@ class Answer:
 
 
 def understood(text: str, reasoning: str = "") -> Answer:
-    """Read an answer.
+    """Read an answer, with or without the markers of its channels.
 
-    Args:
-        text: what the model wrote, with or without the markers of its channels.
-        reasoning: what the server had kept apart already.
+    `reasoning` is what the server had kept apart already.
     """
     thoughts, final = split(text)
     reasoning = "\n".join(part for part in (reasoning, thoughts) if part)

@@ -114,8 +114,7 @@ def default_prompts(suite: Suite, agent: str = "") -> tuple[str, ...]:
 def conditions(prompts: Sequence[str], history: int = 0) -> list[dict[str, Any]]:
     """Each prompt as a condition of tasks, with how many past steps it shows.
 
-    Raises:
-        InvalidParameterError: there is no such prompt, or no such number of steps.
+    InvalidParameterError if there is no such prompt, or no such number of steps.
     """
     if type(history) is not int or history < 0:
         raise InvalidParameterError(f"history is {history!r}, expected a number of steps, or 0")

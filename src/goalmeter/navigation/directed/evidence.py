@@ -67,10 +67,8 @@ def evidence(
 ) -> list[Evidence]:
     """The evidence of every walk of every agent; 0 where the world has no such utility.
 
-    Args:
-        agents: the walks of each.
-        utility: of `tabular_world`: "goal", "key" or "neutral".
-        rationalities: of each agent, in rising order; None for `RATIONALITIES`.
+    The utility is one of `tabular_world`: "goal", "key" or "neutral". Every agent has a list of
+    rationalities, in rising order; `RATIONALITIES` if there are none.
     """
     lists = [RATIONALITIES] * len(agents) if rationalities is None else rationalities
     columns = [_columns(seen) for seen in agents]
@@ -102,13 +100,9 @@ def refined_evidence(
     """The evidence at `RATIONALITIES`, and at more of them around those that fits depend on.
 
     Where ways are long, evidence is highest in a range of rationality that is narrower than the
-    list's steps, and a fit that only knew the list would be off by some hundredths of a nat.
-
-    Args:
-        agents: the walks of each.
-        utility: as in `evidence`.
-        tops: for the number of an agent and its evidence, indices of the rationalities that are
-            best for its walks, or for some of them.
+    list's steps, and a fit that only knew the list would be off by some hundredths of a nat. `tops`
+    gives, for the number of an agent and its evidence, the indices of the rationalities that are
+    best for its walks, or for some of them.
     """
     coarse = evidence(agents, utility)
     more = [
@@ -222,11 +216,7 @@ def summed_evidence(
 ) -> FloatArray:
     """The evidence of decisions at each rationality, nats, added up by row: [rows, G].
 
-    Args:
-        tabular: the world and its utility.
-        decisions: in any order.
-        rows: how many there are.
-        rationalities: in rising order, [G].
+    Rationalities are in rising order, [G], decisions in any.
     """
     row, number, state, action = decisions
     made = action != INVALID

@@ -187,12 +187,9 @@ def rationality_of(fit: RationalityFit, rationalities: FloatArray = RATIONALITIE
 def signed_nats(
     nats: FloatArray, fit: RationalityFit | None = None, rationalities: FloatArray = RATIONALITIES
 ) -> FloatArray:
-    """The evidence of the best fit, or of a given one; below 0 where the rationality is.
+    """The evidence [..., G] at its best fit, or at another; below 0 where the rationality is.
 
-    Args:
-        nats: evidence at each of some rationalities, [..., G].
-        fit: where to read it, [...]; None for where each curve is highest.
-        rationalities: those, [G].
+    Without a fit each curve is read where it is highest.
     """
     top, offset = best_fit(nats, rationalities) if fit is None else fit
     top = np.broadcast_to(top, nats.shape[:-1])
@@ -205,13 +202,8 @@ def signed_nats(
 def between(rationalities: FloatArray, tops: IntArray, parts: int) -> FloatArray:
     """Rationalities beside some of a list that have neighbours on either side at one step.
 
-    Args:
-        rationalities: the list, [G].
-        tops: indices of those of it whose neighbourhood is wanted.
-        parts: into how many the steps to both neighbours are divided.
-
-    Returns:
-        Those that are not on the list, in rising order.
+    The steps from `tops`, indices of the list, to both neighbours are divided into parts. Those
+    that are not on the list are returned, in rising order.
     """
     log_steps = _log_steps(rationalities)
     inner = np.unique(tops[log_steps[tops] != 0])

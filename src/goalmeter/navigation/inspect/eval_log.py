@@ -65,12 +65,7 @@ def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
 
 
 def read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
-    """Inspect's logs as its own objects, the oldest first.
-
-    Raises:
-        InvalidFileError: there is no log, or it cannot be read.
-        MissingExtraError: inspect_ai is not installed.
-    """
+    """Inspect's logs as its own objects, the oldest first; raises as `trajectories`."""
     log = require("inspect_ai.log", extra="lm", feature="Reading logs of Inspect")
     paths = [logs] if isinstance(logs, str | Path) else list(logs)
     read = [_read(log, path) for each in paths for path in _files(log, Path(each))]
@@ -78,11 +73,7 @@ def read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
 
 
 def walks_of(read: Iterable[Any]) -> list[Trajectory]:
-    """Every walk in logs as `read_logs` gives them.
-
-    Raises:
-        InvalidTrajectoryError: a sample is not one of goalmeter's, or its record is damaged.
-    """
+    """Every walk in logs as `read_logs` gives them; raises as `trajectories`."""
     walks: _Walks = {}
     for log_file in read:
         for sample in log_file.samples or []:
@@ -208,17 +199,10 @@ class Imported:
 
 
 def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> Imported:
-    """The walks of a plan that are in some of Inspect's logs.
+    """The walks of a language model's plan that are in some of Inspect's logs.
 
-    Args:
-        plan: of a language model.
-        logs: `.eval` files, or folders that hold them.
-
-    Raises:
-        InvalidFileError: there is no log, or it cannot be read.
-        InvalidParameterError: they are of another model, or it was asked in another way.
-        InvalidTrajectoryError: a sample is not one of goalmeter's, or its record is damaged.
-        MissingExtraError: inspect_ai is not installed.
+    Raises as `trajectories`, and InvalidParameterError if the logs are of another model, or it was
+    asked in another way.
     """
     assert plan.asking is not None
     read = read_logs(logs)

@@ -67,9 +67,7 @@ class Keeper(Listener):
     def raise_broken(self) -> None:
         """Raise here what ended the run, which Inspect would take for the end of walks.
 
-        Raises:
-            InvalidFileError: the disk is full, or the like.
-            InvalidParameterError: something is missing without which the model cannot be asked.
+        That is a full disk or the like, or something without which the model cannot be asked.
         """
         if self._broken is not None:
             raise self._broken

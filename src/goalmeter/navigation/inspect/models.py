@@ -46,9 +46,7 @@ class Server:
 def opened(name: str, asking: Asking, server: Server) -> Any:
     """The model of a name, ready to be asked.
 
-    Raises:
-        InvalidParameterError: there is no such model, or something is missing for it.
-        MissingExtraError: inspect_ai is not installed.
+    InvalidParameterError if there is no such model, or something is missing for it.
     """
     inspect = require("inspect_ai.model", extra="lm", feature="Asking language models")
     # Their names, goalmeter/... and goalmeter-local/..., have to be known to Inspect.
@@ -105,9 +103,8 @@ def fit(model: Any) -> Any:
 def _lacks(output: Any, response: Any) -> str:
     """What is missing in a reply that is none; "" for one that is.
 
-    Args:
-        output: as Inspect understood the reply, or the error that it makes of it.
-        response: the reply as it came, if the provider keeps it.
+    `output` is the reply as Inspect understood it, or the error that it makes of it; `response` the
+    reply as it came, if the provider keeps it.
     """
     if isinstance(output, Exception):
         return ""

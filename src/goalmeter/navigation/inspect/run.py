@@ -82,18 +82,11 @@ def ask_all(
     progress: Tell | None = None,
     model: Any = None,
 ) -> Walked:
-    """Every walk of a plan for a language model.
+    """Every walk of a plan for a language model; see `ask`.
 
-    A walk that its server failed for good is there with the failure as its outcome.
-
-    Args:
-        plan: the model and its walks.
-        out: run folder; without one, nothing is kept.
-        server: how the model is reached.
-        rounds: how often walks that the server failed are made again before this returns.
-        imported: walks from logs by their keys, kept in the run before others are made.
-        progress: told how many walks have ended.
-        model: one of Inspect's model objects, to be asked instead of the model of the plan's name.
+    A walk that its server failed for good is there with the failure as its outcome. Walks from
+    logs, `imported` by their keys, are kept in the run before others are made. `model`, one of
+    Inspect's model objects, is asked instead of the one of the plan's name.
     """
     assert plan.asking is not None
     wanted = plan.keys()
@@ -141,18 +134,9 @@ def ask_all(
 def make_walks(
     plan: WalkPlan, keys: Collection[str], model: Any, server: Server, logs: Path, heard: Listener
 ) -> None:
-    """Make some walks of a plan, and tell of each as it ends.
+    """Make the walks of a plan that have these keys, and tell of each as it ends.
 
-    Args:
-        plan: of which walks.
-        keys: those that are wanted.
-        model: as `opened` gives it.
-        server: how it is reached.
-        logs: folder for Inspect's log.
-        heard: is told of each walk.
-
-    Raises:
-        KeyboardInterrupt: somebody ended it.
+    KeyboardInterrupt if somebody ended it.
     """
     from inspect_ai import eval as evaluate
 

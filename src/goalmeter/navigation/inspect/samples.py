@@ -54,12 +54,8 @@ def samples(tasks: TaskSet, only: Collection[str] | None = None) -> list[dict[st
 def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
     """The walk that a sample is of.
 
-    Args:
-        metadata: of the sample.
-        epoch: of the sample, from 1; each is another round of the same walks.
-
-    Raises:
-        InvalidTrajectoryError: the sample is not one of `samples`.
+    Epochs count from 1; each is another round of the same walks. InvalidTrajectoryError if the
+    sample is not one of `samples`.
     """
     try:
         labels, walks = dict(metadata[_KEY]), int(metadata[_ROUND])

@@ -181,11 +181,7 @@ def _greatest(measure: str) -> float:
 
 # --- The means that are compared ------------------------------------------------------------------
 def levels_of(seen: Observed, name: str) -> Levels:
-    """The two values of a condition, in the order in which they come up.
-
-    Raises:
-        InvalidTrajectoryError: the condition is missing or has other than two values.
-    """
+    """The two values of a condition; InvalidTrajectoryError if it has other than two."""
     values = list(dict.fromkeys(value for value in _values_of(seen, name) if value is not None))
     if len(values) != 2:
         listed = " or ".join(repr(json.loads(value)) for value in values) or "nowhere given"
@@ -204,10 +200,6 @@ def cell_means(
 
     Walks without a value do not count, such as those in worlds with nothing to pick up where the
     condition is "object". Grids without any in one of the combinations are left out.
-
-    Raises:
-        InvalidParameterError: there is no such measure.
-        InvalidTrajectoryError: no grid has all combinations.
     """
     places = [
         {json.dumps(level): index for index, level in enumerate(pair)} | {None: None}

@@ -34,13 +34,8 @@ def key_worlds(
 ) -> Iterator[LabelledWorld]:
     """Each world with each object that is asked for, and without any where there is a control.
 
-    A world with a key is labelled as if there were no other object, so that its walks are the same
-    ones whatever else a run has.
-
-    Args:
-        options: resolved.
-        with_key: the world of a size and a seed.
-        without_key: the control of a seed; None for suites without controls.
+    A world with a key, of a size and a seed, is labelled as if there were no other object, so that
+    its walks are the same ones whatever else a run has. A control is that of a seed.
     """
     for size in options.sizes or ():
         for index, seed, world in drawn_grids(partial(with_key, size), options):

@@ -165,11 +165,7 @@ def _count(indices: Sequence[int]) -> int:
 
 # --- How long walks may be ------------------------------------------------------------------------
 def check_cap(cap: int | None, factor: float | None) -> None:
-    """Raises unless one of the two says how long walks may be.
-
-    Raises:
-        InvalidParameterError: both are given, or one is out of range.
-    """
+    """Raises InvalidParameterError unless one of the two says how long walks may be."""
     if cap is not None and factor is not None:
         raise InvalidParameterError("give either cap or cap_factor, not both")
     if cap is not None:
@@ -181,10 +177,7 @@ def check_cap(cap: int | None, factor: float | None) -> None:
 def cap_of(world: GridWorld, cap: int | None, factor: float | None) -> int:
     """Steps after which a walk through a world is ended.
 
-    Args:
-        world: where the walk is.
-        cap: in steps, everywhere; None to take a multiple of the shortest way.
-        factor: that multiple.
+    The same everywhere, or else a multiple of the shortest way.
     """
     if cap is not None:
         return cap
@@ -217,8 +210,7 @@ def object_in(world: GridWorld) -> str | None:
 def chosen_objects(objects: Sequence[str] | None) -> tuple[str, ...]:
     """The objects that are asked for, the key first; the key alone if none are.
 
-    Raises:
-        InvalidParameterError: there is no such object, or one is named twice.
+    InvalidParameterError if there is no such object, or one is named twice.
     """
     objects = objects or (KEY,)
     if unknown := [name for name in objects if name not in OBJECTS]:
