@@ -80,6 +80,6 @@ def test_a_reply_without_content_is_the_servers_error() -> None:
 
 
 def test_a_circle_of_causes_ends() -> None:
-    each, second = RuntimeError("one"), TimeoutError("other")
-    each.__cause__, second.__cause__ = second, each
-    assert failure_of(each) == "timeout"
+    first, second = RuntimeError("one"), TimeoutError("other")
+    first.__cause__, second.__cause__ = second, first
+    assert failure_of(first) == "timeout"

@@ -51,10 +51,10 @@ def test_a_model_is_shown_as_a_reference_agent_is(name: str, tmp_path: Path) -> 
     assert model.json["failed"] == {} and model.json["agent"] == "goalmeter/optimal"
     assert {"optimal", "greedy", "random"} <= model.json["references"].keys()
     assert [t.caption for t in model.tables][:2] == [t.caption for t in agent.tables][:2]
-    for each, second in zip(model.json["cells"], agent.json["cells"], strict=True):
-        assert each.keys() == second.keys()
+    for first, second in zip(model.json["cells"], agent.json["cells"], strict=True):
+        assert first.keys() == second.keys()
         assert (
-            each["success"] == second["success"] and each["accuracy"] == second["accuracy"] == 1.0
+            first["success"] == second["success"] and first["accuracy"] == second["accuracy"] == 1.0
         )
     # Given again it needs nobody, and what reads runs reads this one.
     message: list[str] = []

@@ -79,8 +79,8 @@ def test_an_agent_that_reads_prompts_tells_a_key_from_a_neutral_object() -> None
 
 
 def test_the_last_grid_counts() -> None:
-    each, second = (GridWorld.from_text(["#####", row, "#####"]) for row in ("#A_G#", "#GA_#"))
-    world, state = read_back(f"such as\n{rendered(each)}\nNow:\n\n{rendered(second)}\nKey: no\n")
+    first, second = (GridWorld.from_text(["#####", row, "#####"]) for row in ("#A_G#", "#GA_#"))
+    world, state = read_back(f"such as\n{rendered(first)}\nNow:\n\n{rendered(second)}\nKey: no\n")
     assert world == second and state == State(second.start)
 
 

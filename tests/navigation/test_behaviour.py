@@ -37,9 +37,9 @@ MEASURES = (
 
 def test_by_hand() -> None:
     """Two grids of one cell: one walk in the first, two in the second."""
-    each, second = (task(CORRIDOR, seed=s, cap=6) for s in (0, 1))
+    first, second = (task(CORRIDOR, seed=s, cap=6) for s in (0, 1))
     walks = [
-        taken(each, RIGHT, RIGHT, RIGHT),
+        taken(first, RIGHT, RIGHT, RIGHT),
         taken(second, RIGHT, LEFT, RIGHT, None, RIGHT, RIGHT),
         taken(second, LEFT, LEFT, LEFT, LEFT, LEFT, LEFT, index=1),
     ]
@@ -197,9 +197,9 @@ def test_intervals_come_from_grids() -> None:
     walks = walked("greedy", sizes=(7,), complexities=(1,), grids=6, trajectories=2)
     again: list[Trajectory] = [*walks, *walks]
     for name in ("success", "accuracy", "accuracy_pooled", "accuracy_detour", "mass"):
-        each, second = (getattr(behaviour(w).cells[0], name) for w in (walks, again))
-        assert each.interval == pytest.approx(second.interval), name
-        assert each.clusters == second.clusters
+        first, second = (getattr(behaviour(w).cells[0], name) for w in (walks, again))
+        assert first.interval == pytest.approx(second.interval), name
+        assert first.clusters == second.clusters
     wide = behaviour(walks, confidence=0.99).cells[0].accuracy.interval
     narrow = behaviour(walks, confidence=0.5).cells[0].accuracy.interval
     assert wide is not None and narrow is not None and wide[0] < narrow[0] < narrow[1] < wide[1]
@@ -213,8 +213,8 @@ def test_the_order_of_trajectories_does_not_matter() -> None:
             rows.setdefault((row.size, row.complexity), {})[name] = row
     for both in rows.values():
         for name in MEASURES:
-            each, second = (getattr(both[w], name) for w in ("one", "other"))
-            assert each.value == pytest.approx(second.value, nan_ok=True), name
+            first, second = (getattr(both[w], name) for w in ("one", "other"))
+            assert first.value == pytest.approx(second.value, nan_ok=True), name
 
 
 def test_as_json() -> None:

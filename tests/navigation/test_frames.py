@@ -93,10 +93,10 @@ def literally(walks: list[Trajectory], name: str) -> tuple[float, float]:
     for states in answers.values():
         a, w = [], []
         for at, there in states.values():
-            each, second = list(at.elements()), list(there.elements())
-            if len(each) < 2 or len(second) < 2:
+            first, second = list(at.elements()), list(there.elements())
+            if len(first) < 2 or len(second) < 2:
                 continue
-            a.append(np.mean([x == y and x is not None for x in each for y in second]))
+            a.append(np.mean([x == y and x is not None for x in first for y in second]))
             alone = [
                 np.mean(
                     [
@@ -106,7 +106,7 @@ def literally(walks: list[Trajectory], name: str) -> tuple[float, float]:
                         if i != j
                     ]
                 )
-                for group in (each, second)
+                for group in (first, second)
             ]
             w.append(np.mean(alone))
         if a:

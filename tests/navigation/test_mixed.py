@@ -84,12 +84,12 @@ def test_notes_say_what_the_fit_said() -> None:
 
 def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     corridor = ["#####", "#A_G#", "#####"]
-    each, second = (taken(task(corridor, seed=s), RIGHT, RIGHT) for s in (0, 1))
+    first, second = (taken(task(corridor, seed=s), RIGHT, RIGHT) for s in (0, 1))
     with pytest.raises(InvalidTrajectoryError, match="there are 2 walks in 2 grids; a mixed model"):
-        mixed_model([each, second])
+        mixed_model([first, second])
     with pytest.raises(InvalidTrajectoryError, match="there are 2 walks in 1 grids"):
-        mixed_model([each, each])
+        mixed_model([first, first])
     monkeypatch.setitem(sys.modules, "statsmodels", None)
     monkeypatch.setitem(sys.modules, "statsmodels.regression.mixed_linear_model", None)
     with pytest.raises(MissingExtraError, match="needs the package 'statsmodels', which is not"):
-        mixed_model([each, second])
+        mixed_model([first, second])

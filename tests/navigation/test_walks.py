@@ -85,9 +85,9 @@ def test_records_follow_from_the_world(name: str) -> None:
         done = walk(navigator(name), task)
         where = plan(task.world)
         assert done.steps[0].state == where.start and len(done.steps) <= task.cap
-        for each, second in pairwise(done.steps):
-            assert each.action is not None
-            assert where.step(each.state, each.action) == second.state
+        for first, second in pairwise(done.steps):
+            assert first.action is not None
+            assert where.step(first.state, first.action) == second.state
         for step in done.steps:
             assert step.optimal == where.optimal_actions(step.state)
         assert done.arrived == (done.states()[-1].cell == task.world.goal)
@@ -104,7 +104,7 @@ def test_order_does_not_matter_and_streams_differ() -> None:
     taken = [tuple(step.action for step in t.steps) for t in listed]
     assert len(set(taken)) == len(taken)
     again = [walk(agent, task, index, seed=1) for task, index in made.walks()]
-    assert all(each != second for each, second in zip(listed, again, strict=True))
+    assert all(first != second for first, second in zip(listed, again, strict=True))
 
 
 def test_a_walk_is_the_same_for_ever() -> None:
