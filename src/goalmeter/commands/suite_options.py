@@ -187,6 +187,14 @@ def suite_options(typed: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
+def as_typed(message: str) -> str:
+    """A message on what tells two runs apart, with each option as it is typed."""
+    head, mark, differences = message.partition("holds another run: ")
+    for name, option in SUITE_OPTIONS.items():
+        differences = re.sub(rf"\b{name}(?= is )", option.flag, differences)
+    return head + mark + differences
+
+
 def typed_options(what: Mapping[str, Any], *, held_out_by_default: bool) -> list[str]:
     """What to type for the options that the run.json of a navigation run says.
 
