@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -181,6 +181,26 @@ def plans(worlds: Sequence[GridWorld]) -> Plans:
     successors = np.stack([_successors(world) for world in worlds])
     goals = np.stack([_at_goal(world) for world in worlds])
     return Plans(tuple(worlds), successors, _distances(successors, goals))
+
+
+# As many as the largest suite of the paper has worlds, 1,500: each is asked for when its tasks are
+# made, walked through and measured.
+@lru_cache(maxsize=2048)
+def planned(world: GridWorld) -> Plan:
+    """The plan of a world; those that were asked for lately are remembered."""
+    return plan(world)
+
+
+def open_moves(plan: Plan) -> BoolArray:
+    """Whether an action changes the state, [states, 4]; a locked door without its key is a wall."""
+    successors = plan.plans.successors[plan.index]
+    return np.asarray(successors != np.arange(len(successors))[:, None])
+
+
+def existing(plan: Plan) -> BoolArray:
+    """Whether a number is that of a state which the world has, [states]."""
+    layers = np.arange(LAYERS) < layers_of(plan.world)
+    return np.asarray((layers[:, None] & ~plan.world.walls.reshape(1, -1)).reshape(-1))
 
 
 def layers_of(world: GridWorld) -> int:

@@ -16,8 +16,7 @@ from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidTrajectoryError
 from goalmeter._text import shown
-from goalmeter.agents.navigators import planned
-from goalmeter.gridworld.planner import LAYERS, State
+from goalmeter.gridworld.planner import LAYERS, State, planned
 from goalmeter.gridworld.transforms import TRANSFORMS
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 

@@ -8,9 +8,9 @@ from itertools import product
 from typing import NamedTuple
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.navigators import Decision, Navigator, planned
+from goalmeter.agents.navigators import Decision, Navigator
 from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.planner import State, layers_of
+from goalmeter.gridworld.planner import State, layers_of, planned
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 from goalmeter.navigation.record import ARRIVED, CAP, Step, Trajectory
 from goalmeter.navigation.suites.tasks import Task, TaskSet

@@ -14,11 +14,18 @@ from functools import lru_cache
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray
-from goalmeter.agents.navigators.moves import existing, open_moves, planned
 from goalmeter.agents.navigators.protocol import Decision, Probabilities
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.paths import distances_from
-from goalmeter.gridworld.planner import LAYERS, Plan, State, layers_of
+from goalmeter.gridworld.planner import (
+    LAYERS,
+    Plan,
+    State,
+    existing,
+    layers_of,
+    open_moves,
+    planned,
+)
 from goalmeter.gridworld.world import Cell, GridWorld
 
 PolicyOf = Callable[[Plan], FloatArray]

@@ -12,10 +12,9 @@ from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidPoli
 from goalmeter._text import shown
 from goalmeter._types import FloatArray
 from goalmeter.agents.navigators.memoryless import Memoryless
-from goalmeter.agents.navigators.moves import existing
 from goalmeter.agents.navigators.protocol import Decision, Navigator, Walk
 from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.planner import Plan, State
+from goalmeter.gridworld.planner import Plan, State, existing
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 
 FORMS = (

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from goalmeter.agents.navigators.moves import planned
 from goalmeter.agents.navigators.protocol import Decision
 from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.planner import Plan, State
+from goalmeter.gridworld.planner import Plan, State, planned
 from goalmeter.gridworld.world import GridWorld
 
 LEFT, RIGHT, UP, DOWN = range(4)

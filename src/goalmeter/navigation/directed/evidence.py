@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.agents.navigators import planned
 from goalmeter.gridworld import GridWorld, tabular_world
+from goalmeter.gridworld.planner import planned
 from goalmeter.gridworld.tabular_world import GOAL, TabularWorld
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.directed.fits import RATIONALITIES, Curves, between

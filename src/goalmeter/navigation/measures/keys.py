@@ -28,8 +28,8 @@ import numpy as np
 
 from goalmeter._errors import InvalidTrajectoryError
 from goalmeter._json import JsonFields, json_value
-from goalmeter.agents.navigators import memoryless, planned
-from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY
+from goalmeter.agents.navigators import memoryless
+from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, planned
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.measures.behaviour import Row, row
 from goalmeter.navigation.measures.exact import exact

@@ -15,7 +15,8 @@ import numpy as np
 
 from goalmeter._errors import GoalmeterError, InvalidTrajectoryError
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.agents.navigators import memoryless, planned
+from goalmeter.agents.navigators import memoryless
+from goalmeter.gridworld.planner import planned
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.record import ARRIVED, CAP, Trajectory, condition_name
 

@@ -22,7 +22,8 @@ import numpy as np
 
 from goalmeter._json import JsonFields
 from goalmeter._types import BoolArray, FloatArray
-from goalmeter.agents.navigators import memoryless, open_moves, planned
+from goalmeter.agents.navigators import memoryless
+from goalmeter.gridworld.planner import open_moves, planned
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.observed import INVALID, Observed

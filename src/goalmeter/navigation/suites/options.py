@@ -17,9 +17,8 @@ from typing import Any
 from goalmeter._arguments import finite, whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import did_you_mean
-from goalmeter.agents.navigators import planned
 from goalmeter.gridworld.paths import distances_from
-from goalmeter.gridworld.planner import WITH_KEY, State
+from goalmeter.gridworld.planner import WITH_KEY, State, planned
 from goalmeter.gridworld.world import GridWorld
 
 Bounds = tuple[int, int]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.navigators import planned
+from goalmeter.gridworld.planner import planned
 from goalmeter.navigation.record import condition_name
 from goalmeter.navigation.suites.options import SuiteOptions, cap_of
 from goalmeter.navigation.suites.record import Condition, LabelledWorld, Suite
