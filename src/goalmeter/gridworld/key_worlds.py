@@ -131,7 +131,6 @@ def _way(separation: int, *, stepped: bool) -> set[Cell]:
 
 
 def _rooms(rooms: int, draws: Draws) -> tuple[BoolArray, list[Cell]]:
-    """Walls and doorways."""
     pitch = ROOM + 1  # a room and the wall behind it
     size = pitch * rooms + 1
     walls = np.ones((size, size), dtype=bool)

@@ -173,6 +173,7 @@ def plans(worlds: Sequence[GridWorld]) -> Plans:
     Raises:
         InvalidParameterError: no worlds, or worlds of different shapes.
     """
+    # Arrays of worlds can be stacked only where states have the same numbers.
     shapes = {world.shape for world in worlds}
     if len(shapes) != 1:
         raise InvalidParameterError(

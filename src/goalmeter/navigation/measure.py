@@ -193,7 +193,6 @@ def _beside(
     folder: str | Path | None,
     progress: Progress | None,
 ) -> Navigation:
-    """An agent's walks, measured beside reference agents."""
     plan = walked.plan
     beside = references(plan, (plan.agent,), names=names, workers=workers, progress=progress)
     return navigation_of(walked, references=beside, folder=folder)

@@ -114,6 +114,7 @@ def plan_of(
             in grids that none of their recipes teaches, every other agent in all grids.
     """
     suite = suite_named(name)
+    # An organism would otherwise be measured on grids that it was taught.
     if options.get("held_out") is None:
         options["held_out"] = is_organism(agent)
     shown: Sequence[Mapping[str, Any]] = ({},)

@@ -127,7 +127,6 @@ class Navigation:
         return out
 
     def _measures(self) -> dict[str, Any]:
-        """The measures of this agent alone."""
         out: dict[str, Any] = {"agent": self.agent} | self.behaviour.to_json()
         if self.frames is not None:
             out["frames"] = self.frames.to_json()
@@ -231,7 +230,6 @@ def navigation_of(
 
 
 def _record(row: Row) -> dict[str, Any]:
-    """A row of the table, flat."""
     out: dict[str, Any] = {}
     for each in fields(row):
         value = getattr(row, each.name)

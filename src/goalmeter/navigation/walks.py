@@ -16,9 +16,8 @@ from goalmeter.navigation.record import ARRIVED, CAP, Step, Trajectory
 from goalmeter.navigation.suites.tasks import Task, TaskSet
 
 
+# A walk reads one entry after the other, for which Python's own objects are quicker than arrays.
 class _Board(NamedTuple):
-    """A plan as Python objects, which are quicker to read one by one than arrays."""
-
     states: list[State]  # by the planner's numbers
     successors: list[list[int]]
     optimal: list[tuple[int, ...]]

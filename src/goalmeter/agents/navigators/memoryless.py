@@ -101,6 +101,7 @@ def boltzmann(plan: Plan, beta: float) -> FloatArray:
     gaps = plan.plans.gaps[plan.index]
     reachable = gaps >= 0
     exponent = np.where(reachable, -beta * gaps, -np.inf)
+    # Less the greatest, so that no exponential overflows.
     exponent -= np.where(reachable.any(axis=1), exponent.max(axis=1), 0.0)[:, None]
     weights = np.where(reachable, np.exp(exponent), 0.0)
     return _uniform(plan, weights, open_moves(plan))

@@ -40,7 +40,7 @@ class WallFollowerWalk:
     def act(self, state: State) -> Decision:
         """The first open way from the right."""
         facing = CLOCKWISE.index(self._heading)
-        for turn in (1, 0, -1, 2):
+        for turn in (1, 0, -1, 2):  # right, ahead, left, back
             action = CLOCKWISE[(facing + turn) % 4]
             if self._plan.step(state, action) != state:
                 self._heading = action

@@ -106,6 +106,7 @@ def goal_fit(grids: Grids, curves: Curves, most: FloatArray) -> GoalFit:
 
 def fit_tops(grids: Grids, curves: Curves) -> IntArray:
     """Indices of the rationalities that are best for all walks, and without each of the grids."""
+    # An interval fits again without each grid, so those fits need their rationalities listed too.
     sums = _by_grid(grids, curves.nats)
     total = sums.sum(axis=0)
     return np.unique(best_fit(np.vstack([total, total - sums]), curves.rationalities).top)

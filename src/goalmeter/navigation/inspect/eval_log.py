@@ -144,11 +144,9 @@ def _files(log: Any, path: Path) -> Iterator[Path]:
 
 
 def _read(log: Any, path: Path) -> Any:
-    """A log as Inspect reads it, if it does not unpack to more than the limit.
-
-    It is read as an open archive: of that, no more is unpacked than its directory says.
-    """
+    """A log as Inspect reads it, if it does not unpack to more than the limit."""
     try:
+        # As an open archive: of that, no more is unpacked than its directory says.
         with path.open("rb") as file:
             if path.suffix == _JSON:
                 check_bytes(path.stat().st_size)
@@ -168,7 +166,6 @@ def _read(log: Any, path: Path) -> Any:
 
 
 def _trajectory(sample: Any, where: str) -> Trajectory:
-    """The walk of one sample."""
     try:
         score = (sample.scores or {}).get(SCORER)
         if score is not None and TRAJECTORY in (score.metadata or {}):

@@ -101,6 +101,7 @@ def ask_all(
         results = stack.enter_context(
             Results(study_of(plan), folder, tell=progress, taken_over=imported)
         )
+        # A walk is in the run when it ends, whatever Inspect has written of its log by then.
         keeper = Keeper(results)
         for number in range(rounds + 1):
             if not (left := results.left):
@@ -115,6 +116,7 @@ def ask_all(
             keeper.next_round()
             make_walks(plan, left, asked, server, Path(folder) / LOGS, keeper)
             keeper.raise_broken()
+            # What Inspect ended without telling anybody is on record too.
             for name in left:
                 if name not in keeper.heard:
                     task, index = wanted[name]

@@ -61,6 +61,8 @@ def walker(
         once: whether a prompt that was answered before is not asked again. None: if the temperature
             is 0. An answer that cannot be read is then not asked for again either.
     """
+    # At temperature 0 the walks through a grid ask the same questions: each is asked once, and who
+    # asks it again meanwhile waits for the answer.
     answered: dict[str, ModelOutput] = {}
     locks: dict[str, anyio.Lock] = {}
 
@@ -115,7 +117,6 @@ def walker(
 
 
 def _prompt(episode: Episode) -> str:
-    """What is asked now."""
     condition, steps = episode.task.condition, episode.steps
     shown = steps[max(0, len(steps) - condition.get(HISTORY, 0)) :]
     past = [(step.state.cell, step.action) for step in shown]
@@ -166,7 +167,6 @@ def _why(output: ModelOutput, answer: Answer) -> str:
 
 
 def _stop(output: ModelOutput) -> str:
-    """Why the answer ended."""
     return str(output.choices[0].stop_reason) if output.choices else "unknown"
 
 
@@ -191,6 +191,6 @@ def _temperature(model: Model) -> float | None:
 
 
 def _seed(*words: int | str) -> int:
-    """A seed for one question; servers take signed 32-bit numbers at least."""
+    # Servers take signed 32-bit numbers at least, and Python's own hash differs between processes.
     text = ":".join(str(word) for word in words)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1

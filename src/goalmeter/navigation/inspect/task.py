@@ -140,8 +140,6 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _task_of(name: str) -> Callable[..., Task]:
-    """A task that Inspect knows by the suite's name."""
-
     def suite_task(**options: Any) -> Task:
         return navigation(name, **options)
 

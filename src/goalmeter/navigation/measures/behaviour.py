@@ -184,6 +184,7 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
     grids = Grids(seen, confidence)
     states = grids.visited()
     shares = states.counts / states.counts.sum(axis=1, keepdims=True)
+    # An answer that is no action is a fifth kind of answer, and never optimal.
     optimal = np.pad(states.optimal, ((0, 0), (0, 1)))
     uniform = optimal / optimal.sum(axis=1, keepdims=True)
     mass = (shares * optimal).sum(axis=1)
@@ -195,6 +196,7 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
         outcomes=dict(sorted(Counter(t.outcome for t in seen.trajectories).items())),
         success=grids.walks(seen.arrived),
         spl=grids.walks(seen.spl),
+        # A walk that failed before its first step counts for success, and has no accuracy.
         accuracy=grids.walks(seen.accuracy, known=seen.length > 0),
         accuracy_pooled=grids.steps(seen.correct),
         accuracy_detour=grids.steps(seen.correct, among=detour),

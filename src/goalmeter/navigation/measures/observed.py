@@ -90,6 +90,7 @@ class Observed:
     @property
     def correct(self) -> BoolArray:
         """Whether the answer was an optimal action, [M]."""
+        # INVALID is the number of the column that is added, so an answer that is none is wrong.
         padded = np.pad(self.optimal, ((0, 0), (0, 1)))
         return np.asarray(np.take_along_axis(padded, self.action[:, None], axis=1)[:, 0])
 
@@ -176,6 +177,7 @@ def _columns(walk: Trajectory) -> tuple[Any, ...]:
         [INVALID if step.action is None else step.action for step in walk.steps], dtype=np.int64
     )
     successors = plan.plans.successors[plan.index]
+    # Who answers with no action stays in place.
     stays = np.concatenate([successors, np.arange(len(successors))[:, None]], axis=1)
     after = stays[states, actions]
     start = plan.number(plan.start)

@@ -132,6 +132,7 @@ def _table(
     )
 
 
+# In pairs, so that what makes a grid easy with a key and without cancels out.
 def _difference(
     first: Observed, second: Observed, of: Callable[[Observed], AnyArray], confidence: float
 ) -> Estimate:
@@ -175,6 +176,7 @@ def _jaccard(with_key: Observed, control: Observed, confidence: float) -> Estima
     return _by_grid(overlaps, confidence)
 
 
+# What two walks of one agent share where there is no key, which is what its draws account for.
 def _jaccard_within(control: Observed, confidence: float) -> Estimate | None:
     overlaps = [
         (first.seed, _overlap(first, second))

@@ -162,7 +162,6 @@ class Suite:
         return resolved
 
     def _refuse_options_of_others(self, options: SuiteOptions) -> None:
-        """Raises if an option is given that only other suites have."""
         for name in ("complexities", "distances", "detours"):
             if getattr(options, name) and not self.has_complexity:
                 raise InvalidParameterError(f"{name} are those of mazes; {self.name!r} has none")
@@ -177,7 +176,6 @@ class Suite:
             )
 
     def _check_values(self, options: SuiteOptions) -> None:
-        """Raises for a size that the suite does not have, or a frame that there is not."""
         known = self.known_sizes
         if wrong := [size for size in options.sizes or () if known and size not in known]:
             raise InvalidParameterError(
@@ -193,8 +191,7 @@ class Suite:
 
 
 def _check_count(options: SuiteOptions, conditions: int) -> None:
-    """Raises before the first world is made if there were too many of them."""
-
+    # Before the first world is made, since to find out by making them takes minutes.
     def ways(values: Sequence[Any] | None) -> int:
         return len(values or ()) or 1
 

@@ -105,6 +105,7 @@ def tasks_of(
         for labelled in record.worlds(resolved)
         for condition in conditions
     )
+    # Walks are kept under the names of their tasks, so of two with one name only one would be.
     if len({task.name for task in tasks}) < len(tasks):
         raise InvalidParameterError(
             "a size, complexity, transform, stratum or condition is listed twice; name each once"
