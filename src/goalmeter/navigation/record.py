@@ -38,6 +38,7 @@ class Step:
         reasoning: what was thought before it.
         prompt: what was asked.
         prompt_tokens: ids of the prompt's tokens, or how many there were.
+        answer_tokens: ids of the answer's tokens, the one that ended it included.
         attempts: how often was asked.
         invalid: why there is no action; None if there is one.
     """
@@ -50,6 +51,7 @@ class Step:
     reasoning: str | None = None
     prompt: str | None = None
     prompt_tokens: int | tuple[int, ...] | None = None
+    answer_tokens: tuple[int, ...] | None = None
     attempts: int | None = None
     invalid: str | None = None
 
@@ -89,15 +91,15 @@ class Step:
                 f"action is {entry['action']!r} and invalid is {entry.get('invalid')!r}; a step "
                 f"without an action says why there is none, any other does not"
             )
-        probabilities, tokens = entry.get("probabilities"), entry.get("prompt_tokens")
-        return cls(
-            state=State(Cell(row, column), layer),
-            action=entry["action"],
-            optimal=tuple(entry["optimal"]),
-            probabilities=None if probabilities is None else tuple(map(float, probabilities)),
-            prompt_tokens=tuple(tokens) if isinstance(tokens, list | tuple) else tokens,
-            **{k: entry.get(k) for k in ("raw", "reasoning", "prompt", "attempts", "invalid")},
-        )
+        read = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name in _OPTIONAL
+            for value in [entry.get(name)]
+        }
+        if read["probabilities"] is not None:
+            read["probabilities"] = tuple(map(float, read["probabilities"]))
+        state = State(Cell(row, column), layer)
+        return cls(state, entry["action"], tuple(entry["optimal"]), **read)
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ def condition_name(condition: Mapping[str, Any]) -> str:
     return json.dumps(dict(condition), sort_keys=True)
 
 
-_OPTIONAL = ("probabilities", "raw", "reasoning", "prompt", "prompt_tokens", "attempts", "invalid")
+_OPTIONAL = tuple(each.name for each in fields(Step) if each.default is None)
 
 
 @lru_cache(maxsize=512)
@@ -281,6 +283,7 @@ _OF_STEP: dict[str, Check] = {
         lambda v: v is None or _is_whole(v, 0) or _are_whole(v),
         "whole numbers",
     ),
+    "answer_tokens": (lambda v: v is None or _are_whole(v), "whole numbers"),
 }
 _OF_TRAJECTORY: dict[str, Check] = {
     "size": _at_least(3),
