@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from lm.tiny_models import Models
 
 pytest.importorskip("inspect_ai")
 pytest.importorskip("transformers")
@@ -57,7 +58,7 @@ MODELS = ("mockllm/model", "goalmeter/greedy", "goalmeter/mouse", "goalmeter-loc
 
 
 @pytest.fixture(scope="module")
-def commands(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def commands(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of commands that had no network, no cache and no home."""
     folder = tmp_path_factory.mktemp("alone")
     words = {}

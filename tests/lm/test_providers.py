@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from math import exp, log
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 pytest.importorskip("inspect_ai")
 
 from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
+from lm.tiny_models import Models
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import Memoryless, navigator, planned
@@ -60,7 +60,7 @@ def test_which_names_there_are() -> None:
         get_model("goalmeter/wall-follower")
 
 
-def test_a_local_model_answers_together(models: Path) -> None:
+def test_a_local_model_answers_together(models: Models) -> None:
     pytest.importorskip("transformers")
     folder = str(models / "speaking-llama")
     model = get_model(f"goalmeter-local/{folder}", device="cpu", batch=8, memoize=False)
@@ -95,7 +95,7 @@ def test_a_local_model_answers_together(models: Path) -> None:
     assert len(set(texts)) == 4 and [o.completion for o in run(many())] == texts
 
 
-def test_what_a_local_model_refuses(models: Path) -> None:
+def test_what_a_local_model_refuses(models: Models) -> None:
     pytest.importorskip("transformers")
     with pytest.raises(InvalidParameterError, match="batch is 0"):
         get_model(f"goalmeter-local/{models / 'llama'}", batch=0)

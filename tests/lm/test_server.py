@@ -21,6 +21,7 @@ pytest.importorskip("openai")
 pytest.importorskip("transformers")
 
 import anyio
+from lm.tiny_models import Models
 
 from goalmeter.navigation import SUITES, Trajectory, suite
 from goalmeter.navigation.asking.settings import Asking
@@ -63,7 +64,7 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def served(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     server = Served(models / "speaking-llama", tmp_path_factory.mktemp("server") / "calls", 0.02)
     yield server
     server.kill()
