@@ -16,6 +16,7 @@ import pytest
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.navigators import navigator
 from goalmeter.commands.continuing import command
+from goalmeter.commands.navigate import navigate
 from goalmeter.navigation import SUITES, walks
 from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.playing import load, play_all
@@ -106,6 +107,13 @@ def test_a_run_grows_and_refuses_to_become_another(tmp_path: Path) -> None:
         play_all(plan_of("greedy", "maze", **SMALL, cap_factor=2), out=tmp_path)
     with pytest.raises(InvalidParameterError, match='agent is "greedy" there, and "random" here'):
         play_all(plan_of("random", "maze", **SMALL), out=tmp_path)
+
+
+def test_the_command_names_options_as_they_are_typed(tmp_path: Path) -> None:
+    navigate("greedy", **SMALL, held_out=True, out=tmp_path)
+    message = "--cap-factor is 3.0 there, and not given here; --held-out/--all-grids is true there"
+    with pytest.raises(InvalidParameterError, match=message):
+        navigate("greedy", **SMALL, cap=9, out=tmp_path)
 
 
 def test_nothing_is_made_for_an_agent_that_does_not_exist(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,21 +25,8 @@ from goalmeter.navigation.measures.grids import Grids
 from goalmeter.navigation.measures.observed import INVALID, Observed
 from goalmeter.statistics.clustered import Estimate
 
-
-class MeasuredWalks(Protocol):
-    """Walks of an agent, as `navigation.Navigation` has them."""
-
-    @property
-    def agent(self) -> str:
-        """The agent's name."""
-
-    @property
-    def reference(self) -> bool:
-        """Whether it is shown beside the agent that was asked about."""
-
-    @property
-    def seen(self) -> Observed:
-        """The walks as columns."""
+if TYPE_CHECKING:
+    from goalmeter.navigation.result import Navigation
 
 
 @dataclass(frozen=True)
@@ -91,7 +78,7 @@ class Directedness:
 
 
 def directedness(
-    results: Sequence[MeasuredWalks], *, progress: Callable[[str], None] | None = None
+    results: Sequence[Navigation], *, progress: Callable[[str], None] | None = None
 ) -> list[Directedness]:
     """Every agent under every condition, in grids as they were generated (a frame is the same).
 
@@ -117,7 +104,7 @@ def directedness(
 
 
 def _directed(
-    result: MeasuredWalks,
+    result: Navigation,
     condition: str,
     seen: Observed,
     under: BoolArray,
