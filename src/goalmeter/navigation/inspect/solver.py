@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from goalmeter._errors import MissingExtraError, how_to_install
 
@@ -90,7 +89,8 @@ def walker(
                 prompt = _prompt(episode)
                 output, decision, used = await _decide(ask, prompt, seeds[: 1 if repeats else None])
                 spent += used
-                state.messages = [ChatMessageUser(content=prompt), *_messages(output)]
+                state.messages = [ChatMessageUser(content=prompt)]
+                state.messages += [output.message] if output.choices else []
                 state.output = output
                 if decision.action is None and _stop(output) == "model_length":
                     # What the output says is then the server's error, and no answer of the model.
@@ -178,10 +178,6 @@ def _reasoning(output: ModelOutput) -> str:
     content = output.message.content if output.choices else ""
     parts = [] if isinstance(content, str) else content
     return "\n".join(part.reasoning for part in parts if isinstance(part, ContentReasoning))
-
-
-def _messages(output: ModelOutput) -> list[Any]:
-    return [output.message] if output.choices else []
 
 
 def _temperature(model: Model) -> float | None:

@@ -22,7 +22,6 @@ import numpy as np
 from goalmeter._errors import InvalidTrajectoryError
 from goalmeter._json import JsonFields
 from goalmeter._types import AnyArray
-from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.measures.behaviour import Row, row
 from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.keys import PickUp, pick_up
@@ -157,12 +156,8 @@ def _means(values: Iterable[tuple[int, float]]) -> dict[int, float]:
     return {grid: float(np.mean(values)) for grid, values in by_grid.items()}
 
 
-def _cells(walk: Trajectory) -> frozenset[Cell]:
-    return frozenset(state.cell for state in walk.states())
-
-
 def _overlap(first: Trajectory, second: Trajectory) -> float:
-    a, b = _cells(first), _cells(second)
+    a, b = ({state.cell for state in walk.states()} for walk in (first, second))
     return len(a & b) / len(a | b)
 
 
