@@ -124,7 +124,7 @@ def plan_of(
 
 
 def plan_from(what: Mapping[str, Any], folder: str | Path) -> WalkPlan:
-    """The plan that a run on disk is of; InvalidFileError if its run.json was edited."""
+    """The plan of a run on disk; raises InvalidFileError if its run.json was edited."""
     check_what(what, folder)
     try:
         return plan_of(

@@ -55,7 +55,7 @@ def play_all(
     """Every walk of a plan for a reference agent; options as in `measure`.
 
     `walker` is the agent itself, which walks in this process; None for the one of the plan's name.
-    InvalidParameterError if no agent that walks has that name, or it cannot walk in these worlds.
+    Raises InvalidParameterError if no agent that walks has that name, or it cannot walk there.
     """
     whole(workers, "workers", least=1, most=MOST_WORKERS)
     if walker is not None and workers > 1:
@@ -120,7 +120,7 @@ def study_of(
     common: Mapping[str, Any] | None = None,
     identity: Mapping[str, str] | None = None,
 ) -> Study[Trajectory]:
-    """The study that the walks of a plan are; the other arguments are those of `Study`.
+    """The walks of a plan as a study; the other arguments are those of `Study`.
 
     Whoever only keeps and reads walks needs no function.
     """

@@ -76,7 +76,7 @@ class Step:
 
     @classmethod
     def from_json(cls, value: Any) -> Step:
-        """The step that `to_json` was of; InvalidTrajectoryError if it was of none."""
+        """Reads a step back; raises InvalidTrajectoryError if the value is no step."""
         entry = _entries(value, "a step", ("state", "action", "optimal"), _OPTIONAL)
         _check_each(entry, _OF_STEP)
         row, column, layer = entry["state"]
@@ -161,13 +161,13 @@ class Trajectory:
 
     @classmethod
     def from_json(cls, value: Any) -> Trajectory:
-        """The trajectory that `to_json` was of.
+        """Reads a trajectory back.
 
         What is checked is each value by itself; whether the steps follow from each other is
         checked by whoever measures them.
 
         Raises:
-            InvalidTrajectoryError: it was of none; the message says which step, if it is one's.
+            InvalidTrajectoryError: the value is no trajectory; the message says which step is none.
         """
         entry = _entries(value, "a trajectory", tuple(f.name for f in fields(cls)))
         rows = entry["world"]

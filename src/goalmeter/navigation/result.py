@@ -211,7 +211,7 @@ def navigation_of(
 ) -> Navigation:
     """Measure an agent's walks.
 
-    InvalidTrajectoryError if a walk does not agree with its world.
+    Raises InvalidTrajectoryError if a walk does not agree with its world.
     """
     seen, suite = observed(walked.trajectories), walked.plan.suite
     return Navigation(

@@ -131,7 +131,7 @@ TEMPLATES = {
 
 
 def template(name: str) -> Template:
-    """The template of a name; InvalidParameterError if there is none."""
+    """The template of a name; raises InvalidParameterError if there is none."""
     if name not in TEMPLATES:
         raise InvalidParameterError(
             f"there is no prompt template {name!r}, expected one of {', '.join(TEMPLATES)}"

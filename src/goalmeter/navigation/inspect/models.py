@@ -46,7 +46,7 @@ class Server:
 def opened(name: str, asking: Asking, server: Server) -> Any:
     """The model of a name, ready to be asked.
 
-    InvalidParameterError if there is no such model, or something is missing for it.
+    Raises InvalidParameterError if there is no such model, or something is missing for it.
     """
     inspect = require("inspect_ai.model", extra="lm", feature="Asking language models")
     # Their names, goalmeter/... and goalmeter-local/..., have to be known to Inspect.

@@ -138,7 +138,7 @@ def make_walks(
 ) -> None:
     """Make the walks of a plan that have these keys, and tell of each as it ends.
 
-    KeyboardInterrupt if somebody ended it.
+    Raises KeyboardInterrupt if somebody ended it.
     """
     from inspect_ai import eval as evaluate
 

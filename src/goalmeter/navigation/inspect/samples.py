@@ -52,10 +52,10 @@ def samples(tasks: TaskSet, only: Collection[str] | None = None) -> list[dict[st
 
 
 def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
-    """The walk that a sample is of.
+    """The walk that a sample describes.
 
-    Epochs count from 1; each is another round of the same walks. InvalidTrajectoryError if the
-    sample is not one of `samples`.
+    Epochs count from 1; each is another round of the same walks. Raises InvalidTrajectoryError if
+    the sample is not one of `samples`.
     """
     try:
         labels, walks = dict(metadata[_KEY]), int(metadata[_ROUND])
@@ -72,6 +72,6 @@ def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
 
 
 def made_of(read: Trajectory) -> Walk:
-    """The walk that a trajectory is of."""
+    """The task and the number of the walk that a trajectory records."""
     task = Task(**{label.name: getattr(read, label.name) for label in fields(Task)})
     return Walk(task, read.trajectory)

@@ -181,7 +181,7 @@ def _greatest(measure: str) -> float:
 
 # --- The means that are compared ------------------------------------------------------------------
 def levels_of(seen: Observed, name: str) -> Levels:
-    """The two values of a condition; InvalidTrajectoryError if it has other than two."""
+    """The two values of a condition; raises InvalidTrajectoryError if it has other than two."""
     values = list(dict.fromkeys(value for value in _values_of(seen, name) if value is not None))
     if len(values) != 2:
         listed = " or ".join(repr(json.loads(value)) for value in values) or "nowhere given"

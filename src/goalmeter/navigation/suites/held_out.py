@@ -27,7 +27,7 @@ def drawn_grids(
     """The index, seed and world of each grid; with `options.held_out` the next ones held out.
 
     One in a frame that is no isometry has another content, so it has to be held out as well.
-    InvalidParameterError if too few of the next seeds give such a grid.
+    Raises InvalidParameterError if too few of the next seeds give such a grid.
     """
     seeds = options.seeds
     if not options.held_out:

@@ -134,7 +134,7 @@ class SuiteOptions:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SuiteOptions:
-        """The options that `to_json` was of, among other entries.
+        """Reads the options back from run.json, which has other entries too.
 
         Raises:
             KeyError: an entry is missing.
@@ -209,7 +209,7 @@ def object_in(world: GridWorld) -> str | None:
 def chosen_objects(objects: Sequence[str] | None) -> tuple[str, ...]:
     """The objects that are asked for, the key first; the key alone if none are.
 
-    InvalidParameterError if there is no such object, or one is named twice.
+    Raises InvalidParameterError if there is no such object, or one is named twice.
     """
     objects = objects or (KEY,)
     if unknown := [name for name in objects if name not in OBJECTS]:
