@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from navigation.walked import ended, taken, task, walked
-from oracles import navigation as oracle
+from oracles import walk_measures as oracle
 
 from goalmeter.navigation import Trajectory, suite
 from goalmeter.navigation.measures import behaviour, frames, keys, two_path_table

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from navigation.walked import Unreliable, taken, task, walked
-from oracles import navigation as oracle
+from oracles import walk_measures as oracle
 
 from goalmeter._errors import GoalmeterError
 from goalmeter.agents.navigators import navigator

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from navigation.walked import taken, task, walked
-from oracles import navigation as oracle
+from oracles import navigation as agents
+from oracles import walk_measures as oracle
 from scipy.stats import binomtest
 
 from goalmeter._errors import InvalidTrajectoryError
@@ -102,7 +103,7 @@ def test_chance_of_passing_by_hand() -> None:
 def test_chance_of_passing_is_its_definition(name: str) -> None:
     for walk in walked("optimal", name, grids=6):
         picture = str(walk.world).splitlines()
-        expected = oracle.chances(picture, oracle.optimal, walk.cap)[1]
+        expected = agents.chances(picture, agents.optimal, walk.cap)[1]
         assert chance_of_passing(walk.world, walk.cap) == pytest.approx(expected)
 
 

@@ -83,17 +83,17 @@ def occupancy_by_loops(P: Array, policy: Array, mu: Array, H: int) -> Array:
     """The same ``d_t(s, a)`` by pushing the state distribution forward one decision at a time."""
     n_states, n_actions, _ = P.shape
     d = np.zeros((H, n_states, n_actions))
-    here = [float(p) for p in mu]
+    at = [float(p) for p in mu]
     for t in range(H):
         following = [0.0] * n_states
         for s in range(n_states):
-            if here[s] == 0.0:
+            if at[s] == 0.0:
                 continue
             for a in range(n_actions):
-                d[t, s, a] = here[s] * policy_at(policy, t, s, a)
+                d[t, s, a] = at[s] * policy_at(policy, t, s, a)
                 for s2 in np.flatnonzero(P[s, a]):
                     following[s2] += d[t, s, a] * float(P[s, a, s2])
-        here = following
+        at = following
     return d
 
 
@@ -103,12 +103,12 @@ def discounted_occupancy(P: Array, policy: Array, mu: Array, discount: float) ->
     The total is ``1 / (1 - discount)``: this is not normalised to one.
     """
     total = np.zeros(policy.shape)
-    here, weight = np.array(mu, dtype=float), 1.0
+    at, weight = np.array(mu, dtype=float), 1.0
     while weight > 1e-18 * (1.0 - discount):
-        now = here[:, None] * policy
+        now = at[:, None] * policy
         total += weight * now
-        here = np.zeros(len(here))
+        at = np.zeros(len(at))
         for a in range(P.shape[1]):
-            here += now[:, a] @ P[:, a, :]
+            at += now[:, a] @ P[:, a, :]
         weight *= discount
     return total
