@@ -31,16 +31,9 @@ class Step:
 
     Attributes:
         state: where it was made.
-        action: 0 to 3 as in `gridworld.ACTIONS`; None if the answer was none of them.
         optimal: the actions that lead one step closer to the goal.
-        probabilities: of the four actions, where they are known; at most 1 together.
-        raw: the output as it came.
-        reasoning: what was thought before it.
-        prompt: what was asked.
-        prompt_tokens: ids of the prompt's tokens, or how many there were.
-        answer_tokens: ids of the answer's tokens, the one that ended it included.
-        attempts: how often was asked.
-        invalid: why there is no action; None if there is one.
+
+    The other fields are those of `agents.Decision`.
     """
 
     state: State
