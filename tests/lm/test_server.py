@@ -97,6 +97,11 @@ def all_there(walks: list[Trajectory], name: str, **options: Any) -> bool:
     return sorted(measured) == sorted(expected)
 
 
+def through_mazes(model: str, folder: Path, **options: Any) -> list[Trajectory]:
+    """The walks of a model of the server through two mazes, or through others."""
+    return ask(f"openai-api/loopback/{model}", "maze", folder, **MAZES | options)
+
+
 @pytest.mark.parametrize("name", SUITES)
 def test_every_suite(name: str, tmp_path: Path) -> None:
     options = MAZES if name in ("maze", "isometries") else SMALL
@@ -124,16 +129,10 @@ def test_every_suite(name: str, tmp_path: Path) -> None:
 )
 def test_a_server_that_misbehaves(model: str, outcome: str, why: str, tmp_path: Path) -> None:
     message: list[str] = []
-    walks = ask(
-        f"openai-api/loopback/{model}",
-        "maze",
-        tmp_path,
-        asking=Asking(options={"max_retries": 0}),
-        server=Server(max_retries=0, timeout=1 if model == "slow" else 60),
-        rounds=0,
-        progress=message.append,
-        **MAZES,
-    )
+    server = Server(max_retries=0, timeout=1 if model == "slow" else 60)
+    asking = Asking(options={"max_retries": 0})
+    told = {"rounds": 0, "progress": message.append}
+    walks = through_mazes(model, tmp_path, asking=asking, server=server, **told)
     assert all_there(walks, "maze", **MAZES)
     assert {(t.outcome, t.steps) for t in walks} == {(outcome, ())}
     # They are on record as tries, and count in every table.
@@ -143,7 +142,7 @@ def test_a_server_that_misbehaves(model: str, outcome: str, why: str, tmp_path: 
 
 
 def test_a_server_that_says_nothing(tmp_path: Path) -> None:
-    (walk, _) = ask("openai-api/loopback/mute", "maze", tmp_path, **MAZES)
+    (walk, _) = through_mazes("mute", tmp_path)
     assert walk.outcome == "cap" and {s.invalid for s in walk.steps} == {"an empty answer"}
 
 
@@ -155,15 +154,8 @@ def test_a_reply_without_content_is_the_servers_failure(
 ) -> None:
     message: list[str] = []
     before = served.answered()
-    walks = ask(
-        f"openai-api/loopback/{model}",
-        "maze",
-        tmp_path,
-        server=Server(max_retries=1),
-        rounds=0,
-        progress=message.append,
-        **MAZES,
-    )
+    told = {"rounds": 0, "progress": message.append}
+    walks = through_mazes(model, tmp_path, server=Server(max_retries=1), **told)
     assert all_there(walks, "maze", **MAZES)
     assert {(t.outcome, t.steps) for t in walks} == {("server error", ())}
     assert served.answered() - before == 2 * len(walks)  # each question was put again once
@@ -175,14 +167,10 @@ def test_a_question_is_put_again_after_a_reply_without_content(
     model: str, tmp_path: Path, short_pauses: None
 ) -> None:
     # One walk of one step, whose first reply or second one is empty.
-    options = MAZES | {"trajectories": 1, "cap": 1}
     asking = Asking(max_tokens=12, attempts=1)
-    (walk,) = ask(f"openai-api/loopback/{model}", "maze", tmp_path / "a", asking=asking, **options)
-    (beside,) = ask(
-        f"openai-api/loopback/{model}", "maze", tmp_path / "b", asking=asking, **options
-    )
-    for each in (walk, beside):
-        assert each.outcome == "cap" and each.steps[0].action is not None
+    for run in ("a", "b"):
+        (walk,) = through_mazes(model, tmp_path / run, asking=asking, trajectories=1, cap=1)
+        assert walk.outcome == "cap" and walk.steps[0].action is not None
 
 
 @pytest.mark.parametrize("provider", ["openai-api/loopback", "vllm"])
@@ -198,9 +186,7 @@ def test_a_context_overflow_is_an_outcome_of_its_own(provider: str, tmp_path: Pa
 
 
 def test_a_server_that_keeps_the_reasoning_apart(tmp_path: Path) -> None:
-    walks = ask(
-        "openai-api/loopback/thinks", "maze", tmp_path, asking=Asking(max_tokens=12), **MAZES
-    )
+    walks = through_mazes("thinks", tmp_path, asking=Asking(max_tokens=12))
     steps = [step for done in walks for step in done.steps]
     assert steps and {step.reasoning for step in steps} == {"UP or DOWN?"}
     assert all("UP or" not in (step.raw or "") for step in steps)
@@ -222,14 +208,8 @@ def test_a_server_that_is_killed_and_comes_back(
 
     thread = threading.Thread(target=replaced)
     thread.start()
-    walks = ask(
-        "openai-api/loopback/tiny",
-        "maze",
-        tmp_path,
-        asking=Asking(max_tokens=12),
-        server=Server(max_retries=300, max_connections=4),
-        **options,
-    )
+    server = Server(max_retries=300, max_connections=4)
+    walks = through_mazes("tiny", tmp_path, asking=Asking(max_tokens=12), server=server, **options)
     thread.join()
     assert all_there(walks, "maze", **options)
     assert {t.outcome for t in walks} <= {"arrived", "cap"}
