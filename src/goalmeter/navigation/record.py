@@ -84,7 +84,7 @@ class Step:
                 f"action is {entry['action']!r} and invalid is {entry.get('invalid')!r}; a step "
                 f"without an action says why there is none, any other does not"
             )
-        read = {
+        read: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name in _OPTIONAL
             for value in [entry.get(name)]
@@ -231,7 +231,7 @@ def _check_each(entry: Mapping[str, Any], checks: Mapping[str, Check]) -> None:
             _ = isinstance(value, str) and value.encode()
         except UnicodeEncodeError as cause:
             raise InvalidTrajectoryError(
-                f"{name} has half a character, {value[cause.start]!r}, which no page can show"
+                f"{name} has half a character, {cause.object[cause.start]!r}, which no page can show"
             ) from cause
 
 

@@ -172,8 +172,8 @@ def behaviour(
         overall=rows(all_of),
         by_distance=tuple(
             distance_row
-            for (_, _, *labels), mask in _groups(seen, all_of)
-            for distance_row in _by_distance(seen.where(mask), confidence, *labels)
+            for (_, _, frame, condition), mask in _groups(seen, all_of)
+            for distance_row in _by_distance(seen.where(mask), confidence, frame, condition)
         ),
         calibration=calibration(seen, confidence=confidence),
     )

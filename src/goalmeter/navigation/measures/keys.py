@@ -88,7 +88,7 @@ class Keys:
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
         parts = {name: getattr(self, name) for name in ("stages", "pick_up", "towards_key")}
-        return self.row.to_json() | {"object": self.thing} | json_value(parts)
+        return {**self.row.to_json(), "object": self.thing, **json_value(parts)}
 
 
 def keys(
