@@ -230,8 +230,9 @@ def _check_each(entry: Mapping[str, Any], checks: Mapping[str, Check]) -> None:
         try:
             _ = isinstance(value, str) and value.encode()
         except UnicodeEncodeError as cause:
+            half = cause.object[cause.start]
             raise InvalidTrajectoryError(
-                f"{name} has half a character, {cause.object[cause.start]!r}, which no page can show"
+                f"{name} has half a character, {half!r}, which no page can show"
             ) from cause
 
 
