@@ -70,13 +70,13 @@ def test_a_model_is_shown_as_a_reference_agent_is(name: str, tmp_path: Path) -> 
 
 
 def test_settings_tell_runs_apart_and_prompts_may_be_added(tmp_path: Path) -> None:
-    def run(**given: Any) -> list[str]:
+    def run(**typed: Any) -> list[str]:
         message: list[str] = []
         navigate(
             "goalmeter/optimal",
             **ONE,
             out=tmp_path,
-            model=ModelOptions(**given),
+            model=ModelOptions(**typed),
             progress=message.append,
         )
         return message
@@ -186,9 +186,9 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_walks_of_inspects_own_command_are_taken_over(tmp_path: Path) -> None:
-    def logs(name: str, model: str = "goalmeter/optimal", **given: Any) -> Path:
+    def logs(name: str, model: str = "goalmeter/optimal", **set_there: Any) -> Path:
         task = navigation("maze", **(ONE | {"grids": 1}))
-        eval(task, model=model, display="none", log_dir=str(tmp_path / name), **given)
+        eval(task, model=model, display="none", log_dir=str(tmp_path / name), **set_there)
         return tmp_path / name
 
     made, run = logs("made"), tmp_path / "run"

@@ -47,14 +47,14 @@ def crossed(seed: int, both: tuple[int, ...], words: tuple[int, ...]) -> list[Tr
 
 @lru_cache
 def asked(
-    agent: str, name: str, grids: int, trajectories: int, other: str = "key-seeker"
+    agent: str, name: str, grids: int, trajectories: int, turned: str = "key-seeker"
 ) -> list[Trajectory]:
     """An agent in all four cells, and another one where the prompt speaks of keys."""
     made = suite(
         name, grids=grids, trajectories=trajectories, objects=["key", "neutral"], conditions=PROMPTS
     )
     plain = Unreliable() if agent == "unreliable" else navigator(agent)
-    who = {"plain": plain, "keys": navigator(other)}
+    who = {"plain": plain, "keys": navigator(turned)}
     return [walk(who[each.condition["prompt"]], each, index) for each, index in made.walks()]
 
 
@@ -135,7 +135,7 @@ def test_one_condition_alone() -> None:
 @pytest.mark.parametrize("name", ["key-no-door", "two-path"])
 @pytest.mark.parametrize("measure", ["pick_up", "towards", "success", "accuracy"])
 def test_every_effect_is_its_definition(name: str, measure: str) -> None:
-    walks = asked("unreliable", name, 8, 2, other="random")
+    walks = asked("unreliable", name, 8, 2, turned="random")
     by_grid = oracle.cells([each.to_json() for each in walks], measure)
     whole = [cells for cells in by_grid.values() if len(cells) == 4]
     measured = factors(walks, measure=measure)

@@ -124,16 +124,16 @@ def towards_thing(plan: Plan) -> BoolArray:
     return _towards(plan, plan.world.thing)
 
 
-def _towards(plan: Plan, thing: Cell | None) -> BoolArray:
+def _towards(plan: Plan, place: Cell | None) -> BoolArray:
     world = plan.world
     out = np.zeros((LAYERS * world.walls.size, 4), dtype=bool)
-    if thing is None:
+    if place is None:
         return out
     walls = world.walls.copy()
     walls[world.goal] = True
     if world.door is not None:
         walls[world.door] = True
-    steps = distances_from(walls, [thing])[0].reshape(-1)
+    steps = distances_from(walls, [place])[0].reshape(-1)
     without = slice(0, world.walls.size)
     to = plan.plans.successors[plan.index][without] % world.walls.size
     out[without] = (steps[:, None] > 0) & (steps[to] == steps[:, None] - 1)
