@@ -98,7 +98,7 @@ def _row(
 def _walked(model: str, run: Path, size: dict[str, Any], **options: Any) -> list[Any]:
     """The trajectories of a suite."""
     from goalmeter.navigation.asking.settings import Asking
-    from goalmeter.navigation.inspect.round import Server
+    from goalmeter.navigation.inspect.models import Server
     from goalmeter.navigation.inspect.run import ask
 
     batch = "batch_size" if model.startswith("hf/") else "batch"

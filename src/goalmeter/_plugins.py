@@ -1,6 +1,7 @@
 """What other packages add to goalmeter: names that they register as entry points.
 
-A package adds an agent, a suite or an environment by an entry point in its own metadata,
+A package adds an agent, a suite, an environment or a place where trials run by an entry point in
+its own metadata,
 
     [project.entry-points."goalmeter.agents"]
     compass = "their_package.agents:COMPASS"
@@ -21,6 +22,7 @@ from goalmeter._errors import GoalmeterError
 AGENTS = "goalmeter.agents"
 SUITES = "goalmeter.suites"
 ENVIRONMENTS = "goalmeter.environments"
+BACKENDS = "goalmeter.backends"
 
 
 class PluginError(GoalmeterError):
@@ -33,7 +35,7 @@ def plugins(group: str) -> dict[str, EntryPoint]:
     """What installed packages register in a group, by name in alphabetical order.
 
     Args:
-        group: "goalmeter.agents", "goalmeter.suites" or "goalmeter.environments".
+        group: `AGENTS`, `SUITES`, `ENVIRONMENTS` or `BACKENDS`.
 
     Raises:
         PluginError: two packages register the same name.

@@ -207,7 +207,7 @@ def test_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("gredy", "there is no reference agent 'gredy'; did you mean 'greedy'? Known are optimal,"),
         ("gredy(3)", "there is no reference agent 'gredy(3)'; did you mean 'greedy'?"),
@@ -225,7 +225,7 @@ def test_names() -> None:
         ("wall-follower(2)", "wall-follower takes no number"),
     ],
 )
-def test_errors(name: str, said: str) -> None:
+def test_errors(name: str, message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         navigator(name)
-    assert said in str(caught.value)
+    assert message in str(caught.value)

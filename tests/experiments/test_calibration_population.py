@@ -568,6 +568,6 @@ def test_rates_are_of_counted_agents(small: PopulationEvidence) -> None:
 
 
 def test_rationalities_are_some_of_those_that_navigation_tries() -> None:
-    from goalmeter.navigation.directed.rationality import RATIONALITIES
+    from goalmeter.navigation.directed.fits import RATIONALITIES
 
     assert set(TRIED) <= set(RATIONALITIES) and (TRIED[0], TRIED[-1]) == (0, 30)

@@ -57,24 +57,24 @@ def test_steps_distances_gaps_and_optimal_actions(name: str) -> None:
     expected = oracle.distances(picture)
     goal = oracle.find(picture, "G")
     for state, distance in expected.items():
-        here = ours(state)
-        assert planned.distance_from(here) == (-1 if distance is None else distance)
+        at = ours(state)
+        assert planned.distance_from(at) == (-1 if distance is None else distance)
         if state[:2] == goal:
-            assert planned.optimal_actions(here) == ()
-            assert all(planned.step(here, a) == here for a in range(4))
+            assert planned.optimal_actions(at) == ()
+            assert all(planned.step(at, a) == at for a in range(4))
             continue
         after = [oracle.step(picture, state, a) for a in range(4)]
-        assert [planned.step(here, a) for a in range(4)] == [ours(s) for s in after]
+        assert [planned.step(at, a) for a in range(4)] == [ours(s) for s in after]
         best = [
             a
             for a, s in enumerate(after)
             if distance is not None and expected[s] is not None and expected[s] == distance - 1
         ]
-        assert planned.optimal_actions(here) == tuple(best)
+        assert planned.optimal_actions(at) == tuple(best)
         for action, s in enumerate(after):
             to = expected[s]
             gap = -1 if distance is None or to is None else to + 1 - distance
-            assert planned.gap(here, action) == gap
+            assert planned.gap(at, action) == gap
 
 
 def test_a_key_is_worth_a_detour_only_where_there_is_a_door() -> None:
@@ -111,8 +111,8 @@ def test_the_reference_path_is_a_shortest_one(name: str) -> None:
     path = planned.reference_path()
     assert len(path) == planned.distance + 1
     assert path[0] == planned.start and path[-1].cell == planned.world.goal
-    for here, there in pairwise(path):
-        assert there in [planned.step(here, a) for a in range(4)]
+    for at, there in pairwise(path):
+        assert there in [planned.step(at, a) for a in range(4)]
 
 
 def test_many_worlds_at_once_are_each_by_itself() -> None:

@@ -40,14 +40,14 @@ def test_nothing_but_the_labels_changes(transform: Transform, world: GridWorld) 
     layers = layers_of(world)
     for cell in world.open_cells:
         for layer in range(layers):
-            here = State(cell, layer)
+            at = State(cell, layer)
             there = State(transform.cell(cell, world.shape), layer)
-            assert after.distance_from(there) == before.distance_from(here)
+            assert after.distance_from(there) == before.distance_from(at)
             assert set(after.optimal_actions(there)) == {
-                transform.action(a) for a in before.optimal_actions(here)
+                transform.action(a) for a in before.optimal_actions(at)
             }
             for action in range(4):
-                moved = before.step(here, action)
+                moved = before.step(at, action)
                 assert after.step(there, transform.action(action)) == State(
                     transform.cell(moved.cell, world.shape), moved.layer
                 )

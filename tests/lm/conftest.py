@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from lm.tiny_models import Models
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -17,22 +18,14 @@ IGNORED = ("ignore::DeprecationWarning:inspect_ai", "ignore::ResourceWarning")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
-            for one in IGNORED:
-                item.add_marker(pytest.mark.filterwarnings(one))
+            for each in IGNORED:
+                item.add_marker(pytest.mark.filterwarnings(each))
 
 
 @pytest.fixture(scope="session")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of models: random and speaking ones, and one in MXFP4."""
-    from lm.tiny_models import gpt_oss, llama, mxfp4
-
-    folder = tmp_path_factory.mktemp("models")
-    llama(folder / "llama", speaks=False)
-    llama(folder / "speaking-llama", speaks=True)
-    gpt_oss(folder / "gpt-oss", speaks=False)
-    gpt_oss(folder / "speaking-gpt-oss", speaks=True)
-    mxfp4(folder / "mxfp4")
-    return folder
+def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
+    """Models by name: random and speaking ones, and one in MXFP4."""
+    return Models(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(autouse=True)

@@ -29,9 +29,9 @@ def mock(answer: Callable[[str, Any], Any]) -> Any:
     """A model that answers a prompt and the configuration of the call."""
 
     async def generate(input: Any, tools: Any, choice: Any, config: Any) -> ModelOutput:
-        said = answer(input[-1].text, config)
-        if hasattr(said, "__await__"):
-            said = await said
-        return said if isinstance(said, ModelOutput) else output(said)
+        message = answer(input[-1].text, config)
+        if hasattr(message, "__await__"):
+            message = await message
+        return message if isinstance(message, ModelOutput) else output(message)
 
     return get_model("mockllm/model", custom_outputs=generate, memoize=False)

@@ -92,14 +92,14 @@ def answer(asked: dict[str, Any], name: str) -> dict[str, Any]:
     text = MODEL.text_of
     logprobs = [
         {
-            "token": text(one.token),
-            "logprob": one.logprob,
+            "token": text(each.token),
+            "logprob": each.logprob,
             "bytes": None,
             "top_logprobs": [
-                {"token": text(t), "logprob": p, "bytes": None} for t, p in one.alternatives
+                {"token": text(t), "logprob": p, "bytes": None} for t, p in each.alternatives
             ],
         }
-        for one in reply.chosen
+        for each in reply.chosen
     ]
     choice = {
         "index": 0,
@@ -121,12 +121,12 @@ def answer(asked: dict[str, Any], name: str) -> dict[str, Any]:
 
 def spoilt(reply: dict[str, Any], name: str) -> dict[str, Any]:
     """The reply without what the model of that name leaves out."""
-    what, _, once = name.partition("-")
+    about, _, once = name.partition("-")
     if once and next(REPLIES) % 2:
         return reply
-    if what == "none":
+    if about == "none":
         reply["choices"] = []
-    if what == "null":
+    if about == "null":
         reply["choices"][0]["message"]["content"] = None
         reply["choices"][0]["finish_reason"] = "stop"
     return reply

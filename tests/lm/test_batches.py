@@ -24,27 +24,27 @@ def test_what_is_asked_together_is_answered_together() -> None:
     first = batcher.submit(100)
     while batcher._waiting:
         time.sleep(0.001)
-    rest = [batcher.submit(n) for n in range(20)]
+    remaining = [batcher.submit(n) for n in range(20)]
     gate.set()
     assert first.result(5) == -100
-    assert [future.result(5) for future in rest] == [-n for n in range(20)]
+    assert [future.result(5) for future in remaining] == [-n for n in range(20)]
     assert sizes == [1, 8, 8, 4]
 
 
 def test_many_threads() -> None:
     batcher: Batcher[int, int] = Batcher(lambda batch: [n * n for n in batch], most=5)
-    found: dict[int, int] = {}
+    measured: dict[int, int] = {}
 
     def client(start: int) -> None:
         for n in range(start, start + 25):
-            found[n] = batcher.submit(n).result(5)
+            measured[n] = batcher.submit(n).result(5)
 
     threads = [threading.Thread(target=client, args=(25 * k,)) for k in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {n: n * n for n in range(200)}
+    assert measured == {n: n * n for n in range(200)}
 
 
 def test_an_error_is_the_answer_to_its_batch_alone() -> None:

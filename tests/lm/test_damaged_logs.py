@@ -66,9 +66,9 @@ def refused(log: Path) -> str:
     """What is said of the log, which is one line that names it."""
     with pytest.raises(GoalmeterError) as error:
         trajectories(log)
-    said = str(error.value)
-    assert str(log) in said and "\n" not in said and len(said) < 1000
-    return said
+    message = str(error.value)
+    assert str(log) in message and "\n" not in message and len(message) < 1000
+    return message
 
 
 def test_the_log_itself_is_read_from_its_path_and_from_its_folder(log: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_log_that_unpacks_beyond_the_limit_is_refused_before(
         raise AssertionError("it was unpacked")
 
     monkeypatch.setattr("inspect_ai.log.read_eval_log", read)
-    assert "unpacks to 104,8" in (said := refused(log)) and f"set {UNPACK_LIMIT}=" in said
+    assert "unpacks to 104,8" in (message := refused(log)) and f"set {UNPACK_LIMIT}=" in message
 
 
 def test_files_that_are_no_logs(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_file_of_walks_that_is_not_utf_8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "message"),
     [
         (lambda value: value["eval"].update(model="goalmeter/mouze"), "did you mean goalmeter/mou"),
         (lambda value: value["eval"].update(model="hf/other"), "is a log of hf/other"),
@@ -202,7 +202,7 @@ def test_a_file_of_walks_that_is_not_utf_8(tmp_path: Path) -> None:
 )
 def test_the_command_says_it_in_a_line(
     edit: Callable[[dict[str, Any]], None],
-    said: str,
+    message: str,
     log: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -217,4 +217,4 @@ def test_the_command_says_it_in_a_line(
         cli.main()
     told = capsys.readouterr().err
     assert stopped.value.code == 2 and told.count("\n") == 1 and len(told) < 1500
-    assert said in told and str(log) in told
+    assert message in told and str(log) in told

@@ -80,6 +80,6 @@ def test_a_reply_without_content_is_the_servers_error() -> None:
 
 
 def test_a_circle_of_causes_ends() -> None:
-    one, other = RuntimeError("one"), TimeoutError("other")
-    one.__cause__, other.__cause__ = other, one
-    assert failure_of(one) == "timeout"
+    first, second = RuntimeError("one"), TimeoutError("other")
+    first.__cause__, second.__cause__ = second, first
+    assert failure_of(first) == "timeout"

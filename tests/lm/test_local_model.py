@@ -17,7 +17,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("inspect_ai")
 
 from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model  # noqa: E402
-from lm.tiny_models import PROBABILITIES  # noqa: E402
+from lm.tiny_models import PROBABILITIES, Models  # noqa: E402
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError  # noqa: E402
 from goalmeter._transformers import generating_in_batches  # noqa: E402
@@ -45,7 +45,7 @@ def asked(model: LocalModel, texts: list[str], tokens: int = 12, **options: Any)
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt-oss", "mxfp4"])
-def test_a_batch_is_its_members(models: Path, name: str) -> None:
+def test_a_batch_is_its_members(models: Models, name: str) -> None:
     model = LocalModel(models / name, device="cpu", dtype="float32")
     together = asked(model, TEXTS, temperature=0.8, top_p=0.95, alternatives=3)
     assert len({reply.ids for reply in together}) > 1
@@ -59,7 +59,7 @@ def test_a_batch_is_its_members(models: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt-oss"])
-def test_against_the_forward_pass(models: Path, name: str) -> None:
+def test_against_the_forward_pass(models: Models, name: str) -> None:
     # Each log-probability is that of the model reading the prompt and the answer up to there.
     model = LocalModel(models / name, device="cpu", dtype="float32")
     for text, reply in zip(
@@ -76,7 +76,7 @@ def test_against_the_forward_pass(models: Path, name: str) -> None:
             assert [t for t, _ in chosen.alternatives] == logprobs[place].topk(2).indices.tolist()
 
 
-def test_limits_differ_within_a_batch(models: Path) -> None:
+def test_limits_differ_within_a_batch(models: Models) -> None:
     model = LocalModel(models / "llama", device="cpu")
     ids = model.ids([{"role": "user", "content": "#"}])
     prompts = [model.prompt(ids, n, Sampling(seed=0, temperature=1.0)) for n in (1, 5, 20)]
@@ -86,7 +86,7 @@ def test_limits_differ_within_a_batch(models: Path) -> None:
     assert replies[2].ids[:5] == replies[1].ids and replies[1].ids[:1] == replies[0].ids
 
 
-def test_it_says_what_it_was_made_to_say(models: Path) -> None:
+def test_it_says_what_it_was_made_to_say(models: Models) -> None:
     model = LocalModel(models / "speaking-llama", device="cpu")
     replies = asked(model, ["Which way?"] * 1000, alternatives=0)
     assert all(reply.ended for reply in replies)
@@ -96,7 +96,7 @@ def test_it_says_what_it_was_made_to_say(models: Path) -> None:
     assert replies[0].text == json.dumps({"action": ACTIONS[understood(replies[0].text).action]})
 
 
-def test_channels_come_whole(models: Path) -> None:
+def test_channels_come_whole(models: Models) -> None:
     model = LocalModel(models / "speaking-gpt-oss", device="cpu")
     replies = asked(model, ["Which way?"] * 200, tokens=60)
     finals = [
@@ -111,7 +111,7 @@ def test_channels_come_whole(models: Path) -> None:
     assert not cut.ended and understood(cut.text).action is None
 
 
-def test_effort_reaches_the_template(models: Path) -> None:
+def test_effort_reaches_the_template(models: Models) -> None:
     model = LocalModel(models / "gpt-oss", device="cpu")
     message = [{"role": "user", "content": "#"}]
     low = model.tokenizer.decode(model.ids(message, reasoning_effort="low"))
@@ -121,14 +121,14 @@ def test_effort_reaches_the_template(models: Path) -> None:
     )
 
 
-def test_without_a_template(models: Path) -> None:
+def test_without_a_template(models: Models) -> None:
     model = LocalModel(models / "llama", device="cpu")
     model.tokenizer.chat_template = None
     messages = [{"role": "system", "content": "Go."}, {"role": "user", "content": "#"}]
     assert model.tokenizer.decode(model.ids(messages)) == "Go.\n\n#\n\n"
 
 
-def test_mxfp4_is_expanded(models: Path) -> None:
+def test_mxfp4_is_expanded(models: Models) -> None:
     model = LocalModel(models / "mxfp4", device="cpu")
     stored = json.loads((models / "mxfp4" / "config.json").read_text())
     assert stored["quantization_config"]["quant_method"] == "mxfp4"
@@ -139,7 +139,7 @@ def test_mxfp4_is_expanded(models: Path) -> None:
     assert 0 < weights.float().abs().max() < 1 and len(scaled) < 100
 
 
-def test_what_is_refused(models: Path, tmp_path: Path) -> None:
+def test_what_is_refused(models: Models, tmp_path: Path) -> None:
     with pytest.raises(InvalidFileError, match="has no config"):
         LocalModel(tmp_path)
     (tmp_path / "config.json").write_text("{}")
@@ -152,7 +152,7 @@ def test_what_is_refused(models: Path, tmp_path: Path) -> None:
 
 
 def test_a_batch_whose_fillings_pass_the_context_is_answered_without_a_warning(
-    models: Path,
+    models: Models,
 ) -> None:
     from transformers.utils import logging as theirs
 
@@ -183,7 +183,7 @@ def test_a_batch_whose_fillings_pass_the_context_is_answered_without_a_warning(
 
 
 def test_loading_bars_are_hidden_and_then_as_they_were(
-    models: Path, capfd: pytest.CaptureFixture[str]
+    models: Models, capfd: pytest.CaptureFixture[str]
 ) -> None:
     from transformers.utils import logging as theirs
 
@@ -195,7 +195,7 @@ def test_loading_bars_are_hidden_and_then_as_they_were(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_prompt_that_is_too_long_is_a_context_overflow(models: Path) -> None:
+def test_a_prompt_that_is_too_long_is_a_context_overflow(models: Models) -> None:
     model = get_model(f"goalmeter-local/{models / 'llama'}", device="cpu", memoize=False)
     prompt = ChatMessageUser(content="a b c d " * 3000)
     output = asyncio.run(model.generate([prompt], config=GenerateConfig(max_tokens=5)))
@@ -218,7 +218,9 @@ def test_a_prompt_that_is_too_long_is_a_context_overflow(models: Path) -> None:
         ("model.safetensors", (10).to_bytes(8, "little") + b"[[[[[[[[[["),
     ],
 )
-def test_a_damaged_folder_is_one_line(file: str, data: bytes, models: Path, tmp_path: Path) -> None:
+def test_a_damaged_folder_is_one_line(
+    file: str, data: bytes, models: Models, tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(models / "llama", tmp_path / "llama"))
     (folder / file).write_bytes(data)
     with pytest.raises(InvalidFileError, match="cannot be loaded: ") as error:

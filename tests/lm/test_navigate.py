@@ -23,7 +23,7 @@ from goalmeter.commands.report import report_runs
 from goalmeter.experiments.lm_navigation.compute import of_run
 from goalmeter.navigation import SUITES
 from goalmeter.navigation.asking.settings import Asking
-from goalmeter.navigation.inspect import keeper as inspect_keeper
+from goalmeter.navigation.inspect import listening
 from goalmeter.navigation.inspect import run as inspect_run
 from goalmeter.navigation.inspect.eval_log import trajectories
 from goalmeter.navigation.inspect.run import ask, ask_all
@@ -51,14 +51,16 @@ def test_a_model_is_shown_as_a_reference_agent_is(name: str, tmp_path: Path) -> 
     assert model.json["failed"] == {} and model.json["agent"] == "goalmeter/optimal"
     assert {"optimal", "greedy", "random"} <= model.json["references"].keys()
     assert [t.caption for t in model.tables][:2] == [t.caption for t in agent.tables][:2]
-    for one, other in zip(model.json["cells"], agent.json["cells"], strict=True):
-        assert one.keys() == other.keys()
-        assert one["success"] == other["success"] and one["accuracy"] == other["accuracy"] == 1.0
+    for first, second in zip(model.json["cells"], agent.json["cells"], strict=True):
+        assert first.keys() == second.keys()
+        assert (
+            first["success"] == second["success"] and first["accuracy"] == second["accuracy"] == 1.0
+        )
     # Given again it needs nobody, and what reads runs reads this one.
-    said: list[str] = []
-    again = navigate("goalmeter/optimal", suite=name, **options, out=run, progress=said.append)
+    message: list[str] = []
+    again = navigate("goalmeter/optimal", suite=name, **options, out=run, progress=message.append)
     walks = len(load(run).trajectories)
-    assert again.json == model.json and f"{walks} of {walks} walks were there already" in said[0]
+    assert again.json == model.json and f"{walks} of {walks} walks were there already" in message[0]
     assert len(list(run.glob("inspect/*.eval"))) == 1
     if name in ("maze", "two-path"):
         page = report_runs([run], tmp_path / "report.html")
@@ -68,16 +70,16 @@ def test_a_model_is_shown_as_a_reference_agent_is(name: str, tmp_path: Path) -> 
 
 
 def test_settings_tell_runs_apart_and_prompts_may_be_added(tmp_path: Path) -> None:
-    def run(**given: Any) -> list[str]:
-        said: list[str] = []
+    def run(**typed: Any) -> list[str]:
+        message: list[str] = []
         navigate(
             "goalmeter/optimal",
             **ONE,
             out=tmp_path,
-            model=ModelOptions(**given),
-            progress=said.append,
+            model=ModelOptions(**typed),
+            progress=message.append,
         )
-        return said
+        return message
 
     run(temperature=1.0)
     with pytest.raises(InvalidParameterError, match=r"temperature is 1\.0 there, and 0\.7 here"):
@@ -99,9 +101,9 @@ def test_what_failed_is_made_again_and_stays_on_record(tmp_path: Path) -> None:
             raise ConnectionError("gone")
         return best(prompt)
 
-    said: list[str] = []
+    message: list[str] = []
     plan = plan_of("mockllm/model", "maze", **ONE, asking=Asking())
-    options: dict[str, Any] = {"out": tmp_path, "model": mock(answer), "progress": said.append}
+    options: dict[str, Any] = {"out": tmp_path, "model": mock(answer), "progress": message.append}
     walked = ask_all(plan, **options, rounds=1)
     assert all(t.arrived for t in walked.trajectories)
     values = read_run(tmp_path).values
@@ -109,15 +111,15 @@ def test_what_failed_is_made_again_and_stays_on_record(tmp_path: Path) -> None:
     assert len(failed) == 3 and len(values) == 7
     assert {values[key]["outcome"] for key in failed} == {"server unreachable"}
     again = "mockllm/model: 3 walks are made again (ConnectionError: gone"
-    assert any(line.startswith(again) for line in said)
-    assert said[-1] == "mockllm/model: 4 of 4 walks, 3 failed"
+    assert any(line.startswith(again) for line in message)
+    assert message[-1] == "mockllm/model: 4 of 4 walks, 3 failed"
     assert load(tmp_path).trajectories == walked.trajectories
 
 
 def test_a_server_that_fails_everything_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspect_keeper, "ENOUGH", 2)
+    monkeypatch.setattr(listening, "ENOUGH", 2)
     asked = count()
 
     def answer(prompt: str, config: Any) -> str:
@@ -184,16 +186,16 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_walks_of_inspects_own_command_are_taken_over(tmp_path: Path) -> None:
-    def logs(name: str, model: str = "goalmeter/optimal", **given: Any) -> Path:
+    def logs(name: str, model: str = "goalmeter/optimal", **set_there: Any) -> Path:
         task = navigation("maze", **(ONE | {"grids": 1}))
-        eval(task, model=model, display="none", log_dir=str(tmp_path / name), **given)
+        eval(task, model=model, display="none", log_dir=str(tmp_path / name), **set_there)
         return tmp_path / name
 
     made, run = logs("made"), tmp_path / "run"
-    said: list[str] = []
+    message: list[str] = []
     options = ModelOptions(from_log=[made])
-    navigate("goalmeter/optimal", **ONE, out=run, model=options, progress=said.append)
-    assert said[:2] == [
+    navigate("goalmeter/optimal", **ONE, out=run, model=options, progress=message.append)
+    assert message[:2] == [
         "goalmeter/optimal: 2 walks taken from logs",
         "goalmeter/optimal: 2 of 4 walks were there already",
     ]
@@ -202,9 +204,9 @@ def test_walks_of_inspects_own_command_are_taken_over(tmp_path: Path) -> None:
     assert load(run).trajectories[:2] == tuple(
         sorted(trajectories(made), key=lambda t: t.trajectory)
     )
-    said.clear()
-    navigate("goalmeter/optimal", **ONE, seed=1, model=options, progress=said.append)
-    assert "0 walks taken from logs; 2 others are of other worlds, or had failed" in said[0]
+    message.clear()
+    navigate("goalmeter/optimal", **ONE, seed=1, model=options, progress=message.append)
+    assert "0 walks taken from logs; 2 others are of other worlds, or had failed" in message[0]
     with pytest.raises(InvalidParameterError, match=r"temperature is 1\.0 there, and 0\.7 here"):
         warm = ModelOptions(from_log=[logs("warm", temperature=1.0)])
         navigate("goalmeter/optimal", **ONE, model=warm)
@@ -218,14 +220,14 @@ def test_models_that_cannot_be_asked_leave_no_folder(
 ) -> None:
     for variable in ("VLLM_BASE_URL", "OPENAI_API_KEY", "ZIP_API_KEY"):
         monkeypatch.delenv(variable, raising=False)
-    for model, said in {
+    for model, message in {
         "nope/x": "'nope/x' cannot be asked: .*not recognized.*PROVIDER/NAME",
         "openai-api/zip/x": "ZIP_API_KEY",
         "goalmeter/wall-follower": "remembers where it went",
         "goalmeter/gredy": "did you mean goalmeter/greedy",
         "goalmeter-local/nowhere": "not the folder of a transformers model",
     }.items():
-        with pytest.raises(GoalmeterError, match=said):
+        with pytest.raises(GoalmeterError, match=message):
             navigate(model, **ONE, out=tmp_path / "run")
     with pytest.raises(InvalidParameterError, match=r"'goalmeter/greedy' cannot be asked: .*quick"):
         navigate("goalmeter/greedy", **ONE, model=ModelOptions(options=["quick=1"]))
@@ -246,5 +248,5 @@ def test_probabilities_are_asked_for(tmp_path: Path) -> None:
     navigate("goalmeter/random", **ONE, out=tmp_path, model=ModelOptions(logprobs=True))
     steps = [step for t in load(tmp_path).trajectories for step in t.steps]
     assert all(sum(step.probabilities or ()) == pytest.approx(1) for step in steps) and steps
-    what = json.loads((tmp_path / "run.json").read_text())["what"]
-    assert what["logprobs"] is True and what["prompts"] == ["plain/1"]
+    about = json.loads((tmp_path / "run.json").read_text())["what"]
+    assert about["logprobs"] is True and about["prompts"] == ["plain/1"]

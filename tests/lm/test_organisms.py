@@ -112,10 +112,10 @@ def test_a_served_organism_walks_as_the_local_one_does(
     local = navigated(monkeypatch, "goalmeter/mouse", tmp_path / "local", *ASKED)
     assert {walk.outcome for walk in served} <= {"arrived", "cap"}
     assert len(served) == len(local) == 2 and sum(len(walk.steps) for walk in served) > 2
-    for one, other in zip(served, local, strict=True):
-        assert (one.world, one.condition) == (other.world, other.condition)
-        assert (one.outcome, one.states()) == (other.outcome, other.states())
-        for step, same in zip(one.steps, other.steps, strict=True):
+    for first, second in zip(served, local, strict=True):
+        assert (first.world, first.condition) == (second.world, second.condition)
+        assert (first.outcome, first.states()) == (second.outcome, second.states())
+        for step, same in zip(first.steps, second.steps, strict=True):
             assert (step.action, step.prompt) == (same.action, same.prompt)
             # Inspect takes what a server says in <think> for reasoning and keeps it apart.
             assert step.reasoning == same.reasoning and " plan " in (step.reasoning or "")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from goalmeter.navigation.inspect.probabilities import action_probabilities
+from goalmeter.navigation.asking.answers import action_probabilities
 
 
-def token(text: str, probability: float = 1.0, **others: float) -> Any:
+def token(text: str, probability: float = 1.0, **references: float) -> Any:
     """A token with its alternatives; an underscore stands for what names may not contain."""
     tops = [SimpleNamespace(token=text, logprob=log(probability))]
-    tops += [SimpleNamespace(token=t, logprob=log(p)) for t, p in others.items()]
+    tops += [SimpleNamespace(token=t, logprob=log(p)) for t, p in references.items()]
     return SimpleNamespace(token=text, logprob=log(probability), top_logprobs=tops)
 
 
@@ -62,8 +62,8 @@ def test_a_drawn_token_counts_though_it_is_not_among_the_likeliest() -> None:
 
 
 def test_rounding_never_exceeds_one() -> None:
-    found = action_probabilities([lead('{"action": "'), token("UP", 0.9999, DOWN=0.0002)])
-    assert found is not None and sum(found) == pytest.approx(1) and sum(found) <= 1 + 1e-9
+    measured = action_probabilities([lead('{"action": "'), token("UP", 0.9999, DOWN=0.0002)])
+    assert measured is not None and sum(measured) == pytest.approx(1) and sum(measured) <= 1 + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_nothing_to_read(tokens: list[Any]) -> None:
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), 1e6])
 def test_what_is_no_log_probability(wrong: float) -> None:
-    drawn, other = token("UP", 0.5, DOWN=0.25), token("UP", 0.5, DOWN=0.25)
-    drawn.logprob = other.top_logprobs[1].logprob = wrong
+    drawn, second = token("UP", 0.5, DOWN=0.25), token("UP", 0.5, DOWN=0.25)
+    drawn.logprob = second.top_logprobs[1].logprob = wrong
     drawn.token = "LEFT"  # not among the alternatives, so it counts
-    for decides in (drawn, other):
+    for decides in (drawn, second):
         assert action_probabilities([lead('{"action": "'), decides]) is None
     impossible = token("UP", 0.5, DOWN=0.25)
     impossible.top_logprobs[1].logprob = -float("inf")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from math import exp, log
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +12,14 @@ import pytest
 pytest.importorskip("inspect_ai")
 
 from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
+from lm.tiny_models import Models
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import Memoryless, navigator, planned
 from goalmeter.gridworld import State
 from goalmeter.navigation import suite
-from goalmeter.navigation.asking.answers import understood
+from goalmeter.navigation.asking.answers import action_probabilities, understood
 from goalmeter.navigation.asking.prompts import template
-from goalmeter.navigation.inspect.probabilities import action_probabilities
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
@@ -45,11 +44,11 @@ def test_a_reference_agent_has_the_same_policy_when_it_reads_prompts(name: str) 
             prompt = template("keys/1").prompt(task.world, state)
             config = GenerateConfig(logprobs=True, top_logprobs=4, seed=3)
             output = await model.generate([ChatMessageUser(content=prompt)], config=config)
-            found = action_probabilities(output.choices[0].logprobs.content)
-            assert found == pytest.approx(policy[plan.number(state)], abs=1e-9)
+            measured = action_probabilities(output.choices[0].logprobs.content)
+            assert measured == pytest.approx(policy[plan.number(state)], abs=1e-9)
             again = await model.generate([ChatMessageUser(content=prompt)], config=config)
             assert again.completion == output.completion and output.usage.output_tokens == 1
-            assert found[understood(output.completion).action] > 0
+            assert measured[understood(output.completion).action] > 0
 
     run(compare())
 
@@ -61,7 +60,7 @@ def test_which_names_there_are() -> None:
         get_model("goalmeter/wall-follower")
 
 
-def test_a_local_model_answers_together(models: Path) -> None:
+def test_a_local_model_answers_together(models: Models) -> None:
     pytest.importorskip("transformers")
     folder = str(models / "speaking-llama")
     model = get_model(f"goalmeter-local/{folder}", device="cpu", batch=8, memoize=False)
@@ -87,16 +86,16 @@ def test_a_local_model_answers_together(models: Path) -> None:
         assert output.stop_reason == "stop" and output.usage.input_tokens > 3
         assert len(output.metadata["prompt_ids"]) == output.usage.input_tokens
         assert len(output.metadata["output_ids"]) == output.usage.output_tokens == 4
-        found = action_probabilities(output.choices[0].logprobs.content)
-        assert found == pytest.approx((0.1, 0.4, 0.2, 0.3), abs=1e-5)
+        measured = action_probabilities(output.choices[0].logprobs.content)
+        assert measured == pytest.approx((0.1, 0.4, 0.2, 0.3), abs=1e-5)
         decides = output.choices[0].logprobs.content[1]
-        assert exp(decides.logprob) == pytest.approx(found[understood(output.completion).action])
+        assert exp(decides.logprob) == pytest.approx(measured[understood(output.completion).action])
     # A seed names an answer, whatever is asked beside it.
     texts = [output.completion for output in outputs]
     assert len(set(texts)) == 4 and [o.completion for o in run(many())] == texts
 
 
-def test_what_a_local_model_refuses(models: Path) -> None:
+def test_what_a_local_model_refuses(models: Models) -> None:
     pytest.importorskip("transformers")
     with pytest.raises(InvalidParameterError, match="batch is 0"):
         get_model(f"goalmeter-local/{models / 'llama'}", batch=0)

@@ -67,9 +67,9 @@ def test_an_agent_that_reads_prompts_tells_a_key_from_a_neutral_object() -> None
     options: dict[str, Any] = {"prompt": ["plain/1", "keys/1"], "objects": ["key", "neutral"]}
     task = navigation("key-no-door", grids=3, **options)
     (log,) = eval(task, model="goalmeter/key-seeker", display="none", log_realtime=False)
-    found = factors(trajectories(log.location))
-    assert found.levels == (("plain/1", "keys/1"), ("neutral", "key")) and found.grids == 3
-    (plain, plain_key), (words, words_key) = found.cells
+    measured = factors(trajectories(log.location))
+    assert measured.levels == (("plain/1", "keys/1"), ("neutral", "key")) and measured.grids == 3
+    (plain, plain_key), (words, words_key) = measured.cells
     assert plain_key == words_key == 1 > max(plain, words)
     # From a shell a single object comes bare.
     alone = navigation("key-no-door", grids=1, objects="neutral")
@@ -79,9 +79,9 @@ def test_an_agent_that_reads_prompts_tells_a_key_from_a_neutral_object() -> None
 
 
 def test_the_last_grid_counts() -> None:
-    one, other = (GridWorld.from_text(["#####", row, "#####"]) for row in ("#A_G#", "#GA_#"))
-    world, state = read_back(f"such as\n{rendered(one)}\nNow:\n\n{rendered(other)}\nKey: no\n")
-    assert world == other and state == State(other.start)
+    first, second = (GridWorld.from_text(["#####", row, "#####"]) for row in ("#A_G#", "#GA_#"))
+    world, state = read_back(f"such as\n{rendered(first)}\nNow:\n\n{rendered(second)}\nKey: no\n")
+    assert world == second and state == State(second.start)
 
 
 @pytest.mark.parametrize("text", ["", "no grid", "0 1 2\n", "0 1 2 3 4\n1 # # # # #\n"])

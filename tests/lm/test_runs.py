@@ -16,6 +16,7 @@ pytest.importorskip("inspect_ai")
 pytest.importorskip("transformers")
 
 from inspect_ai.log import read_eval_log, write_eval_log
+from lm.tiny_models import Models
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
 from goalmeter.agents.language_models.local_model import LocalModel
@@ -27,7 +28,7 @@ from goalmeter.navigation.inspect.run import ask
 ONE: dict[str, Any] = {"sizes": [7], "complexities": [1], "grids": 1, "trajectories": 3, "cap": 4}
 
 
-def test_gpt_oss_of_this_machine(models: Path, tmp_path: Path) -> None:
+def test_gpt_oss_of_this_machine(models: Models, tmp_path: Path) -> None:
     walks = ask(
         f"goalmeter-local/{models / 'speaking-gpt-oss'}",
         "maze",
@@ -57,7 +58,7 @@ def test_gpt_oss_of_this_machine(models: Path, tmp_path: Path) -> None:
             assert step.probabilities == pytest.approx((0.1, 0.4, 0.2, 0.3), abs=1e-3)
 
 
-def test_the_same_seed_is_the_same_run(models: Path, tmp_path: Path) -> None:
+def test_the_same_seed_is_the_same_run(models: Models, tmp_path: Path) -> None:
     def run(name: str, **options: Any) -> list[Any]:
         walks = ask(
             f"goalmeter-local/{models / 'speaking-llama'}",
@@ -76,7 +77,7 @@ def test_the_same_seed_is_the_same_run(models: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_is_loaded_once(
-    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # In a folder of its own, since Inspect remembers models by their names.
     folder = shutil.copytree(models / "speaking-llama", tmp_path / "model")
@@ -156,9 +157,9 @@ def test_what_was_interrupted_later_does_not_replace_what_ended(tmp_path: Path) 
 
 
 def test_several_logs(tmp_path: Path) -> None:
-    one = a_log(tmp_path / "one")
-    again = trajectories([one, one.parent])
-    assert again == trajectories(one) and len(again) == 3
+    each = a_log(tmp_path / "one")
+    again = trajectories([each, each.parent])
+    assert again == trajectories(each) and len(again) == 3
     a_log(tmp_path / "two", "goalmeter/greedy")
     with pytest.raises(InvalidParameterError, match="goalmeter/greedy, goalmeter/optimal"):
         trajectories([tmp_path / "one", tmp_path / "two"])

@@ -49,10 +49,7 @@ CLOSE = 0.015
         ({"top_p": 0.75}, [0, 0.4 / 0.85, 0.3 / 0.85, 0.15 / 0.85, 0]),
         ({"top_p": 0.69}, [0, 4 / 7, 3 / 7, 0, 0]),
         ({"top_p": 0.01}, [0, 1, 0, 0, 0]),
-        (
-            {"temperature": 0.5},
-            [w**2 / sum(v**2 for v in WEIGHTS) for w in WEIGHTS],
-        ),
+        ({"temperature": 0.5}, [w**2 / sum(v**2 for v in WEIGHTS) for w in WEIGHTS]),
     ],
 )
 def test_shares(options: dict[str, Any], expected: list[float]) -> None:
@@ -61,9 +58,9 @@ def test_shares(options: dict[str, Any], expected: list[float]) -> None:
 
 def test_company_does_not_matter() -> None:
     mine = Sampling(seed=7, temperature=0.9, top_p=0.9)
-    others = [Sampling(seed=1), Sampling(seed=2, temperature=0.0), Sampling(seed=3, top_k=1)]
+    references = [Sampling(seed=1), Sampling(seed=2, temperature=0.0), Sampling(seed=3, top_k=1)]
     alone = [step[0] for step in drawn([mine], 50)]
-    assert [step[2] for step in drawn([*others[:2], mine, others[2]], 50)] == alone
+    assert [step[2] for step in drawn([*references[:2], mine, references[2]], 50)] == alone
     assert len(set(alone)) > 1  # each step draws anew
     assert alone != [step[0] for step in drawn([Sampling(seed=8, temperature=0.9, top_p=0.9)], 50)]
 

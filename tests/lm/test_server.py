@@ -20,10 +20,13 @@ pytest.importorskip("inspect_ai")
 pytest.importorskip("openai")
 pytest.importorskip("transformers")
 
+import anyio
+from lm.tiny_models import Models
+
 from goalmeter.navigation import SUITES, Trajectory, suite
 from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect.eval_log import trajectories
-from goalmeter.navigation.inspect.round import Server
+from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.inspect.run import ask
 from goalmeter.navigation.playing import load
 from goalmeter.runs.reading import read_run
@@ -61,7 +64,7 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def served(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     server = Served(models / "speaking-llama", tmp_path_factory.mktemp("server") / "calls", 0.02)
     yield server
     server.kill()
@@ -74,13 +77,29 @@ def address(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_BASE_URL", f"http://127.0.0.1:{served.port}/v1")
 
 
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inspect waits three seconds and more before it puts a question again."""
+    from inspect_ai.model import _retry
+
+    async def shortly(seconds: float) -> None:
+        await anyio.sleep(0.2)
+
+    monkeypatch.setattr(_retry, "_sleep", shortly)
+
+
 def all_there(walks: list[Trajectory], name: str, **options: Any) -> bool:
     """Whether each walk of a suite is there once."""
     prompt = "plain/1" if name in ("maze", "isometries") else "keys/1"
     made = suite(name, conditions=[{"prompt": prompt}], **options)
     expected = [(str(task.world), str(task.condition), n) for task, n in made.walks()]
-    found = [(str(t.world), str(t.condition), t.trajectory) for t in walks]
-    return sorted(found) == sorted(expected)
+    measured = [(str(t.world), str(t.condition), t.trajectory) for t in walks]
+    return sorted(measured) == sorted(expected)
+
+
+def through_mazes(model: str, folder: Path, **options: Any) -> list[Trajectory]:
+    """The walks of a model of the server through two mazes, or through others."""
+    return ask(f"openai-api/loopback/{model}", "maze", folder, **MAZES | options)
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -91,8 +110,8 @@ def test_every_suite(name: str, tmp_path: Path) -> None:
     assert all_there(walks, name, **options)
     # The run says what Inspect's log says.
     assert sorted(map(repr, trajectories(tmp_path / "run"))) == sorted(map(repr, walks))
-    found = load(tmp_path / "run")
-    assert list(found.trajectories) == walks and found.plan.asking == asking
+    measured = load(tmp_path / "run")
+    assert list(measured.trajectories) == walks and measured.plan.asking == asking
     for done in walks:
         assert done.outcome in ("arrived", "cap")
         for step in done.steps:
@@ -109,27 +128,21 @@ def test_every_suite(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_server_that_misbehaves(model: str, outcome: str, why: str, tmp_path: Path) -> None:
-    said: list[str] = []
-    walks = ask(
-        f"openai-api/loopback/{model}",
-        "maze",
-        tmp_path,
-        asking=Asking(options={"max_retries": 0}),
-        server=Server(max_retries=0, timeout=1 if model == "slow" else 60),
-        rounds=0,
-        progress=said.append,
-        **MAZES,
-    )
+    message: list[str] = []
+    server = Server(max_retries=0, timeout=1 if model == "slow" else 60)
+    asking = Asking(options={"max_retries": 0})
+    told = {"rounds": 0, "progress": message.append}
+    walks = through_mazes(model, tmp_path, asking=asking, server=server, **told)
     assert all_there(walks, "maze", **MAZES)
     assert {(t.outcome, t.steps) for t in walks} == {(outcome, ())}
     # They are on record as tries, and count in every table.
     assert all(key.endswith(", failed 1") for key in read_run(tmp_path).values)
     assert list(load(tmp_path).trajectories) == walks
-    assert why in said[-1] and "messages" not in said[-1]
+    assert why in message[-1] and "messages" not in message[-1]
 
 
 def test_a_server_that_says_nothing(tmp_path: Path) -> None:
-    (walk, _) = ask("openai-api/loopback/mute", "maze", tmp_path, **MAZES)
+    (walk, _) = through_mazes("mute", tmp_path)
     assert walk.outcome == "cap" and {s.invalid for s in walk.steps} == {"an empty answer"}
 
 
@@ -137,58 +150,51 @@ def test_a_server_that_says_nothing(tmp_path: Path) -> None:
     ("model", "why"), [("none", "no choices"), ("null", "null as its content")]
 )
 def test_a_reply_without_content_is_the_servers_failure(
-    model: str, why: str, served: Served, tmp_path: Path
+    model: str, why: str, served: Served, tmp_path: Path, short_pauses: None
 ) -> None:
-    said: list[str] = []
+    message: list[str] = []
     before = served.answered()
-    walks = ask(
-        f"openai-api/loopback/{model}",
-        "maze",
-        tmp_path,
-        server=Server(max_retries=1),
-        rounds=0,
-        progress=said.append,
-        **MAZES,
-    )
+    told = {"rounds": 0, "progress": message.append}
+    walks = through_mazes(model, tmp_path, server=Server(max_retries=1), **told)
     assert all_there(walks, "maze", **MAZES)
     assert {(t.outcome, t.steps) for t in walks} == {("server error", ())}
     assert served.answered() - before == 2 * len(walks)  # each question was put again once
-    assert why in said[-1]
+    assert why in message[-1]
 
 
 @pytest.mark.parametrize("model", ["none-once", "null-once"])
-def test_a_question_is_put_again_after_a_reply_without_content(model: str, tmp_path: Path) -> None:
+def test_a_question_is_put_again_after_a_reply_without_content(
+    model: str, tmp_path: Path, short_pauses: None
+) -> None:
     # One walk of one step, whose first reply or second one is empty.
-    options = MAZES | {"trajectories": 1, "cap": 1}
     asking = Asking(max_tokens=12, attempts=1)
-    (walk,) = ask(f"openai-api/loopback/{model}", "maze", tmp_path / "a", asking=asking, **options)
-    (other,) = ask(f"openai-api/loopback/{model}", "maze", tmp_path / "b", asking=asking, **options)
-    for one in (walk, other):
-        assert one.outcome == "cap" and one.steps[0].action is not None
+    for run in ("a", "b"):
+        (walk,) = through_mazes(model, tmp_path / run, asking=asking, trajectories=1, cap=1)
+        assert walk.outcome == "cap" and walk.steps[0].action is not None
 
 
 @pytest.mark.parametrize("provider", ["openai-api/loopback", "vllm"])
 def test_a_context_overflow_is_an_outcome_of_its_own(provider: str, tmp_path: Path) -> None:
-    said: list[str] = []
-    walks = ask(f"{provider}/long", "maze", tmp_path, progress=said.append, **MAZES)
+    message: list[str] = []
+    walks = ask(f"{provider}/long", "maze", tmp_path, progress=message.append, **MAZES)
     assert all_there(walks, "maze", **MAZES)
     # It ends the walk, is no answer of the model, and is not asked for again.
     assert {(t.outcome, t.steps) for t in walks} == {("context overflow", ())}
     assert list(load(tmp_path).trajectories) == walks
     assert not any(", failed" in key for key in read_run(tmp_path).values)
-    assert "2 walks ended with a context overflow: the prompt and --max-tokens" in said[-1]
+    assert "2 walks ended with a context overflow: the prompt and --max-tokens" in message[-1]
 
 
 def test_a_server_that_keeps_the_reasoning_apart(tmp_path: Path) -> None:
-    walks = ask(
-        "openai-api/loopback/thinks", "maze", tmp_path, asking=Asking(max_tokens=12), **MAZES
-    )
+    walks = through_mazes("thinks", tmp_path, asking=Asking(max_tokens=12))
     steps = [step for done in walks for step in done.steps]
     assert steps and {step.reasoning for step in steps} == {"UP or DOWN?"}
     assert all("UP or" not in (step.raw or "") for step in steps)
 
 
-def test_a_server_that_is_killed_and_comes_back(served: Served, tmp_path: Path) -> None:
+def test_a_server_that_is_killed_and_comes_back(
+    served: Served, tmp_path: Path, short_pauses: None
+) -> None:
     # Questions on their way are lost with it; clients ask again until it is back.
     options = MAZES | {"trajectories": 12, "cap": 8}
     before = served.answered()
@@ -202,14 +208,8 @@ def test_a_server_that_is_killed_and_comes_back(served: Served, tmp_path: Path) 
 
     thread = threading.Thread(target=replaced)
     thread.start()
-    walks = ask(
-        "openai-api/loopback/tiny",
-        "maze",
-        tmp_path,
-        asking=Asking(max_tokens=12),
-        server=Server(max_retries=6, max_connections=4),
-        **options,
-    )
+    server = Server(max_retries=300, max_connections=4)
+    walks = through_mazes("tiny", tmp_path, asking=Asking(max_tokens=12), server=server, **options)
     thread.join()
     assert all_there(walks, "maze", **options)
     assert {t.outcome for t in walks} <= {"arrived", "cap"}
@@ -218,14 +218,11 @@ def test_a_server_that_is_killed_and_comes_back(served: Served, tmp_path: Path) 
 WALKS = 10
 
 
-@pytest.mark.parametrize("name", ["maze", "key-door"])
 def test_nothing_is_lost_when_the_client_and_then_the_server_is_killed(
-    name: str, served: Served, tmp_path: Path
+    served: Served, tmp_path: Path
 ) -> None:
-    worlds = {"grids": WALKS, "cap": 6} | (
-        {"sizes": [7], "complexities": [1], "trajectories": 1} if name == "maze" else {}
-    )
-    words = [f"--{k}={v[0] if isinstance(v, list) else v}" for k, v in worlds.items()]
+    name, worlds = "key-door", {"grids": WALKS, "cap": 6}
+    words = [f"--{option}={value}" for option, value in worlds.items()]
     limits = ["--max-tokens=12", "--max-connections=3", "--max-retries=0", "--rounds=0"]
     command = [sys.executable, "-m", "goalmeter", "navigate", "vllm/tiny", "--suite", name, *words]
     command += [*limits, "--out", str(tmp_path), "--json"]
@@ -253,11 +250,11 @@ def test_nothing_is_lost_when_the_client_and_then_the_server_is_killed(
 
     client = begun(1)
     served.kill()
-    said, told = client.communicate()
+    message, told = client.communicate()
     second = lines()
     # Every walk is in the table, those that the server failed as such, and the status says so.
     assert client.returncode == 3 and second[: len(first)] == first
-    failed = json.loads(said)["failed"]
+    failed = json.loads(message)["failed"]
     assert set(failed) == {"server unreachable"}
     assert f"{sum(failed.values())} of {WALKS} walks failed" in told
     assert "the same command makes them again" in told

@@ -277,9 +277,9 @@ def test_a_reference_agent_is_what_it_is() -> None:
 def test_samples_hold_all_there_is_to_a_walk() -> None:
     made = suite("isometries", sizes=[7], grids=1, conditions=[{"prompt": "plain/1"}])
     listed = samples(made)
-    assert len({one["id"] for one in listed}) == len(listed) == len(made)
-    for one, (task, index) in zip(listed, made.walks(), strict=True):
-        assert walk_of(json.loads(json.dumps(one["metadata"]))) == (task, index)
+    assert len({each["id"] for each in listed}) == len(listed) == len(made)
+    for each, (task, index) in zip(listed, made.walks(), strict=True):
+        assert walk_of(json.loads(json.dumps(each["metadata"]))) == (task, index)
     with pytest.raises(InvalidTrajectoryError, match="no walk in its metadata"):
         walk_of({"other": 1})
     with pytest.raises(InvalidTrajectoryError, match="lacks"):
@@ -287,7 +287,7 @@ def test_samples_hold_all_there_is_to_a_walk() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"size": 7}, "no option 'size'"),
         ({"sizes": "big"}, "sizes is 'big'"),
@@ -298,15 +298,15 @@ def test_samples_hold_all_there_is_to_a_walk() -> None:
         ({"out": "nowhere/walks.jsonl"}, "nowhere is no folder"),
     ],
 )
-def test_options(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidParameterError, match=said):
+def test_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
         navigation("maze", **options)
 
 
 def test_options_as_a_shell_gives_them() -> None:
     task = navigation("maze", sizes=["7", "9"], complexities="0.5", grids=1, trajectories=1)
     labels = [sample.metadata["walk"] for sample in task.dataset]
-    assert [(one["size"], one["complexity"]) for one in labels] == [(7, 0.5), (9, 0.5)]
+    assert [(each["size"], each["complexity"]) for each in labels] == [(7, 0.5), (9, 0.5)]
 
 
 def test_a_torn_line(tmp_path: Path) -> None:

@@ -23,6 +23,22 @@ _IN_CHANNELS = (
 )
 
 
+class Models:
+    """A folder of tiny models: `models / NAME` is one, made when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __truediv__(self, name: str) -> Path:
+        if not (self.folder / name).exists():
+            make = {"llama": llama, "gpt-oss": gpt_oss}.get(name.removeprefix("speaking-"))
+            if make is None:
+                mxfp4(self.folder / name)
+            else:
+                make(self.folder / name, speaks=name.startswith("speaking-"))
+        return self.folder / name
+
+
 def tokenizer(*, channels: bool = False) -> Any:
     """A byte-level tokenizer that knows our prompts' words."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from navigation.walked import ended, taken, task, walked
-from oracles import navigation as oracle
+from oracles import walk_measures as oracle
 
 from goalmeter.navigation import Trajectory, suite
 from goalmeter.navigation.measures import behaviour, frames, keys, two_path_table
@@ -16,12 +16,7 @@ from goalmeter.statistics.clustered import Estimate
 
 LEFT, RIGHT, UP, DOWN = range(4)
 CORRIDOR = ["######", "#A__G#", "######"]
-SMALL: dict[str, Any] = {
-    "sizes": (5, 7),
-    "complexities": (0.5, 1),
-    "grids": 3,
-    "trajectories": 3,
-}
+SMALL: dict[str, Any] = {"sizes": (5, 7), "complexities": (0.5, 1), "grids": 3, "trajectories": 3}
 MEASURES = (
     "success",
     "spl",
@@ -42,11 +37,11 @@ MEASURES = (
 
 def test_by_hand() -> None:
     """Two grids of one cell: one walk in the first, two in the second."""
-    one, other = (task(CORRIDOR, seed=s, cap=6) for s in (0, 1))
+    first, second = (task(CORRIDOR, seed=s, cap=6) for s in (0, 1))
     walks = [
-        taken(one, RIGHT, RIGHT, RIGHT),
-        taken(other, RIGHT, LEFT, RIGHT, None, RIGHT, RIGHT),
-        taken(other, LEFT, LEFT, LEFT, LEFT, LEFT, LEFT, index=1),
+        taken(first, RIGHT, RIGHT, RIGHT),
+        taken(second, RIGHT, LEFT, RIGHT, None, RIGHT, RIGHT),
+        taken(second, LEFT, LEFT, LEFT, LEFT, LEFT, LEFT, index=1),
     ]
     table = behaviour(walks)
     (row,) = table.cells
@@ -88,18 +83,18 @@ def test_every_measure_is_its_definition(agent: str) -> None:
     table = behaviour(walks)
     (overall,) = table.overall
     for name, expected in oracle.table(plain).items():
-        found = getattr(overall, name)
-        assert found.value == pytest.approx(expected, nan_ok=True), name
+        measured = getattr(overall, name)
+        assert measured.value == pytest.approx(expected, nan_ok=True), name
     for row in table.cells:
-        here = [w for w in plain if (w["size"], w["complexity"]) == (row.size, row.complexity)]
-        for name, expected in oracle.table(here).items():
+        at = [w for w in plain if (w["size"], w["complexity"]) == (row.size, row.complexity)]
+        for name, expected in oracle.table(at).items():
             assert getattr(row, name).value == pytest.approx(expected, nan_ok=True), name
     for row in table.by_size:
-        here = [w for w in plain if w["size"] == row.size]
-        assert row.accuracy.value == pytest.approx(oracle.table(here)["accuracy"])
+        at = [w for w in plain if w["size"] == row.size]
+        assert row.accuracy.value == pytest.approx(oracle.table(at)["accuracy"])
     for row in table.by_complexity:
-        here = [w for w in plain if w["complexity"] == row.complexity]
-        assert row.jsd.value == pytest.approx(oracle.table(here)["jsd"])
+        at = [w for w in plain if w["complexity"] == row.complexity]
+        assert row.jsd.value == pytest.approx(oracle.table(at)["jsd"])
 
 
 @pytest.mark.parametrize("agent", ["unreliable", "boltzmann(1)", "optimal"])
@@ -108,17 +103,17 @@ def test_calibration_is_its_definition(agent: str) -> None:
     plain = [walk.to_json() for walk in walks]
     known = [{**w, "steps": [s for s in w["steps"] if "probabilities" in s]} for w in plain]
     error, brier = oracle.calibration(known)
-    found = behaviour(walks).calibration
-    assert found is not None
-    assert found.error.value == pytest.approx(error)
-    assert found.brier.value == pytest.approx(brier)
+    measured = behaviour(walks).calibration
+    assert measured is not None
+    assert measured.error.value == pytest.approx(error)
+    assert measured.brier.value == pytest.approx(brier)
     steps = sum(len(w["steps"]) for w in plain)
-    assert found.steps + found.unknown == steps
-    assert (found.unknown > 0) == (agent == "unreliable")
-    assert sum(b.steps for b in found.bins) == found.steps == found.error.n
-    gaps = sum(b.steps * abs(b.confidence - b.accuracy) for b in found.bins)
-    assert found.error.value == pytest.approx(gaps / found.steps)
-    assert found.error.interval is not None and found.brier.interval is not None
+    assert measured.steps + measured.unknown == steps
+    assert (measured.unknown > 0) == (agent == "unreliable")
+    assert sum(b.steps for b in measured.bins) == measured.steps == measured.error.n
+    gaps = sum(b.steps * abs(b.confidence - b.accuracy) for b in measured.bins)
+    assert measured.error.value == pytest.approx(gaps / measured.steps)
+    assert measured.error.interval is not None and measured.brier.interval is not None
 
 
 def test_the_optimal_agent_is_optimal() -> None:
@@ -157,8 +152,8 @@ def test_one_of_two_optimal_actions_has_a_known_divergence() -> None:
 
 
 def test_failures_count_and_have_names() -> None:
-    one = task(CORRIDOR, cap=6)
-    walks = [taken(one, RIGHT, RIGHT, RIGHT), taken(one, index=1), taken(one, RIGHT, index=2)]
+    each = task(CORRIDOR, cap=6)
+    walks = [taken(each, RIGHT, RIGHT, RIGHT), taken(each, index=1), taken(each, RIGHT, index=2)]
     (row,) = behaviour(walks).cells
     assert row.outcomes == {"arrived": 1, "timeout": 2}
     assert row.success.value == pytest.approx(1 / 3) and row.trajectories == 3
@@ -171,8 +166,8 @@ def test_a_run_in_which_everything_failed_at_once_is_a_table_too() -> None:
     written = behaviour(everywhere).to_json()
     assert written["cells"][0]["success"] == 0 and written["cells"][0]["accuracy"] is None
     assert written["cells"][0]["outcomes"] == {"server error": 3}
-    (found,) = keys(everywhere)
-    assert found.pick_up.rate.value == 0 and found.pick_up.excess.value == -0.5
+    (measured,) = keys(everywhere)
+    assert measured.pick_up.rate.value == 0 and measured.pick_up.excess.value == -0.5
     assert two_path_table(everywhere)[0].success_difference.value == 0
     framed = suite("isometries", sizes=[5], complexities=[1], grids=2).tasks
     first = frames([ended(t, "timeout") for t in framed]).frames[0]
@@ -192,9 +187,9 @@ def test_rows_for_frames_and_conditions() -> None:
         "transpose",
         "swap",
     ]
-    two = behaviour(walked("greedy", "two-path", grids=3))
-    assert [json.loads(row.condition) for row in two.cells] == [{"key": True}, {"key": False}]
-    assert two.cells[0].complexity is None
+    pair = behaviour(walked("greedy", "two-path", grids=3))
+    assert [json.loads(row.condition) for row in pair.cells] == [{"key": True}, {"key": False}]
+    assert pair.cells[0].complexity is None
 
 
 def test_intervals_come_from_grids() -> None:
@@ -202,9 +197,9 @@ def test_intervals_come_from_grids() -> None:
     walks = walked("greedy", sizes=(7,), complexities=(1,), grids=6, trajectories=2)
     again: list[Trajectory] = [*walks, *walks]
     for name in ("success", "accuracy", "accuracy_pooled", "accuracy_detour", "mass"):
-        one, other = (getattr(behaviour(w).cells[0], name) for w in (walks, again))
-        assert one.interval == pytest.approx(other.interval), name
-        assert one.clusters == other.clusters
+        first, second = (getattr(behaviour(w).cells[0], name) for w in (walks, again))
+        assert first.interval == pytest.approx(second.interval), name
+        assert first.clusters == second.clusters
     wide = behaviour(walks, confidence=0.99).cells[0].accuracy.interval
     narrow = behaviour(walks, confidence=0.5).cells[0].accuracy.interval
     assert wide is not None and narrow is not None and wide[0] < narrow[0] < narrow[1] < wide[1]
@@ -213,13 +208,13 @@ def test_intervals_come_from_grids() -> None:
 def test_the_order_of_trajectories_does_not_matter() -> None:
     walks = walked("unreliable", **SMALL)
     rows = {}
-    for name, given in (("one", walks), ("other", walks[::-1])):
-        for row in behaviour(given).cells:
+    for name, values in (("one", walks), ("other", walks[::-1])):
+        for row in behaviour(values).cells:
             rows.setdefault((row.size, row.complexity), {})[name] = row
     for both in rows.values():
         for name in MEASURES:
-            one, other = (getattr(both[w], name) for w in ("one", "other"))
-            assert one.value == pytest.approx(other.value, nan_ok=True), name
+            first, second = (getattr(both[w], name) for w in ("one", "other"))
+            assert first.value == pytest.approx(second.value, nan_ok=True), name
 
 
 def test_as_json() -> None:
@@ -250,5 +245,5 @@ def test_every_measure_is_an_estimate() -> None:
     (row,) = behaviour(walked("random", **SMALL)).overall
     assert [n for n, v in vars(row).items() if isinstance(v, Estimate)] == list(MEASURES)
     for name in MEASURES:
-        found = getattr(row, name)
-        assert found.interval[0] <= found.value <= found.interval[1], name
+        measured = getattr(row, name)
+        assert measured.interval[0] <= measured.value <= measured.interval[1], name

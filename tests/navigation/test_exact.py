@@ -32,24 +32,24 @@ def policy(name: str, world: GridWorld) -> np.ndarray:
 @pytest.mark.parametrize("name", ["optimal", "greedy", "random", "key-seeker", "boltzmann(1.5)"])
 def test_against_the_definition(name: str, world: GridWorld) -> None:
     picture, agent = str(world).splitlines(), oracle.AGENTS[name]
-    found = exact(policy(name, world), plan(world), cap=12)
+    measured = exact(policy(name, world), plan(world), cap=12)
     accuracy, detour = oracle.whole_grid(picture, agent)
-    assert found.accuracy == pytest.approx(accuracy)
-    assert found.accuracy_detour == pytest.approx(detour, nan_ok=True)
+    assert measured.accuracy == pytest.approx(accuracy)
+    assert measured.accuracy_detour == pytest.approx(detour, nan_ok=True)
     arrived, key = oracle.chances(picture, agent, 12)
-    assert found.success == pytest.approx(arrived)
+    assert measured.success == pytest.approx(arrived)
     if world.thing is None:
-        assert np.isnan(found.key)
+        assert np.isnan(measured.key)
     else:
-        assert found.key == pytest.approx(key)
+        assert measured.key == pytest.approx(key)
 
 
 def test_in_a_maze_the_states_are_the_open_cells() -> None:
     for seed in range(5):
         world = maze(9, 0.8, seed).world
-        found = exact(policy("optimal", world), plan(world), cap=1)
+        measured = exact(policy("optimal", world), plan(world), cap=1)
         alone = sum(all(world.walls[cell.moved(a)] for a in range(4)) for cell in world.open_cells)
-        assert found.states == len(world.open_cells) - 1 - alone and found.accuracy == 1
+        assert measured.states == len(world.open_cells) - 1 - alone and measured.accuracy == 1
 
 
 def test_samples_agree() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from navigation.walked import Unreliable, taken, task, walked
-from oracles import navigation as oracle
+from oracles import walk_measures as oracle
 
 from goalmeter._errors import GoalmeterError
 from goalmeter.agents.navigators import navigator
@@ -23,9 +23,11 @@ FETCH, STRAIGHT = (LEFT, LEFT, RIGHT, RIGHT, RIGHT, RIGHT), (RIGHT, RIGHT)
 PROMPTS = ({"prompt": "plain"}, {"prompt": "keys"})
 
 
-def in_cell(prompt: str, thing: str, *actions: int, seed: int = 0, index: int = 0) -> Trajectory:
+def in_cell(
+    prompt: str, object_name: str, *actions: int, seed: int = 0, index: int = 0
+) -> Trajectory:
     where = task(
-        ["#######", f"#{thing}_A_G#", "#######"],
+        ["#######", f"#{object_name}_A_G#", "#######"],
         seed=seed,
         complexity=None,
         suite="key-no-door",
@@ -45,31 +47,27 @@ def crossed(seed: int, both: tuple[int, ...], words: tuple[int, ...]) -> list[Tr
 
 @lru_cache
 def asked(
-    agent: str, name: str, grids: int, trajectories: int, other: str = "key-seeker"
+    agent: str, name: str, grids: int, trajectories: int, turned: str = "key-seeker"
 ) -> list[Trajectory]:
     """An agent in all four cells, and another one where the prompt speaks of keys."""
     made = suite(
-        name,
-        grids=grids,
-        trajectories=trajectories,
-        objects=["key", "neutral"],
-        conditions=PROMPTS,
+        name, grids=grids, trajectories=trajectories, objects=["key", "neutral"], conditions=PROMPTS
     )
     plain = Unreliable() if agent == "unreliable" else navigator(agent)
-    who = {"plain": plain, "keys": navigator(other)}
-    return [walk(who[one.condition["prompt"]], one, index) for one, index in made.walks()]
+    who = {"plain": plain, "keys": navigator(turned)}
+    return [walk(who[each.condition["prompt"]], each, index) for each, index in made.walks()]
 
 
 def test_effects_by_hand() -> None:
     walks = [*crossed(0, FETCH, STRAIGHT), *crossed(1, FETCH, FETCH)]
-    found = factors(walks)
-    assert found.factors == ("prompt", "object")
+    measured = factors(walks)
+    assert measured.factors == ("prompt", "object")
     # The key is held against the neutral object, whichever comes first.
-    assert found.levels == (("plain", "keys"), ("neutral", "key"))
-    assert found.cells == ((0, 0), (0.5, 1)) and found.grids == 2
+    assert measured.levels == (("plain", "keys"), ("neutral", "key"))
+    assert measured.cells == ((0, 0), (0.5, 1)) and measured.grids == 2
     # Words: +1/2 and +1; the thing: +1/2 and 0; together 1 more in the first grid alone.
-    assert [effect.value for effect in found.effects] == [0.75, 0.25]
-    assert found.interaction.value == 0.5 and found.interaction.clusters == 2
+    assert [effect.value for effect in measured.effects] == [0.75, 0.25]
+    assert measured.interaction.value == 0.5 and measured.interaction.clusters == 2
     accuracy = factors(walks, measure="accuracy")
     # Two of six steps of who fetches it are wrong.
     assert accuracy.cells[1][1] == pytest.approx(4 / 6) and accuracy.cells[0] == (1, 1)
@@ -81,46 +79,51 @@ def test_wrong_moves_by_hand() -> None:
     # Left is wrong and towards the thing, as any wrong move is; up is a bump. So there is nothing
     # beyond chance, however often it turns back.
     walks = [
-        in_cell("keys", thing, *actions)
-        for thing, actions in (("K", (LEFT, UP, LEFT, *[RIGHT] * 4)), ("N", (UP, RIGHT, RIGHT)))
+        in_cell("keys", object_name, *actions)
+        for object_name, actions in (
+            ("K", (LEFT, UP, LEFT, *[RIGHT] * 4)),
+            ("N", (UP, RIGHT, RIGHT)),
+        )
     ]
-    found = contrast(walks, measure="towards")
-    assert found.cells == (0, 0) and found.effect.value == 0
+    measured = contrast(walks, measure="towards")
+    assert measured.cells == (0, 0) and measured.effect.value == 0
     # In the second world, up is wrong too and leads nowhere near: by chance it is one of two.
     world = ["#######", "###__##", "#{}_A_G#", "#######"]
     turned = [
         task(
-            [row.format(thing) for row in world],
+            [row.format(object_name) for row in world],
             complexity=None,
             suite="key-no-door",
             condition={"prompt": "keys"},
         )
-        for thing in ("K", "N")
+        for object_name in ("K", "N")
     ]
     back = [taken(turned[0], LEFT, LEFT, *[RIGHT] * 4), taken(turned[1], UP, 3, RIGHT, RIGHT)]
-    found = contrast(back, measure="towards")
+    measured = contrast(back, measure="towards")
     # The key: half beyond chance at the start, nothing beyond it next; the other: half less.
-    assert found.cells == pytest.approx((-0.5, 0.25)) and found.effect.value == pytest.approx(0.75)
+    assert measured.cells == pytest.approx((-0.5, 0.25)) and measured.effect.value == pytest.approx(
+        0.75
+    )
 
 
 def test_the_words_about_keys_come_second_in_any_order() -> None:
     walks = crossed(0, FETCH, STRAIGHT)
     named = [
-        replace(one, condition={"prompt": {"plain": "plain/1", "keys": "keys/1"}[prompt]})
-        for one in walks
-        for prompt in [one.condition["prompt"]]
+        replace(each, condition={"prompt": {"plain": "plain/1", "keys": "keys/1"}[prompt]})
+        for each in walks
+        for prompt in [each.condition["prompt"]]
     ]
     assert factors(named) == factors(named[::-1])
     assert factors(named).levels == (("plain/1", "keys/1"), ("neutral", "key"))
     # Any other condition is in the order in which it comes up, also one that is no word.
-    ranges = [replace(one, condition={"prompt": [i, 9]}) for i, one in enumerate(walks[:2])]
+    ranges = [replace(each, condition={"prompt": [i, 9]}) for i, each in enumerate(walks[:2])]
     assert contrast(ranges, "prompt").levels == ([0, 9], [1, 9])
 
 
 def test_one_condition_alone() -> None:
     walks = [*crossed(0, FETCH, STRAIGHT), *crossed(1, FETCH, FETCH)]
-    thing, words = contrast(walks), contrast(walks, "prompt")
-    assert (thing.levels, thing.cells, thing.effect.value) == (
+    object_name, words = contrast(walks), contrast(walks, "prompt")
+    assert (object_name.levels, object_name.cells, object_name.effect.value) == (
         ("neutral", "key"),
         (0.25, 0.5),
         0.25,
@@ -132,19 +135,19 @@ def test_one_condition_alone() -> None:
 @pytest.mark.parametrize("name", ["key-no-door", "two-path"])
 @pytest.mark.parametrize("measure", ["pick_up", "towards", "success", "accuracy"])
 def test_every_effect_is_its_definition(name: str, measure: str) -> None:
-    walks = asked("unreliable", name, 8, 2, other="random")
-    by_grid = oracle.cells([one.to_json() for one in walks], measure)
+    walks = asked("unreliable", name, 8, 2, turned="random")
+    by_grid = oracle.cells([each.to_json() for each in walks], measure)
     whole = [cells for cells in by_grid.values() if len(cells) == 4]
-    found = factors(walks, measure=measure)
-    assert found.grids == len(whole) > 1
+    measured = factors(walks, measure=measure)
+    assert measured.grids == len(whole) > 1
     k, n = "key", "neutral"
-    words, thing, both = [], [], []
+    words, object_name, both = [], [], []
     for c in whole:
         words.append((c["keys", k] + c["keys", n] - c["plain", k] - c["plain", n]) / 2)
-        thing.append((c["keys", k] - c["keys", n] + c["plain", k] - c["plain", n]) / 2)
+        object_name.append((c["keys", k] - c["keys", n] + c["plain", k] - c["plain", n]) / 2)
         both.append(c["keys", k] - c["keys", n] - c["plain", k] + c["plain", n])
     for effect, expected in zip(
-        (*found.effects, found.interaction), (words, thing, both), strict=True
+        (*measured.effects, measured.interaction), (words, object_name, both), strict=True
     ):
         assert effect.value == pytest.approx(np.mean(expected))
         assert effect.n == effect.clusters == len(whole)
@@ -153,19 +156,19 @@ def test_every_effect_is_its_definition(name: str, measure: str) -> None:
     expected_cells = [
         [np.mean([c[p, t] for c in whole]) for t in (n, k)] for p in ("plain", "keys")
     ]
-    assert np.array(found.cells) == pytest.approx(np.array(expected_cells))
+    assert np.array(measured.cells) == pytest.approx(np.array(expected_cells))
 
 
 def test_known_agents() -> None:
     """Words that turn an agent to keys do nothing without one: all of it is the two together."""
-    found = factors(asked("optimal", "key-no-door", 40, 5))
-    words, thing = found.effects
-    assert found.grids == 40
-    assert found.cells[1][1] == 1 and abs(found.cells[0][0] - found.cells[0][1]) < 0.1
-    for effect in (words, thing):
+    measured = factors(asked("optimal", "key-no-door", 40, 5))
+    words, object_name = measured.effects
+    assert measured.grids == 40
+    assert measured.cells[1][1] == 1 and abs(measured.cells[0][0] - measured.cells[0][1]) < 0.1
+    for effect in (words, object_name):
         assert effect.interval is not None and effect.interval[0] > 0.15
-        assert effect.value == pytest.approx(found.interaction.value / 2, abs=0.08)
-    assert found.interaction.interval is not None and found.interaction.interval[0] > 0.3
+        assert effect.value == pytest.approx(measured.interaction.value / 2, abs=0.08)
+    assert measured.interaction.interval is not None and measured.interaction.interval[0] > 0.3
     # An agent that sees no difference has no effects.
     walks = walked("optimal", "key-no-door", grids=40, trajectories=5, objects=("key", "neutral"))
     none = contrast(walks)
@@ -174,8 +177,8 @@ def test_known_agents() -> None:
 
 
 def test_what_is_the_same_in_every_grid_has_an_interval_all_the_same() -> None:
-    walks = [one for seed in range(5) for one in crossed(seed, FETCH, STRAIGHT)]
-    kept = [one for one in walks if one.condition["prompt"] == "keys"]
+    walks = [each for seed in range(5) for each in crossed(seed, FETCH, STRAIGHT)]
+    kept = [each for each in walks if each.condition["prompt"] == "keys"]
     effect = contrast(kept).effect
     assert effect.value == 1 and effect.interval is not None
     assert effect.interval[0] < 1 == effect.interval[1]
@@ -192,24 +195,30 @@ def test_only_whole_grids_count() -> None:
 def test_what_there_is_to_tell() -> None:
     walks = [*crossed(0, FETCH, STRAIGHT), *crossed(1, FETCH, FETCH)]
     both = told_apart(walks)
-    assert all(isinstance(found, Factors) for found in both)
+    assert all(isinstance(measured, Factors) for measured in both)
     # Who goes straight makes no wrong moves, so no grid has them in all four cells.
-    assert [found.measure for found in both] == ["pick_up", "success", "accuracy"]
-    for some, factor in ((walks[1::2], "object"), ([walks[0], walks[1]], "prompt")):
-        found = told_apart(some)
-        assert found and all(isinstance(one, Contrast) and one.factor == factor for one in found)
+    assert [measured.measure for measured in both] == ["pick_up", "success", "accuracy"]
+    for few, factor in ((walks[1::2], "object"), ([walks[0], walks[1]], "prompt")):
+        measured = told_apart(few)
+        assert measured and all(
+            isinstance(each, Contrast) and each.factor == factor for each in measured
+        )
     assert told_apart(walks[:1]) == ()
     # The controls of two ways have no object, and are there under each prompt.
-    found = told_apart(asked("optimal", "two-path", 4, 1))
-    assert {one.measure: one.grids for one in found} == {"pick_up": 4, "success": 4, "accuracy": 4}
+    measured = told_apart(asked("optimal", "two-path", 4, 1))
+    assert {each.measure: each.grids for each in measured} == {
+        "pick_up": 4,
+        "success": 4,
+        "accuracy": 4,
+    }
     # Neither is anything to pick up in a maze, nor wrong to fetch behind a door.
     for name in ("maze", "key-door"):
         again = [
-            replace(one, condition={**one.condition, "prompt": prompt})
-            for one in walked("random", name, grids=2)
+            replace(each, condition={**each.condition, "prompt": prompt})
+            for each in walked("random", name, grids=2)
             for prompt in ("plain", "keys")
         ]
-        measures = [one.measure for one in told_apart(again)]
+        measures = [each.measure for each in told_apart(again)]
         assert measures == (["pick_up"] if name == "key-door" else []) + ["success", "accuracy"]
 
 
@@ -224,17 +233,14 @@ def test_as_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "message"),
     [
         (
             lambda walks: factors(walks, "colour"),
             "colour is no condition of all trajectories; there is one with here, prompt",
         ),
         (lambda walks: factors(walks, "here"), "here is 'always', expected two different values"),
-        (
-            lambda walks: factors(walks[:2]),
-            "object is 'key', expected two different values",
-        ),
+        (lambda walks: factors(walks[:2]), "object is 'key', expected two different values"),
         (
             lambda walks: factors(walks[:3]),
             "no grid was walked through in all combinations of prompt and object",
@@ -245,10 +251,10 @@ def test_as_json() -> None:
         ),
     ],
 )
-def test_errors(ask: Callable[[list[Trajectory]], Any], said: str) -> None:
+def test_errors(ask: Callable[[list[Trajectory]], Any], message: str) -> None:
     with pytest.raises(GoalmeterError) as caught:
         ask(crossed(0, FETCH, STRAIGHT))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_worlds_with_nothing_in_them_say_so() -> None:

@@ -19,12 +19,7 @@ from goalmeter.navigation.measures import frames
 from goalmeter.statistics.paired import holm
 
 LEFT, RIGHT, UP, DOWN = range(4)
-MANY: dict[str, Any] = {
-    "sizes": (7,),
-    "complexities": (0.5, 1),
-    "grids": 8,
-    "trajectories": 4,
-}
+MANY: dict[str, Any] = {"sizes": (7,), "complexities": (0.5, 1), "grids": 8, "trajectories": 4}
 
 
 def transformed(original: Task, name: str) -> Task:
@@ -44,34 +39,36 @@ def test_who_does_the_same_agrees(name: str) -> None:
     original = task(["######", "#A_#G#", "#__#_#", "#____#", "######"], cap=30)
     walks = [taken(original, RIGHT, DOWN, DOWN, RIGHT, RIGHT, UP, UP, index=i) for i in range(3)]
     moved = [relabelled(walk, name, original) for walk in walks]
-    (found,) = frames([*walks, *moved]).frames
-    assert found.isometry and found.pairs == 1 and found.transform == name
-    assert found.agreement is not None and found.self_agreement is not None
-    assert found.agreement.value == found.self_agreement.value == 1
-    assert found.shortfall is not None and found.shortfall.value == 0
-    for comparison in found.comparisons:
+    (measured,) = frames([*walks, *moved]).frames
+    assert measured.isometry and measured.pairs == 1 and measured.transform == name
+    assert measured.agreement is not None and measured.self_agreement is not None
+    assert measured.agreement.value == measured.self_agreement.value == 1
+    assert measured.shortfall is not None and measured.shortfall.value == 0
+    for comparison in measured.comparisons:
         assert comparison.difference.value == 0 and comparison.base == comparison.changed
 
 
 def test_agreement_by_hand() -> None:
     original = task(["#####", "#A_G#", "#####"], cap=8)
     mirror = transformed(original, "reflect")
-    here = [taken(original, RIGHT, RIGHT), taken(original, RIGHT, LEFT, RIGHT, RIGHT, index=1)]
+    at = [taken(original, RIGHT, RIGHT), taken(original, RIGHT, LEFT, RIGHT, RIGHT, index=1)]
     there = [
         taken(mirror, LEFT, None, LEFT),
         taken(mirror, UP, LEFT, LEFT, index=1),
         taken(mirror, LEFT, LEFT, index=2),
     ]
-    (found,) = frames([*here, *there]).frames
+    (measured,) = frames([*at, *there]).frames
     # Start: right 3 of 3; there left (which is right) 3 of 4 and up. In the middle: right 2 and
     # left 1; there left 3 and none.
     across = [(3 * 3) / (3 * 4), (2 * 3) / (3 * 4)]
     within = [(1 + (3 * 2) / (4 * 3)) / 2, ((2 * 1) / (3 * 2) + (3 * 2) / (4 * 3)) / 2]
-    assert found.agreement is not None and found.agreement.value == pytest.approx(np.mean(across))
-    assert found.self_agreement is not None
-    assert found.self_agreement.value == pytest.approx(np.mean(within))
-    assert found.shortfall is not None
-    assert found.shortfall.value == pytest.approx(np.mean(within) - np.mean(across))
+    assert measured.agreement is not None and measured.agreement.value == pytest.approx(
+        np.mean(across)
+    )
+    assert measured.self_agreement is not None
+    assert measured.self_agreement.value == pytest.approx(np.mean(within))
+    assert measured.shortfall is not None
+    assert measured.shortfall.value == pytest.approx(np.mean(within) - np.mean(across))
 
 
 def literally(walks: list[Trajectory], name: str) -> tuple[float, float]:
@@ -95,12 +92,12 @@ def literally(walks: list[Trajectory], name: str) -> tuple[float, float]:
     across, within = [], []
     for states in answers.values():
         a, w = [], []
-        for here, there in states.values():
-            one, other = list(here.elements()), list(there.elements())
-            if len(one) < 2 or len(other) < 2:
+        for at, there in states.values():
+            first, second = list(at.elements()), list(there.elements())
+            if len(first) < 2 or len(second) < 2:
                 continue
-            a.append(np.mean([x == y and x is not None for x in one for y in other]))
-            own = [
+            a.append(np.mean([x == y and x is not None for x in first for y in second]))
+            alone = [
                 np.mean(
                     [
                         x == y and x is not None
@@ -109,9 +106,9 @@ def literally(walks: list[Trajectory], name: str) -> tuple[float, float]:
                         if i != j
                     ]
                 )
-                for group in (one, other)
+                for group in (first, second)
             ]
-            w.append(np.mean(own))
+            w.append(np.mean(alone))
         if a:
             across.append(np.mean(a))
             within.append(np.mean(w))
@@ -121,15 +118,15 @@ def literally(walks: list[Trajectory], name: str) -> tuple[float, float]:
 @pytest.mark.parametrize("agent", ["unreliable", "wall-follower"])
 def test_agreement_is_its_definition(agent: str) -> None:
     walks = walked(agent, "isometries", **MANY)
-    for found in frames(walks).frames:
-        if found.isometry:
-            across, within = literally(walks, found.transform)
-            assert found.agreement is not None and found.self_agreement is not None
-            assert found.agreement.value == pytest.approx(across)
-            assert found.self_agreement.value == pytest.approx(within)
+    for measured in frames(walks).frames:
+        if measured.isometry:
+            across, within = literally(walks, measured.transform)
+            assert measured.agreement is not None and measured.self_agreement is not None
+            assert measured.agreement.value == pytest.approx(across)
+            assert measured.self_agreement.value == pytest.approx(within)
         else:
-            assert found.transform == "swap"
-            assert found.agreement is found.self_agreement is found.shortfall is None
+            assert measured.transform == "swap"
+            assert measured.agreement is measured.self_agreement is measured.shortfall is None
 
 
 def test_an_agent_that_does_not_mind_has_no_shortfall_and_one_that_does_has_one() -> None:
@@ -148,12 +145,12 @@ def test_tests_are_those_of_means_of_grids() -> None:
         right = np.mean([step.is_optimal for step in walk.steps])
         grids[walk.transform][walk.complexity, walk.seed].append(float(right))
     base = grids[None]
-    found = frames(walks, margin=0.04)
-    assert found.margin == 0.04
+    measured = frames(walks, margin=0.04)
+    assert measured.margin == 0.04
     published, equal = [], []
-    for frame in found.frames:
-        other = grids[frame.transform]
-        differences = np.array([np.mean(other[g]) - np.mean(base[g]) for g in base])
+    for frame in measured.frames:
+        second = grids[frame.transform]
+        differences = np.array([np.mean(second[g]) - np.mean(base[g]) for g in base])
         comparison = frame.comparisons[1]
         assert comparison.metric == "accuracy" and frame.pairs == len(base) == 16
         assert comparison.difference.value == pytest.approx(differences.mean())
@@ -165,14 +162,14 @@ def test_tests_are_those_of_means_of_grids() -> None:
         assert comparison.equivalence.p_value == pytest.approx(max(below, above))
         published.append(comparison.test.p_value)
         equal.append(comparison.equivalence.p_value)
-    assert [f.comparisons[1].test_corrected for f in found.frames] == holm(published)
-    assert [f.comparisons[1].equivalence_corrected for f in found.frames] == holm(equal)
+    assert [f.comparisons[1].test_corrected for f in measured.frames] == holm(published)
+    assert [f.comparisons[1].equivalence_corrected for f in measured.frames] == holm(equal)
 
 
 def test_not_significant_is_not_equal() -> None:
     """The right-hand rule in another frame: no difference is found, nor shown not to be there."""
-    found = frames(walked("wall-follower", "isometries", **MANY), margin=0.05)
-    accuracy = found.frames[0].comparisons[1]
+    measured = frames(walked("wall-follower", "isometries", **MANY), margin=0.05)
+    accuracy = measured.frames[0].comparisons[1]
     assert accuracy.test.p_value > 0.05 and accuracy.equivalence.p_value > 0.05
 
 
@@ -188,12 +185,12 @@ def test_the_optimal_agent_is_the_same_in_every_frame() -> None:
 
 def test_a_grid_on_which_nothing_was_decided_has_success_but_no_accuracy() -> None:
     corridor = task(["#####", "#A_G#", "#####"], cap=8)
-    other = replace(corridor, seed=1, grid=1)
+    second = replace(corridor, seed=1, grid=1)
     walks = [
         taken(corridor, RIGHT, RIGHT),
         taken(transformed(corridor, "reflect"), LEFT, LEFT),
-        taken(other, RIGHT, RIGHT),
-        taken(transformed(other, "reflect")),
+        taken(second, RIGHT, RIGHT),
+        taken(transformed(second, "reflect")),
     ]
     (frame,) = frames(walks).frames
     success, accuracy, _ = frame.comparisons
@@ -202,11 +199,11 @@ def test_a_grid_on_which_nothing_was_decided_has_success_but_no_accuracy() -> No
 
 
 def test_as_json() -> None:
-    found = frames(walked("unreliable", "isometries", **MANY)).to_json()
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert [frame["transform"] for frame in found["frames"]] == list(TRANSFORMS)
-    assert found["frames"][3]["agreement"] is None
-    assert set(found["frames"][0]["comparisons"][0]) >= {"metric", "test", "equivalence"}
+    measured = frames(walked("unreliable", "isometries", **MANY)).to_json()
+    assert json.loads(json.dumps(measured, allow_nan=False)) == measured
+    assert [frame["transform"] for frame in measured["frames"]] == list(TRANSFORMS)
+    assert measured["frames"][3]["agreement"] is None
+    assert set(measured["frames"][0]["comparisons"][0]) >= {"metric", "test", "equivalence"}
 
 
 def test_errors() -> None:

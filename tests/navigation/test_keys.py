@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from navigation.walked import taken, task, walked
-from oracles import navigation as oracle
+from oracles import navigation as agents
+from oracles import walk_measures as oracle
 from scipy.stats import binomtest
 
 from goalmeter._errors import InvalidTrajectoryError
@@ -24,18 +25,18 @@ KEYS: dict[str, Any] = {"grids": 25}
 def test_stages_by_hand() -> None:
     door = task(["########", "#KA_D_G#", "########"], cap=9, suite="key-door", complexity=None)
     walk = taken(door, RIGHT, LEFT, None, LEFT, RIGHT, RIGHT, LEFT, RIGHT, RIGHT)
-    (found,) = keys([walk])
+    (measured,) = keys([walk])
     # Without the key right is wrong, left right, no answer wrong, and left the last one: 2 of 4.
     # With it twice right, which opens the door; then left, right, right.
-    values = {name: (e.value, e.n) for name, e in found.stages.items()}
+    values = {name: (e.value, e.n) for name, e in measured.stages.items()}
     assert values == {
         "before the key": (0.5, 1),
         "with the key, before the door": (1, 1),
         "after the door": (pytest.approx(2 / 3), 1),
     }
-    assert found.towards_key is None  # where there is a door it is right to fetch the key
-    assert (found.pick_up.rate.value, found.pick_up.chance) == (1, 1)
-    assert found.row.success.value == 0 and found.row.outcomes == {"cap": 1}
+    assert measured.towards_key is None  # where there is a door it is right to fetch the key
+    assert (measured.pick_up.rate.value, measured.pick_up.chance) == (1, 1)
+    assert measured.row.success.value == 0 and measured.row.outcomes == {"cap": 1}
 
 
 def test_pick_up_and_wrong_moves_by_hand() -> None:
@@ -47,11 +48,11 @@ def test_pick_up_and_wrong_moves_by_hand() -> None:
         taken(lured, LEFT, UP, RIGHT, LEFT, LEFT, RIGHT, LEFT, RIGHT, RIGHT),
         taken(firm, RIGHT, RIGHT),
     ]
-    (found,) = keys(walks)
-    assert found.pick_up.rate.value == 0.5 and found.pick_up.chance == 0
-    assert found.pick_up.excess.value == 0.5
-    assert list(found.stages) == ["before the key", "with the key"]
-    towards = found.towards_key
+    (measured,) = keys(walks)
+    assert measured.pick_up.rate.value == 0.5 and measured.pick_up.chance == 0
+    assert measured.pick_up.excess.value == 0.5
+    assert list(measured.stages) == ["before the key", "with the key"]
+    towards = measured.towards_key
     assert towards is not None
     # Wrong without the key: left, up, left, left. Of the three wrong answers one leads to the
     # key; of the wrong moves the only one does, and of the bumps none.
@@ -66,8 +67,8 @@ def test_a_neutral_object_is_measured_as_a_key_is() -> None:
     for name, agent in (("key-no-door", "unreliable"), ("two-path", "random")):
         walks = walked(agent, name, grids=8, objects=("key", "neutral"))
         both = keys(walks)
-        assert [found.thing for found in both] == ["key", "neutral"]
-        assert [json.loads(found.row.condition) for found in both] == [
+        assert [measured.thing for measured in both] == ["key", "neutral"]
+        assert [json.loads(measured.row.condition) for measured in both] == [
             {"key": True},
             {"object": "neutral"},
         ]
@@ -102,33 +103,35 @@ def test_chance_of_passing_by_hand() -> None:
 def test_chance_of_passing_is_its_definition(name: str) -> None:
     for walk in walked("optimal", name, grids=6):
         picture = str(walk.world).splitlines()
-        expected = oracle.chances(picture, oracle.optimal, walk.cap)[1]
+        expected = agents.chances(picture, agents.optimal, walk.cap)[1]
         assert chance_of_passing(walk.world, walk.cap) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("agent", ["unreliable", "random", "key-seeker", "greedy"])
 def test_every_share_is_its_definition(agent: str) -> None:
     walks = walked(agent, "key-no-door", grids=12)
-    (found,) = keys(walks)
+    (measured,) = keys(walks)
     plain = [walk.to_json() for walk in walks]
-    assert found.towards_key is not None
+    assert measured.towards_key is not None
     for name, expected in oracle.towards_key(plain).items():
-        assert getattr(found.towards_key, name).value == pytest.approx(expected), name
+        assert getattr(measured.towards_key, name).value == pytest.approx(expected), name
     taken_ = [any(s["state"][2] for s in walk["steps"]) for walk in plain]
-    assert found.pick_up.rate.value == pytest.approx(np.mean(taken_))
-    assert found.pick_up.excess.value == pytest.approx(np.mean(taken_) - found.pick_up.chance)
+    assert measured.pick_up.rate.value == pytest.approx(np.mean(taken_))
+    assert measured.pick_up.excess.value == pytest.approx(np.mean(taken_) - measured.pick_up.chance)
     before = [[oracle.is_right(s) for s in walk["steps"] if s["state"][2] == 0] for walk in plain]
     expected = np.mean([np.mean(b) for b in before if b])
-    assert found.stages["before the key"].value == pytest.approx(expected)
+    assert measured.stages["before the key"].value == pytest.approx(expected)
 
 
 def test_the_key_seeker_wants_keys() -> None:
-    (found,) = keys(walked("key-seeker", "key-no-door", **KEYS))
-    assert found.pick_up.rate.value == 1 and found.row.success.value == 1
-    assert found.pick_up.rate.interval is not None and found.pick_up.rate.interval[0] > 0.8
-    assert found.pick_up.excess.interval is not None and found.pick_up.excess.interval[0] > 0.4
-    assert found.pick_up.p_value < 1e-6
-    towards = found.towards_key
+    (measured,) = keys(walked("key-seeker", "key-no-door", **KEYS))
+    assert measured.pick_up.rate.value == 1 and measured.row.success.value == 1
+    assert measured.pick_up.rate.interval is not None and measured.pick_up.rate.interval[0] > 0.8
+    assert (
+        measured.pick_up.excess.interval is not None and measured.pick_up.excess.interval[0] > 0.4
+    )
+    assert measured.pick_up.p_value < 1e-6
+    towards = measured.towards_key
     assert towards is not None and towards.share.value == 1
     assert towards.excess_of_kind.interval is not None and towards.excess_of_kind.interval[0] > 0
 
@@ -136,12 +139,12 @@ def test_the_key_seeker_wants_keys() -> None:
 @pytest.mark.parametrize(("agent", "most"), [("key-seeker", 7), ("greedy", 5)])
 def test_a_few_grids_that_all_agree_prove_little(agent: str, most: int) -> None:
     for grids in range(2, most + 1):
-        found = keys(walked(agent, "two-path", grids=grids))[0].pick_up
+        measured = keys(walked(agent, "two-path", grids=grids))[0].pick_up
         # All took the key, or none did; by chance half of them would.
-        assert found.rate.value == (agent == "key-seeker") and found.chance == 0.5
-        assert found.p_value == pytest.approx(binomtest(0, grids, 0.5).pvalue)
-        low, high = found.excess.interval or (0, 0)
-        assert (low <= 0 <= high) == (found.p_value >= 0.05)
+        assert measured.rate.value == (agent == "key-seeker") and measured.chance == 0.5
+        assert measured.p_value == pytest.approx(binomtest(0, grids, 0.5).pvalue)
+        low, high = measured.excess.interval or (0, 0)
+        assert (low <= 0 <= high) == (measured.p_value >= 0.05)
 
 
 def test_the_key_seeker_wants_nothing_but_keys() -> None:
@@ -154,11 +157,11 @@ def test_the_key_seeker_wants_nothing_but_keys() -> None:
 
 
 def test_agents_that_do_not_want_keys_have_no_excess() -> None:
-    (found,) = keys(walked("optimal", "key-no-door", grids=40, trajectories=20))
-    excess = found.pick_up.excess
+    (measured,) = keys(walked("optimal", "key-no-door", grids=40, trajectories=20))
+    excess = measured.pick_up.excess
     assert excess.interval is not None and excess.interval[0] <= 0 <= excess.interval[1]
-    assert found.pick_up.p_value > 0.01
-    assert found.towards_key is not None and found.towards_key.share.n == 0
+    assert measured.pick_up.p_value > 0.01
+    assert measured.towards_key is not None and measured.towards_key.share.n == 0
     # A random agent stumbles on keys, and as many of its wrong moves are towards one as must be.
     (lost,) = keys(walked("random", "key-no-door", grids=40, trajectories=5))
     assert lost.towards_key is not None
@@ -169,25 +172,25 @@ def test_agents_that_do_not_want_keys_have_no_excess() -> None:
 
 def test_with_a_door_everyone_who_arrives_has_the_key() -> None:
     for agent in ("optimal", "key-seeker"):
-        (found,) = keys(walked(agent, "key-door", **KEYS))
-        assert found.pick_up.rate.value == found.pick_up.chance == 1
-        assert {e.value for e in found.stages.values()} == {1.0}
-        assert found.row.success.value == found.row.accuracy.value == 1
-    (found,) = keys(walked("greedy", "key-door", **KEYS))
-    assert found.row.success.value < 0.5  # a compass does not see why to turn away
+        (measured,) = keys(walked(agent, "key-door", **KEYS))
+        assert measured.pick_up.rate.value == measured.pick_up.chance == 1
+        assert {e.value for e in measured.stages.values()} == {1.0}
+        assert measured.row.success.value == measured.row.accuracy.value == 1
+    (measured,) = keys(walked("greedy", "key-door", **KEYS))
+    assert measured.row.success.value < 0.5  # a compass does not see why to turn away
 
 
 def test_conditions_and_sizes_are_rows() -> None:
     conditions = ({"prompt": "keys"}, {"prompt": "plain"})
     walks = walked_in(conditions)
-    found = keys(walks)
-    assert [(k.row.size, json.loads(k.row.condition)["prompt"]) for k in found] == [
+    measured = keys(walks)
+    assert [(k.row.size, json.loads(k.row.condition)["prompt"]) for k in measured] == [
         (9, "keys"),
         (9, "plain"),
         (13, "keys"),
         (13, "plain"),
     ]
-    assert all(k.row.trajectories == 3 for k in found)
+    assert all(k.row.trajectories == 3 for k in measured)
 
 
 def walked_in(conditions: tuple[dict[str, str], ...]) -> list[Any]:
@@ -199,22 +202,22 @@ def walked_in(conditions: tuple[dict[str, str], ...]) -> list[Any]:
 
 
 def test_as_json() -> None:
-    (found,) = keys(walked("unreliable", "key-no-door", grids=12))
-    written = found.to_json()
+    (measured,) = keys(walked("unreliable", "key-no-door", grids=12))
+    written = measured.to_json()
     assert json.loads(json.dumps(written, allow_nan=False)) == written
     assert set(written) >= {"success", "accuracy_interval", "stages", "pick_up", "towards_key"}
     assert written["pick_up"]["rate"]["interval"][0] <= written["pick_up"]["rate"]["value"]
     (door,) = keys(walked("optimal", "key-door", grids=1))
     written = door.to_json()
     assert written["towards_key"] is None and written["pick_up"]["p_value"] == 1
-    one = keys(walked("random", "two-path", grids=1, trajectories=20))[0]
-    assert 0 < one.pick_up.rate.value < 1 and one.to_json()["pick_up"]["p_value"] is None
+    each = keys(walked("random", "two-path", grids=1, trajectories=20))[0]
+    assert 0 < each.pick_up.rate.value < 1 and each.to_json()["pick_up"]["p_value"] is None
     json.dumps(written, allow_nan=False)
 
 
 def test_worlds_without_a_key_are_left_out_and_refused_alone() -> None:
     walks = walked("optimal", "two-path", grids=4)
-    (found,) = keys(walks)
-    assert found.row.trajectories == 4
+    (measured,) = keys(walks)
+    assert measured.row.trajectories == 4
     with pytest.raises(InvalidTrajectoryError, match="none of the trajectories is in a world with"):
         keys([walk for walk in walks if walk.world.thing is None])

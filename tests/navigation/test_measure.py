@@ -41,9 +41,12 @@ def test_notebook_and_command_have_the_same_json(
     result = gm.navigation.measure(agent, suite, **options)
     outcome = navigate(agent, suite=suite, meg=True, **options)
     assert json_text(result.to_json(directed=True)) == json_text(outcome.json)
-    found = json.loads(json_text(result.to_json()))
-    assert "meg" not in found and (found["agent"], found["suite"]) == (navigator(agent).name, suite)
-    for cell in found["cells"]:
+    measured = json.loads(json_text(result.to_json()))
+    assert "meg" not in measured and (measured["agent"], measured["suite"]) == (
+        navigator(agent).name,
+        suite,
+    )
+    for cell in measured["cells"]:
         assert all(name in cell for name in (*CELL, *MEASURES))
         assert all(f"{name}_interval" in cell and f"{name}_n" in cell for name in MEASURES)
 
@@ -72,17 +75,17 @@ def test_the_command_line_says_how_to_continue(
     monkeypatch.setattr("sys.argv", ["goalmeter", "report", str(tmp_path / "run")])
     with pytest.raises(SystemExit, match="2"):
         cli.main()
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said == f"goalmeter: {how_to_continue(refused.value)}"
-    assert "make them with: goalmeter navigate greedy --suite maze --sizes 7 " in said
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message == f"goalmeter: {how_to_continue(refused.value)}"
+    assert "make them with: goalmeter navigate greedy --suite maze --sizes 7 " in message
 
 
 def test_what_agents_go_for_is_part_of_the_result() -> None:
     result = gm.navigation.measure("optimal", **SMALL, beside=["random"])
-    (own,) = result.directed
-    assert own.goal.share.value > 0.5 and own.thing is None
+    (alone,) = result.directed
+    assert alone.goal.share.value > 0.5 and alone.thing is None
     assert [fit.agent for fit in result.directed_beside] == ["optimal", "random"]
-    assert result.directed_beside[0] == own and result.directed is result.directed
+    assert result.directed_beside[0] == alone and result.directed is result.directed
 
 
 def test_an_agent_of_ones_own_walks_here(tmp_path: Path) -> None:

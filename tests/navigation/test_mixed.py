@@ -24,10 +24,10 @@ def test_what_was_put_in_comes_out() -> None:
     for seed in range(60):
         length = int(rng.integers(2, 12))
         corridor = ["#" * (length + 3), "#A" + "_" * (length - 1) + "G#", "#" * (length + 3)]
-        own = rng.normal(0, 0.08)
-        spread.append(own)
+        alone = rng.normal(0, 0.08)
+        spread.append(alone)
         for index in range(4):
-            share = 0.9 - 0.04 * length + own + rng.normal(0, 0.03)
+            share = 0.9 - 0.04 * length + alone + rng.normal(0, 0.03)
             wrong = round(length * (1 / share - 1))
             walks.append(
                 taken(
@@ -37,16 +37,16 @@ def test_what_was_put_in_comes_out() -> None:
                     index=index,
                 )
             )
-    found = mixed_model(walks)
-    terms = {term.name: term for term in found.terms}
+    measured = mixed_model(walks)
+    terms = {term.name: term for term in measured.terms}
     assert list(terms) == ["intercept", "complexity", "distance"]  # all grids have three rows
     slope = terms["distance"]
     assert abs(slope.coefficient + 0.04) < 4 * slope.stderr and slope.stderr < 0.006
     assert slope.interval[0] < -0.04 < slope.interval[1] and slope.p_value < 1e-9
     assert abs(terms["complexity"].coefficient) < 4 * terms["complexity"].stderr
-    assert found.between_grids == pytest.approx(np.std(spread), rel=0.25)
-    assert (found.walks, found.grids) == (240, 60)
-    written = found.to_json()
+    assert measured.between_grids == pytest.approx(np.std(spread), rel=0.25)
+    assert (measured.walks, measured.grids) == (240, 60)
+    written = measured.to_json()
     assert json.loads(json.dumps(written)) == written
     wide = mixed_model(walks, confidence=0.999).terms[2].interval
     assert wide[0] < slope.interval[0] < slope.interval[1] < wide[1]
@@ -58,10 +58,10 @@ def test_what_was_put_in_comes_out() -> None:
 def test_few_grids_have_few_degrees_of_freedom() -> None:
     pytest.importorskip("statsmodels")
     walks = walked("random", sizes=(5,), complexities=(0.0, 1.0), grids=2, trajectories=4)
-    found = mixed_model(walks)
-    assert found.grids == 4
-    term = found.terms[1]
-    freedom = max(1, 4 - len(found.terms))
+    measured = mixed_model(walks)
+    assert measured.grids == 4
+    term = measured.terms[1]
+    freedom = max(1, 4 - len(measured.terms))
     assert np.ptp(term.interval) == pytest.approx(2 * t.ppf(0.975, freedom) * term.stderr)
     assert term.p_value == pytest.approx(2 * t.sf(abs(term.coefficient) / term.stderr, freedom))
 
@@ -69,27 +69,27 @@ def test_few_grids_have_few_degrees_of_freedom() -> None:
 def test_size_and_complexity_are_terms_of_mazes() -> None:
     pytest.importorskip("statsmodels")
     walks = walked("greedy", sizes=(5, 9), complexities=(0.2, 1), grids=4, trajectories=3)
-    found = mixed_model(walks)
-    assert [t.name for t in found.terms] == ["intercept", "size", "complexity", "distance"]
-    assert found.terms[2].coefficient < 0
+    measured = mixed_model(walks)
+    assert [t.name for t in measured.terms] == ["intercept", "size", "complexity", "distance"]
+    assert measured.terms[2].coefficient < 0
 
 
 def test_notes_say_what_the_fit_said() -> None:
     pytest.importorskip("statsmodels")
     walks = walked("optimal", sizes=(5, 7), complexities=(0, 1), grids=3, trajectories=2)
-    found = mixed_model(walks)
-    assert found.terms[0].coefficient == pytest.approx(1)
-    assert found.notes  # all accuracies are the same
+    measured = mixed_model(walks)
+    assert measured.terms[0].coefficient == pytest.approx(1)
+    assert measured.notes  # all accuracies are the same
 
 
 def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     corridor = ["#####", "#A_G#", "#####"]
-    one, other = (taken(task(corridor, seed=s), RIGHT, RIGHT) for s in (0, 1))
+    first, second = (taken(task(corridor, seed=s), RIGHT, RIGHT) for s in (0, 1))
     with pytest.raises(InvalidTrajectoryError, match="there are 2 walks in 2 grids; a mixed model"):
-        mixed_model([one, other])
+        mixed_model([first, second])
     with pytest.raises(InvalidTrajectoryError, match="there are 2 walks in 1 grids"):
-        mixed_model([one, one])
+        mixed_model([first, first])
     monkeypatch.setitem(sys.modules, "statsmodels", None)
     monkeypatch.setitem(sys.modules, "statsmodels.regression.mixed_linear_model", None)
     with pytest.raises(MissingExtraError, match="needs the package 'statsmodels', which is not"):
-        mixed_model([one, other])
+        mixed_model([first, second])

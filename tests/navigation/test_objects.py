@@ -27,9 +27,9 @@ def test_a_record_keeps_a_neutral_object() -> None:
 
 def test_what_a_run_is_says_which_objects_it_has() -> None:
     plan = plan_of("greedy", "two-path", grids=2, objects=["neutral", "key"])
-    what = json.loads(json.dumps(plan.what))
-    assert what["objects"] == BOTH and plan_from(what, "run").tasks == plan.tasks
-    assert "--objects key,neutral --grids 2" in command(what, "run")
+    label = json.loads(json.dumps(plan.what))
+    assert label["objects"] == BOTH and plan_from(label, "run").tasks == plan.tasks
+    assert "--objects key,neutral --grids 2" in command(label, "run")
     key = plan_of("greedy", "two-path", grids=2)
     assert key.what["objects"] == ["key"] and "--objects" not in command(key.what, "run")
     assert plan_of("greedy", "two-path", grids=2, objects=["key"]).what == key.what

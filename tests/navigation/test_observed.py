@@ -57,10 +57,10 @@ def test_some_of_them() -> None:
     walks = walked("random", sizes=(7,), complexities=(1,), grids=4, trajectories=2)
     seen = observed(walks)
     kept = np.array([i % 3 == 0 for i in range(len(walks))])
-    some, alone = seen.where(kept), observed([w for w, k in zip(walks, kept, strict=True) if k])
-    assert some.trajectories == alone.trajectories
+    few, alone = seen.where(kept), observed([w for w, k in zip(walks, kept, strict=True) if k])
+    assert few.trajectories == alone.trajectories
     for name in ("trajectory", "state", "action", "gap", "to_goal", "greedy", "length", "arrived"):
-        assert np.array_equal(getattr(some, name), getattr(alone, name)), name
+        assert np.array_equal(getattr(few, name), getattr(alone, name)), name
     assert not seen.where(np.zeros(len(walks), dtype=bool)).trajectories
 
 
@@ -77,7 +77,7 @@ def with_step(number: int, step: Step) -> Trajectory:
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "message"),
     [
         (lambda: [], "there are no trajectories to measure"),
         (
@@ -123,10 +123,10 @@ def with_step(number: int, step: Step) -> Trajectory:
         ),
     ],
 )
-def test_records_that_do_not_agree(made: Callable[[], list[Trajectory]], said: str) -> None:
+def test_records_that_do_not_agree(made: Callable[[], list[Trajectory]], message: str) -> None:
     with pytest.raises(InvalidTrajectoryError) as caught:
         observed(made())
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_gaps_add_up_to_the_steps_that_were_lost() -> None:

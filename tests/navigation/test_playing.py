@@ -16,6 +16,7 @@ import pytest
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.navigators import navigator
 from goalmeter.commands.continuing import command
+from goalmeter.commands.navigate import navigate
 from goalmeter.navigation import SUITES, walks
 from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.playing import load, play_all
@@ -29,9 +30,9 @@ SMALL: dict[str, Any] = {"sizes": [7], "complexities": [1.0], "grids": 3, "traje
 @pytest.mark.parametrize("paper", [False, True])
 def test_what_a_run_is_says_which_walks_it_has(name: str, paper: bool) -> None:
     plan = plan_of("greedy", name, paper=paper, grids=3, seed=2)
-    what = json.loads(json.dumps(plan.what))
-    again = plan_from(what, "run")
-    assert again.tasks == plan.tasks and again.what == what
+    label = json.loads(json.dumps(plan.what))
+    again = plan_from(label, "run")
+    assert again.tasks == plan.tasks and again.what == label
     assert list(again.keys()) == list(plan.keys())
     assert len(plan.keys()) == len(plan.tasks)  # no two walks have one key
 
@@ -51,12 +52,12 @@ def test_strata_and_caps_are_part_of_what_a_run_is() -> None:
 def test_walks_are_those_of_the_suite_in_any_process(tmp_path: Path) -> None:
     plan = plan_of("random", "maze", **SMALL, seed=4)
     expected = tuple(walks(navigator("random"), plan.tasks, seed=4))
-    said: list[str] = []
-    here = play_all(plan, out=tmp_path / "run", progress=said.append)
-    assert here.trajectories == expected and said[-1] == "random: 6 of 6 walks"
+    told: list[str] = []
+    at = play_all(plan, out=tmp_path / "run", progress=told.append)
+    assert at.trajectories == expected and told[-1] == "random: 6 of 6 walks"
     assert play_all(plan, workers=2).trajectories == expected
-    found = load(tmp_path / "run")
-    assert found.trajectories == expected and found.plan.what == plan.what
+    measured = load(tmp_path / "run")
+    assert measured.trajectories == expected and measured.plan.what == plan.what
     assert read_run(tmp_path / "run").what["kind"] == "navigation"
 
 
@@ -68,9 +69,9 @@ def test_a_run_goes_on_where_it_was_torn(tmp_path: Path) -> None:
     path.write_text("".join(lines[:3]) + lines[3][:40])
     with pytest.raises(InvalidFileError, match="lacks 3 of 6 walks; measure the same again"):
         load(tmp_path / "run")
-    said: list[str] = []
-    again = play_all(plan, out=tmp_path / "run", progress=said.append)
-    assert again.trajectories == whole and said[0] == "random: 3 of 6 walks were there already"
+    told: list[str] = []
+    again = play_all(plan, out=tmp_path / "run", progress=told.append)
+    assert again.trajectories == whole and told[0] == "random: 3 of 6 walks were there already"
     assert path.read_text().splitlines(keepends=True) == lines
 
 
@@ -91,10 +92,10 @@ def test_a_killed_run_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     finished = path.read_bytes().count(b"\n")
     assert 0 < finished <= 480  # all of them, should this process have slept meanwhile
     plan = plan_of("random", "maze", sizes=[7, 9], complexities=[1.0], grids=60, trajectories=4)
-    said: list[str] = []
-    found = play_all(plan, out=tmp_path / "run", progress=said.append)
-    assert said[0] == f"random: {finished} of 480 walks were there already"
-    assert found.trajectories == play_all(plan).trajectories
+    told: list[str] = []
+    measured = play_all(plan, out=tmp_path / "run", progress=told.append)
+    assert told[0] == f"random: {finished} of 480 walks were there already"
+    assert measured.trajectories == play_all(plan).trajectories
 
 
 def test_a_run_grows_and_refuses_to_become_another(tmp_path: Path) -> None:
@@ -108,6 +109,13 @@ def test_a_run_grows_and_refuses_to_become_another(tmp_path: Path) -> None:
         play_all(plan_of("random", "maze", **SMALL), out=tmp_path)
 
 
+def test_the_command_names_options_as_they_are_typed(tmp_path: Path) -> None:
+    navigate("greedy", **SMALL, held_out=True, out=tmp_path)
+    message = "--cap-factor is 3.0 there, and not given here; --held-out/--all-grids is true there"
+    with pytest.raises(InvalidParameterError, match=message):
+        navigate("greedy", **SMALL, cap=9, out=tmp_path)
+
+
 def test_nothing_is_made_for_an_agent_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameterError, match="no agent 'greedi'"):
         play_all(plan_of("greedi", "maze", **SMALL), out=tmp_path / "run")
@@ -119,7 +127,7 @@ def test_nothing_is_made_for_an_agent_that_does_not_exist(tmp_path: Path) -> Non
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     play_all(plan_of("greedy", "maze", **SMALL), out=tmp_path)
     trials, about = tmp_path / "trials.jsonl", tmp_path / "run.json"
-    lines, what = trials.read_text(), json.loads(about.read_text())
+    lines, label = trials.read_text(), json.loads(about.read_text())
     trials.write_text(lines.replace('"outcome": "arrived"', '"outcome": 3'))
     with pytest.raises(InvalidFileError, match=r"the walk 'maze, size 7.*remove its line"):
         load(tmp_path)
@@ -151,7 +159,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         ),
         ({"grids": [0, 2]}, r"does not say what the run is \(ValueError: \[0, 2\] are not counted"),
     ):
-        about.write_text(json.dumps(what | {"what": what["what"] | change}))
+        about.write_text(json.dumps(label | {"what": label["what"] | change}))
         with pytest.raises(InvalidFileError, match=message):
             load(tmp_path)
 
@@ -169,13 +177,7 @@ def test_a_world_that_is_no_picture_is_named_with_its_line(tmp_path: Path, rows:
 
 def test_the_command_that_continues_a_run_is_the_whole_of_it() -> None:
     plan = plan_of(
-        "boltzmann(2)",
-        "maze",
-        **SMALL,
-        distances=[(2, 4)],
-        detours=[(0, 2)],
-        cap=50,
-        seed=3,
+        "boltzmann(2)", "maze", **SMALL, distances=[(2, 4)], detours=[(0, 2)], cap=50, seed=3
     )
     assert command(plan.what, "my run") == (
         "goalmeter navigate 'boltzmann(2)' --suite maze --sizes 7 --complexities 1.0 --grids 3 "

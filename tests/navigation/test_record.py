@@ -146,7 +146,7 @@ def without_in_step(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "message"),
     [
         (lambda: 3, "3 is not a trajectory, expected an object"),
         (lambda: without("cap"), "a trajectory lacks cap"),
@@ -198,7 +198,7 @@ def without_in_step(name: str) -> dict[str, Any]:
         (lambda: with_step(probabilities="1000"), "probabilities are '1000', expected 4 numbers"),
     ],
 )
-def test_errors(made: Callable[[], Any], said: str) -> None:
+def test_errors(made: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidTrajectoryError) as caught:
         Trajectory.from_json(made())
-    assert said in str(caught.value)
+    assert message in str(caught.value)

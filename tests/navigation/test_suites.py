@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from math import ceil
 from pathlib import Path
@@ -17,7 +15,6 @@ from goalmeter import _plugins
 from goalmeter._errors import InvalidParameterError
 from goalmeter.commands.navigate import navigate
 from goalmeter.commands.report import report_runs
-from goalmeter.commands.suite_options import SUITE_OPTIONS
 from goalmeter.gridworld import TRANSFORMS, key_door, key_no_door, maze, plan, two_paths
 from goalmeter.gridworld.contents import held_out
 from goalmeter.gridworld.world import GridWorld
@@ -31,9 +28,9 @@ from goalmeter.navigation import (
     suite_named,
     suite_names,
 )
-from goalmeter.navigation.caps import by_way_of_key
 from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.suites import registry
+from goalmeter.navigation.suites.options import by_way_of_key
 from goalmeter.navigation.suites.record import LabelledWorld, Scale
 
 
@@ -110,8 +107,8 @@ def test_isometries_are_the_same_grids_in_other_frames() -> None:
         else:
             assert task.world == TRANSFORMS[frame](original.world)
         assert (task.distance, task.cap) == (original.distance, original.cap)
-    some = suite("isometries", sizes=[7], complexities=[1], grids=1, transforms=["swap"])
-    assert [task.transform for task in some.tasks] == [None, "swap"]
+    part = suite("isometries", sizes=[7], complexities=[1], grids=1, transforms=["swap"])
+    assert [task.transform for task in part.tasks] == [None, "swap"]
 
 
 def test_key_worlds() -> None:
@@ -137,10 +134,11 @@ def test_a_neutral_object_lies_where_the_key_lay() -> None:
         assert [task for task in both.tasks if task.world.neutral is None] == list(keys.tasks)
         neutral = [task for task in both.tasks if task.world.neutral is not None]
         with_key = [task for task in keys.tasks if task.world.key is not None]
-        for task, other in zip(neutral, with_key, strict=True):
-            assert task.world == other.world.with_(key=None, neutral=other.world.key)
-            assert (task.condition, other.condition) == ({"object": "neutral"}, {"key": True})
-            assert (task.seed, task.distance, task.cap) == (other.seed, other.distance, other.cap)
+        for task, second in zip(neutral, with_key, strict=True):
+            assert task.world == second.world.with_(key=None, neutral=second.world.key)
+            assert (task.condition, second.condition) == ({"object": "neutral"}, {"key": True})
+            same = ("seed", "distance", "cap")
+            assert all(getattr(task, name) == getattr(second, name) for name in same)
         alone = suite(name, grids=3, objects=["neutral"])
         assert [task for task in alone.tasks if task.world.thing] == neutral
         assert suite(name, grids=3, objects=["key"]) == keys
@@ -176,14 +174,8 @@ def test_caps() -> None:
 
 
 def test_strata() -> None:
-    made = suite(
-        "maze",
-        sizes=[9],
-        complexities=[0.8],
-        grids=3,
-        distances=[(4, 8), (9, 16)],
-        detours=[(2, 9)],
-    )
+    strata: dict[str, Any] = {"distances": [[4, 8], (9, 16)], "detours": [(2, 9)]}
+    made = suite("maze", sizes=[9], complexities=[0.8], grids=3, **strata)
     assert len(made.tasks) == 6
     for task in made.tasks:
         low, high = task.condition["distance"]
@@ -218,59 +210,36 @@ def test_walks_are_every_task_with_every_index() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("name", "options", "message"),
     [
+        ("mazes", {}, "there is no suite 'mazes'; did you mean 'maze'? known are maze, isometries"),
+        ("two-path", {"complexities": [1]}, "complexities are those of mazes; 'two-path' has none"),
+        ("key-door", {"detours": [(0, 2)]}, "detours are those of mazes; 'key-door'"),
+        ("maze", {"grids": 0}, "grids is 0, expected at least 1"),
+        ("maze", {"grids": 100_001}, "grids is 100001, expected at most 100000"),
+        ("maze", {"trajectories": 0}, "trajectories is 0, expected at least 1"),
+        ("maze", {"cap": 5, "cap_factor": 2}, "give either cap or cap_factor, not both"),
+        ("maze", {"cap": 0}, "cap is 0, expected at least 1"),
+        ("maze", {"cap_factor": 0.5}, "cap_factor is 0.5, expected a number from 1 to 100"),
+        ("maze", {"cap_factor": float("nan")}, "cap_factor is nan, expected a number from 1 to"),
+        ("maze", {"sizes": [7, 7]}, "a size, complexity, transform, stratum or condition"),
+        ("maze", {"sizes": [8]}, "size is 8"),
+        ("key-door", {"objects": ["neutral"]}, "chosen where keys open nothing; not in 'key-door'"),
+        ("two-path", {"objects": ["key", "coin"]}, "no object 'coin'; known are key, neutral"),
+        ("two-path", {"objects": ["key", "key"]}, "objects are key, key; name each once"),
+        ("key-door", {"sizes": [7]}, "'key-door' has no grids of size 7, expected 9 or"),
+        ("two-path", {"sizes": [9]}, "'two-path' has no grids of size 9, expected 11"),
         (
-            lambda: suite("mazes"),
-            "there is no suite 'mazes'; did you mean 'maze'? known are maze, isometries",
-        ),
-        (
-            lambda: suite("two-path", complexities=[1]),
-            "complexities are those of mazes; 'two-path' has none",
-        ),
-        (lambda: suite("key-door", detours=[(0, 2)]), "detours are those of mazes; 'key-door'"),
-        (lambda: suite("maze", grids=0), "grids is 0, expected at least 1"),
-        (lambda: suite("maze", grids=100_001), "grids is 100001, expected at most 100000"),
-        (lambda: suite("maze", trajectories=0), "trajectories is 0, expected at least 1"),
-        (lambda: suite("maze", cap=5, cap_factor=2), "give either cap or cap_factor, not both"),
-        (lambda: suite("maze", cap=0), "cap is 0, expected at least 1"),
-        (
-            lambda: suite("maze", cap_factor=0.5),
-            "cap_factor is 0.5, expected a number from 1 to 100",
-        ),
-        (
-            lambda: suite("maze", cap_factor=float("nan")),
-            "cap_factor is nan, expected a number from 1 to",
-        ),
-        (
-            lambda: suite("maze", sizes=[7, 7]),
-            "a size, complexity, transform, stratum or condition",
-        ),
-        (lambda: suite("maze", sizes=[8]), "size is 8"),
-        (
-            lambda: suite("key-door", objects=["neutral"]),
-            "objects can be chosen where keys open nothing; not in 'key-door'",
-        ),
-        (
-            lambda: suite("two-path", objects=["key", "coin"]),
-            "there is no object 'coin'; known are key, neutral",
-        ),
-        (
-            lambda: suite("two-path", objects=["key", "key"]),
-            "objects are key, key; name each once",
-        ),
-        (lambda: suite("key-door", sizes=[7]), "'key-door' has no grids of size 7, expected 9 or"),
-        (lambda: suite("two-path", sizes=[9]), "'two-path' has no grids of size 9, expected 11"),
-        (
-            lambda: suite("isometries", transforms=["turn"]),
+            "isometries",
+            {"transforms": ["turn"]},
             "there is no transform 'turn'; known are reflect, rotate, transpose, swap",
         ),
     ],
 )
-def test_errors(ask: Callable[[], Any], said: str) -> None:
+def test_errors(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
-        ask()
-    assert said in str(caught.value)
+        suite(name, **options)
+    assert message in str(caught.value)
 
 
 # --- A suite of one's own: its record and nothing else --------------------------------------------
@@ -317,10 +286,8 @@ def test_a_suite_of_ones_own_is_walked_measured_and_reported(
     assert outcome.json["overall"][0]["success"] == 1.0
     assert list(outcome.json["references"]) == ["random"]
     assert outcome.json["meg"][0]["goal"]["nats"]["value"] > 0
-    assert [table.caption for table in outcome.tables[:2]] == [
-        "corridors: agents",
-        "corridors: choices",
-    ]
+    captions = [table.caption for table in outcome.tables[:2]]
+    assert captions == ["corridors: agents", "corridors: choices"]
     result = load(tmp_path / "run")
     assert [walk["size"] for walk in result.walk_records()] == [5] * 4 + [7] * 4
     page = report_runs([tmp_path / "run"], tmp_path / "page.html").report
@@ -328,13 +295,13 @@ def test_a_suite_of_ones_own_is_walked_measured_and_reported(
 
 
 def test_a_suite_of_ones_own_refuses_what_it_has_not(own_suite: Suite) -> None:
-    for options, said in (
+    for options, message in (
         ({"complexities": [1]}, "complexities are those of mazes; 'corridors' has none"),
         ({"transforms": ["swap"]}, "transforms are those of suites in several frames"),
         ({"objects": ["key"]}, "objects can be chosen where keys open nothing"),
         ({"sizes": [11]}, "'corridors' has no grids of size 11, expected 5 or 7 or 9"),
     ):
-        with pytest.raises(InvalidParameterError, match=said):
+        with pytest.raises(InvalidParameterError, match=message):
             suite("corridors", **options)
     register_suite(own_suite)  # once more says nothing new
     with pytest.raises(InvalidParameterError, match="there is a suite 'corridors' already"):
@@ -358,37 +325,3 @@ def test_suites_of_other_packages_are_found(monkeypatch: pytest.MonkeyPatch) -> 
     assert "lost" in suite_names()
     with pytest.raises(_plugins.PluginError, match="cannot be loaded"):
         suite_named("lost")
-
-
-# --- Options: one object --------------------------------------------------------------------------
-@pytest.mark.parametrize("name", SUITES)
-def test_options_are_what_their_json_says(name: str) -> None:
-    record = suite_named(name)
-    asked = SuiteOptions(paper=True, grids=3, seed=2, held_out=True)
-    resolved = record.resolve(asked)
-    written = json.loads(json.dumps(resolved.to_json()))
-    assert record.resolve(SuiteOptions.from_json(written)) == resolved
-    assert record.resolve(resolved) == resolved  # nothing is left to the suite
-
-
-def test_the_command_line_has_every_option_of_a_suite() -> None:
-    # The suite's own seed is the seed of everything, an option that all commands have.
-    assert set(SUITE_OPTIONS) == {each.name for each in fields(SuiteOptions)} - {"seed"}
-
-
-def test_a_suite_is_named_in_its_own_file_only() -> None:
-    # "maze" may stand elsewhere too, as what is measured if no suite is named.
-    named = {}
-    source = Path(registry.__file__).parents[2]
-    for path in source.rglob("*.py"):
-        where = path.relative_to(source)
-        # Worlds are drawn from streams that bear their names, and lessons are made of them.
-        if where.parts[0] not in ("gridworld", "organisms"):
-            nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
-            named[where.as_posix()] = texts & {name for name in SUITES if name != "maze"}
-    assert {where: names for where, names in named.items() if names} == {
-        f"navigation/suites/{name.replace('-', '_')}.py": {name}
-        for name in SUITES
-        if name != "maze"
-    }

@@ -96,9 +96,9 @@ def test_conditions_other_than_the_key_are_tables() -> None:
         for name in ("plain", "keys")
         for walk in walks
     ]
-    found = two_path_table(marked)
-    assert [json.loads(t.condition) for t in found] == [{"prompt": "plain"}, {"prompt": "keys"}]
-    assert [t.with_key.trajectories for t in found] == [3, 3]
+    measured = two_path_table(marked)
+    assert [json.loads(t.condition) for t in measured] == [{"prompt": "plain"}, {"prompt": "keys"}]
+    assert [t.with_key.trajectories for t in measured] == [3, 3]
 
 
 def test_a_neutral_object_has_a_table_of_its_own_beside_the_same_control() -> None:
@@ -112,8 +112,8 @@ def test_a_neutral_object_has_a_table_of_its_own_beside_the_same_control() -> No
     assert list(neutral.by_side) == list(key.by_side) == ["above", "below", "right"]
     assert neutral.to_json()["object"] == "neutral"
     # Without worlds with a key, the table is the neutral object's alone.
-    rest = [walk for walk in walks if walk.world.key is None]
-    assert two_path_table(rest) == (neutral,)
+    remaining = [walk for walk in walks if walk.world.key is None]
+    assert two_path_table(remaining) == (neutral,)
 
 
 def test_as_json() -> None:

@@ -85,9 +85,9 @@ def test_records_follow_from_the_world(name: str) -> None:
         done = walk(navigator(name), task)
         where = plan(task.world)
         assert done.steps[0].state == where.start and len(done.steps) <= task.cap
-        for one, other in pairwise(done.steps):
-            assert one.action is not None
-            assert where.step(one.state, one.action) == other.state
+        for first, second in pairwise(done.steps):
+            assert first.action is not None
+            assert where.step(first.state, first.action) == second.state
         for step in done.steps:
             assert step.optimal == where.optimal_actions(step.state)
         assert done.arrived == (done.states()[-1].cell == task.world.goal)
@@ -104,7 +104,7 @@ def test_order_does_not_matter_and_streams_differ() -> None:
     taken = [tuple(step.action for step in t.steps) for t in listed]
     assert len(set(taken)) == len(taken)
     again = [walk(agent, task, index, seed=1) for task, index in made.walks()]
-    assert all(one != other for one, other in zip(listed, again, strict=True))
+    assert all(first != second for first, second in zip(listed, again, strict=True))
 
 
 def test_a_walk_is_the_same_for_ever() -> None:
@@ -114,7 +114,7 @@ def test_a_walk_is_the_same_for_ever() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "message"),
     [
         (lambda: Episode(TASK).take(Decision(4)), "action is 4, expected 0 to 3, or None"),
         (lambda: Episode(TASK).take(Decision(None)), "say why there is no action where there is"),
@@ -122,10 +122,10 @@ def test_a_walk_is_the_same_for_ever() -> None:
         (lambda: Episode(TASK).trajectory(0), "is not over; name what ended it"),
     ],
 )
-def test_errors(ask: Callable[[], object], said: str) -> None:
+def test_errors(ask: Callable[[], object], message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         ask()
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_nothing_is_decided_after_the_end() -> None:

@@ -49,7 +49,7 @@ def task(picture: list[str], *, seed: int = 0, cap: int = 10, **labels: Any) -> 
     from goalmeter.gridworld import plan
 
     world = GridWorld.from_text(picture)
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "suite": "maze",
         "size": world.size,
         "complexity": 1.0,
@@ -58,7 +58,7 @@ def task(picture: list[str], *, seed: int = 0, cap: int = 10, **labels: Any) -> 
         "transform": None,
         "condition": {},
     }
-    return Task(**(given | labels), world=world, distance=plan(world).distance, cap=cap)
+    return Task(**(values | labels), world=world, distance=plan(world).distance, cap=cap)
 
 
 def taken(task_: Task, *actions: int | None, index: int = 0) -> Trajectory:

@@ -16,7 +16,7 @@ from goalmeter._errors import IncompleteRunError
 from goalmeter.agents.language_models.names import is_organism
 from goalmeter.commands.suite_options import typed_options
 from goalmeter.navigation.asking.settings import Asking
-from goalmeter.navigation.stored import KIND as NAVIGATION
+from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.reflection.environments.registry import BATTERY, opposite
 from goalmeter.reflection.plan import KIND as REFLECTION
 from goalmeter.reflection.plan import readings_of

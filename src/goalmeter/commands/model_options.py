@@ -10,7 +10,7 @@ from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.navigation.asking.settings import Asking, paper_effort
-from goalmeter.navigation.inspect.round import Server
+from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.suites.record import Suite
 
 # Options that are spelled otherwise than their fields.

@@ -11,6 +11,7 @@ from goalmeter.agents.abilities import Ability
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.model_options import ModelOptions
 from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.suite_options import as_typed
 from goalmeter.navigation import measure, suite_named, suite_names
 from goalmeter.pages.navigation.meg_page import directed_tables
 from goalmeter.pages.navigation.tables import suite_tables
@@ -55,7 +56,13 @@ def navigate(
         options |= {} if typed.rounds is None else {"rounds": typed.rounds}
     else:
         typed.refuse(name)
-    result = measure(name, suite, seed=seed, workers=workers, out=out, progress=progress, **options)
+    options |= {"seed": seed, "workers": workers, "out": out, "progress": progress}
+    try:
+        result = measure(name, suite, **options)
+    except InvalidParameterError as cause:
+        if (message := as_typed(str(cause))) == str(cause):
+            raise
+        raise InvalidParameterError(message) from cause
     tables = suite_tables([result, *result.references])
     if meg:
         if progress is not None:

@@ -46,7 +46,7 @@ def bounds(option: str, texts: Sequence[str] | None) -> list[Bounds] | None:
     Raises:
         InvalidParameterError: a pair is not written so.
     """
-    from goalmeter.navigation.caps import MOST_STEPS
+    from goalmeter.navigation.suites.options import MOST_STEPS
 
     if not texts:
         return None
@@ -185,6 +185,14 @@ def suite_options(typed: Mapping[str, Any]) -> dict[str, Any]:
         read = SUITE_OPTIONS[name].read
         values[name] = value if read is None else read(value)
     return values
+
+
+def as_typed(message: str) -> str:
+    """A message on what tells two runs apart, with each option as it is typed."""
+    head, mark, differences = message.partition("holds another run: ")
+    for name, option in SUITE_OPTIONS.items():
+        differences = re.sub(rf"\b{name}(?= is )", option.flag, differences)
+    return head + mark + differences
 
 
 def typed_options(what: Mapping[str, Any], *, held_out_by_default: bool) -> list[str]:

@@ -54,6 +54,7 @@ def _frames(walls: BoolArray, places: list[Cell]) -> list[bytes]:
     """A grid in its eight frames: shape, walls and the numbers of some cells, as bytes."""
     numbers = np.arange(walls.size).reshape(walls.shape)
     named = [int(numbers[place]) for place in places]
+    # The first frame in byte order names them all, so a mirror image has the same name.
     frames = []
     for plane, labels in ((walls, numbers), (walls.T, numbers.T)):
         for turns in range(4):

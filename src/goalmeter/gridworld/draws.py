@@ -48,5 +48,5 @@ class Draws:
     def shuffle(self, items: MutableSequence[Any]) -> None:
         """Put them in a random order, in place (Fisher and Yates)."""
         for last in range(len(items) - 1, 0, -1):
-            other = self.below(last + 1)
-            items[last], items[other] = items[other], items[last]
+            chosen = self.below(last + 1)
+            items[last], items[chosen] = items[chosen], items[last]

@@ -69,27 +69,19 @@ class KeyDoorEnv(WorldEnv):
         options: those of `WorldEnv`.
     """
 
-    def __init__(
-        self, *, rooms: int = 2, seed: int | None = None, **options: Unpack[Options]
-    ) -> None:
-        draw = partial(key_door, rooms=rooms)
-        super().__init__(draw if seed is None else draw(seed), **options)
-
-
-class KeyNoDoorEnv(WorldEnv):
-    """`goalmeter/KeyNoDoor-v0`: the same rooms, and a key that opens nothing.
-
-    Args:
-        rooms: along each side.
-        seed: names the grid; None draws one at each reset.
-        options: those of `WorldEnv`.
-    """
+    _world = staticmethod(key_door)
 
     def __init__(
         self, *, rooms: int = 2, seed: int | None = None, **options: Unpack[Options]
     ) -> None:
-        draw = partial(key_no_door, rooms=rooms)
+        draw = partial(self._world, rooms=rooms)
         super().__init__(draw if seed is None else draw(seed), **options)
+
+
+class KeyNoDoorEnv(KeyDoorEnv):
+    """`goalmeter/KeyNoDoor-v0`: the same rooms, and a key that opens nothing."""
+
+    _world = staticmethod(key_no_door)
 
 
 class TwoPathKeyEnv(WorldEnv):

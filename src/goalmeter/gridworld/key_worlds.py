@@ -108,12 +108,7 @@ def two_paths(seed: int) -> TwoPaths:
         sides = [{Cell(c.column, c.row) for c in side} for side in sides]
     world = GridWorld(walls, start, goal, key)
     return TwoPaths(
-        world,
-        world.with_(key=None),
-        layout,
-        separation,
-        frozenset(sides[0]),
-        frozenset(sides[1]),
+        world, world.with_(key=None), layout, separation, frozenset(sides[0]), frozenset(sides[1])
     )
 
 
@@ -136,7 +131,6 @@ def _way(separation: int, *, stepped: bool) -> set[Cell]:
 
 
 def _rooms(rooms: int, draws: Draws) -> tuple[BoolArray, list[Cell]]:
-    """Walls and doorways."""
     pitch = ROOM + 1  # a room and the wall behind it
     size = pitch * rooms + 1
     walls = np.ones((size, size), dtype=bool)

@@ -144,10 +144,7 @@ def carved(size: int, complexity: float, draws: Draws) -> BoolArray:
 
 
 def _pair(
-    walls: BoolArray,
-    draws: Draws,
-    distance: tuple[int, int] | None,
-    detour: tuple[int, int] | None,
+    walls: BoolArray, draws: Draws, distance: tuple[int, int] | None, detour: tuple[int, int] | None
 ) -> tuple[Cell, Cell, int] | None:
     """A start, a goal and the steps between them, uniform over all pairs that will do."""
     cells = np.argwhere(~walls)
@@ -166,10 +163,7 @@ def _pair(
 
 
 def _check(
-    size: int,
-    complexity: float,
-    distance: tuple[int, int] | None,
-    detour: tuple[int, int] | None,
+    size: int, complexity: float, distance: tuple[int, int] | None, detour: tuple[int, int] | None
 ) -> None:
     if size < 5 or size % 2 == 0:
         raise InvalidParameterError(f"size is {shown(size)}, expected an odd number, at least 5")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -173,6 +173,7 @@ def plans(worlds: Sequence[GridWorld]) -> Plans:
     Raises:
         InvalidParameterError: no worlds, or worlds of different shapes.
     """
+    # Arrays of worlds can be stacked only where states have the same numbers.
     shapes = {world.shape for world in worlds}
     if len(shapes) != 1:
         raise InvalidParameterError(
@@ -181,6 +182,26 @@ def plans(worlds: Sequence[GridWorld]) -> Plans:
     successors = np.stack([_successors(world) for world in worlds])
     goals = np.stack([_at_goal(world) for world in worlds])
     return Plans(tuple(worlds), successors, _distances(successors, goals))
+
+
+# As many as the largest suite of the paper has worlds, 1,500: each is asked for when its tasks are
+# made, walked through and measured.
+@lru_cache(maxsize=2048)
+def planned(world: GridWorld) -> Plan:
+    """The plan of a world; those that were asked for lately are remembered."""
+    return plan(world)
+
+
+def open_moves(plan: Plan) -> BoolArray:
+    """Whether an action changes the state, [states, 4]; a locked door without its key is a wall."""
+    successors = plan.plans.successors[plan.index]
+    return np.asarray(successors != np.arange(len(successors))[:, None])
+
+
+def existing(plan: Plan) -> BoolArray:
+    """Whether a number is that of a state which the world has, [states]."""
+    layers = np.arange(LAYERS) < layers_of(plan.world)
+    return np.asarray((layers[:, None] & ~plan.world.walls.reshape(1, -1)).reshape(-1))
 
 
 def layers_of(world: GridWorld) -> int:
@@ -206,9 +227,9 @@ def _successors(world: GridWorld) -> IntArray:
         walls = layer * cells + place[world.walls]
         after[walls] = walls[:, None]
     if world.thing is not None:
-        # Entering its cell picks the thing up, which leads one layer further.
-        thing = place[world.thing]
-        after[:cells] = np.where(after[:cells] == thing, cells + thing, after[:cells])
+        # Entering its cell picks it up, which leads one layer further.
+        lies = place[world.thing]
+        after[:cells] = np.where(after[:cells] == lies, cells + lies, after[:cells])
     if world.door is not None:
         beside = np.zeros((rows, columns), dtype=bool)
         for action in range(len(MOVES)):
@@ -223,8 +244,7 @@ def _successors(world: GridWorld) -> IntArray:
 
 
 def _at_goal(world: GridWorld) -> BoolArray:
-    rows, columns = world.shape
-    at_goal = np.zeros((LAYERS, rows, columns), dtype=bool)
+    at_goal = np.zeros((LAYERS, *world.shape), dtype=bool)
     at_goal[: layers_of(world), world.goal.row, world.goal.column] = True
     return at_goal.reshape(-1)
 

@@ -119,9 +119,9 @@ def _reward(
         return np.array([float(state.cell == world.goal) for state in states])
     if utility in (KEY, NEUTRAL):
         if (world.key if utility == KEY else world.neutral) is None:
-            thing = "key" if utility == KEY else "neutral object"
+            lacking = "key" if utility == KEY else "neutral object"
             raise InvalidParameterError(
-                f"the utility is {utility!r}, but this world has no {thing}"
+                f"the utility is {utility!r}, but this world has no {lacking}"
             )
         return np.array([float(state.has_key) for state in states])
     raise InvalidParameterError(

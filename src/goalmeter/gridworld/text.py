@@ -90,7 +90,7 @@ def compact(world: GridWorld, state: State | None = None) -> str:
     at = State(world.start) if state is None else state
     rows, columns = world.shape
     taken, shut = at.layer != WITHOUT_KEY, world.door is not None and at.layer != DOOR_OPEN
-    things = {
+    places = {
         "Goal": world.goal,
         "Key": None if taken else world.key,
         "Object": None if taken else world.neutral,
@@ -107,7 +107,7 @@ def compact(world: GridWorld, state: State | None = None) -> str:
             f"Rows: {rows}",
             f"Columns: {columns}",
             "Open: " + " ".join(f"{cell.row},{cell.column} {ways[cell]}" for cell in free),
-            *(f"{name}: {at.row},{at.column}" for name, at in things.items() if at is not None),
+            *(f"{name}: {at.row},{at.column}" for name, at in places.items() if at is not None),
             f"Agent: {at.cell.row},{at.cell.column}",
             f"Key carried: {'yes' if taken and world.key is not None else 'no'}",
         ]
@@ -121,6 +121,6 @@ def ways_in_letters(actions: Iterable[int]) -> str:
 
 def legend(world: GridWorld) -> dict[str, str]:
     """What the symbols of a world mean; those of things only where there are such."""
-    things = {KEY: world.key, DOOR: world.door, NEUTRAL: world.neutral}
-    absent = {symbol for symbol, place in things.items() if place is None}
+    places = {KEY: world.key, DOOR: world.door, NEUTRAL: world.neutral}
+    absent = {symbol for symbol, place in places.items() if place is None}
     return {symbol: meaning for symbol, meaning in MEANINGS.items() if symbol not in absent}

@@ -21,6 +21,7 @@ from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 Placed = Callable[[Cell, tuple[int, int]], Cell]
 
 
+# Actions are numbered by direction, so in another frame the same move has another number.
 @dataclass(frozen=True)
 class Transform:
     """A change of frame.

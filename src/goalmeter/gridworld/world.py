@@ -207,26 +207,23 @@ class GridWorld:
             if place is None:
                 continue
             rows, columns = walls.shape
+            wrong = ""
             if not (0 <= place.row < rows and 0 <= place.column < columns):
+                wrong = f"outside the {rows} x {columns} grid"
+            elif walls[place]:
+                wrong = "where there is a wall"
+            elif place in seen:
+                wrong = f"where the {seen[place]} is"
+            if wrong:
                 raise InvalidParameterError(
-                    f"{name} is at row {place.row}, column {place.column}, outside the "
-                    f"{rows} x {columns} grid"
-                )
-            if walls[place]:
-                raise InvalidParameterError(
-                    f"{name} is at row {place.row}, column {place.column}, where there is a wall"
-                )
-            if place in seen:
-                raise InvalidParameterError(
-                    f"{name} is at row {place.row}, column {place.column}, where the "
-                    f"{seen[place]} is"
+                    f"{name} is at row {place.row}, column {place.column}, {wrong}"
                 )
             seen[place] = name
         if self.neutral is not None and (self.key is not None or self.door is not None):
-            other = "key" if self.key is not None else "door"
+            beside = "key" if self.key is not None else "door"
             raise InvalidParameterError(
-                f"there is a neutral object and a {other}, expected one thing to pick up, and a "
-                f"door only with a key; take the {other} or the neutral object away"
+                f"there is a neutral object and a {beside}, expected one thing to pick up, and a "
+                f"door only with a key; take the {beside} or the neutral object away"
             )
         if self.door is not None and self.key is None:
             raise InvalidParameterError("there is a door but no key; give the key's place as well")

@@ -202,7 +202,6 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         return distribution
 
     def _enter(self, world: GridWorld) -> None:
-        """Make a world the present one."""
         self.world = world
         self.state, self._facing, self._steps = State(world.start), FACING_RIGHT, 0
         self._plan: Plan = plan(world)

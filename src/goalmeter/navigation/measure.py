@@ -20,7 +20,7 @@ from goalmeter.navigation.suites.options import Bounds
 from goalmeter.navigation.suites.registry import suite_named
 
 if TYPE_CHECKING:
-    from goalmeter.navigation.inspect.round import Server
+    from goalmeter.navigation.inspect.models import Server
 
 Progress = Callable[[str], None]
 # How often walks that a model's server failed are made again before a measurement ends.
@@ -171,12 +171,8 @@ def references(
 ) -> list[Navigation]:
     """Reference agents on the walks of a plan.
 
-    Args:
-        plan: which walks.
-        without: names that are left out, since these agents are measured already.
-        names: of the reference agents; None for those of the suite.
-        workers: processes that walk at once.
-        progress: told who walks.
+    They are the named ones, or those of the suite, but for those in `without`, which are measured
+    already.
     """
     results = []
     for name in plan.suite.references if names is None else names:
@@ -197,10 +193,9 @@ def _beside(
     folder: str | Path | None,
     progress: Progress | None,
 ) -> Navigation:
-    """An agent's walks, measured beside reference agents."""
     plan = walked.plan
-    others = references(plan, (plan.agent,), names=names, workers=workers, progress=progress)
-    return navigation_of(walked, references=others, folder=folder)
+    beside = references(plan, (plan.agent,), names=names, workers=workers, progress=progress)
+    return navigation_of(walked, references=beside, folder=folder)
 
 
 def _name(agent: str) -> tuple[str, bool]:
@@ -220,15 +215,16 @@ def _asked(
 ) -> Walked:
     """The walks of a language model, those from logs among them."""
     # Inspect takes seconds to import, and reference agents do without it.
-    from goalmeter.navigation.inspect.log_import import from_logs
-    from goalmeter.navigation.inspect.round import Server
+    from goalmeter.navigation.inspect.eval_log import from_logs
+    from goalmeter.navigation.inspect.models import Server
     from goalmeter.navigation.inspect.run import ask_all
 
     imported = from_logs(plan, logs) if logs else None
     if imported is not None and progress is not None:
-        others = imported.others
-        rest = f"; {others} others are of other worlds, or had failed" if others else ""
-        progress(f"{plan.agent}: {len(imported.walks)} walks taken from logs{rest}")
+        note = f"{plan.agent}: {len(imported.walks)} walks taken from logs"
+        if imported.left_out:
+            note += f"; {imported.left_out} others are of other worlds, or had failed"
+        progress(note)
     options: dict[str, Any] = {"imported": imported.walks} if imported is not None else {}
     return ask_all(
         plan, out=out, server=server or Server(), rounds=rounds, progress=progress, **options

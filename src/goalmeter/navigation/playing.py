@@ -1,24 +1,31 @@
-"""Walk a plan: here or in worker processes, with or without a store; the walks are the same."""
+"""Walk a plan: here or in worker processes, with or without a store; the walks are the same.
+
+A walk is kept under its key when it has ended, and then stands. One that its server failed is kept
+as a try, so that it can be made again.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from goalmeter._arguments import MOST_WORKERS, whole
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter.agents.navigators import Navigator
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.trained.in_grids import check_worlds
-from goalmeter.navigation.kept import study_of
-from goalmeter.navigation.plan import WalkPlan, plan_from
+from goalmeter.navigation.inspect.failures import FAILURES
+from goalmeter.navigation.inspect.samples import made_of
+from goalmeter.navigation.plan import GROWS, WalkPlan, plan_from
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.suites.tasks import Task
 from goalmeter.navigation.walks import walk
-from goalmeter.runs import carry_out, read_run, stored_results, workers_as_place
+from goalmeter.runs import Study, carry_out, read_run, stored_results, workers_as_place
 from goalmeter.runs.progress import Tell
 
 _PLAY = "goalmeter.navigation.playing:play"
@@ -45,19 +52,10 @@ def play_all(
     workers: int = 1,
     progress: Tell | None = None,
 ) -> Walked:
-    """Every walk of a plan for a reference agent.
+    """Every walk of a plan for a reference agent; options as in `measure`.
 
-    Args:
-        plan: the agent and its walks.
-        walker: the agent itself, which walks in this process; None for the one of the plan's name.
-        out: run folder that keeps every finished walk; what it holds already is not walked again.
-        workers: processes that walk at once; one walks in this process.
-        progress: told now and then how many walks are finished, and what is left.
-
-    Raises:
-        InvalidParameterError: no agent that walks has that name, it cannot walk in these worlds,
-            there are fewer than 1 worker, or `out` holds another run.
-        InvalidFileError: the folder cannot be used.
+    `walker` is the agent itself, which walks in this process; None for the one of the plan's name.
+    Raises InvalidParameterError if no agent that walks has that name, or it cannot walk there.
     """
     whole(workers, "workers", least=1, most=MOST_WORKERS)
     if walker is not None and workers > 1:
@@ -65,7 +63,8 @@ def play_all(
             f"workers is {workers}, expected 1: other processes only know agents by name"
         )
     # All of this before a folder is made, for the error.
-    who = _able(walker or _navigator(plan), plan)
+    who = walker or _navigator(plan)
+    check_worlds(who, tuple(task.world for task in plan.tasks.tasks))
     identity = named_agent(plan.agent).identity() if walker is None else {}
 
     def walk_here(task: Task, index: int) -> Trajectory:
@@ -88,9 +87,7 @@ def play_all(
 def load(folder: str | Path) -> Walked:
     """The walks that a run folder holds, each as it ended or else as it failed the last time.
 
-    Raises:
-        InvalidFileError: it holds no navigation run, or a walk that is no trajectory.
-        IncompleteRunError: it holds not all of its walks.
+    Raises as `navigation.load`.
     """
     run = read_run(folder)
     plan = plan_from(run.what, folder)
@@ -98,12 +95,7 @@ def load(folder: str | Path) -> Walked:
 
 
 def play(what: str, key: str) -> dict[str, Any]:
-    """A walk of a plan, as JSON values: what a worker process does.
-
-    Args:
-        what: what the run is, as JSON.
-        key: which walk.
-    """
+    """A walk of a plan that is told as JSON: what a worker process does."""
     plan, who, walks = _planned(what)
     task, index = walks[key]
     return walk(who, task, index, seed=plan.options.seed).to_json()
@@ -120,7 +112,48 @@ def _navigator(plan: WalkPlan) -> Navigator:
     return named_agent(plan.agent).in_grids(asker="navigation")
 
 
-def _able(navigator: Navigator, plan: WalkPlan) -> Navigator:
-    """The navigator, if it can walk in every world of the plan."""
-    check_worlds(navigator, tuple(task.world for task in plan.tasks.tasks))
-    return navigator
+# --- The walks of a plan as a study ---------------------------------------------------------------
+def study_of(
+    plan: WalkPlan,
+    function: str | Callable[..., Trajectory] = "",
+    trials: Mapping[str, Mapping[str, Any]] | None = None,
+    common: Mapping[str, Any] | None = None,
+    identity: Mapping[str, str] | None = None,
+) -> Study[Trajectory]:
+    """The walks of a plan as a study; the other arguments are those of `Study`.
+
+    Whoever only keeps and reads walks needs no function.
+    """
+    wanted = plan.keys()
+
+    def from_json(key: str, value: Any) -> Trajectory:
+        trajectory = Trajectory.from_json(value)
+        # Tables go by its labels, so in an edited file they could file it under another world.
+        if made_of(trajectory) != wanted[key]:
+            raise InvalidTrajectoryError("its labels, world or cap are those of another walk")
+        return trajectory
+
+    return Study(
+        plan.agent,
+        function,
+        {key: {} for key in wanted} if trials is None else trials,
+        common=common or {},
+        noun="walk",
+        # So that no run goes on with another policy in a file of the same name.
+        what=plan.what | dict(identity or {}),
+        grows=GROWS,
+        from_json=from_json,
+        to_json=Trajectory.to_json,
+        is_failure=has_failed,
+        tries_again=True,
+    )
+
+
+def has_failed(trajectory: Trajectory) -> bool:
+    """Whether a walk was ended by its server, and is to be made again."""
+    return trajectory.outcome in FAILURES
+
+
+def failures(trajectories: Iterable[Trajectory]) -> dict[str, int]:
+    """How many walks were ended by their server, by outcome."""
+    return dict(Counter(t.outcome for t in trajectories if has_failed(t)))

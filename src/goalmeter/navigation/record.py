@@ -7,26 +7,18 @@ is and the step counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from math import inf
 from numbers import Real
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidTrajectoryError
 from goalmeter._text import shown
-from goalmeter.agents.navigators import planned
-from goalmeter.gridworld.planner import LAYERS, State
+from goalmeter.gridworld.planner import LAYERS, State, planned
 from goalmeter.gridworld.transforms import TRANSFORMS
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
-from goalmeter.navigation.record_checks import (
-    check_kind,
-    entries,
-    is_whole,
-    probabilities_of,
-    tokens_of,
-    whole_numbers,
-)
 
 ARRIVED, CAP = "arrived", "cap"
 # Of a picture: twice as many as any suite draws.
@@ -39,16 +31,9 @@ class Step:
 
     Attributes:
         state: where it was made.
-        action: 0 to 3 as in `gridworld.ACTIONS`; None if the answer was none of them.
         optimal: the actions that lead one step closer to the goal.
-        probabilities: of the four actions, where they are known; at most 1 together.
-        raw: the output as it came.
-        reasoning: what was thought before it.
-        prompt: what was asked.
-        prompt_tokens: ids of the prompt's tokens, or how many there were.
-        answer_tokens: ids of the answer's tokens, the one that ended it included.
-        attempts: how often was asked.
-        invalid: why there is no action; None if there is one.
+
+    The other fields are those of `agents.Decision`.
     """
 
     state: State
@@ -84,45 +69,30 @@ class Step:
 
     @classmethod
     def from_json(cls, value: Any) -> Step:
-        """The step that `to_json` was of.
-
-        Raises:
-            InvalidTrajectoryError: it was of none.
-        """
-        entry = entries(value, "a step", ("state", "action", "optimal"), _OPTIONAL)
-        row, column, layer = whole_numbers(entry["state"], "state", 3)
+        """Reads a step back; raises InvalidTrajectoryError if the value is no step."""
+        entry = _entries(value, "a step", ("state", "action", "optimal"), _OPTIONAL)
+        _check_each(entry, _OF_STEP)
+        row, column, layer = entry["state"]
         if not 0 <= layer < LAYERS:
             raise InvalidTrajectoryError(f"layer is {layer}, expected 0 to {LAYERS - 1}")
-        optimal = whole_numbers(entry["optimal"], "optimal")
-        if sorted(set(optimal)) != list(optimal) or not set(optimal) <= set(range(len(MOVES))):
+        if not _are_actions(entry["optimal"]):
             raise InvalidTrajectoryError(
-                f"optimal is {list(optimal)}, expected different actions, 0 to 3, in order"
+                f"optimal is {list(entry['optimal'])}, expected different actions, 0 to 3, in order"
             )
-        for name in ("raw", "reasoning", "prompt", "invalid"):
-            check_kind(entry.get(name), name, (str, type(None)))
-        action = entry["action"]
-        if action is not None and (not is_whole(action) or not 0 <= action < len(MOVES)):
-            raise InvalidTrajectoryError(f"action is {action!r}, expected 0 to 3 or null")
-        if (action is None) != (entry.get("invalid") is not None):
+        if (entry["action"] is None) != (entry.get("invalid") is not None):
             raise InvalidTrajectoryError(
-                f"action is {action!r} and invalid is {entry.get('invalid')!r}; a step without an "
-                f"action says why there is none, any other does not"
+                f"action is {entry['action']!r} and invalid is {entry.get('invalid')!r}; a step "
+                f"without an action says why there is none, any other does not"
             )
-        attempts = entry.get("attempts")
-        if attempts is not None and (not is_whole(attempts) or attempts < 1):
-            raise InvalidTrajectoryError(f"attempts is {attempts!r}, expected 1 or more")
-        answer_tokens = entry.get("answer_tokens")
-        return cls(
-            state=State(Cell(row, column), layer),
-            action=action,
-            optimal=optimal,
-            probabilities=probabilities_of(entry.get("probabilities")),
-            prompt_tokens=tokens_of(entry.get("prompt_tokens")),
-            answer_tokens=None
-            if answer_tokens is None
-            else whole_numbers(answer_tokens, "answer_tokens"),
-            **{k: entry.get(k) for k in ("raw", "reasoning", "prompt", "attempts", "invalid")},
-        )
+        read: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name in _OPTIONAL
+            for value in [entry.get(name)]
+        }
+        if read["probabilities"] is not None:
+            read["probabilities"] = tuple(map(float, read["probabilities"]))
+        state = State(Cell(row, column), layer)
+        return cls(state, entry["action"], tuple(entry["optimal"]), **read)
 
 
 @dataclass(frozen=True)
@@ -184,16 +154,15 @@ class Trajectory:
 
     @classmethod
     def from_json(cls, value: Any) -> Trajectory:
-        """The trajectory that `to_json` was of.
+        """Reads a trajectory back.
 
         What is checked is each value by itself; whether the steps follow from each other is
         checked by whoever measures them.
 
         Raises:
-            InvalidTrajectoryError: it was of none; the message says which step, if it is one's.
+            InvalidTrajectoryError: the value is no trajectory; the message says which step is none.
         """
-        names = tuple(f.name for f in fields(cls))
-        entry = entries(value, "a trajectory", names)
+        entry = _entries(value, "a trajectory", tuple(f.name for f in fields(cls)))
         rows = entry["world"]
         if not (isinstance(rows, list) and rows and all(isinstance(row, str) for row in rows)):
             raise InvalidTrajectoryError(f"world is {shown(rows)}, expected a list of rows of text")
@@ -205,24 +174,7 @@ class Trajectory:
             world = _world(tuple(rows))
         except GoalmeterError as cause:
             raise InvalidTrajectoryError(f"world is no picture of a grid world: {cause}") from cause
-        for name, least in (("size", 3), ("cap", 1), ("distance", 1)):
-            if not is_whole(entry[name]) or entry[name] < least:
-                raise InvalidTrajectoryError(
-                    f"{name} is {entry[name]!r}, expected a whole number of at least {least}"
-                )
-        for name in ("grid", "seed", "trajectory"):
-            if not is_whole(entry[name]):
-                raise InvalidTrajectoryError(f"{name} is {entry[name]!r}, expected a whole number")
-        check_kind(entry["complexity"], "complexity", (Real, type(None)))
-        for name in ("suite", "outcome"):
-            check_kind(entry[name], name, (str,))
-        if entry["transform"] not in (None, *TRANSFORMS):
-            raise InvalidTrajectoryError(
-                f"transform is {entry['transform']!r}, expected null or one of "
-                f"{', '.join(TRANSFORMS)}"
-            )
-        check_kind(entry["condition"], "condition", (Mapping,))
-        check_kind(entry["steps"], "steps", (list,))
+        _check_each(entry, _OF_TRAJECTORY)
         if len(entry["steps"]) > entry["cap"]:
             raise InvalidTrajectoryError(
                 f"there are {len(entry['steps'])} steps, more than the cap of {entry['cap']}"
@@ -241,18 +193,103 @@ def condition_name(condition: Mapping[str, Any]) -> str:
     return json.dumps(dict(condition), sort_keys=True)
 
 
-_OPTIONAL = (
-    "probabilities",
-    "raw",
-    "reasoning",
-    "prompt",
-    "prompt_tokens",
-    "answer_tokens",
-    "attempts",
-    "invalid",
-)
+_OPTIONAL = tuple(each.name for each in fields(Step) if each.default is None)
 
 
 @lru_cache(maxsize=512)
 def _world(rows: tuple[str, ...]) -> GridWorld:
     return GridWorld.from_text(rows)
+
+
+# --- Whether what was read is what it should be ---------------------------------------------------
+Check = tuple[Callable[[Any], bool], str]  # whether a value is what is expected, in words
+
+
+def _entries(
+    value: Any, noun: str, required: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The entries of an object that has what it must and nothing that it must not."""
+    if not isinstance(value, Mapping):
+        raise InvalidTrajectoryError(f"{value!r} is not {noun}, expected an object")
+    if missing := [name for name in required if name not in value]:
+        raise InvalidTrajectoryError(f"{noun} lacks {', '.join(missing)}")
+    if unknown := [str(name) for name in value if name not in required + optional]:
+        raise InvalidTrajectoryError(
+            f"{noun} has {', '.join(unknown)}, expected only {', '.join(required + optional)}"
+        )
+    return dict(value)
+
+
+def _check_each(entry: Mapping[str, Any], checks: Mapping[str, Check]) -> None:
+    """Raises unless every entry is what is expected of it."""
+    for name, (accepts, expected) in checks.items():
+        value = entry.get(name)
+        if not accepts(value):
+            verb = "are" if name == "probabilities" else "is"
+            raise InvalidTrajectoryError(f"{name} {verb} {value!r}, expected {expected}")
+        try:
+            _ = isinstance(value, str) and value.encode()
+        except UnicodeEncodeError as cause:
+            half = cause.object[cause.start]
+            raise InvalidTrajectoryError(
+                f"{name} has half a character, {half!r}, which no page can show"
+            ) from cause
+
+
+def _is_whole(value: Any, least: float = -inf) -> bool:
+    """Whether a value is a whole number; true and false are none."""
+    return type(value) is int and value >= least
+
+
+def _are_whole(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_whole, value))
+
+
+def _at_least(least: int) -> Check:
+    return lambda value: _is_whole(value, least), f"a whole number of at least {least}"
+
+
+def _are_probabilities(value: Any) -> bool:
+    fine = isinstance(value, list | tuple) and len(value) == len(MOVES)
+    # A NaN is between no two numbers, so it is refused as well.
+    fine = fine and all(isinstance(v, int | float) and 0 <= v <= 1 for v in value)
+    return fine and sum(value) <= 1 + 1e-6
+
+
+def _are_actions(value: Any) -> bool:
+    return sorted(set(value)) == list(value) and set(value) <= set(range(len(MOVES)))
+
+
+_WHOLE: Check = _is_whole, "a whole number"
+_TEXT: Check = lambda value: isinstance(value, str), "text"
+_TEXT_OR_NULL: Check = lambda value: value is None or isinstance(value, str), "text or null"
+_OF_STEP: dict[str, Check] = {
+    "state": (lambda v: _are_whole(v) and len(v) == 3, "3 whole numbers"),
+    "optimal": (_are_whole, "whole numbers"),
+    **dict.fromkeys(("raw", "reasoning", "prompt", "invalid"), _TEXT_OR_NULL),
+    "action": (lambda v: v is None or (_is_whole(v, 0) and v < len(MOVES)), "0 to 3 or null"),
+    "attempts": (lambda v: v is None or _is_whole(v, 1), "1 or more"),
+    "probabilities": (
+        lambda v: v is None or _are_probabilities(v),
+        f"{len(MOVES)} numbers from 0 to 1 that add up to at most 1",
+    ),
+    "prompt_tokens": (
+        lambda v: v is None or _is_whole(v, 0) or _are_whole(v),
+        "whole numbers",
+    ),
+    "answer_tokens": (lambda v: v is None or _are_whole(v), "whole numbers"),
+}
+_OF_TRAJECTORY: dict[str, Check] = {
+    "size": _at_least(3),
+    "cap": _at_least(1),
+    "distance": _at_least(1),
+    **dict.fromkeys(("grid", "seed", "trajectory"), _WHOLE),
+    "complexity": (
+        lambda v: v is None or (isinstance(v, Real) and not isinstance(v, bool)),
+        "a number or null",
+    ),
+    **dict.fromkeys(("suite", "outcome"), _TEXT),
+    "transform": (lambda v: v in (None, *TRANSFORMS), f"null or one of {', '.join(TRANSFORMS)}"),
+    "condition": (lambda v: isinstance(v, Mapping), "an object"),
+    "steps": (lambda v: isinstance(v, list), "a list"),
+}

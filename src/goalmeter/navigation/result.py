@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter.navigation.directed.directedness import Directedness, directedness
-from goalmeter.navigation.kept import failures
 from goalmeter.navigation.measures import (
     Behaviour,
     Contrast,
@@ -32,7 +31,7 @@ from goalmeter.navigation.measures import (
 )
 from goalmeter.navigation.measures.behaviour import Row
 from goalmeter.navigation.plan import WalkPlan
-from goalmeter.navigation.playing import Walked
+from goalmeter.navigation.playing import Walked, failures
 from goalmeter.report.notebook import data_frame, html_table
 from goalmeter.report.numbers import percent
 from goalmeter.statistics.clustered import Estimate
@@ -116,7 +115,7 @@ class Navigation:
             directed: whether to fit the goal-directedness of the walks too, under "meg".
         """
         out = self._measures()
-        out["references"] = {other.agent: other._measures() for other in self.references}
+        out["references"] = {agent.agent: agent._measures() for agent in self.references}
         if self.folder is not None:
             out["run"] = str(self.folder.resolve())
         if self.plan.asking is not None:
@@ -128,7 +127,6 @@ class Navigation:
         return out
 
     def _measures(self) -> dict[str, Any]:
-        """The measures of this agent alone."""
         out: dict[str, Any] = {"agent": self.agent} | self.behaviour.to_json()
         if self.frames is not None:
             out["frames"] = self.frames.to_json()
@@ -213,14 +211,7 @@ def navigation_of(
 ) -> Navigation:
     """Measure an agent's walks.
 
-    Args:
-        walked: the walks of its plan.
-        reference: whether it is shown beside the agent that was asked about.
-        references: agents that are shown beside it.
-        folder: of the run that keeps the walks.
-
-    Raises:
-        InvalidTrajectoryError: a walk does not agree with its world.
+    Raises InvalidTrajectoryError if a walk does not agree with its world.
     """
     seen, suite = observed(walked.trajectories), walked.plan.suite
     return Navigation(
@@ -239,7 +230,6 @@ def navigation_of(
 
 
 def _record(row: Row) -> dict[str, Any]:
-    """A row of the table, flat."""
     out: dict[str, Any] = {}
     for each in fields(row):
         value = getattr(row, each.name)

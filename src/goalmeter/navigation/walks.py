@@ -8,17 +8,16 @@ from itertools import product
 from typing import NamedTuple
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.navigators import Decision, Navigator, planned
+from goalmeter.agents.navigators import Decision, Navigator
 from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.planner import State, layers_of
+from goalmeter.gridworld.planner import State, layers_of, planned
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 from goalmeter.navigation.record import ARRIVED, CAP, Step, Trajectory
 from goalmeter.navigation.suites.tasks import Task, TaskSet
 
 
+# A walk reads one entry after the other, for which Python's own objects are quicker than arrays.
 class _Board(NamedTuple):
-    """A plan as Python objects, which are quicker to read one by one than arrays."""
-
     states: list[State]  # by the planner's numbers
     successors: list[list[int]]
     optimal: list[tuple[int, ...]]
@@ -110,22 +109,9 @@ class Episode:
             raise InvalidParameterError(
                 f"the walk through {self.task.name!r} is not over; name what ended it"
             )
-        task = self.task
-        return Trajectory(
-            suite=task.suite,
-            size=task.size,
-            complexity=task.complexity,
-            grid=task.grid,
-            seed=task.seed,
-            transform=task.transform,
-            condition=task.condition,
-            trajectory=index,
-            world=task.world,
-            cap=task.cap,
-            distance=task.distance,
-            outcome=ARRIVED if self.arrived else failure or CAP,
-            steps=self.steps,
-        )
+        outcome = ARRIVED if self.arrived else failure or CAP
+        # Every label of a task is one of its walks' too, under the same name.
+        return Trajectory(**vars(self.task), trajectory=index, outcome=outcome, steps=self.steps)
 
 
 def walk(navigator: Navigator, task: Task, trajectory: int = 0, *, seed: int = 0) -> Trajectory:

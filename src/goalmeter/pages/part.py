@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from goalmeter.navigation.stored import KIND as NAVIGATION
+from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.reflection.plan import KIND as REFLECTION
 from goalmeter.report import Finding, Section, Table
 

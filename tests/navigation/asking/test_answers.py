@@ -36,7 +36,7 @@ def test_the_action_in_an_answer(text: str, action: int, strict: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "an empty answer"),
         (" \n", "an empty answer"),
@@ -53,9 +53,9 @@ def test_the_action_in_an_answer(text: str, action: int, strict: bool) -> None:
         ('<|channel|>analysis<|message|>{"action": "UP"}', "no answer after the reasoning"),
     ],
 )
-def test_an_answer_without_an_action_says_why(text: str, said: str) -> None:
+def test_an_answer_without_an_action_says_why(text: str, message: str) -> None:
     answer = understood(text)
-    assert answer.action is None and answer.invalid == said and not answer.strict
+    assert answer.action is None and answer.invalid == message and not answer.strict
 
 
 def test_reasoning_is_kept_apart() -> None:

@@ -81,8 +81,8 @@ def test_history_is_told_if_there_is_any() -> None:
 def test_a_version_never_changes() -> None:
     """A changed wording is a new version, since logs name the one that they were made with."""
     digests = {
-        name: hashlib.sha256(one.prompt(LOCKED, State(LOCKED.start)).encode()).hexdigest()[:16]
-        for name, one in TEMPLATES.items()
+        name: hashlib.sha256(each.prompt(LOCKED, State(LOCKED.start)).encode()).hexdigest()[:16]
+        for name, each in TEMPLATES.items()
     }
     assert digests == {
         "plain/1": "43d37c24b0ab9cc5",
@@ -90,8 +90,8 @@ def test_a_version_never_changes() -> None:
         "compact/2": "89375d56afa421df",
     }
     neutral = {
-        name: hashlib.sha256(one.prompt(NEUTRAL, State(NEUTRAL.start)).encode()).hexdigest()[:16]
-        for name, one in TEMPLATES.items()
+        name: hashlib.sha256(each.prompt(NEUTRAL, State(NEUTRAL.start)).encode()).hexdigest()[:16]
+        for name, each in TEMPLATES.items()
     }
     assert neutral == {
         "plain/1": "228bf3b87873543c",

@@ -15,16 +15,10 @@ from goalmeter.agents.navigators import navigator
 from goalmeter.commands.continuing import command
 from goalmeter.commands.model_options import ModelOptions, provider_options
 from goalmeter.navigation import SUITES, Episode, walk
-from goalmeter.navigation.asking.settings import (
-    Asking,
-    conditions,
-    default_prompts,
-    paper_effort,
-)
-from goalmeter.navigation.inspect.round import Server
-from goalmeter.navigation.kept import failures, study_of
+from goalmeter.navigation.asking.settings import Asking, conditions, default_prompts, paper_effort
+from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.plan import plan_from, plan_of
-from goalmeter.navigation.playing import load
+from goalmeter.navigation.playing import failures, load, study_of
 from goalmeter.navigation.suites.registry import suite_named
 from goalmeter.navigation.suites.tasks import walk_key
 from goalmeter.runs import Results, read_run
@@ -37,9 +31,9 @@ SMALL: dict[str, Any] = {"sizes": [7], "complexities": [1.0], "grids": 2, "traje
 def test_what_a_run_of_a_model_is_says_which_walks_it_has(name: str) -> None:
     asking = Asking(token_cap=500, options={"dtype": "bfloat16", "device": "cuda"})
     plan = plan_of("vllm/m", name, grids=2, prompts=["plain/1", "keys/1"], history=2, asking=asking)
-    what = json.loads(json.dumps(plan.what))
-    again = plan_from(what, "run")
-    assert again.tasks == plan.tasks and again.what == what
+    about = json.loads(json.dumps(plan.what))
+    again = plan_from(about, "run")
+    assert again.tasks == plan.tasks and again.what == about
     # Where a model runs is no part of what the run is.
     assert again.asking == Asking(token_cap=500, options={"dtype": "bfloat16"})
     shown = {
@@ -51,8 +45,10 @@ def test_what_a_run_of_a_model_is_says_which_walks_it_has(name: str) -> None:
         default_prompts(suite_named(name))
     )
     # Another model that is asked otherwise is shown beside it, in the same worlds.
-    other = plan_of("m/m", name, grids=2, prompts=["plain/1", "keys/1"], history=2, asking=Asking())
-    assert other.worlds == plan.worlds != alone.worlds and other.what != plan.what
+    second = plan_of(
+        "m/m", name, grids=2, prompts=["plain/1", "keys/1"], history=2, asking=Asking()
+    )
+    assert second.worlds == plan.worlds != alone.worlds and second.what != plan.what
     # A run of a reference agent is what it was before there were models.
     assert {"prompts", "history", "attempts"} & plan_of(
         "greedy", name, grids=2
@@ -79,15 +75,15 @@ def test_the_command_that_continues_a_run_asks_in_the_same_way() -> None:
         "--token-cap 900 --temperature 1.0 --top-p 0.9 --max-tokens 50 --reasoning-effort low "
         "--logprobs --no-seeds -M dtype=bfloat16 -M 'seeds=[1]' --out 'my run'"
     )
-    given = shlex.split(text)
-    listed = [given[i + 1] for i, word in enumerate(given) if word == "-M"]
+    options = shlex.split(text)
+    listed = [options[i + 1] for i, word in enumerate(options) if word == "-M"]
     assert provider_options(listed) == {"dtype": "bfloat16", "seeds": [1]}
     plain = plan_of("hf/m", "maze", **SMALL, asking=Asking())
     assert command(plain.what, "run").endswith(" --prompt plain/1 --out run")
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "message"),
     [
         ({"attempts": 0}, "attempts is 0, expected at least 1"),
         ({"token_cap": 0}, "token_cap is 0"),
@@ -101,9 +97,9 @@ def test_the_command_that_continues_a_run_asks_in_the_same_way() -> None:
         ({"options": {"token": "x"}}, "'token' looks like a secret"),
     ],
 )
-def test_settings_that_are_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidParameterError, match=said):
-        Asking(**given)
+def test_settings_that_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        Asking(**options)
 
 
 def test_other_things_that_are_refused() -> None:
@@ -115,10 +111,10 @@ def test_other_things_that_are_refused() -> None:
         plan_of("m/m", "maze", **SMALL, prompts=["plain/9"], asking=Asking())
     with pytest.raises(InvalidParameterError, match="listed twice"):
         plan_of("m/m", "maze", **SMALL, prompts=["plain/1", "plain/1"], asking=Asking())
-    what = plan_of("m/m", "maze", **SMALL, asking=Asking()).what
-    del what["top_p"]
+    about = plan_of("m/m", "maze", **SMALL, asking=Asking()).what
+    del about["top_p"]
     with pytest.raises(InvalidFileError, match=r"does not say what the run is \(KeyError: 'top_p'"):
-        plan_from(what, "run")
+        plan_from(about, "run")
 
 
 def test_names_and_the_efforts_of_the_paper() -> None:
@@ -129,9 +125,9 @@ def test_names_and_the_efforts_of_the_paper() -> None:
     assert paper_effort("goalmeter-local/models/GPT-OSS-20B", suite_named("two-path")) == "medium"
     assert paper_effort("openai/gpt-4o-mini", suite_named("maze")) is None
 
-    def effort(**given: Any) -> str | None:
-        paper = given.pop("paper", True)
-        return ModelOptions(**given).asking("vllm/gpt-oss", MAZE, paper=paper).reasoning_effort
+    def effort(**options: Any) -> str | None:
+        paper = options.pop("paper", True)
+        return ModelOptions(**options).asking("vllm/gpt-oss", MAZE, paper=paper).reasoning_effort
 
     assert (effort(), effort(paper=False), effort(reasoning_effort="high")) == ("low", None, "high")
 
@@ -139,15 +135,15 @@ def test_names_and_the_efforts_of_the_paper() -> None:
 def test_options_that_were_not_given_are_the_defaults() -> None:
     assert ModelOptions().asking("m/m", MAZE, paper=False) == Asking()
     assert ModelOptions().server() == Server()
-    given = ModelOptions(base_url="http://there/v1", max_connections=3, timeout=5, no_seeds=True)
-    assert given.server() == Server(base_url="http://there/v1", max_connections=3, timeout=5)
-    assert not given.asking("m/m", MAZE, paper=False).seeded
+    options = ModelOptions(base_url="http://there/v1", max_connections=3, timeout=5, no_seeds=True)
+    assert options.server() == Server(base_url="http://there/v1", max_connections=3, timeout=5)
+    assert not options.asking("m/m", MAZE, paper=False).seeded
 
 
 def test_a_walk_that_failed_is_a_try_until_it_ends(tmp_path: Path) -> None:
     plan = plan_of("m/m", "maze", **SMALL, asking=Asking())
-    (task, index), (other, _) = plan.tasks.walks()
-    name, missing = walk_key(task, index), walk_key(other, 0)
+    (task, index), (second, _) = plan.tasks.walks()
+    name, missing = walk_key(task, index), walk_key(second, 0)
     late, gone = (Episode(task).trajectory(0, why) for why in ("timeout", "server unreachable"))
     done = walk(navigator("optimal"), task)
     with Results(study_of(plan), tmp_path) as results:
@@ -157,7 +153,7 @@ def test_a_walk_that_failed_is_a_try_until_it_ends(tmp_path: Path) -> None:
         assert results.left == [name, missing] and results.by_key() == {name: gone}
         with pytest.raises(InvalidFileError, match="lacks 1 of 2 walks"):
             load(tmp_path)
-        results.keep(missing, Episode(other).trajectory(0, "token cap"))
+        results.keep(missing, Episode(second).trajectory(0, "token cap"))
         assert [t.outcome for t in load(tmp_path).trajectories] == [
             "server unreachable",
             "token cap",
@@ -165,13 +161,9 @@ def test_a_walk_that_failed_is_a_try_until_it_ends(tmp_path: Path) -> None:
         results.keep(name, done)
         assert len(read_run(tmp_path).values) == 4  # nothing of the past is overwritten
         assert results.left == [] and results.by_key()[name] == done
-    found = load(tmp_path).trajectories
+    measured = load(tmp_path).trajectories
     assert (
-        found[0] == done
-        and failures(found) == {}
-        and failures([late, gone, done])
-        == {
-            "timeout": 1,
-            "server unreachable": 1,
-        }
+        measured[0] == done
+        and failures(measured) == {}
+        and failures([late, gone, done]) == {"timeout": 1, "server unreachable": 1}
     )

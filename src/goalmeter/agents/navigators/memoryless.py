@@ -14,11 +14,18 @@ from functools import lru_cache
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray
-from goalmeter.agents.navigators.moves import existing, open_moves, planned
 from goalmeter.agents.navigators.protocol import Decision, Probabilities
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.paths import distances_from
-from goalmeter.gridworld.planner import LAYERS, Plan, State, layers_of
+from goalmeter.gridworld.planner import (
+    LAYERS,
+    Plan,
+    State,
+    existing,
+    layers_of,
+    open_moves,
+    planned,
+)
 from goalmeter.gridworld.world import Cell, GridWorld
 
 PolicyOf = Callable[[Plan], FloatArray]
@@ -94,6 +101,7 @@ def boltzmann(plan: Plan, beta: float) -> FloatArray:
     gaps = plan.plans.gaps[plan.index]
     reachable = gaps >= 0
     exponent = np.where(reachable, -beta * gaps, -np.inf)
+    # Less the greatest, so that no exponential overflows.
     exponent -= np.where(reachable.any(axis=1), exponent.max(axis=1), 0.0)[:, None]
     weights = np.where(reachable, np.exp(exponent), 0.0)
     return _uniform(plan, weights, open_moves(plan))
@@ -116,16 +124,16 @@ def towards_thing(plan: Plan) -> BoolArray:
     return _towards(plan, plan.world.thing)
 
 
-def _towards(plan: Plan, thing: Cell | None) -> BoolArray:
+def _towards(plan: Plan, place: Cell | None) -> BoolArray:
     world = plan.world
     out = np.zeros((LAYERS * world.walls.size, 4), dtype=bool)
-    if thing is None:
+    if place is None:
         return out
     walls = world.walls.copy()
     walls[world.goal] = True
     if world.door is not None:
         walls[world.door] = True
-    steps = distances_from(walls, [thing])[0].reshape(-1)
+    steps = distances_from(walls, [place])[0].reshape(-1)
     without = slice(0, world.walls.size)
     to = plan.plans.successors[plan.index][without] % world.walls.size
     out[without] = (steps[:, None] > 0) & (steps[to] == steps[:, None] - 1)

@@ -12,10 +12,9 @@ from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidPoli
 from goalmeter._text import shown
 from goalmeter._types import FloatArray
 from goalmeter.agents.navigators.memoryless import Memoryless
-from goalmeter.agents.navigators.moves import existing
 from goalmeter.agents.navigators.protocol import Decision, Navigator, Walk
 from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.planner import Plan, State
+from goalmeter.gridworld.planner import Plan, State, existing
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 
 FORMS = (
@@ -26,27 +25,27 @@ FORMS = (
 _TOLERANCE = 1e-5
 
 
-def navigator_of(thing: Any, name: str) -> Navigator:
+def navigator_of(written: Any, name: str) -> Navigator:
     """The navigator that a user's function, object or class stands for.
 
     Args:
-        thing: in one of the `FORMS`; a class is called without arguments.
+        written: in one of the `FORMS`; a class is called without arguments.
         name: what it is called, also in errors.
 
     Raises:
         InvalidParameterError: a class cannot be called so.
     """
-    if isinstance(thing, type):
+    if isinstance(written, type):
         try:
-            thing = thing()
+            written = written()
         except (Exception, SystemExit) as cause:
             raise InvalidParameterError(
                 f"{name}() fails: {type(cause).__name__}: {cause}; a class of agents of grid "
                 f"worlds is called without arguments"
             ) from cause
-    if callable(getattr(thing, "begin", None)):
-        return UserNavigator(name, thing)
-    return Memoryless(name, _PolicyOfFunction(name, thing))
+    if callable(getattr(written, "begin", None)):
+        return UserNavigator(name, written)
+    return Memoryless(name, _PolicyOfFunction(name, written))
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from goalmeter.agents.navigators.moves import planned
 from goalmeter.agents.navigators.protocol import Decision
 from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.planner import Plan, State
+from goalmeter.gridworld.planner import Plan, State, planned
 from goalmeter.gridworld.world import GridWorld
 
 LEFT, RIGHT, UP, DOWN = range(4)
@@ -41,7 +40,7 @@ class WallFollowerWalk:
     def act(self, state: State) -> Decision:
         """The first open way from the right."""
         facing = CLOCKWISE.index(self._heading)
-        for turn in (1, 0, -1, 2):
+        for turn in (1, 0, -1, 2):  # right, ahead, left, back
             action = CLOCKWISE[(facing + turn) % 4]
             if self._plan.step(state, action) != state:
                 self._heading = action

@@ -16,11 +16,10 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import AnyArray, FloatArray
 from goalmeter.agents.navigators.memoryless import Memoryless
-from goalmeter.agents.navigators.moves import existing
 from goalmeter.agents.navigators.protocol import Decision
 from goalmeter.agents.trained.sb3_file import SavedPolicy
 from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.planner import Plan, State
+from goalmeter.gridworld.planner import Plan, State, existing
 from goalmeter.gridworld.tabular_world import tabular_world
 from goalmeter.gridworld.world import ACTIONS, GridWorld
 

@@ -14,7 +14,7 @@ from goalmeter.experiments.calibration.truth import MOLE, map_of
 from goalmeter.gridworld.tabular_world import GOAL, KEY
 from goalmeter.navigation.directed import learnt
 from goalmeter.navigation.directed.evidence import Evidence, evidence
-from goalmeter.navigation.directed.rationality import signed_nats
+from goalmeter.navigation.directed.fits import signed_nats
 from goalmeter.navigation.measures.behaviour import row
 from goalmeter.navigation.measures.grids import Grids
 from goalmeter.navigation.measures.keys import pick_up

@@ -22,8 +22,8 @@ from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import load, play_all
 from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.navigation.suites import isometries, maze
-from goalmeter.navigation.suites.mazes import PAPER_COMPLEXITIES, PAPER_SIZES
-from goalmeter.navigation.suites.objects import KEY, NEUTRAL
+from goalmeter.navigation.suites.maze import PAPER_COMPLEXITIES, PAPER_SIZES
+from goalmeter.navigation.suites.options import KEY, NEUTRAL
 from goalmeter.navigation.suites.registry import SUITES, suite_named
 from goalmeter.navigation.suites.tasks import suite
 from goalmeter.runs import Study, carry_out, workers_as_place

@@ -14,7 +14,7 @@ from goalmeter.experiments.lm_navigation.beside import (
     with_interval,
 )
 from goalmeter.experiments.lm_navigation.compute import EVERY_CELL
-from goalmeter.navigation.suites.mazes import PAPER_COMPLEXITIES
+from goalmeter.navigation.suites.maze import PAPER_COMPLEXITIES
 from goalmeter.statistics.verdicts import difference, share_interval, verdict, words
 
 FRAMES = {"reflect": "Reflection", "rotate": "Rotation", "transpose": "Transpose", "swap": "Swap"}

@@ -12,15 +12,11 @@ from goalmeter.experiments.lm_navigation.beside import (
     difference_points,
     published,
 )
-from goalmeter.experiments.lm_navigation.compute import (
-    EVERY_CELL,
-    LANGUAGE_MODEL,
-    Values,
-)
+from goalmeter.experiments.lm_navigation.compute import EVERY_CELL, LANGUAGE_MODEL, Values
 from goalmeter.experiments.lm_navigation.findings import FRAMES
 from goalmeter.experiments.lm_navigation.pilot import pilot_table
 from goalmeter.navigation.measures.frames import MARGIN
-from goalmeter.navigation.suites.mazes import PAPER_COMPLEXITIES, PAPER_SIZES
+from goalmeter.navigation.suites.maze import PAPER_COMPLEXITIES, PAPER_SIZES
 from goalmeter.navigation.suites.registry import SUITES
 from goalmeter.report import Column, Section, Table
 from goalmeter.report.numbers import DASH, number, p_value, percent, points

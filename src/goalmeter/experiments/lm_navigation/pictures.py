@@ -10,7 +10,7 @@ from goalmeter._types import FloatArray
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.lm_navigation.beside import beside_the_compass, counted
 from goalmeter.experiments.lm_navigation.compute import EVERY_CELL, Values
-from goalmeter.navigation.suites.mazes import PAPER_COMPLEXITIES, PAPER_SIZES
+from goalmeter.navigation.suites.maze import PAPER_COMPLEXITIES, PAPER_SIZES
 from goalmeter.report import Figure
 from goalmeter.report.charts.heat_map import Panel, heat_map
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from goalmeter.experiments.lm_navigation.beside import Agents, beside_the_compass, published
-from goalmeter.navigation.suites.mazes import PAPER_COMPLEXITIES
+from goalmeter.navigation.suites.maze import PAPER_COMPLEXITIES
 from goalmeter.report import Column, Table
 from goalmeter.report.numbers import percent
 

@@ -58,10 +58,7 @@ class Template:
     explains: bool = True
 
     def prompt(
-        self,
-        world: GridWorld,
-        state: State,
-        history: Sequence[tuple[Cell, int | None]] = (),
+        self, world: GridWorld, state: State, history: Sequence[tuple[Cell, int | None]] = ()
     ) -> str:
         """The message for a state.
 
@@ -134,11 +131,7 @@ TEMPLATES = {
 
 
 def template(name: str) -> Template:
-    """The template of a name.
-
-    Raises:
-        InvalidParameterError: there is none.
-    """
+    """The template of a name; raises InvalidParameterError if there is none."""
     if name not in TEMPLATES:
         raise InvalidParameterError(
             f"there is no prompt template {name!r}, expected one of {', '.join(TEMPLATES)}"

@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from goalmeter._json import json_value
 from goalmeter._types import BoolArray, IntArray
 from goalmeter.gridworld.tabular_world import GOAL, KEY, NEUTRAL
 from goalmeter.navigation.directed.evidence import Evidence, refined_evidence
@@ -24,21 +25,8 @@ from goalmeter.navigation.measures.grids import Grids
 from goalmeter.navigation.measures.observed import INVALID, Observed
 from goalmeter.statistics.clustered import Estimate
 
-
-class MeasuredWalks(Protocol):
-    """Walks of an agent, as `navigation.Navigation` has them."""
-
-    @property
-    def agent(self) -> str:
-        """The agent's name."""
-
-    @property
-    def reference(self) -> bool:
-        """Whether it is shown beside the agent that was asked about."""
-
-    @property
-    def seen(self) -> Observed:
-        """The walks as columns."""
+if TYPE_CHECKING:
+    from goalmeter.navigation.result import Navigation
 
 
 @dataclass(frozen=True)
@@ -84,24 +72,13 @@ class Directedness:
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        parts = {
-            "goal": self.goal,
-            "goal_without": self.goal_without,
-            "towards_thing": self.towards_thing,
-            "difference": self.difference,
-        }
-        return {
-            "agent": self.agent,
-            "condition": json.loads(self.condition),
-            "silent": self.silent,
-            "thing": self.thing,
-            **{name: part and part.to_json() for name, part in parts.items()},
-            "larger": self.larger,
-        }
+        plain = {name: json_value(value) for name, value in vars(self).items()}
+        del plain["reference"]
+        return plain | {"condition": json.loads(self.condition), "larger": self.larger}
 
 
 def directedness(
-    results: Sequence[MeasuredWalks], *, progress: Callable[[str], None] | None = None
+    results: Sequence[Navigation], *, progress: Callable[[str], None] | None = None
 ) -> list[Directedness]:
     """Every agent under every condition, in grids as they were generated (a frame is the same).
 
@@ -121,34 +98,34 @@ def directedness(
     out = []
     for i, (result, walks) in enumerate(zip(results, seen, strict=True)):
         for condition, under in _conditions(walks):
-            things = {KEY: key[i], NEUTRAL: neutral[i]}
-            out.append(_directed(result, condition, walks, under, goal[i], things))
+            objects = {KEY: key[i], NEUTRAL: neutral[i]}
+            out.append(_directed(result, condition, walks, under, goal[i], objects))
     return out
 
 
 def _directed(
-    result: MeasuredWalks,
+    result: Navigation,
     condition: str,
     seen: Observed,
     under: BoolArray,
     goal: Evidence,
-    things: dict[str, Evidence],
+    objects: dict[str, Evidence],
 ) -> Directedness:
     """One agent under one condition."""
     walks = seen.where(under)
     grids = Grids(walks, 0.95)
     world = walks.trajectories[0].world
-    thing = next((name for name in things if getattr(world, name) is not None), None)
-    without, to_thing, difference = None, None, None
-    if thing is not None:
-        curves = goal.curves_without(under), things[thing].curves_without(under)
-        without, to_thing = (goal_fit(grids, c, goal.most_without[under]) for c in curves)
+    name = next((name for name in objects if getattr(world, name) is not None), None)
+    without, to_object, difference = None, None, None
+    if name is not None:
+        curves = goal.curves_without(under), objects[name].curves_without(under)
+        without, to_object = (goal_fit(grids, c, goal.most_without[under]) for c in curves)
         # What differs by rounding does not differ.
-        most = max(without.maximum, to_thing.maximum)
+        most = max(without.maximum, to_object.maximum)
         difference = fitted(
             grids,
             curves,
-            lambda goal, thing: np.round(goal - thing, 9),
+            lambda to_goal, to_object: np.round(to_goal - to_object, 9),
             bounds=(-most, most),
             paired=True,
         )
@@ -157,10 +134,10 @@ def _directed(
         reference=result.reference,
         condition=condition,
         silent=int((walks.action == INVALID).sum()),
-        thing=thing,
+        thing=name,
         goal=goal_fit(grids, goal.curves(under), goal.most[under]),
         goal_without=without,
-        towards_thing=to_thing,
+        towards_thing=to_object,
         difference=difference,
     )
 

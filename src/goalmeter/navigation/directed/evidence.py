@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.agents.navigators import planned
 from goalmeter.gridworld import GridWorld, tabular_world
+from goalmeter.gridworld.planner import planned
 from goalmeter.gridworld.tabular_world import GOAL, TabularWorld
 from goalmeter.gridworld.world import ACTIONS
-from goalmeter.navigation.directed.rationality import RATIONALITIES, Curves, between
+from goalmeter.navigation.directed.fits import RATIONALITIES, Curves, between
 from goalmeter.navigation.measures.observed import INVALID, Observed
 from goalmeter.tabular.backup import Backup, problem
 from goalmeter.tabular.planning import backward
@@ -63,20 +63,16 @@ class Evidence:
 
 
 def evidence(
-    agents: Sequence[Observed],
-    utility: str,
-    rationalities: Sequence[FloatArray] | None = None,
+    agents: Sequence[Observed], utility: str, rationalities: Sequence[FloatArray] | None = None
 ) -> list[Evidence]:
     """The evidence of every walk of every agent; 0 where the world has no such utility.
 
-    Args:
-        agents: the walks of each.
-        utility: of `tabular_world`: "goal", "key" or "neutral".
-        rationalities: of each agent, in rising order; None for `RATIONALITIES`.
+    The utility is one of `tabular_world`: "goal", "key" or "neutral". Every agent has a list of
+    rationalities, in rising order; `RATIONALITIES` if there are none.
     """
-    tried = [RATIONALITIES] * len(agents) if rationalities is None else rationalities
+    lists = [RATIONALITIES] * len(agents) if rationalities is None else rationalities
     columns = [_columns(seen) for seen in agents]
-    out = [_nothing(*each) for each in zip(agents, columns, tried, strict=True)]
+    out = [_nothing(*each) for each in zip(agents, columns, lists, strict=True)]
     places: dict[tuple[GridWorld, int], list[tuple[int, int]]] = {}
     for agent, seen in enumerate(agents):
         for index, walk in enumerate(seen.trajectories):
@@ -84,54 +80,48 @@ def evidence(
                 places.setdefault((walk.world, walk.cap), []).append((agent, index))
     for (world, cap), visits in places.items():
         steps = [columns[agent].of(index) for agent, index in visits]
-        every = np.unique(
-            np.concatenate([tried[agent] for agent in {agent for agent, _ in visits}])
-        )
+        agents_here = {agent for agent, _ in visits}
+        every = np.unique(np.concatenate([lists[agent] for agent in agents_here]))
         if not every.size:
             continue
         tabular = tabular_world(world, horizon=cap, utility=utility)
         # Each agent has its own columns, so who else walks there changes nothing for it.
         whole, without = _passes(tabular, steps, every)
         for row, (agent, index) in enumerate(visits):
-            chosen = np.searchsorted(every, tried[agent])
-            out[agent].whole[index], out[agent].without[index] = (
-                whole[row, chosen],
-                without[row, chosen],
-            )
+            chosen = np.searchsorted(every, lists[agent])
+            out[agent].whole[index] = whole[row, chosen]
+            out[agent].without[index] = without[row, chosen]
     return out
 
 
 def refined_evidence(
-    agents: Sequence[Observed],
-    utility: str,
-    tops: Callable[[int, Evidence], IntArray],
+    agents: Sequence[Observed], utility: str, tops: Callable[[int, Evidence], IntArray]
 ) -> list[Evidence]:
     """The evidence at `RATIONALITIES`, and at more of them around those that fits depend on.
 
     Where ways are long, evidence is highest in a range of rationality that is narrower than the
-    list's steps, and a fit that only knew the list would be off by some hundredths of a nat.
-
-    Args:
-        agents: the walks of each.
-        utility: as in `evidence`.
-        tops: for the number of an agent and its evidence, indices of the rationalities that are
-            best for its walks, or for some of them.
+    list's steps, and a fit that only knew the list would be off by some hundredths of a nat. `tops`
+    gives, for the number of an agent and its evidence, the indices of the rationalities that are
+    best for its walks, or for some of them.
     """
     coarse = evidence(agents, utility)
     more = [
         between(RATIONALITIES, tops(number, each), _PARTS) for number, each in enumerate(coarse)
     ]
     beside = evidence(agents, utility, more)
-    return [_merged(*each) for each in zip(coarse, beside, strict=True)]
+    return [_merged(*both) for both in zip(coarse, beside, strict=True)]
 
 
 def _merged(coarse: Evidence, beside: Evidence) -> Evidence:
     """Evidence at the rationalities of both, in rising order."""
-    tried = np.concatenate([coarse.rationalities, beside.rationalities])
-    order = np.argsort(tried)
-    whole = np.concatenate([coarse.whole, beside.whole], axis=1)[:, order]
-    without = np.concatenate([coarse.without, beside.without], axis=1)[:, order]
-    return replace(coarse, rationalities=tried[order], whole=whole, without=without)
+    order = np.argsort(np.concatenate([coarse.rationalities, beside.rationalities]))
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in (coarse, beside)], axis=-1)[
+            ..., order
+        ]
+        for name in ("rationalities", "whole", "without")
+    }
+    return replace(coarse, **columns)
 
 
 class _Columns(NamedTuple):
@@ -226,11 +216,7 @@ def summed_evidence(
 ) -> FloatArray:
     """The evidence of decisions at each rationality, nats, added up by row: [rows, G].
 
-    Args:
-        tabular: the world and its utility.
-        decisions: in any order.
-        rows: how many there are.
-        rationalities: in rising order, [G].
+    Rationalities are in rising order, [G], decisions in any.
     """
     row, number, state, action = decisions
     made = action != INVALID

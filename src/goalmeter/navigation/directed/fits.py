@@ -1,7 +1,8 @@
 """One rationality for the walks of many worlds: its fit, its interval, and what it explains.
 
 The fit is to the mean over the walks of a grid, the grids of a kind and kinds, as any average of
-navigation. Intervals are over grids, and fit again without each of them.
+navigation. Intervals are over grids, and fit again without each of them. The rationality is the
+best of a list; between neighbours that are alike a parabola in its logarithm is taken.
 
 A utility and its negation have the same goal-directedness, so nats are given a sign: below 0 the
 fitted rationality is, and the agent keeps away from the thing.
@@ -12,27 +13,51 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from goalmeter._json import JsonFields
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.gridworld.world import ACTIONS
-from goalmeter.navigation.directed.rationality import (
-    Curves,
-    RationalityFit,
-    best_fit,
-    rationality_of,
-    signed_nats,
-)
 from goalmeter.navigation.measures.grids import Grids
 from goalmeter.statistics.clustered import Estimate, estimate_of_sums
 
+# Utilities are 0 or 1 at a step. At the least of these sizes the evidence of a walk is nothing, at
+# the greatest a wrong step comes up once in 10¹³.
+SIZES = np.geomspace(0.002, 30.0, 101)
+RATIONALITIES = np.concatenate([[-np.inf], -SIZES[::-1], [0.0], SIZES, [np.inf]])
 _CHI_SQUARE = 3.841  # 95% of it, with one degree of freedom
+# Ratios of neighbours that differ by less are the same ratio, but for rounding.
+_ALIKE = 1e-9
+
+
+class Curves(NamedTuple):
+    """The evidence of N walks at G rationalities.
+
+    Attributes:
+        rationalities: those that were tried, in rising order, [G].
+        nats: the evidence at each of them, [N, G].
+    """
+
+    rationalities: FloatArray
+    nats: FloatArray
+
+
+class RationalityFit(NamedTuple):
+    """The rationalities at which curves are highest, [...]; 0 where none explains anything.
+
+    Attributes:
+        top: index of the best of the list.
+        offset: how far from it the best of all is, in steps of the list there.
+    """
+
+    top: IntArray
+    offset: FloatArray
 
 
 @dataclass(frozen=True)
-class GoalFit:
+class GoalFit(JsonFields):
     """How far the wish for one thing explains the walks.
 
     Attributes:
@@ -48,27 +73,19 @@ class GoalFit:
     maximum: float
     rationality: float
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {
-            "nats": self.nats.to_json(),
-            "share": self.share.to_json(),
-            "maximum": self.maximum,
-            "rationality": self.rationality,
-        }
-
 
 def goal_fit(grids: Grids, curves: Curves, most: FloatArray) -> GoalFit:
     """The best fit to the evidence of walks that could have given `most`, nats, [N]."""
-    mean = _by_grid(grids, np.column_stack([curves.nats, most])).sum(axis=0) / _kinds(grids)
+    kinds = len(np.unique(grids.strata))
+    mean = _by_grid(grids, np.column_stack([curves.nats, most])).sum(axis=0) / kinds
     best = best_fit(mean[:-1], curves.rationalities)
     maximum = float(mean[-1])
     seen = fitted(grids, [curves], lambda nats: nats)
-    # A grid that was not seen may tell nothing of the thing, or all. Where the fit is not told
+    # A grid that was not seen may tell nothing of the wish, or all. Where the fit is not told
     # from chance, with one observation a grid, it may as well tell the opposite.
-    told = 2.0 * seen.clusters * abs(seen.value) >= _CHI_SQUARE
-    low = 0.0 if told and seen.value > 0 else -1.0
-    high = 0.0 if told and seen.value < 0 else 1.0
+    beyond_chance = 2.0 * seen.clusters * abs(seen.value) >= _CHI_SQUARE
+    low = 0.0 if beyond_chance and seen.value > 0 else -1.0
+    high = 0.0 if beyond_chance and seen.value < 0 else 1.0
     # Walks of an unseen grid may be longer than those that were seen, as long as caps let them.
     most_of_any = float(np.log(len(ACTIONS))) * max(walk.cap for walk in grids.seen.trajectories)
     return GoalFit(
@@ -89,6 +106,7 @@ def goal_fit(grids: Grids, curves: Curves, most: FloatArray) -> GoalFit:
 
 def fit_tops(grids: Grids, curves: Curves) -> IntArray:
     """Indices of the rationalities that are best for all walks, and without each of the grids."""
+    # An interval fits again without each grid, so those fits need their rationalities listed too.
     sums = _by_grid(grids, curves.nats)
     total = sums.sum(axis=0)
     return np.unique(best_fit(np.vstack([total, total - sums]), curves.rationalities).top)
@@ -98,7 +116,7 @@ def fitted(
     grids: Grids,
     curves: Sequence[Curves],
     combine: Callable[..., FloatArray],
-    *others: FloatArray,
+    *columns: FloatArray,
     bounds: tuple[float, float] | None = None,
     paired: bool = False,
 ) -> Estimate:
@@ -107,27 +125,27 @@ def fitted(
     Args:
         grids: of N walks.
         curves: the evidence of the walks, for each fit.
-        combine: of the nats of each fit and the means of others; all [...].
-        others: [N] each.
+        combine: of the nats of each fit and the means of the columns; all [...].
+        columns: of the walks, [N] each.
         bounds: as in `estimate_of_sums`.
         paired: as in `estimate_of_sums`.
     """
     n = len(curves[0].nats)
     nats = [each.nats for each in curves]
-    sums = _by_grid(grids, np.column_stack([*nats, *others, np.ones(n)]))
+    sums = _by_grid(grids, np.column_stack([*nats, *columns, np.ones(n)]))
     total = sums.sum(axis=0)
     ends = np.cumsum([0, *(len(each.rationalities) for each in curves)]).tolist()
     parts = [slice(start, stop) for start, stop in pairwise(ends)]
     lists = [each.rationalities for each in curves]
     fits = [
-        best_fit(total[part] / total[-1], tried) for part, tried in zip(parts, lists, strict=True)
+        best_fit(total[part] / total[-1], each) for part, each in zip(parts, lists, strict=True)
     ]
 
     def of(totals: FloatArray, fits: Sequence[RationalityFit | None]) -> FloatArray:
         means = totals[..., :-1] / totals[..., -1:]
         fitted_nats = [
-            signed_nats(means[..., part], fit, tried)
-            for part, fit, tried in zip(parts, fits, lists, strict=True)
+            signed_nats(means[..., part], fit, each)
+            for part, fit, each in zip(parts, fits, lists, strict=True)
         ]
         return combine(*fitted_nats, *np.moveaxis(means[..., parts[-1].stop :], -1, 0))
 
@@ -151,5 +169,72 @@ def _by_grid(grids: Grids, columns: FloatArray) -> FloatArray:
     return np.asarray(sums / (walks * sizes[kind])[:, None])
 
 
-def _kinds(grids: Grids) -> int:
-    return len(np.unique(grids.strata))
+# --- The rationality at which evidence is highest -------------------------------------------------
+def best_fit(nats: FloatArray, rationalities: FloatArray = RATIONALITIES) -> RationalityFit:
+    """The best fit to the evidence at each of some rationalities, [..., G]."""
+    zero = int(np.flatnonzero(rationalities == 0)[0])
+    top = np.where(nats.max(axis=-1) > 0, nats.argmax(axis=-1), zero)
+    slope, bend = _shape(nats, top)
+    inner = (_log_steps(rationalities)[top] != 0) & (bend < 0)
+    return RationalityFit(top, np.where(inner, -slope / np.where(inner, bend, 1.0), 0.0))
+
+
+def rationality_of(fit: RationalityFit, rationalities: FloatArray = RATIONALITIES) -> FloatArray:
+    """The rationality of a fit as a number, [...]."""
+    steps = _log_steps(rationalities)[fit.top] * fit.offset
+    return np.asarray(rationalities[fit.top] * np.exp(steps))
+
+
+def signed_nats(
+    nats: FloatArray, fit: RationalityFit | None = None, rationalities: FloatArray = RATIONALITIES
+) -> FloatArray:
+    """The evidence [..., G] at its best fit, or at another; below 0 where the rationality is.
+
+    Without a fit each curve is read where it is highest.
+    """
+    top, offset = best_fit(nats, rationalities) if fit is None else fit
+    top = np.broadcast_to(top, nats.shape[:-1])
+    slope, bend = _shape(nats, top)
+    height = np.take_along_axis(nats, top[..., None], axis=-1)[..., 0]
+    height = height + np.where(offset == 0, 0.0, slope * offset + 0.5 * bend * offset**2)
+    return np.asarray(np.sign(rationalities[top]) * height)
+
+
+def between(rationalities: FloatArray, tops: IntArray, parts: int) -> FloatArray:
+    """Rationalities beside some of a list that have neighbours on either side at one step.
+
+    The steps from `tops`, indices of the list, to both neighbours are divided into parts. Those
+    that are not on the list are returned, in rising order.
+    """
+    log_steps = _log_steps(rationalities)
+    inner = np.unique(tops[log_steps[tops] != 0])
+    places = np.arange(1 - parts, parts) / parts
+    beside = rationalities[inner, None] * np.exp(log_steps[inner, None] * places[places != 0])
+    # Windows of neighbours overlap; what is the same but for rounding is there once.
+    out: list[float] = []
+    for value in np.sort(beside.ravel()).tolist():
+        known = np.append(rationalities, out[-1:])
+        if not np.isclose(known, value, rtol=_ALIKE, atol=0.0).any():
+            out.append(value)
+    return np.array(out)
+
+
+def _log_steps(rationalities: FloatArray) -> FloatArray:
+    """The logarithm of the ratio to the next one, where that to the one before is alike; else 0."""
+    out = np.zeros(len(rationalities))
+    for sign in (-1.0, 1.0):
+        places = np.flatnonzero(np.isfinite(rationalities) & (np.sign(rationalities) == sign))
+        steps = np.diff(np.log(np.abs(rationalities[places])))
+        alike = np.abs(steps[1:] - steps[:-1]) <= _ALIKE
+        out[places[1:-1]] = np.where(alike, steps[1:], 0.0)
+    return out
+
+
+def _shape(nats: FloatArray, top: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Slope and bend of curves [..., G] around places [...], per step and its square."""
+    last = nats.shape[-1] - 1
+    below, height, above = (
+        np.take_along_axis(nats, at[..., None], axis=-1)[..., 0]
+        for at in (np.maximum(top - 1, 0), top, np.minimum(top + 1, last))
+    )
+    return 0.5 * (above - below), below - 2 * height + above

@@ -61,6 +61,7 @@ class Drawn:
 
 def answers(walks: Iterable[Trajectory]) -> list[list[int]]:
     """How often each action was taken: rows of row, column, layer, action, count."""
+    # Plain numbers, since they cross to worker processes as JSON.
     counts = Counter(
         (*step.state.cell, step.state.layer, step.action)
         for walk in walks

@@ -1,12 +1,14 @@
 """Trajectories read back: from Inspect's logs, and from the file that a task wrote beside them.
 
-Both hold the same records. A walk that was run again counts as it went the last time.
+Both hold the same records. A walk that was run again counts as it went the last time. A run can
+take over walks of `inspect eval goalmeter/...`, which then need not be made again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,11 @@ from goalmeter._errors import (
     require,
 )
 from goalmeter._text import in_a_line, json_text, shortened
-from goalmeter.navigation.inspect.failures import ERROR
-from goalmeter.navigation.inspect.samples import walk_of
+from goalmeter.agents.language_models.names import model_agent
+from goalmeter.navigation.asking.settings import Asking
+from goalmeter.navigation.inspect.failures import ERROR, FAILURES
+from goalmeter.navigation.inspect.samples import made_of, walk_of
+from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.walks import Episode
 
@@ -28,6 +33,7 @@ from goalmeter.navigation.walks import Episode
 TRAJECTORY, SCORER = "trajectory", "walked"
 INTERRUPTED = "interrupted"
 _JSON = ".json"
+_SAMPLING = ("temperature", "top_p", "max_tokens", "reasoning_effort")
 
 _Walks = dict[tuple[str, Any, int], Trajectory]
 
@@ -58,12 +64,7 @@ def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
 
 
 def read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
-    """Inspect's logs as its own objects, the oldest first.
-
-    Raises:
-        InvalidFileError: there is no log, or it cannot be read.
-        MissingExtraError: inspect_ai is not installed.
-    """
+    """Inspect's logs as its own objects, the oldest first; raises as `trajectories`."""
     log = require("inspect_ai.log", extra="lm", feature="Reading logs of Inspect")
     paths = [logs] if isinstance(logs, str | Path) else list(logs)
     read = [_read(log, path) for each in paths for path in _files(log, Path(each))]
@@ -71,11 +72,7 @@ def read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
 
 
 def walks_of(read: Iterable[Any]) -> list[Trajectory]:
-    """Every walk in logs as `read_logs` gives them.
-
-    Raises:
-        InvalidTrajectoryError: a sample is not one of goalmeter's, or its record is damaged.
-    """
+    """Every walk in logs as `read_logs` gives them; raises as `trajectories`."""
     walks: _Walks = {}
     for log_file in read:
         for sample in log_file.samples or []:
@@ -146,11 +143,9 @@ def _files(log: Any, path: Path) -> Iterator[Path]:
 
 
 def _read(log: Any, path: Path) -> Any:
-    """A log as Inspect reads it, if it does not unpack to more than the limit.
-
-    It is read as an open archive: of that, no more is unpacked than its directory says.
-    """
+    """A log as Inspect reads it, if it does not unpack to more than the limit."""
     try:
+        # As an open archive: of that, no more is unpacked than its directory says.
         with path.open("rb") as file:
             if path.suffix == _JSON:
                 check_bytes(path.stat().st_size)
@@ -170,7 +165,6 @@ def _read(log: Any, path: Path) -> Any:
 
 
 def _trajectory(sample: Any, where: str) -> Trajectory:
-    """The walk of one sample."""
     try:
         score = (sample.scores or {}).get(SCORER)
         if score is not None and TRAJECTORY in (score.metadata or {}):
@@ -184,3 +178,69 @@ def _trajectory(sample: Any, where: str) -> Trajectory:
         raise InvalidTrajectoryError(
             f"{where}, sample {shortened(repr(sample.id))}: {in_a_line(cause)}"
         ) from cause
+
+
+# --- Walks for a run ------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Imported:
+    """Walks from logs.
+
+    Attributes:
+        walks: by their keys, those that belong to the run.
+        left_out: how many there were of other worlds, caps or prompts, or that a server failed.
+    """
+
+    walks: dict[str, Trajectory]
+    left_out: int
+
+
+def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> Imported:
+    """The walks of a language model's plan that are in some of Inspect's logs.
+
+    Raises as `trajectories`, and InvalidParameterError if the logs are of another model, or it was
+    asked in another way.
+    """
+    assert plan.asking is not None
+    read = read_logs(logs)
+    for log in read:
+        _check_settings(plan.agent, plan.asking, log)
+    wanted, walks, left_out = plan.keys(), {}, 0
+    for trajectory in walks_of(read):
+        made = made_of(trajectory)
+        task, _ = wanted.get(made.name, (None, 0))
+        # A log of another version may have the same name for another world or another cap.
+        if task == made.task and trajectory.outcome not in (INTERRUPTED, *FAILURES):
+            walks[made.name] = trajectory
+        else:
+            left_out += 1
+    return Imported(walks, left_out)
+
+
+def _check_settings(agent: str, asking: Asking, log: Any) -> None:
+    """See that a log is of a model that was asked as the run asks it."""
+    try:
+        name = model_agent(log.eval.model).name
+        asked = Asking(options=log.eval.model_args).to_json()
+    except InvalidParameterError as cause:
+        raise InvalidParameterError(f"{log.location}: {cause}") from cause
+    if name != agent:
+        raise InvalidParameterError(
+            f"{log.location} is a log of {name}, and the run is of {agent}; read the logs of one "
+            f"model"
+        )
+    asked_here = asking.to_json()
+    config, solver = log.plan.config, log.plan.steps[0].params if log.plan.steps else {}
+    asked_there = {each: getattr(config, each) for each in _SAMPLING}
+    asked_there |= {each: solver.get(each) for each in ("attempts", "token_cap")}
+    asked_there |= {"seeded": solver.get("seed") is not None, "logprobs": bool(config.logprobs)}
+    asked_there["options"] = asked["options"]
+    if differ := [each for each in asked_there if asked_there[each] != asked_here[each]]:
+        differences = "; ".join(
+            f"{each} is {shortened(repr(asked_there[each]), 80)} there, "
+            f"and {asked_here[each]!r} here"
+            for each in differ
+        )
+        raise InvalidParameterError(
+            f"{log.location} was asked in another way: {differences}; give the options that it "
+            f"was asked with, or make the walks anew"
+        )

@@ -1,15 +1,27 @@
-"""Who is told of walks while Inspect makes them; its own logs are written later."""
+"""Who is told of walks while Inspect makes them; its own logs are written later.
+
+In a run that is a keeper, which keeps each walk as it ends and stops asking a server that has
+failed them all.
+"""
 
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Protocol
 
+from goalmeter._errors import GoalmeterError, InvalidParameterError
+from goalmeter.navigation.inspect.failures import ERROR, GivenUpError, is_ours_to_mend, reason_of
+from goalmeter.navigation.inspect.samples import made_of
+from goalmeter.navigation.playing import has_failed
 from goalmeter.navigation.record import Trajectory
+from goalmeter.runs import Results
+
+# When so many walks in a row were failed by the server, the others of the round are not begun: each
+# would wait for its retries in vain.
+ENOUGH = 20
 
 
-class Listener(Protocol):
-    """Hears of each walk, and may refuse that there is another one."""
+class Listener:
+    """Hears of each walk, and may refuse that there is another one; this one lets all pass."""
 
     def begins(self) -> None:
         """A walk is about to begin; an error raised here is its end."""
@@ -24,20 +36,75 @@ class Listener(Protocol):
         """A walk has ended, in whatever way."""
 
 
-class Nobody:
-    """Where a task runs by itself, as under `inspect eval`."""
+# Where a task runs by itself, as under `inspect eval`, nobody listens.
+listener: ContextVar[Listener] = ContextVar("listener", default=Listener())  # noqa: B039 (no state)
+
+
+class Keeper(Listener):
+    """Writes each walk into a run.
+
+    Args:
+        results: of the run, which are told of too.
+
+    Attributes:
+        heard: names of the walks that have ended in this round, in whatever way.
+        why: the last error of a server.
+    """
+
+    def __init__(self, results: Results[Trajectory]) -> None:
+        self.heard: set[str] = set()
+        self.why = "no reason known"
+        self._results = results
+        self._broken: GoalmeterError | None = None
+        self._failed_in_a_row = 0
+        self._outcome = ""
+
+    def next_round(self) -> None:
+        """Walks that failed are made again, and the server has another chance."""
+        self.heard.clear()
+        self._failed_in_a_row = 0
+
+    def raise_broken(self) -> None:
+        """Raise here what ended the run, which Inspect would take for the end of walks.
+
+        That is a full disk or the like, or something without which the model cannot be asked.
+        """
+        if self._broken is not None:
+            raise self._broken
 
     def begins(self) -> None:
-        """Nothing."""
+        """Ends a walk where it begins if the server is given up."""
+        self._end_if_broken()
+        if self._failed_in_a_row >= ENOUGH:
+            raise GivenUpError(self._outcome)
 
     def step(self) -> None:
-        """Nothing."""
+        """End a walk that could not be kept, or not be asked for."""
+        self._end_if_broken()
+        self._results.step()
 
     def failed(self, error: Exception) -> None:
-        """Nothing."""
+        """Remember what a server failed of."""
+        if not isinstance(error, GivenUpError):
+            self.why = reason_of(error)
+        if is_ours_to_mend(error):
+            self._broken = InvalidParameterError(f"the model cannot be asked: {self.why}")
 
     def ended(self, trajectory: Trajectory) -> None:
-        """Nothing."""
+        """Keep a walk."""
+        if self._broken is not None:
+            return
+        name = made_of(trajectory).name
+        try:
+            self._results.keep(name, trajectory)
+        except GoalmeterError as error:
+            self._broken = error
+            return
+        self.heard.add(name)
+        self._failed_in_a_row = self._failed_in_a_row + 1 if has_failed(trajectory) else 0
+        self._outcome = trajectory.outcome
 
-
-listener: ContextVar[Listener] = ContextVar("listener", default=Nobody())  # noqa: B039 (no state)
+    def _end_if_broken(self) -> None:
+        if self._broken is not None:
+            # Not the error itself, whose traceback would grow with each walk.
+            raise GivenUpError(ERROR)

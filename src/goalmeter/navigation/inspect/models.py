@@ -1,4 +1,4 @@
-"""A model of Inspect's, made fit for walks: what it takes for an answer, and what it downloads.
+"""A model of Inspect's: how it is reached, and made fit for walks.
 
 Inspect gives a server's reply without any content on as an empty answer, which would count as the
 model's. Here it is an error of the server, asked again as its other errors are. And where a reply
@@ -8,9 +8,12 @@ says nothing of tokens, Inspect would download an encoding to count them; here w
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from goalmeter.navigation.inspect.failures import EmptyReplyError
+from goalmeter._errors import GoalmeterError, InvalidParameterError, MissingExtraError, require
+from goalmeter.navigation.asking.settings import Asking
+from goalmeter.navigation.inspect.failures import EmptyReplyError, reason_of
 
 # Set on a provider that has been made fit.
 _FIT = "_goalmeter_fit"
@@ -18,6 +21,50 @@ _FIT = "_goalmeter_fit"
 _CUT = ("length", "content_filter", "max_tokens", "model_length")
 # Where servers put what is not the answer itself.
 _BESIDE = ("reasoning", "reasoning_content", "reasoning_details", "refusal", "tool_calls")
+# Nobody closes the models that Inspect makes; one that is dropped warns of its open connections.
+_opened: list[Any] = []
+
+
+@dataclass(frozen=True)
+class Server:
+    """How a model is reached; another server of the same model goes on with the same run.
+
+    Attributes:
+        base_url: where it is; None for what the provider's variable of the environment says.
+        max_connections: questions on their way at once; None leaves it to Inspect, which looks for
+            as many as the server can take.
+        max_retries: how often a question that the server failed is put again.
+        timeout: seconds for one answer.
+    """
+
+    base_url: str | None = None
+    max_connections: int | None = None
+    max_retries: int = 5
+    timeout: int = 600
+
+
+def opened(name: str, asking: Asking, server: Server) -> Any:
+    """The model of a name, ready to be asked.
+
+    Raises InvalidParameterError if there is no such model, or something is missing for it.
+    """
+    inspect = require("inspect_ai.model", extra="lm", feature="Asking language models")
+    # Their names, goalmeter/... and goalmeter-local/..., have to be known to Inspect.
+    from goalmeter.agents.language_models import providers as providers
+
+    try:
+        options = dict(asking.options)
+        made = inspect.get_model(name, base_url=server.base_url, memoize=False, **options)
+    except (GoalmeterError, MissingExtraError):
+        raise
+    except Exception as cause:  # each provider has errors of its own
+        raise InvalidParameterError(
+            f"the model {name!r} cannot be asked: {reason_of(cause)}; models are spelled as "
+            f"Inspect spells them, PROVIDER/NAME"
+        ) from cause
+    if not name.startswith(f"{providers.LOCAL}/"):
+        _opened.append(made)
+    return made
 
 
 def fit(model: Any) -> Any:
@@ -56,9 +103,8 @@ def fit(model: Any) -> Any:
 def _lacks(output: Any, response: Any) -> str:
     """What is missing in a reply that is none; "" for one that is.
 
-    Args:
-        output: as Inspect understood the reply, or the error that it makes of it.
-        response: the reply as it came, if the provider keeps it.
+    `output` is the reply as Inspect understood it, or the error that it makes of it; `response` the
+    reply as it came, if the provider keeps it.
     """
     if isinstance(output, Exception):
         return ""

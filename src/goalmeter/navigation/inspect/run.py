@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,10 @@ from typing import Any
 from goalmeter.agents.language_models.names import model_agent
 from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect.failures import CONTEXT, ERROR
-from goalmeter.navigation.inspect.keeper import Keeper
-from goalmeter.navigation.inspect.round import Server, make_walks, opened
-from goalmeter.navigation.kept import failures, study_of
+from goalmeter.navigation.inspect.listening import Keeper, Listener, listener
+from goalmeter.navigation.inspect.models import Server, opened
 from goalmeter.navigation.plan import WalkPlan, plan_of
-from goalmeter.navigation.playing import Walked
+from goalmeter.navigation.playing import Walked, failures, study_of
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.walks import Episode
 from goalmeter.runs import Results, keys_in
@@ -83,18 +82,11 @@ def ask_all(
     progress: Tell | None = None,
     model: Any = None,
 ) -> Walked:
-    """Every walk of a plan for a language model.
+    """Every walk of a plan for a language model; see `ask`.
 
-    A walk that its server failed for good is there with the failure as its outcome.
-
-    Args:
-        plan: the model and its walks.
-        out: run folder; without one, nothing is kept.
-        server: how the model is reached.
-        rounds: how often walks that the server failed are made again before this returns.
-        imported: walks from logs by their keys, kept in the run before others are made.
-        progress: told how many walks have ended.
-        model: one of Inspect's model objects, to be asked instead of the model of the plan's name.
+    A walk that its server failed for good is there with the failure as its outcome. Walks from
+    logs, `imported` by their keys, are kept in the run before others are made. `model`, one of
+    Inspect's model objects, is asked instead of the one of the plan's name.
     """
     assert plan.asking is not None
     wanted = plan.keys()
@@ -109,6 +101,7 @@ def ask_all(
         results = stack.enter_context(
             Results(study_of(plan), folder, tell=progress, taken_over=imported)
         )
+        # A walk is in the run when it ends, whatever Inspect has written of its log by then.
         keeper = Keeper(results)
         for number in range(rounds + 1):
             if not (left := results.left):
@@ -123,6 +116,7 @@ def ask_all(
             keeper.next_round()
             make_walks(plan, left, asked, server, Path(folder) / LOGS, keeper)
             keeper.raise_broken()
+            # What Inspect ended without telling anybody is on record too.
             for name in left:
                 if name not in keeper.heard:
                     task, index = wanted[name]
@@ -137,3 +131,44 @@ def ask_all(
     if progress is not None and failures(walks.values()):
         progress(f"{plan.agent}: the last failure: {keeper.why}")
     return Walked(plan, tuple(walks.values()))
+
+
+def make_walks(
+    plan: WalkPlan, keys: Collection[str], model: Any, server: Server, logs: Path, heard: Listener
+) -> None:
+    """Make the walks of a plan that have these keys, and tell of each as it ends.
+
+    Raises KeyboardInterrupt if somebody ended it.
+    """
+    from inspect_ai import eval as evaluate
+
+    from goalmeter.agents.language_models.providers import BATCH, LOCAL
+    from goalmeter.navigation.inspect.task import task_of
+
+    assert plan.asking is not None
+    connections = server.max_connections
+    if connections is None and plan.agent.startswith(f"{LOCAL}/"):
+        # Inspect would begin with fewer questions at once than are answered in a batch. With two
+        # batches of them, one is answered while those of the other are told and ask again.
+        connections = 2 * int(plan.asking.options.get("batch", BATCH))
+    task = task_of(plan.tasks, plan.asking, only=keys, seed=plan.options.seed)
+    token = listener.set(heard)
+    try:
+        made = evaluate(
+            task,
+            model=model,
+            display="none",
+            log_dir=str(logs),
+            # Following a log live takes several times as long as the walks of a small model.
+            log_realtime=False,
+            # Means of the walks so far, which nobody sees here, take up to a tenth of the time.
+            score_display=False,
+            max_connections=connections,
+            max_retries=server.max_retries,
+            attempt_timeout=server.timeout,
+        )
+    finally:
+        listener.reset(token)
+    # Inspect answers an interrupt itself, with what it has by then.
+    if not made or made[0].status == "cancelled":
+        raise KeyboardInterrupt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from goalmeter._errors import GoalmeterError, InvalidTrajectoryError
@@ -51,14 +52,10 @@ def samples(tasks: TaskSet, only: Collection[str] | None = None) -> list[dict[st
 
 
 def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
-    """The walk that a sample is of.
+    """The walk that a sample describes.
 
-    Args:
-        metadata: of the sample.
-        epoch: of the sample, from 1; each is another round of the same walks.
-
-    Raises:
-        InvalidTrajectoryError: the sample is not one of `samples`.
+    Epochs count from 1; each is another round of the same walks. Raises InvalidTrajectoryError if
+    the sample is not one of `samples`.
     """
     try:
         labels, walks = dict(metadata[_KEY]), int(metadata[_ROUND])
@@ -75,17 +72,6 @@ def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
 
 
 def made_of(read: Trajectory) -> Walk:
-    """The walk that a trajectory is of."""
-    task = Task(
-        suite=read.suite,
-        size=read.size,
-        complexity=read.complexity,
-        grid=read.grid,
-        seed=read.seed,
-        transform=read.transform,
-        condition=read.condition,
-        world=read.world,
-        distance=read.distance,
-        cap=read.cap,
-    )
+    """The task and the number of the walk that a trajectory records."""
+    task = Task(**{label.name: getattr(read, label.name) for label in fields(Task)})
     return Walk(task, read.trajectory)

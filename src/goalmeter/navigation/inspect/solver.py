@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from goalmeter._errors import MissingExtraError, how_to_install
 
@@ -27,13 +26,12 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from goalmeter.agents.navigators import Decision
-from goalmeter.navigation.asking.answers import Answer, storable, understood
+from goalmeter.navigation.asking.answers import Answer, action_probabilities, storable, understood
 from goalmeter.navigation.asking.prompts import template
 from goalmeter.navigation.asking.settings import HISTORY, PROMPT
 from goalmeter.navigation.inspect.failures import CONTEXT, TIME_LIMIT, TOKEN_CAP, failure_of
 from goalmeter.navigation.inspect.listening import listener
 from goalmeter.navigation.inspect.models import fit
-from goalmeter.navigation.inspect.probabilities import action_probabilities
 from goalmeter.navigation.inspect.samples import walk_of
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.walks import Episode
@@ -47,10 +45,7 @@ Ask = Callable[[str, GenerateConfig], Awaitable[ModelOutput]]
 
 @solver
 def walker(
-    attempts: int = 3,
-    token_cap: int | None = None,
-    seed: int | None = 0,
-    once: bool | None = None,
+    attempts: int = 3, token_cap: int | None = None, seed: int | None = 0, once: bool | None = None
 ) -> Solver:
     """Walks through the task of a sample.
 
@@ -65,6 +60,8 @@ def walker(
         once: whether a prompt that was answered before is not asked again. None: if the temperature
             is 0. An answer that cannot be read is then not asked for again either.
     """
+    # At temperature 0 the walks through a grid ask the same questions: each is asked once, and who
+    # asks it again meanwhile waits for the answer.
     answered: dict[str, ModelOutput] = {}
     locks: dict[str, anyio.Lock] = {}
 
@@ -92,7 +89,8 @@ def walker(
                 prompt = _prompt(episode)
                 output, decision, used = await _decide(ask, prompt, seeds[: 1 if repeats else None])
                 spent += used
-                state.messages = [ChatMessageUser(content=prompt), *_said(output)]
+                state.messages = [ChatMessageUser(content=prompt)]
+                state.messages += [output.message] if output.choices else []
                 state.output = output
                 if decision.action is None and _stop(output) == "model_length":
                     # What the output says is then the server's error, and no answer of the model.
@@ -119,7 +117,6 @@ def walker(
 
 
 def _prompt(episode: Episode) -> str:
-    """What is asked now."""
     condition, steps = episode.task.condition, episode.steps
     shown = steps[max(0, len(steps) - condition.get(HISTORY, 0)) :]
     past = [(step.state.cell, step.action) for step in shown]
@@ -173,7 +170,6 @@ def _why(output: ModelOutput, answer: Answer) -> str:
 
 
 def _stop(output: ModelOutput) -> str:
-    """Why the answer ended."""
     return str(output.choices[0].stop_reason) if output.choices else "unknown"
 
 
@@ -182,10 +178,6 @@ def _reasoning(output: ModelOutput) -> str:
     content = output.message.content if output.choices else ""
     parts = [] if isinstance(content, str) else content
     return "\n".join(part.reasoning for part in parts if isinstance(part, ContentReasoning))
-
-
-def _said(output: ModelOutput) -> list[Any]:
-    return [output.message] if output.choices else []
 
 
 def _temperature(model: Model) -> float | None:
@@ -198,6 +190,6 @@ def _temperature(model: Model) -> float | None:
 
 
 def _seed(*words: int | str) -> int:
-    """A seed for one question; servers take signed 32-bit numbers at least."""
+    # Servers take signed 32-bit numbers at least, and Python's own hash differs between processes.
     text = ":".join(str(word) for word in words)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1

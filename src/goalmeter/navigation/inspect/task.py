@@ -85,15 +85,10 @@ def task_of(
     once: bool | None = None,
     out: str | None = None,
 ) -> Task:
-    """The walks of a suite as a task.
+    """The walks of a suite as a task; options as in `navigation`.
 
-    Args:
-        made: the tasks of a suite, with prompts among the conditions of its tasks.
-        asking: how each step is asked for, and with which sampling.
-        only: keys of the walks that are wanted; None for all of them.
-        seed: of the questions.
-        once: whether a prompt that was answered is not asked again; by default at temperature 0.
-        out: a file to which every trajectory is appended as it ends.
+    Prompts are among the conditions of the tasks in `made`. `only` are the keys of the walks that
+    are wanted, if not all of them are.
     """
     listed = [Sample(**fields) for fields in samples(made, only)]
     return Task(
@@ -145,8 +140,6 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _task_of(name: str) -> Callable[..., Task]:
-    """A task that Inspect knows by the suite's name."""
-
     def suite_task(**options: Any) -> Task:
         return navigation(name, **options)
 

@@ -25,11 +25,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from goalmeter._json import JsonFields
 from goalmeter._types import BoolArray
 from goalmeter.navigation.measures.calibrated import Calibration, calibration
 from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
@@ -42,9 +43,28 @@ from goalmeter.statistics.entropy import jensen_shannon, miller_madow_entropy, p
 _MOST_BITS = float(np.log2(OUTCOMES))
 _MOST_CORRECTED = _MOST_BITS + (OUTCOMES - 1) / (2 * np.log(2) * OUTCOMES)
 
+_Labels = tuple[int | None, float | None, str | None, str]  # size, complexity, frame, condition
+
+
+class _FlatFields:
+    """A dataclass of estimates under a condition, whose JSON is one level deep."""
+
+    condition: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Numbers under their names, with NAME_interval and NAME_n beside each estimate."""
+        out: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            out[name] = value
+            if isinstance(value, Estimate):
+                plain = value.to_json()
+                out |= {name: plain["value"], f"{name}_interval": plain["interval"]}
+                out[f"{name}_n"] = value.n
+        return out | {"condition": json.loads(self.condition)}
+
 
 @dataclass(frozen=True)
-class Row:
+class Row(_FlatFields):
     """What was measured of some trajectories; the head of the module says what each measure is.
 
     Attributes:
@@ -79,14 +99,9 @@ class Row:
     mass_detour: Estimate
     invalid: Estimate
 
-    def to_json(self) -> dict[str, Any]:
-        """Numbers under their names, with NAME_interval and NAME_n beside each estimate."""
-        plain = flat({f.name: getattr(self, f.name) for f in fields(self)})
-        return plain | {"condition": json.loads(self.condition)}
-
 
 @dataclass(frozen=True)
-class DistanceRow:
+class DistanceRow(_FlatFields):
     """Accuracy at one distance from the goal, among all steps there.
 
     Attributes:
@@ -103,14 +118,9 @@ class DistanceRow:
     accuracy: Estimate
     greedy: Estimate
 
-    def to_json(self) -> dict[str, Any]:
-        """Numbers under their names, with NAME_interval and NAME_n beside each estimate."""
-        plain = flat({f.name: getattr(self, f.name) for f in fields(self)})
-        return plain | {"condition": json.loads(self.condition)}
-
 
 @dataclass(frozen=True)
-class Behaviour:
+class Behaviour(JsonFields):
     """How an agent behaved in a suite.
 
     Attributes:
@@ -131,15 +141,6 @@ class Behaviour:
     by_distance: tuple[DistanceRow, ...]
     calibration: Calibration | None
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        tables = ("cells", "by_size", "by_complexity", "overall", "by_distance")
-        return {
-            "suite": self.suite,
-            **{name: [row.to_json() for row in getattr(self, name)] for name in tables},
-            "calibration": self.calibration and self.calibration.to_json(),
-        }
-
 
 def behaviour(
     trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
@@ -153,8 +154,10 @@ def behaviour(
     Raises:
         InvalidTrajectoryError: there are none, or one does not agree with its world.
     """
-    seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
-    frames = _groups(seen, lambda kind: (None, None, kind.transform, kind.condition))
+    seen = observed(trajectories)
+
+    def all_of(kind: Kind) -> _Labels:
+        return None, None, kind.transform, kind.condition
 
     def rows(of: Callable[[Kind], _Labels]) -> tuple[Row, ...]:
         return tuple(
@@ -166,13 +169,11 @@ def behaviour(
         cells=rows(lambda kind: kind[1:]),
         by_size=rows(lambda kind: (kind.size, None, kind.transform, kind.condition)),
         by_complexity=rows(lambda kind: (None, kind.complexity, kind.transform, kind.condition)),
-        overall=rows(lambda kind: (None, None, kind.transform, kind.condition)),
+        overall=rows(all_of),
         by_distance=tuple(
             distance_row
-            for (_, _, transform, condition), mask in frames
-            for distance_row in _by_distance(
-                Grids(seen.where(mask), confidence), transform, condition
-            )
+            for (_, _, frame, condition), mask in _groups(seen, all_of)
+            for distance_row in _by_distance(seen.where(mask), confidence, frame, condition)
         ),
         calibration=calibration(seen, confidence=confidence),
     )
@@ -183,6 +184,7 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
     grids = Grids(seen, confidence)
     states = grids.visited()
     shares = states.counts / states.counts.sum(axis=1, keepdims=True)
+    # An answer that is no action is a fifth kind of answer, and never optimal.
     optimal = np.pad(states.optimal, ((0, 0), (0, 1)))
     uniform = optimal / optimal.sum(axis=1, keepdims=True)
     mass = (shares * optimal).sum(axis=1)
@@ -194,6 +196,7 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
         outcomes=dict(sorted(Counter(t.outcome for t in seen.trajectories).items())),
         success=grids.walks(seen.arrived),
         spl=grids.walks(seen.spl),
+        # A walk that failed before its first step counts for success, and has no accuracy.
         accuracy=grids.walks(seen.accuracy, known=seen.length > 0),
         accuracy_pooled=grids.steps(seen.correct),
         accuracy_detour=grids.steps(seen.correct, among=detour),
@@ -201,9 +204,10 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
         beyond_greedy=grids.steps(
             seen.correct - seen.greedy, among=detour, bounds=DIFFERENCE, paired=True
         ),
+        # A walk can lose two steps with each of its own: it leads away instead of closer.
         regret=grids.walks(
             np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length)),
-            bounds=(0.0, _most_regret(seen)),
+            bounds=(0.0, 2.0 * max(walk.cap for walk in seen.trajectories)),
         ),
         entropy=grids.states(
             miller_madow_entropy(states.counts), of, bounds=(0.0, _MOST_CORRECTED)
@@ -216,40 +220,19 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
     )
 
 
-def _most_regret(seen: Observed) -> float:
-    """Steps that a walk can lose: each leads away instead of closer, until the cap."""
-    return 2.0 * max(walk.cap for walk in seen.trajectories)
-
-
-def flat(values: dict[str, Any]) -> dict[str, Any]:
-    """Estimates as a number, an interval and a count, side by side; all else as it is."""
-    out: dict[str, Any] = {}
-    for name, value in values.items():
-        if not isinstance(value, Estimate):
-            out[name] = value
-            continue
-        plain = value.to_json()
-        out |= {name: plain["value"], f"{name}_interval": plain["interval"], f"{name}_n": value.n}
-    return out
-
-
-_Labels = tuple[int | None, float | None, str | None, str]
-
-
 def _groups(seen: Observed, of: Callable[[Kind], _Labels]) -> list[tuple[_Labels, BoolArray]]:
     """The trajectories with the same labels, in the order in which the labels come up."""
-    labels = [of(kind) for kind in seen.kinds]
-    distinct = dict.fromkeys(labels)
-    return [
-        (label, np.isin(seen.kind, [k for k, other in enumerate(labels) if other == label]))
-        for label in distinct
-    ]
+    kinds: dict[_Labels, list[int]] = {}
+    for number, kind in enumerate(seen.kinds):
+        kinds.setdefault(of(kind), []).append(number)
+    return [(labels, np.isin(seen.kind, numbers)) for labels, numbers in kinds.items()]
 
 
-def _by_distance(grids: Grids, transform: str | None, condition: str) -> list[DistanceRow]:
-    seen = grids.seen
+def _by_distance(
+    seen: Observed, confidence: float, transform: str | None, condition: str
+) -> list[DistanceRow]:
+    pooled = Grids(seen, confidence)
     # Distances are not chosen, so that there are no strata to keep apart.
-    pooled = Grids(seen, grids.confidence)
     pooled.strata = np.zeros_like(pooled.strata)
     return [
         DistanceRow(

@@ -7,10 +7,10 @@ halves if it is one of two equally probable ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from goalmeter._json import JsonFields
 from goalmeter.navigation.measures.grids import UNIT
 from goalmeter.navigation.measures.observed import Observed
 from goalmeter.statistics.clustered import Estimate, estimate, estimate_of_sums
@@ -24,7 +24,7 @@ BINS = 10
 
 
 @dataclass(frozen=True)
-class Bin:
+class Bin(JsonFields):
     """Steps of like confidence: how sure, how often right, how many."""
 
     confidence: float
@@ -33,7 +33,7 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(JsonFields):
     """Calibration over steps, with intervals clustered by grid.
 
     Attributes:
@@ -50,16 +50,6 @@ class Calibration:
     unknown: int
     bins: tuple[Bin, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {
-            "error": self.error.to_json(),
-            "brier": self.brier.to_json(),
-            "steps": self.steps,
-            "unknown": self.unknown,
-            "bins": [vars(b) for b in self.bins],
-        }
-
 
 def calibration(seen: Observed, *, confidence: float = 0.95) -> Calibration | None:
     """The calibration of some trajectories; None if no step has probabilities."""
@@ -67,13 +57,14 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> Calibration | No
     steps = int(known.sum())
     if not steps:
         return None
-    given, optimal = seen.probabilities[known], seen.optimal[known]
-    sure = given.max(axis=1)
-    modal = given >= sure[:, None] - 1e-12
+    probabilities, optimal = seen.probabilities[known], seen.optimal[known]
+    sure = probabilities.max(axis=1)
+    modal = probabilities >= sure[:, None] - 1e-12
     right = (modal & optimal).sum(axis=1) / modal.sum(axis=1)
     names, cluster = np.unique(seen.grid[seen.trajectory[known]], return_inverse=True)
-    which = confidence_bins(sure, BINS)
+    bin_of = confidence_bins(sure, BINS)
     squares = np.bincount(cluster, (sure - right) ** 2, len(names))
+    steps_of = np.bincount(cluster, minlength=len(names))
     return Calibration(
         error=estimate_of_sums(
             calibration_sums(sure, right, cluster, len(names), BINS),
@@ -82,18 +73,12 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> Calibration | No
             bounds=UNIT,
             confidence=confidence,
         ),
-        brier=estimate(
-            squares,
-            np.bincount(cluster, minlength=len(names)),
-            n=steps,
-            bounds=UNIT,
-            confidence=confidence,
-        ),
+        brier=estimate(squares, steps_of, n=steps, bounds=UNIT, confidence=confidence),
         steps=steps,
         unknown=len(known) - steps,
         bins=tuple(
-            Bin(float(sure[which == b].mean()), float(right[which == b].mean()), int(n))
-            for b, n in enumerate(np.bincount(which, minlength=BINS))
+            Bin(float(sure[bin_of == b].mean()), float(right[bin_of == b].mean()), int(n))
+            for b, n in enumerate(np.bincount(bin_of, minlength=BINS))
             if n
         ),
     )

@@ -83,6 +83,7 @@ def after(policy: FloatArray, plan: Plan, steps: int) -> FloatArray:
     successors = plan.plans.successors[plan.index]
     mass: FloatArray = np.zeros(len(successors))
     mass[plan.number(plan.start)] = 1.0
+    # The goal leads to itself, so who has arrived stays there.
     for _ in range(steps):
         moved = (mass[:, None] * policy).reshape(-1)
         mass = np.bincount(successors.reshape(-1), moved).astype(float)

@@ -1,4 +1,4 @@
-"""Conditions compared within grids: is it the words, the thing, or both together?
+"""Conditions compared within grids: is it the words, the object, or both together?
 
 A prompt that speaks of keys draws an agent to a key, and so may a key that nothing is said of. Four
 combinations tell them apart: each grid is walked through with and without the words, with a key and
@@ -8,21 +8,35 @@ that invite a detour cancel out, and with them the chance of passing the key.
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
-from goalmeter._errors import InvalidTrajectoryError
-from goalmeter.navigation.measures.cells import MEASURES, OBJECT, TOWARDS, cell_means, levels_of
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
+from goalmeter._json import JsonFields
+from goalmeter._types import FloatArray
+from goalmeter.navigation.asking.prompts import TEMPLATES
 from goalmeter.navigation.measures.observed import Observed, observed
+from goalmeter.navigation.measures.wrong_moves import excess_of_walks
 from goalmeter.navigation.record import Trajectory
+from goalmeter.navigation.suites.options import KEY, NEUTRAL, object_in
 from goalmeter.statistics.clustered import Estimate, estimate
 
-PROMPT = "prompt"
+PICK_UP, TOWARDS, SUCCESS, ACCURACY = "pick_up", "towards", "success", "accuracy"
+MEASURES = (PICK_UP, TOWARDS, SUCCESS, ACCURACY)
+# Conditions: the prompt is one of the task's, the object is seen in the world itself.
+PROMPT, OBJECT = "prompt", "object"
+
+Levels = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
-class Factors:
+class Factors(JsonFields):
     """The effects of two conditions on a measure, over grids walked through in all four cells.
 
     Attributes:
@@ -37,27 +51,15 @@ class Factors:
 
     measure: str
     factors: tuple[str, str]
-    levels: tuple[tuple[Any, Any], tuple[Any, Any]]
+    levels: tuple[Levels, Levels]
     cells: tuple[tuple[float, float], tuple[float, float]]
     effects: tuple[Estimate, Estimate]
     interaction: Estimate
     grids: int
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {
-            "measure": self.measure,
-            "factors": list(self.factors),
-            "levels": [list(levels) for levels in self.levels],
-            "cells": [list(row) for row in self.cells],
-            "effects": [effect.to_json() for effect in self.effects],
-            "interaction": self.interaction.to_json(),
-            "grids": self.grids,
-        }
-
 
 @dataclass(frozen=True)
-class Contrast:
+class Contrast(JsonFields):
     """The effect of one condition on a measure, over grids walked through at both of its levels.
 
     Attributes:
@@ -71,21 +73,10 @@ class Contrast:
 
     measure: str
     factor: str
-    levels: tuple[Any, Any]
+    levels: Levels
     cells: tuple[float, float]
     effect: Estimate
     grids: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {
-            "measure": self.measure,
-            "factor": self.factor,
-            "levels": list(self.levels),
-            "cells": list(self.cells),
-            "effect": self.effect.to_json(),
-            "grids": self.grids,
-        }
 
 
 def factors(
@@ -101,7 +92,7 @@ def factors(
     Args:
         trajectories: with two values of each condition; other conditions are averaged over.
         first: name of one condition.
-        second: name of the other. "object" is what lies in the world, "neutral" or "key", and
+        second: name of the second. "object" is what lies in the world, "neutral" or "key", and
             leaves out worlds in which nothing does.
         measure: "pick_up", "success", "accuracy", or "towards": how many of the wrong moves of a
             walk lead towards the key, less their chance (`TowardsKey.excess_of_kind`), over walks
@@ -112,7 +103,7 @@ def factors(
         InvalidTrajectoryError: a condition is missing or has other than two values, or no grid was
             walked through in all four combinations.
     """
-    seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
+    seen = observed(trajectories)
     levels = levels_of(seen, first), levels_of(seen, second)
     means = cell_means(seen, (first, second), levels, measure)
     of_first = (means[:, 1] - means[:, 0]).mean(axis=1)
@@ -143,14 +134,14 @@ def contrast(
     confidence: float = 0.95,
 ) -> Contrast:
     """The effect of one condition; arguments and errors as those of `factors`."""
-    seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
+    seen = observed(trajectories)
     levels = levels_of(seen, name)
     means = cell_means(seen, (name,), (levels,), measure)
     most = _greatest(measure)
     difference = means[:, 1] - means[:, 0]
     effect = estimate(difference, bounds=(-most, most), paired=True, confidence=confidence)
-    one, other = means.mean(axis=0).tolist()
-    return Contrast(measure, name, levels, (one, other), effect, len(means))
+    first, second = means.mean(axis=0).tolist()
+    return Contrast(measure, name, levels, (first, second), effect, len(means))
 
 
 def told_apart(
@@ -161,7 +152,7 @@ def told_apart(
     A measure that no grid has in every combination is left out, such as "towards" of an agent that
     makes no wrong moves.
     """
-    seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
+    seen = observed(trajectories)
     vary = [name for name in (PROMPT, OBJECT) if _varies(seen, name)]
     out: list[Factors | Contrast] = []
     for measure in MEASURES if vary else ():
@@ -186,3 +177,86 @@ def _varies(seen: Observed, name: str) -> bool:
 def _greatest(measure: str) -> float:
     """The greatest difference between two values: shares are in [0, 1], their excess in [-1, 1]."""
     return 2.0 if measure == TOWARDS else 1.0
+
+
+# --- The means that are compared ------------------------------------------------------------------
+def levels_of(seen: Observed, name: str) -> Levels:
+    """The two values of a condition; raises InvalidTrajectoryError if it has other than two."""
+    values = list(dict.fromkeys(value for value in _values_of(seen, name) if value is not None))
+    if len(values) != 2:
+        listed = " or ".join(repr(json.loads(value)) for value in values) or "nowhere given"
+        raise InvalidTrajectoryError(f"{name} is {listed}, expected two different values")
+    # Whatever the order of the trajectories: effects are of the key, and of words about keys.
+    if name == OBJECT:
+        return NEUTRAL, KEY
+    first, second = sorted((json.loads(value) for value in values), key=_speaks_of_keys)
+    return first, second
+
+
+def cell_means(
+    seen: Observed, names: Sequence[str], levels: Sequence[Levels], measure: str
+) -> FloatArray:
+    """The mean over walks in each combination, [grids, 2, ...] with an axis for each condition.
+
+    Walks without a value do not count, such as those in worlds with nothing to pick up where the
+    condition is "object". Grids without any in one of the combinations are left out.
+    """
+    places = [
+        {json.dumps(level): index for index, level in enumerate(pair)} | {None: None}
+        for pair in levels
+    ]
+    labels = zip(*(_values_of(seen, name) for name in names), strict=True)
+    corners = list(product((0, 1), repeat=len(names)))
+    by_grid: dict[int, dict[tuple[int | None, ...], list[float]]] = defaultdict(
+        lambda: {corner: [] for corner in corners}
+    )
+    for grid, conditions, value in zip(seen.grid, labels, _measured(seen, measure), strict=True):
+        corner = tuple(place[label] for place, label in zip(places, conditions, strict=True))
+        if None not in corner and not np.isnan(value):
+            by_grid[int(grid)][corner].append(float(value))
+    complete = [[cells[c] for c in corners] for cells in by_grid.values() if all(cells.values())]
+    if not complete:
+        raise InvalidTrajectoryError(
+            f"no grid was walked through in all combinations of {' and '.join(names)}"
+        )
+    means = np.array([[np.mean(values) for values in cells] for cells in complete])
+    return np.asarray(means.reshape(-1, *(2,) * len(names)))
+
+
+def _speaks_of_keys(value: Any) -> bool:
+    known = isinstance(value, str) and value in TEMPLATES
+    return known and TEMPLATES[value].mentions_keys
+
+
+def _values_of(seen: Observed, name: str) -> list[str | None]:
+    """The value of a condition of each trajectory, as JSON; None in worlds that have no object."""
+    if name == OBJECT:
+        objects = (object_in(walk.world) for walk in seen.trajectories)
+        return [None if name is None else json.dumps(name) for name in objects]
+    conditions = [json.loads(kind.condition) for kind in seen.kinds]
+    for condition in conditions:
+        if name not in condition:
+            raise InvalidTrajectoryError(
+                f"{name} is no condition of all trajectories; there is one with "
+                f"{', '.join(condition) or 'none'}"
+            )
+    return [json.dumps(conditions[kind][name]) for kind in seen.kind]
+
+
+def _measured(seen: Observed, measure: str) -> FloatArray:
+    """The measure of each trajectory, NaN where it has none."""
+    worlds = [walk.world for walk in seen.trajectories]
+    if measure == PICK_UP:
+        taken = [float(walk.states()[-1].has_key) for walk in seen.trajectories]
+        return np.where([world.thing is None for world in worlds], np.nan, taken)
+    if measure == TOWARDS:
+        # Behind a door it is right to fetch the key.
+        none = [world.thing is None or world.door is not None for world in worlds]
+        return np.where(none, np.nan, excess_of_walks(seen))
+    if measure == SUCCESS:
+        return seen.arrived.astype(float)
+    if measure == ACCURACY:
+        return seen.accuracy
+    raise InvalidParameterError(
+        f"there is no measure {measure!r} of factors; known are {', '.join(MEASURES)}"
+    )

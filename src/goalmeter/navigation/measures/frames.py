@@ -4,8 +4,12 @@ Pairs are grids. The published test asks whether a difference is significant, an
 same"; the equivalence test asks whether it is shown to be smaller than a margin. Both are corrected
 for the number of frames (Holm).
 
-An isometry should not change what is done either, once the actions are relabelled; how often it
-does not is in `agreement`.
+An isometry should not change what is done either, once the actions are relabelled. `agreement` is
+how often an answer in the frame is that of the original; `self_agreement` is how often two answers
+within a frame are the same, which is all that an agent that draws its answers can reach. Their
+difference is half the squared distance between the two distributions: `shortfall`, 0 on average
+for an agent that does not mind the frame. Only states visited twice in both count, which makes all
+three unbiased. Two answers that are no action never agree.
 
 Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 Agents", section 4.2.
@@ -14,17 +18,19 @@ Agents", section 4.2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidTrajectoryError
-from goalmeter._types import FloatArray
-from goalmeter.gridworld.transforms import TRANSFORMS
-from goalmeter.navigation.measures.agreement import agreements
+from goalmeter._json import JsonFields
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.gridworld.planner import LAYERS
+from goalmeter.gridworld.transforms import TRANSFORMS, Transform
+from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
-from goalmeter.navigation.measures.observed import Observed, observed
+from goalmeter.navigation.measures.observed import INVALID, OUTCOMES, Observed, observed
 from goalmeter.navigation.record import Trajectory
 from goalmeter.statistics.clustered import Estimate, estimate
 from goalmeter.statistics.paired import Equivalence, SignedRanks, equivalence, holm, signed_ranks
@@ -34,7 +40,7 @@ MARGIN = 0.05
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(JsonFields):
     """One metric in a frame against the original, over pairs of grids.
 
     Attributes:
@@ -57,18 +63,9 @@ class Comparison:
     equivalence: Equivalence
     equivalence_corrected: float
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; NaN is null."""
-        plain = {
-            name: None if isinstance(value, float) and np.isnan(value) else value
-            for name, value in vars(self).items()
-        }
-        tests = {n: getattr(self, n).to_json() for n in ("difference", "test", "equivalence")}
-        return plain | tests
-
 
 @dataclass(frozen=True)
-class Frame:
+class Frame(JsonFields):
     """One frame against the original.
 
     Attributes:
@@ -76,7 +73,7 @@ class Frame:
         isometry: whether nothing but labels changes.
         pairs: grids in both.
         comparisons: one for each metric.
-        agreement: of relabelled answers; None unless an isometry.
+        agreement: of relabelled answers, like the two below; None unless an isometry.
         self_agreement: within each frame.
         shortfall: self_agreement less agreement.
     """
@@ -89,18 +86,9 @@ class Frame:
     self_agreement: Estimate | None
     shortfall: Estimate | None
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        estimates = ("agreement", "self_agreement", "shortfall")
-        return (
-            vars(self)
-            | {"comparisons": [c.to_json() for c in self.comparisons]}
-            | {n: getattr(self, n) and getattr(self, n).to_json() for n in estimates}
-        )
-
 
 @dataclass(frozen=True)
-class Frames:
+class Frames(JsonFields):
     """Every frame of a suite.
 
     Attributes:
@@ -110,10 +98,6 @@ class Frames:
 
     margin: float
     frames: tuple[Frame, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {"margin": self.margin, "frames": [frame.to_json() for frame in self.frames]}
 
 
 def frames(
@@ -133,7 +117,7 @@ def frames(
         InvalidTrajectoryError: there is no frame beside the original, or a frame none of whose
             grids was walked through in the original.
     """
-    seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
+    seen = observed(trajectories)
     names = list(dict.fromkeys(kind.transform for kind in seen.kinds))
     if None not in names or len(names) == 1:
         listed = ", ".join("the original" if name is None else name for name in names)
@@ -150,11 +134,8 @@ def frames(
         published = holm([c.test.p_value for c in column])
         equal = holm([c.equivalence.p_value for c in column])
         for name, published_p, equal_p in zip(changed, published, equal, strict=True):
-            compared[name][metric] = Comparison(
-                **(
-                    vars(compared[name][metric])
-                    | {"test_corrected": published_p, "equivalence_corrected": equal_p}
-                )
+            compared[name][metric] = replace(
+                compared[name][metric], test_corrected=published_p, equivalence_corrected=equal_p
             )
     return Frames(
         margin,
@@ -164,7 +145,7 @@ def frames(
                 TRANSFORMS[name].isometry,
                 len(means[None].keys() & means[name].keys()),
                 tuple(compared[name]),
-                *agreements(seen, TRANSFORMS[name], confidence),
+                *_agreements(seen, TRANSFORMS[name], confidence),
             )
             for name in changed
         ),
@@ -218,3 +199,86 @@ def _compared(
             )
         )
     return out
+
+
+# --- Does it do the same? -------------------------------------------------------------------------
+class _Answers(NamedTuple):
+    counts: IntArray  # how often each answer was given in each state, [states, 5]
+    shape: tuple[int, int]  # of the world
+
+
+def _agreements(
+    seen: Observed, transform: Transform, confidence: float
+) -> tuple[Estimate, Estimate, Estimate] | tuple[None, None, None]:
+    """Agreement with the original, within each frame, and the difference.
+
+    Each is a mean over states, then over the conditions of a grid, then over grids; None for a
+    transform that is no isometry.
+    """
+    if not transform.isometry:
+        return None, None, None
+    original, changed = _answers(seen, None), _answers(seen, transform.name)
+    by_grid: dict[int, list[tuple[float, float]]] = {}
+    for grid, condition in original.keys() & changed.keys():
+        before = original[grid, condition]
+        moved = _moved(transform, before.shape)
+        pairs = _pairs(before.counts, changed[grid, condition].counts[moved], transform)
+        if pairs is not None:
+            by_grid.setdefault(grid, []).append(pairs)
+    means = [np.mean(by_grid[grid], axis=0) for grid in sorted(by_grid)]
+    across, within = np.array(means).reshape(-1, 2).T
+    return (
+        estimate(across, confidence=confidence, bounds=(0.0, 1.0)),
+        estimate(within, confidence=confidence, bounds=(0.0, 1.0)),
+        estimate(within - across, confidence=confidence, bounds=DIFFERENCE, paired=True),
+    )
+
+
+def _pairs(before: IntArray, after: IntArray, transform: Transform) -> tuple[float, float] | None:
+    """Pairs of equal answers across frames and within, as shares, averaged over states.
+
+    Counts [states, 5] are those before, in the original, and after, in the same states of the frame
+    under its labels.
+    """
+    # Answers that were none are among the answers, not among those that can agree.
+    n, m = before.sum(axis=1), after.sum(axis=1)
+    twice = (n >= 2) & (m >= 2)
+    if not twice.any():
+        return None
+    n, m = n[twice], m[twice]
+    first, second = before[twice, :INVALID], after[twice][:, list(transform.actions)]
+    across = (first * second).sum(axis=1) / (n * m)
+    within = (first * (first - 1)).sum(axis=1) / (n * (n - 1))
+    within = within + (second * (second - 1)).sum(axis=1) / (m * (m - 1))
+    return float(across.mean()), float(within.mean() / 2)
+
+
+def _answers(seen: Observed, transform: str | None) -> dict[tuple[int, str], _Answers]:
+    """The answers in each grid under each condition in one frame."""
+    out: dict[tuple[int, str], _Answers] = {}
+    ends = np.cumsum(seen.length)
+    for number, walk in enumerate(seen.trajectories):
+        kind = seen.kinds[seen.kind[number]]
+        if kind.transform != transform:
+            continue
+        key = int(seen.grid[number]), kind.condition
+        if key not in out:
+            size = LAYERS * walk.world.walls.size
+            out[key] = _Answers(np.zeros((size, OUTCOMES), np.int64), walk.world.shape)
+        steps = slice(ends[number] - seen.length[number], ends[number])
+        np.add.at(out[key].counts, (seen.state[steps], seen.action[steps]), 1)
+    return out
+
+
+def _moved(transform: Transform, shape: tuple[int, int]) -> IntArray:
+    """The number in the frame of each state of the original, [states]."""
+    rows, columns = shape
+    corner = transform.cell(Cell(rows - 1, columns - 1), shape)
+    origin = transform.cell(Cell(0, 0), shape)
+    height = abs(corner.row - origin.row) + 1
+    width = abs(corner.column - origin.column) + 1
+    out = np.empty((LAYERS, rows, columns), dtype=np.int64)
+    for row, column in np.ndindex(rows, columns):
+        to = transform.cell(Cell(row, column), shape)
+        out[:, row, column] = (np.arange(LAYERS) * height + to.row) * width + to.column
+    return out.reshape(-1)

@@ -65,13 +65,9 @@ class Grids:
         bounds: Bounds = UNIT,
         paired: bool = False,
     ) -> Estimate:
-        """The mean over walks of a grid, grids of a kind, kinds.
+        """The mean over walks of a grid, grids of a kind, kinds; of values [N] that are known.
 
-        Args:
-            values: of each trajectory, [N].
-            known: which trajectories have one; all if not given.
-            bounds: least and greatest possible one.
-            paired: whether they are differences, see `estimate`.
+        `bounds` are the least and the greatest possible value; `paired` as in `estimate`.
         """
         kept = np.ones(len(self.cluster), dtype=bool) if known is None else known
         means, has_any = self.means(self.cluster[kept], np.asarray(values, dtype=float)[kept])
@@ -85,13 +81,9 @@ class Grids:
         bounds: Bounds = UNIT,
         paired: bool = False,
     ) -> Estimate:
-        """The mean over all steps of a kind, then over kinds.
+        """The mean over all steps of a kind, then over kinds; of values [M], among some steps.
 
-        Args:
-            values: of each step, [M].
-            among: which steps count; all if not given.
-            bounds: least and greatest possible one.
-            paired: whether they are differences, see `estimate`.
+        `bounds` and `paired` as in `walks`.
         """
         of = self.cluster[self.seen.trajectory]
         kept = np.ones(len(of), dtype=bool) if among is None else among

@@ -27,8 +27,9 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidTrajectoryError
-from goalmeter.agents.navigators import memoryless, planned
-from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY
+from goalmeter._json import JsonFields, json_value
+from goalmeter.agents.navigators import memoryless
+from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, planned
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.measures.behaviour import Row, row
 from goalmeter.navigation.measures.exact import exact
@@ -36,7 +37,7 @@ from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.measures.wrong_moves import TowardsKey, share_by_walk, towards_key
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suites.objects import object_in
+from goalmeter.navigation.suites.options import object_in
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.paired import mean_differs
 
@@ -49,7 +50,7 @@ BEFORE_KEY, BEFORE_DOOR, AFTER_DOOR, WITH = (
 
 
 @dataclass(frozen=True)
-class PickUp:
+class PickUp(JsonFields):
     """How often the key was taken.
 
     Attributes:
@@ -64,15 +65,6 @@ class PickUp:
     chance: float
     excess: Estimate
     p_value: float
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; NaN is null."""
-        return {
-            "rate": self.rate.to_json(),
-            "chance": self.chance,
-            "excess": self.excess.to_json(),
-            "p_value": None if np.isnan(self.p_value) else self.p_value,
-        }
 
 
 @dataclass(frozen=True)
@@ -95,12 +87,8 @@ class Keys:
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        return self.row.to_json() | {
-            "object": self.thing,
-            "stages": {name: accuracy.to_json() for name, accuracy in self.stages.items()},
-            "pick_up": self.pick_up.to_json(),
-            "towards_key": self.towards_key and self.towards_key.to_json(),
-        }
+        parts = {name: getattr(self, name) for name in ("stages", "pick_up", "towards_key")}
+        return {**self.row.to_json(), "object": self.thing, **json_value(parts)}
 
 
 def keys(
@@ -113,28 +101,26 @@ def keys(
     Raises:
         InvalidTrajectoryError: no world has a key or a neutral object.
     """
-    seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
-    things = [object_in(walk.world) for walk in seen.trajectories]
-    kinds = dict.fromkeys(zip(seen.kind.tolist(), things, strict=True))
-    if not any(things):
+    seen = observed(trajectories)
+    objects = np.array([object_in(walk.world) for walk in seen.trajectories], dtype=object)
+    if not any(objects):
         raise InvalidTrajectoryError(
             "none of the trajectories is in a world with a key or a neutral object"
         )
     out = []
-    for number, thing in kinds:
-        if thing is None:
+    for number, name in dict.fromkeys(zip(seen.kind.tolist(), objects, strict=True)):
+        if name is None:
             continue
-        kind = seen.kinds[number]
-        of_kind = seen.where((seen.kind == number) & np.array([other == thing for other in things]))
+        of_kind = seen.where((seen.kind == number) & (objects == name))
         grids = Grids(of_kind, confidence)
-        labels = (kind.size, kind.complexity, kind.transform, kind.condition)
+        has_door = any(walk.world.door for walk in of_kind.trajectories)
         out.append(
             Keys(
-                thing,
-                row(of_kind, confidence, labels),
+                name,
+                row(of_kind, confidence, seen.kinds[number][1:]),
                 stages(grids),
                 pick_up(grids),
-                None if any(w.world.door for w in of_kind.trajectories) else towards_key(grids),
+                None if has_door else towards_key(grids),
             )
         )
     return tuple(out)

@@ -11,11 +11,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from goalmeter._errors import InvalidTrajectoryError, require
+from goalmeter._json import JsonFields
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.record import Trajectory
 
@@ -24,7 +24,7 @@ TERMS = ("size", "complexity", "distance")
 
 
 @dataclass(frozen=True)
-class Term:
+class Term(JsonFields):
     """One coefficient: accuracy gained by one more row, unit of complexity, or step.
 
     Attributes:
@@ -42,13 +42,9 @@ class Term:
     interval: tuple[float, float]
     p_value: float
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return vars(self) | {"interval": list(self.interval)}
-
 
 @dataclass(frozen=True)
-class MixedModel:
+class MixedModel(JsonFields):
     """The fit.
 
     Attributes:
@@ -66,13 +62,6 @@ class MixedModel:
     walks: int
     grids: int
     notes: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return vars(self) | {
-            "terms": [term.to_json() for term in self.terms],
-            "notes": list(self.notes),
-        }
 
 
 def mixed_model(
@@ -97,7 +86,7 @@ def mixed_model(
         extra="stats",
         feature="the mixed-effects model of accuracy",
     )
-    seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
+    seen = observed(trajectories)
     seen = seen.where(seen.length > 0)
     counts = np.unique(seen.grid, return_counts=True)[1]
     if len(counts) < 2 or counts.max() < 2:

@@ -15,13 +15,17 @@ import numpy as np
 
 from goalmeter._errors import GoalmeterError, InvalidTrajectoryError
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.agents.navigators import memoryless, planned
+from goalmeter.agents.navigators import memoryless
+from goalmeter.gridworld.planner import planned
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.record import ARRIVED, CAP, Trajectory, condition_name
 
 # What an answer can be: one of the four actions, or none.
 INVALID = 4
 OUTCOMES = 5
+
+
+_OF_STEPS = ("state", "action", "optimal", "gap", "to_goal", "greedy", "probabilities")
 
 
 class Grid(NamedTuple):
@@ -86,6 +90,7 @@ class Observed:
     @property
     def correct(self) -> BoolArray:
         """Whether the answer was an optimal action, [M]."""
+        # INVALID is the number of the column that is added, so an answer that is none is wrong.
         padded = np.pad(self.optimal, ((0, 0), (0, 1)))
         return np.asarray(np.take_along_axis(padded, self.action[:, None], axis=1)[:, 0])
 
@@ -111,22 +116,23 @@ class Observed:
         """Some of the trajectories, [N]."""
         steps = kept[self.trajectory]
         walks = ("grid", "kind", "arrived", "distance", "length")
-        each = ("state", "action", "optimal", "gap", "to_goal", "greedy", "probabilities")
         return replace(
             self,
             trajectories=tuple(self.trajectories[i] for i in np.flatnonzero(kept)),
             trajectory=(np.cumsum(kept) - 1)[self.trajectory[steps]],
             **{name: getattr(self, name)[kept] for name in walks},
-            **{name: getattr(self, name)[steps] for name in each},
+            **{name: getattr(self, name)[steps] for name in _OF_STEPS},
         )
 
 
-def observed(trajectories: Sequence[Trajectory]) -> Observed:
-    """The columns of trajectories.
+def observed(trajectories: Sequence[Trajectory] | Observed) -> Observed:
+    """The columns of trajectories; columns are returned as they are.
 
     Raises:
         InvalidTrajectoryError: there are none, or one does not agree with its world.
     """
+    if isinstance(trajectories, Observed):
+        return trajectories
     if not trajectories:
         raise InvalidTrajectoryError("there are no trajectories to measure")
     grids: dict[Grid, int] = {}
@@ -142,9 +148,7 @@ def observed(trajectories: Sequence[Trajectory]) -> Observed:
             raise InvalidTrajectoryError(f"trajectory {number} ({where}): {cause}") from cause
         rows.append((grids.setdefault(grid, len(grids)), kinds.setdefault(kind, len(kinds))))
         parts.append(part)
-    state, action, optimal, gap, to_goal, greedy, probabilities = (
-        np.concatenate(column) for column in zip(*parts, strict=True)
-    )
+    steps = dict(zip(_OF_STEPS, map(np.concatenate, zip(*parts, strict=True)), strict=True))
     lengths = np.array([len(walk.steps) for walk in trajectories], dtype=np.int64)
     return Observed(
         trajectories=tuple(trajectories),
@@ -156,18 +160,12 @@ def observed(trajectories: Sequence[Trajectory]) -> Observed:
         distance=np.array([walk.distance for walk in trajectories], dtype=np.int64),
         length=lengths,
         trajectory=np.repeat(np.arange(len(trajectories)), lengths),
-        state=state,
-        action=action,
-        optimal=optimal,
-        gap=gap,
-        to_goal=to_goal,
-        greedy=greedy,
-        probabilities=probabilities,
+        **steps,
     )
 
 
 def _columns(walk: Trajectory) -> tuple[Any, ...]:
-    """The columns over the steps of one trajectory."""
+    """The columns `_OF_STEPS` of one trajectory."""
     plan = planned(walk.world)
     if walk.distance != plan.distance:
         raise InvalidTrajectoryError(
@@ -179,6 +177,7 @@ def _columns(walk: Trajectory) -> tuple[Any, ...]:
         [INVALID if step.action is None else step.action for step in walk.steps], dtype=np.int64
     )
     successors = plan.plans.successors[plan.index]
+    # Who answers with no action stays in place.
     stays = np.concatenate([successors, np.arange(len(successors))[:, None]], axis=1)
     after = stays[states, actions]
     start = plan.number(plan.start)

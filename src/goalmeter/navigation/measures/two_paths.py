@@ -12,7 +12,7 @@ Agents", section 4.3.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -20,21 +20,21 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidTrajectoryError
+from goalmeter._json import JsonFields
 from goalmeter._types import AnyArray
-from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.measures.behaviour import Row, row
 from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.keys import PickUp, pick_up
 from goalmeter.navigation.measures.observed import Observed, observed
 from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suites.objects import OBJECTS, object_in, without_object
+from goalmeter.navigation.suites.options import OBJECTS, object_in, without_object
 from goalmeter.statistics.clustered import Estimate, estimate
 
 SIDES = ("above", "below", "left", "right")
 
 
 @dataclass(frozen=True)
-class TwoPathTable:
+class TwoPathTable(JsonFields):
     """What was measured in worlds with two ways, with one thing on them and under one condition.
 
     Attributes:
@@ -70,15 +70,9 @@ class TwoPathTable:
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        rows = ("with_key", "without_key", "taken", "not_taken")
-        estimates = ("success_difference", "accuracy_difference", "jaccard", "jaccard_control")
-        return {
-            "object": self.thing,
-            "condition": json.loads(self.condition),
-            "pick_up": self.pick_up.to_json(),
-            "by_side": {side: rate.to_json() for side, rate in self.by_side.items()},
-            **{n: getattr(self, n) and getattr(self, n).to_json() for n in (*rows, *estimates)},
-        }
+        parts = {"object": self.thing, **super().to_json()}
+        del parts["thing"]
+        return parts | {"condition": json.loads(self.condition)}
 
 
 def two_path_table(
@@ -90,85 +84,80 @@ def two_path_table(
         InvalidTrajectoryError: a condition has no walks with a key or a neutral object, or none
             without it.
     """
-    seen = trajectories if isinstance(trajectories, Observed) else observed(trajectories)
-    rest = [without_object(kind.condition) for kind in seen.kinds]
+    seen = observed(trajectories)
+    conditions = np.array([without_object(seen.kinds[kind].condition) for kind in seen.kind])
     out = []
-    for condition in dict.fromkeys(rest):
-        of_condition = seen.where(
-            np.isin(seen.kind, [k for k, r in enumerate(rest) if r == condition])
-        )
-        things = [object_in(walk.world) for walk in of_condition.trajectories]
-        if None not in things or not any(things):
+    for condition in dict.fromkeys(conditions.tolist()):
+        walks = seen.where(conditions == condition)
+        objects = np.array([object_in(walk.world) for walk in walks.trajectories], dtype=object)
+        if None not in objects or not any(objects):
             raise InvalidTrajectoryError(
-                f"all walks are {'with' if None not in things else 'without'} a key, expected "
+                f"all walks are {'with' if None not in objects else 'without'} a key, expected "
                 f"worlds with a key, or a neutral object, and the same ones without it"
             )
-        of_control = np.array([other is None for other in things])
+        control = walks.where(~objects.astype(bool))
         out += [
-            _table(
-                of_condition.where(np.array([other == thing for other in things])),
-                of_condition.where(of_control),
-                thing,
-                condition,
-                confidence,
-            )
-            for thing in OBJECTS
-            if thing in things
+            _table(walks.where(objects == name), control, name, condition, confidence)
+            for name in OBJECTS
+            if name in objects
         ]
     return tuple(out)
 
 
 def _table(
-    with_key: Observed, control: Observed, thing: str, condition: str, confidence: float
+    with_key: Observed, control: Observed, name: str, condition: str, confidence: float
 ) -> TwoPathTable:
     taken = np.array([walk.states()[-1].has_key for walk in with_key.trajectories])
     labels = (with_key.trajectories[0].size, None, None, condition)
 
-    def some(part: Observed) -> Row | None:
+    def row_of(part: Observed) -> Row | None:
         return row(part, confidence, labels) if part.trajectories else None
 
     grids = Grids(with_key, confidence)
     side = np.array([_side(walk) for walk in with_key.trajectories])
     return TwoPathTable(
-        thing=thing,
+        thing=name,
         condition=condition,
         with_key=row(with_key, confidence, labels),
         without_key=row(control, confidence, labels),
         pick_up=pick_up(grids),
-        by_side={
-            name: grids.walks(taken, known=side == name) for name in SIDES if (side == name).any()
-        },
+        by_side={at: grids.walks(taken, known=side == at) for at in SIDES if (side == at).any()},
         success_difference=_difference(with_key, control, lambda s: s.arrived, confidence),
         accuracy_difference=_difference(with_key, control, lambda s: s.accuracy, confidence),
-        taken=some(with_key.where(taken)),
-        not_taken=some(with_key.where(~taken)),
+        taken=row_of(with_key.where(taken)),
+        not_taken=row_of(with_key.where(~taken)),
         jaccard=_jaccard(with_key, control, confidence),
         jaccard_control=_jaccard_within(control, confidence),
     )
 
 
+# In pairs, so that what makes a grid easy with a key and without cancels out.
 def _difference(
     first: Observed, second: Observed, of: Callable[[Observed], AnyArray], confidence: float
 ) -> Estimate:
     """The mean over grids that have both of the difference between their means."""
-    means = []
-    for part in (first, second):
-        values: dict[int, list[float]] = {}
-        for grid, value in zip(part.grid.tolist(), of(part).tolist(), strict=True):
-            if not np.isnan(value):
-                values.setdefault(grid, []).append(value)
-        means.append({grid: float(np.mean(v)) for grid, v in values.items()})
-    pairs = sorted(means[0].keys() & means[1].keys())
-    differences = [means[0][g] - means[1][g] for g in pairs]
+    before, after = (
+        _means(
+            (grid, value)
+            for grid, value in zip(part.grid.tolist(), of(part).tolist(), strict=True)
+            if not np.isnan(value)
+        )
+        for part in (second, first)
+    )
+    differences = [after[grid] - before[grid] for grid in sorted(before.keys() & after.keys())]
     return estimate(differences, bounds=DIFFERENCE, paired=True, confidence=confidence)
 
 
-def _cells(walk: Trajectory) -> frozenset[Cell]:
-    return frozenset(state.cell for state in walk.states())
+def _means(values: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """The mean of each grid, by its number or seed."""
+    by_grid: dict[int, list[float]] = {}
+    for grid, value in values:
+        by_grid.setdefault(grid, []).append(value)
+    return {grid: float(np.mean(values)) for grid, values in by_grid.items()}
 
 
 def _overlap(first: Trajectory, second: Trajectory) -> float:
-    a, b = _cells(first), _cells(second)
+    a, b = ({state.cell for state in walk.states()} for walk in (first, second))
     return len(a & b) / len(a | b)
 
 
@@ -182,24 +171,19 @@ def _jaccard(with_key: Observed, control: Observed, confidence: float) -> Estima
     return _by_grid(overlaps, confidence)
 
 
+# What two walks of one agent share where there is no key, which is what its draws account for.
 def _jaccard_within(control: Observed, confidence: float) -> Estimate | None:
-    by_seed: dict[int, list[Trajectory]] = {}
-    for walk in control.trajectories:
-        by_seed.setdefault(walk.seed, []).append(walk)
     overlaps = [
-        (seed, _overlap(first, second))
-        for seed, walks in by_seed.items()
-        for first, second in combinations(walks, 2)
+        (first.seed, _overlap(first, second))
+        for first, second in combinations(control.trajectories, 2)
+        if first.seed == second.seed
     ]
     return _by_grid(overlaps, confidence) if overlaps else None
 
 
 def _by_grid(overlaps: list[tuple[int, float]], confidence: float) -> Estimate:
     """The mean of each grid, then of grids."""
-    by_seed: dict[int, list[float]] = {}
-    for seed, value in overlaps:
-        by_seed.setdefault(seed, []).append(value)
-    means = [float(np.mean(values)) for values in by_seed.values()]
+    means = list(_means(overlaps).values())
     return estimate(means, n=len(overlaps), bounds=(0.0, 1.0), confidence=confidence)
 
 

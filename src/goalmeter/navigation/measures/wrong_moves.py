@@ -16,12 +16,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from goalmeter._json import JsonFields
 from goalmeter._types import BoolArray, FloatArray
-from goalmeter.agents.navigators import memoryless, open_moves, planned
+from goalmeter.agents.navigators import memoryless
+from goalmeter.gridworld.planner import open_moves, planned
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.measures.grids import DIFFERENCE, Grids
 from goalmeter.navigation.measures.observed import INVALID, Observed
@@ -29,7 +31,7 @@ from goalmeter.statistics.clustered import Estimate
 
 
 @dataclass(frozen=True)
-class TowardsKey:
+class TowardsKey(JsonFields):
     """Wrong actions that were made without the key, and lead towards it.
 
     Attributes:
@@ -47,10 +49,6 @@ class TowardsKey:
     excess: Estimate
     chance_of_kind: Estimate
     excess_of_kind: Estimate
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {name: value.to_json() for name, value in vars(self).items()}
 
 
 def towards_key(grids: Grids) -> TowardsKey:
@@ -146,5 +144,5 @@ def _of_steps(seen: Observed, tables: Sequence[BoolArray]) -> BoolArray:
     return np.concatenate(parts)
 
 
-def _share(some: BoolArray, all_: BoolArray) -> FloatArray:
-    return np.asarray((some & all_).sum(axis=1) / np.maximum(all_.sum(axis=1), 1))
+def _share(part: BoolArray, whole: BoolArray) -> FloatArray:
+    return np.asarray((part & whole).sum(axis=1) / np.maximum(whole.sum(axis=1), 1))

@@ -26,14 +26,8 @@ def drawn_grids(
 ) -> Iterator[tuple[int, int, GridWorld]]:
     """The index, seed and world of each grid; with `options.held_out` the next ones held out.
 
-    Args:
-        world_of: the world of a seed.
-        options: resolved.
-        frames: changes of frame. One that is no isometry has another content, so it has to be held
-            out as well.
-
-    Raises:
-        InvalidParameterError: too few of the next seeds give a grid that is held out.
+    One in a frame that is no isometry has another content, so it has to be held out as well.
+    Raises InvalidParameterError if too few of the next seeds give such a grid.
     """
     seeds = options.seeds
     if not options.held_out:

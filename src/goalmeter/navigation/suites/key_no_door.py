@@ -12,7 +12,7 @@ from functools import partial
 from goalmeter.gridworld.key_worlds import key_no_door
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.suites import key_door
-from goalmeter.navigation.suites.key_worlds import ROOMS_OF_SIZE, key_worlds
+from goalmeter.navigation.suites.key_door import ROOMS_OF_SIZE, key_worlds
 from goalmeter.navigation.suites.record import KeyUse
 
 

@@ -1,14 +1,37 @@
-"""What may be chosen of a suite: one object for the command line, Inspect's tasks and run.json."""
+"""What may be chosen of a suite: one object for the command line, Inspect's tasks and run.json.
+
+After how many steps a walk is ended is chosen as well. The paper allows 1.5 times the shortest
+path, and 30 steps in worlds with a key. Such a cap makes success depend on how long the path of a
+grid is; 3 times leaves room to err and to recover.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
+from math import ceil
 from typing import Any
+
+from goalmeter._arguments import finite, whole
+from goalmeter._errors import InvalidParameterError
+from goalmeter._names import did_you_mean
+from goalmeter.gridworld.paths import distances_from
+from goalmeter.gridworld.planner import WITH_KEY, State, planned
+from goalmeter.gridworld.world import GridWorld
 
 Bounds = tuple[int, int]
 # Grids of one run's seed lie this far from those of the next.
 GRIDS_A_SEED = 1_000_000
+PAPER_FACTOR, FACTOR = 1.5, 3.0
+# Every step of a walk is kept: a lost agent in so many steps takes a hundred megabytes.
+MOST_STEPS, MOST_FACTOR = 100_000, 100.0
+# What lies about in a world with something to pick up.
+KEY, NEUTRAL = "key", "neutral"
+OBJECTS = (KEY, NEUTRAL)
+# The conditions of a task that say what lies there.
+_OBJECT_CONDITIONS = ("key", "object")
 
 
 def _bounds(value: Sequence[int]) -> Bounds:
@@ -111,26 +134,21 @@ class SuiteOptions:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SuiteOptions:
-        """The options that `to_json` was of, among other entries.
-
-        Runs that were made before objects could be chosen have no field for them; they are then
-        left to the suite.
+        """Reads the options back from run.json, which has other entries too.
 
         Raises:
             KeyError: an entry is missing.
             ValueError: grids or walks are not counted from 0.
         """
-        given = {each.name: value[each.name] for each in fields(cls) if each.name not in _ABSENT}
-        return cls(
-            **given
-            | {name: _count(value[name]) for name in ("grids", "trajectories")}
-            | {
-                name: [(low, high) for low, high in value[name]]
-                for name in ("distances", "detours")
-            },
-            objects=value.get("objects"),
-            held_out=value.get("held_out", False),
-        )
+        read: dict[str, Any] = {
+            each.name: value[each.name] for each in fields(cls) if each.name not in _ABSENT
+        }
+        for name in ("grids", "trajectories"):
+            read[name] = _count(value[name])
+        for name in ("distances", "detours"):
+            read[name] = [(low, high) for low, high in value[name]]
+        # Runs of before objects could be chosen do not say which; that is then left to the suite.
+        return cls(**read, objects=value.get("objects"), held_out=value.get("held_out", False))
 
 
 # What run.json need not say, or does not.
@@ -142,3 +160,75 @@ def _count(indices: Sequence[int]) -> int:
     if list(indices) != list(range(len(indices))):
         raise ValueError(f"{indices} are not counted from 0")
     return len(indices)
+
+
+# --- How long walks may be ------------------------------------------------------------------------
+def check_cap(cap: int | None, factor: float | None) -> None:
+    """Raises InvalidParameterError unless one of the two says how long walks may be."""
+    if cap is not None and factor is not None:
+        raise InvalidParameterError("give either cap or cap_factor, not both")
+    if cap is not None:
+        whole(cap, "cap", least=1, most=MOST_STEPS)
+    if factor is not None:
+        finite(factor, "cap_factor", least=1, most=MOST_FACTOR)
+
+
+def cap_of(world: GridWorld, cap: int | None, factor: float | None) -> int:
+    """Steps after which a walk through a world is ended.
+
+    The same everywhere, or else a multiple of the shortest way.
+    """
+    if cap is not None:
+        return cap
+    assert factor is not None  # options are resolved
+    # As a fraction of what is written: 1.1 x 10 is more than 11 in floating point.
+    return ceil(Fraction(repr(float(factor))) * by_way_of_key(world))
+
+
+def by_way_of_key(world: GridWorld) -> int:
+    """Steps from the start over the key or the neutral object, if there is one, to the goal."""
+    plan = planned(world)
+    if world.thing is None or world.door is not None:
+        return plan.distance
+    walls = world.walls.copy()
+    walls[world.goal] = True
+    to_thing = int(distances_from(walls, [world.start])[0][world.thing])
+    if to_thing < 0:
+        return plan.distance
+    return to_thing + plan.distance_from(State(world.thing, WITH_KEY))
+
+
+# --- What lies about ------------------------------------------------------------------------------
+def object_in(world: GridWorld) -> str | None:
+    """What there is to pick up: "key", "neutral", or None."""
+    if world.key is not None:
+        return KEY
+    return None if world.neutral is None else NEUTRAL
+
+
+def chosen_objects(objects: Sequence[str] | None) -> tuple[str, ...]:
+    """The objects that are asked for, the key first; the key alone if none are.
+
+    Raises InvalidParameterError if there is no such object, or one is named twice.
+    """
+    objects = objects or (KEY,)
+    if unknown := [name for name in objects if name not in OBJECTS]:
+        hint = did_you_mean(unknown[0], OBJECTS, quoted=True) or ";"
+        raise InvalidParameterError(
+            f"there is no object {unknown[0]!r}{hint} known are {', '.join(OBJECTS)}"
+        )
+    if len(set(objects)) < len(objects):
+        raise InvalidParameterError(f"objects are {', '.join(objects)}; name each once")
+    return tuple(name for name in OBJECTS if name in objects)
+
+
+def without_object(condition: str) -> str:
+    """A condition, as JSON, without what says which object lies there.
+
+    Walks with a key and with a neutral object are of the same condition in this sense.
+
+    >>> without_object('{"key": true, "prompt": "keys/1"}')
+    '{"prompt": "keys/1"}'
+    """
+    values = json.loads(condition)
+    return json.dumps({name: v for name, v in values.items() if name not in _OBJECT_CONDITIONS})

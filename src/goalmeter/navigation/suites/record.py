@@ -16,9 +16,13 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._names import did_you_mean
 from goalmeter.gridworld.transforms import TRANSFORMS
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.caps import FACTOR, PAPER_FACTOR, check_cap
-from goalmeter.navigation.suites.objects import chosen_objects
-from goalmeter.navigation.suites.options import SuiteOptions
+from goalmeter.navigation.suites.options import (
+    FACTOR,
+    PAPER_FACTOR,
+    SuiteOptions,
+    check_cap,
+    chosen_objects,
+)
 
 # More worlds than these take minutes to draw, and more walks gigabytes to keep.
 MOST_WORLDS, MOST_WALKS = 100_000, 1_000_000
@@ -158,7 +162,6 @@ class Suite:
         return resolved
 
     def _refuse_options_of_others(self, options: SuiteOptions) -> None:
-        """Raises if an option is given that only other suites have."""
         for name in ("complexities", "distances", "detours"):
             if getattr(options, name) and not self.has_complexity:
                 raise InvalidParameterError(f"{name} are those of mazes; {self.name!r} has none")
@@ -173,7 +176,6 @@ class Suite:
             )
 
     def _check_values(self, options: SuiteOptions) -> None:
-        """Raises for a size that the suite does not have, or a frame that there is not."""
         known = self.known_sizes
         if wrong := [size for size in options.sizes or () if known and size not in known]:
             raise InvalidParameterError(
@@ -189,20 +191,19 @@ class Suite:
 
 
 def _check_count(options: SuiteOptions, conditions: int) -> None:
-    """Raises before the first world is made if there were too many of them."""
-
+    # Before the first world is made, since to find out by making them takes minutes.
     def ways(values: Sequence[Any] | None) -> int:
         return len(values or ()) or 1
 
     assert options.grids is not None and options.trajectories is not None
     worlds = ways(options.sizes) * ways(options.complexities) * options.grids * conditions
     worlds *= ways(options.distances) * ways(options.detours) * (1 + len(options.transforms or ()))
-    for most, what, count in (
+    for most, noun, count in (
         (MOST_WORLDS, "worlds", worlds),
         (MOST_WALKS, "walks", worlds * options.trajectories),
     ):
         if count > most:
             raise InvalidParameterError(
-                f"this makes {count} {what}, expected at most {most}; ask for fewer sizes, "
+                f"this makes {count} {noun}, expected at most {most}; ask for fewer sizes, "
                 f"complexities, grids or trajectories"
             )

@@ -16,13 +16,7 @@ from goalmeter.navigation.suites.record import Suite
 
 _SUITES = {
     suite.name: suite
-    for suite in (
-        maze.SUITE,
-        isometries.SUITE,
-        key_door.SUITE,
-        key_no_door.SUITE,
-        two_path.SUITE,
-    )
+    for suite in (maze.SUITE, isometries.SUITE, key_door.SUITE, key_no_door.SUITE, two_path.SUITE)
 }
 SUITES = tuple(_SUITES)  # ours, which are the paper's
 

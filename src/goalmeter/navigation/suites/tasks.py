@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.navigators import planned
-from goalmeter.navigation.caps import cap_of
+from goalmeter.gridworld.planner import planned
 from goalmeter.navigation.record import condition_name
-from goalmeter.navigation.suites.options import SuiteOptions
+from goalmeter.navigation.suites.options import SuiteOptions, cap_of
 from goalmeter.navigation.suites.record import Condition, LabelledWorld, Suite
 from goalmeter.navigation.suites.registry import suite_named
 
@@ -106,6 +105,7 @@ def tasks_of(
         for labelled in record.worlds(resolved)
         for condition in conditions
     )
+    # Walks are kept under the names of their tasks, so of two with one name only one would be.
     if len({task.name for task in tasks}) < len(tasks):
         raise InvalidParameterError(
             "a size, complexity, transform, stratum or condition is listed twice; name each once"

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from goalmeter.gridworld.key_worlds import SIZE_OF_TWO_PATHS, two_paths
 from goalmeter.navigation.suites import key_no_door
-from goalmeter.navigation.suites.key_worlds import key_scale, key_worlds
+from goalmeter.navigation.suites.key_door import key_scale, key_worlds
 from goalmeter.navigation.suites.options import SuiteOptions
 from goalmeter.navigation.suites.record import LabelledWorld
 

@@ -11,9 +11,9 @@ from operator import attrgetter
 from typing import Any
 
 from goalmeter.navigation.measures import Contrast, Factors, Keys, TwoPathTable
-from goalmeter.navigation.measures.cells import PICK_UP, TOWARDS
+from goalmeter.navigation.measures.factors import PICK_UP, TOWARDS
 from goalmeter.navigation.result import Navigation
-from goalmeter.navigation.suites.objects import without_object
+from goalmeter.navigation.suites.options import without_object
 from goalmeter.pages.navigation.conditions import condition_in_words, say
 from goalmeter.report import Table
 from goalmeter.report.numbers import number, p_value, percent, points

@@ -13,7 +13,7 @@ from goalmeter.navigation.directed.directedness import Directedness, directednes
 from goalmeter.navigation.measure import references
 from goalmeter.navigation.playing import Walked, load
 from goalmeter.navigation.result import Navigation, navigation_of
-from goalmeter.navigation.suites.objects import KEY
+from goalmeter.navigation.suites.options import KEY
 from goalmeter.pages.navigation import (
     frames,
     key_tables,

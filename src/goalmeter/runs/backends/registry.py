@@ -17,13 +17,13 @@ from typing import Protocol, Self
 from goalmeter._arguments import MOST_WORKERS, whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import did_you_mean
+from goalmeter._plugins import BACKENDS as PLUGINS
 from goalmeter._plugins import loaded, plugins, refuse_taken
 from goalmeter._text import json_text, shown
 from goalmeter.runs.backends.processes import processes
 from goalmeter.runs.backends.protocol import Backend
 from goalmeter.runs.jobs import Answer, Batch, call
 
-GROUP = "goalmeter.backends"
 HERE = "here"
 
 
@@ -87,11 +87,11 @@ def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
     name, _, argument = on.partition(":")
     if name in BACKENDS:
         return BACKENDS[name](argument, trials=trials, timeout=timeout)
-    refuse_taken(GROUP, BACKENDS)
-    if name in plugins(GROUP):
-        opener: Opener = loaded(plugins(GROUP)[name])
+    refuse_taken(PLUGINS, BACKENDS)
+    if name in plugins(PLUGINS):
+        opener: Opener = loaded(plugins(PLUGINS)[name])
         return opener(argument, trials=trials, timeout=timeout)
-    known = [*BACKENDS, *plugins(GROUP)]
+    known = [*BACKENDS, *plugins(PLUGINS)]
     raise InvalidParameterError(
         f"there is no place {shown(name)} where trials could run"
         f"{did_you_mean(name, known) or ';'} expected {', '.join(known)}, such as processes:2"

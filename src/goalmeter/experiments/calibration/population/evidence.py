@@ -33,7 +33,7 @@ from goalmeter.navigation.directed.evidence import (
     indices_of,
     summed_evidence,
 )
-from goalmeter.navigation.directed.rationality import RATIONALITIES
+from goalmeter.navigation.directed.fits import RATIONALITIES
 from goalmeter.navigation.record import Trajectory
 
 # Half of those that navigation tries, 21% apart: towards a thing, none away from it.

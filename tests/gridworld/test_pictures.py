@@ -1,0 +1,138 @@
+"""Grid worlds as MiniGrid shows them: its encoding, its tiles, a window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gridworld.in_gymnasium import CORRIDOR, WORLDS, made, walk
+
+from goalmeter.gridworld.world import Cell, GridWorld
+
+TILE = 16
+GREEN, GREY, YELLOW, RED, BLACK = (
+    (0, 255, 0),
+    (100, 100, 100),
+    (255, 255, 0),
+    (255, 0, 0),
+    (0, 0, 0),
+)
+
+
+@pytest.fixture(autouse=True)
+def screen_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+
+
+def test_the_image_is_that_of_minigrid_s_own_wrapper() -> None:
+    from minigrid.core.grid import Grid
+    from minigrid.core.mission import MissionSpace
+    from minigrid.core.world_object import Ball, Door, Goal, Key, Wall
+    from minigrid.minigrid_env import MiniGridEnv
+    from minigrid.wrappers import FullyObsWrapper
+
+    class Literal(MiniGridEnv):  # type: ignore[misc]
+        def _gen_grid(self, width: int, height: int) -> None:
+            self.grid = Grid(width, height)
+            self.agent_dir = 0
+            for y, row in enumerate(picture):
+                for x, symbol in enumerate(row):
+                    if symbol == "A":
+                        self.agent_pos = (x, y)
+                    elif symbol == "D":
+                        self.put_obj(Door("yellow", is_locked=True), x, y)
+                    elif symbol != "_":
+                        self.put_obj(objects[symbol](), x, y)
+
+    objects = {"#": Wall, "G": Goal, "K": lambda: Key("yellow"), "N": lambda: Ball("blue")}
+
+    for world in WORLDS.values():
+        picture = str(world).splitlines()
+        space = MissionSpace(lambda: "get to the goal")
+        theirs = FullyObsWrapper(Literal(space, width=world.shape[1], height=world.shape[0]))
+        env = made("GridWorld", world=world)
+        assert (env.reset()[0]["image"] == theirs.reset()[0]["image"]).all()
+        assert env.observation_space["image"] == theirs.observation_space["image"]
+
+
+@pytest.mark.parametrize("name", ["key door 0", "key no door", "neutral", "corridor", "maze 0.8 0"])
+def test_the_image_tells_states_apart_and_shows_what_is_left(name: str) -> None:
+    from minigrid.core.grid import Grid
+
+    world = WORLDS[name]
+    env = made("GridWorld", world=world).unwrapped
+    numbers: dict[bytes, int] = {}
+    for seed in range(8):
+        env.reset()
+        for _, (seen, _, _, _, info) in walk(env, seed, 300):
+            all_of_it = b"".join(np.asarray(part).tobytes() for part in seen.values())
+            assert numbers.setdefault(all_of_it, info["state"]) == info["state"]
+            grid, _ = Grid.decode(seen["image"])
+            state = env.state
+            for place, gone in ((world.thing, state.has_key), (world.door, state.door_open)):
+                if place is not None and place != state.cell:
+                    assert (grid.get(place.column, place.row) is None) == gone
+            if state.cell != world.goal:
+                assert grid.get(world.goal.column, world.goal.row).type == "goal"
+    assert len(numbers) == len(set(numbers.values())) > len(env.states) / 2
+
+
+def tile(image: Any, cell: Cell) -> Any:
+    return image[cell.row * TILE : (cell.row + 1) * TILE, cell.column * TILE :][:, :TILE]
+
+
+def colours(image: Any, cell: Cell) -> set[tuple[int, ...]]:
+    return {tuple(int(c) for c in pixel) for pixel in tile(image, cell).reshape(-1, 3)}
+
+
+def test_pictures_show_minigrid_s_tiles() -> None:
+    world = GridWorld.from_text(CORRIDOR)
+    env = made("GridWorld", world=world, render_mode="rgb_array", tile_size=TILE)
+    assert world.key is not None and world.door is not None
+    env.reset()
+    image = env.render()
+    assert image.shape == (3 * TILE, 8 * TILE, 3) and image.dtype == np.uint8
+    assert (image[:TILE] == GREY).all() and (tile(image, world.goal) == GREEN).mean() > 0.99
+    assert RED in colours(image, world.start) and YELLOW not in colours(image, world.start)
+    assert YELLOW in colours(image, world.key) and YELLOW in colours(image, world.door)
+    env.step(1)
+    after = env.render()
+    assert RED not in colours(after, world.start) and RED in colours(after, world.key)
+    assert YELLOW not in colours(after, world.key)  # taken
+    assert YELLOW in colours(after, world.door)
+    env.step(1)
+    opened = env.render()
+    empty = tile(opened, world.start)
+    assert (tile(opened, world.door) == empty).all() and (empty[1:, 1:] == BLACK).all()
+    for _ in range(3):
+        env.step(1)
+    assert {RED, GREEN} <= colours(env.render(), world.goal)
+
+
+@pytest.mark.parametrize("action", range(4), ids="LRUD")
+def test_the_triangle_points_where_the_agent_tried_to_go(action: int) -> None:
+    env = made("GridWorld", world=CORRIDOR, render_mode="rgb_array", tile_size=TILE)
+    env.reset()
+    env.step(action)
+    red = (tile(env.render(), env.unwrapped.state.cell) == RED).all(axis=2)
+    half = TILE // 2
+    halves = red[:, :half], red[:, half:], red[:half], red[half:]
+    # It is narrow where it points.
+    assert np.argmin([part.sum() for part in halves]) == action
+
+
+def test_a_window_shows_the_picture() -> None:
+    import pygame
+
+    pictures = made("KeyDoor", seed=0, render_mode="rgb_array", tile_size=4)
+    env = made("KeyDoor", seed=0, render_mode="human", tile_size=4)
+    for each in (pictures, env):
+        each.reset()
+        each.step(1)
+    shown = pygame.surfarray.array3d(pygame.display.get_surface()).transpose(1, 0, 2)
+    assert (shown == pictures.render()).all()
+    assert env.render() is None
+    env.close()
+    assert not pygame.display.get_init()
+    env.close()
