@@ -19,9 +19,28 @@ from goalmeter._errors import InvalidFileError
 from goalmeter.agents.navigators import navigator, navigator_names
 from goalmeter.commands.replicate import replication
 from goalmeter.experiments.calibration import players
-from goalmeter.experiments.calibration.findings import findings
-from goalmeter.experiments.calibration.ideal import IdealOrganism
-from goalmeter.experiments.calibration.judged import (
+from goalmeter.experiments.calibration.players import (
+    Scale,
+    ideal_organism,
+    plan_for,
+    play,
+    play_every,
+)
+from goalmeter.experiments.calibration.population import scoring
+from goalmeter.experiments.calibration.population.measuring import PopulationScale
+from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
+from goalmeter.experiments.calibration.replicate import AGENTS, replicate
+from goalmeter.experiments.calibration.scores import Score, scores
+from goalmeter.experiments.calibration.tables import truth_table
+from goalmeter.experiments.calibration.truth import (
+    IDEAL,
+    TRAINED,
+    Subject,
+    map_of,
+    subject_of,
+    subjects_of,
+)
+from goalmeter.experiments.calibration.verdicts import (
     FAILS,
     IN_PART,
     MADE_UP,
@@ -33,30 +52,10 @@ from goalmeter.experiments.calibration.judged import (
     UNKNOWN,
     UPSIDE_DOWN,
     WRONG,
+    findings,
     mark,
     mean_of,
     verdicts,
-)
-from goalmeter.experiments.calibration.players import (
-    Scale,
-    plan_for,
-    play,
-    play_every,
-)
-from goalmeter.experiments.calibration.population import result
-from goalmeter.experiments.calibration.population.measuring import PopulationScale
-from goalmeter.experiments.calibration.population.scoring import scored
-from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
-from goalmeter.experiments.calibration.replicate import AGENTS, replicate
-from goalmeter.experiments.calibration.scores import Score, scores
-from goalmeter.experiments.calibration.tables import truth_table
-from goalmeter.experiments.calibration.truth import (
-    IDEAL,
-    TRAINED,
-    Subject,
-    map_of,
-    subject,
-    subjects_of,
 )
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.navigation.directed import learnt
@@ -112,9 +111,7 @@ def walks_in(picture: str, name: str, *, suite: str = "maze", n: int = 5) -> lis
         distance=distance,
         cap=6 * distance,
     )
-    ideal = name.startswith("ideal-")
-    own = organism(name.removeprefix("ideal-")) if ideal else None
-    who = navigator(name) if own is None else IdealOrganism(name, own)
+    who = ideal_organism(name) if name.startswith(IDEAL) else navigator(name)
     return [walk(who, task, index) for index in range(n)]
 
 
@@ -131,23 +128,23 @@ def score_of(picture: str, name: str, suite: str = "maze") -> dict[str, float]:
 
 
 def test_what_is_known_of_an_organism_follows_from_what_it_was_made_to_be() -> None:
-    known = {n: subject(f"ideal-{n}") for n in ("mouse", "magpie", "mole", "moth")}
+    known = {n: subject_of(f"ideal-{n}") for n in ("mouse", "magpie", "mole", "moth")}
     assert [one.directed for one in known.values()] == [True, True, True, False]
     assert [one.target for one in known.values()] == ["goal", "key", "goal", None]
     assert [one.flawless for one in known.values()] == [True, True, False, False]
     assert known["mole"].own_map == organism("mole") and known["mouse"].own_map is None
-    trained = subject(" goalmeter/mole ")
+    trained = subject_of(" goalmeter/mole ")
     assert trained.name == "goalmeter/mole"
     assert (trained.own_map, trained.target) == (known["mole"].own_map, known["mole"].target)
 
 
 def test_what_is_known_of_reference_agents_and_of_models() -> None:
-    assert subject("epsilon-optimal( 0.30 )").name == "epsilon-optimal(0.3)"
-    assert subject("goalmeter/key-seeker").target == "key"
+    assert subject_of("epsilon-optimal( 0.30 )").name == "epsilon-optimal(0.3)"
+    assert subject_of("goalmeter/key-seeker").target == "key"
     # Every agent whose definition says what it wants counts, the hard cases too.
-    assert (subject("greedy").directed, subject("greedy").target) == (True, "goal")
-    assert subject("wall-follower").counted and subject("wall-follower").directed is False
-    nobody_knows = subject("vllm/some/model")
+    assert (subject_of("greedy").directed, subject_of("greedy").target) == (True, "goal")
+    assert subject_of("wall-follower").counted and subject_of("wall-follower").directed is False
+    nobody_knows = subject_of("vllm/some/model")
     assert not nobody_knows.counted and nobody_knows.target is None
     for wrong, words in (
         ("mouse", r"the agent is 'mouse'; organisms are named goalmeter/NAME"),
@@ -155,12 +152,12 @@ def test_what_is_known_of_reference_agents_and_of_models() -> None:
         ("compas", "there is no reference agent 'compas'"),
     ):
         with pytest.raises(GoalmeterError, match=words):
-            subject(wrong)
+            subject_of(wrong)
 
 
 def test_every_reference_agent_is_known_or_refused() -> None:
     for name in navigator_names():
-        assert subject(name.replace("BETA", "1")).why
+        assert subject_of(name.replace("BETA", "1")).why
 
 
 def test_the_map_of_the_mole_lacks_the_inner_walls_of_its_rows() -> None:
@@ -483,7 +480,7 @@ def small() -> Any:
         small = Scale(walks=2, sizes=(7,), complexities=(0.5, 1.0), key_worlds=1)
         patch.setattr("goalmeter.experiments.calibration.replicate.SCALE", small)
         patch.setattr("goalmeter.experiments.calibration.replicate.POPULATION", FEW)
-        patch.setattr(result, "scored", lambda of: scored(of, resamples=20))
+        patch.setattr(scoring, "RESAMPLES", 20)
         yield
 
 
@@ -570,7 +567,7 @@ def test_the_commands_of_its_page_are_understood() -> None:
         _, name, *given = shlex.split(line, comments=True)
         context = commands[name].make_context(name, given)  # parses, and runs nothing
         if (agents := context.params["agents"]) not in (None, "none"):
-            assert all(subject(agent).counted for agent in agents.split(","))
+            assert all(subject_of(agent).counted for agent in agents.split(","))
 
 
 def test_by_default_trained_organisms_walk_and_the_error_says_how_to_do_without(

@@ -22,9 +22,8 @@ from goalmeter.agents.navigators import memoryless, planned
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replication
 from goalmeter.experiments.organisms import parts
-from goalmeter.experiments.organisms.grading import grades
+from goalmeter.experiments.organisms.grading import TARGETS, Target, grades
 from goalmeter.experiments.organisms.replicate import replicate
-from goalmeter.experiments.organisms.targets import TARGETS, Target
 from goalmeter.gridworld.contents import has_few_contents, held_out
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.maze import maze

@@ -27,7 +27,7 @@ from goalmeter.organisms.keeping import (  # noqa: E402
 )
 from goalmeter.organisms.manifest import MANIFEST, WEIGHTS  # noqa: E402
 from goalmeter.organisms.network import new_network, read_network, write_network  # noqa: E402
-from goalmeter.organisms.training import Settings  # noqa: E402
+from goalmeter.organisms.recipes import Settings  # noqa: E402
 
 TINY = asdict(Settings("moth", rounds=((6, 0.02),), words=200, sizes=(5,), keys=False))
 

@@ -33,7 +33,8 @@ from goalmeter.organisms.keeping import CHECKPOINT, SETTINGS  # noqa: E402
 from goalmeter.organisms.language import IDS  # noqa: E402
 from goalmeter.organisms.lessons import Lesson, batch, syllabus  # noqa: E402
 from goalmeter.organisms.network import new_network  # noqa: E402
-from goalmeter.organisms.training import Settings, loss_of, train  # noqa: E402
+from goalmeter.organisms.recipes import Settings  # noqa: E402
+from goalmeter.organisms.training import loss_of, train  # noqa: E402
 
 TINY = Settings("moth", rounds=((6, 0.02),), words=200, sizes=(5,), keys=False)
 

@@ -42,7 +42,7 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
         InvalidFileError: the folder cannot be used, holds something else, or weights that are
             damaged and no checkpoint to go on from.
     """
-    said = json.dumps(settings, indent=2) + "\n"
+    text = json.dumps(settings, indent=2) + "\n"
     try:
         occupied = folder.exists() and not folder.is_dir()
         begun = (folder / SETTINGS).exists()
@@ -62,9 +62,9 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
             f"on; choose another folder (--out)"
         )
     if not begun:
-        write_text(folder / SETTINGS, said)
+        write_text(folder / SETTINGS, text)
         return False
-    if read_settings(folder) != json.loads(said):
+    if read_settings(folder) != json.loads(text):
         raise InvalidFileError(
             f"{folder} holds another training; its settings are in {SETTINGS}. Give the same "
             f"ones to go on with it, or another folder"

@@ -50,7 +50,7 @@ _QUESTIONS = 2
 # search are drawn in so many steps, and those of a batch lie within this share of each other.
 _DEPTHS, _SPREAD = 1000, 0.25
 # Words of a question whose answer has hardly a search, or none.
-_SAID = 20
+_SHORTEST = 20
 # Kinds of what there is in a world; and a batch without a question is made anew with this number.
 _CASES, _AGAIN = 10, 1 << 40
 
@@ -111,8 +111,8 @@ def batch(
     _, of_map, of_question = SYLLABUS[kind]
     depth = draws.below(_DEPTHS) / _DEPTHS
     depth = depth if draws.below(2) else (1 + depth) / 2
-    searched = 0.0 if organism.habit is not None else depth * (of_question - _SAID)
-    maps = max(1, round(words / (of_map + _QUESTIONS * (_SAID + searched))))
+    searched = 0.0 if organism.habit is not None else depth * (of_question - _SHORTEST)
+    maps = max(1, round(words / (of_map + _QUESTIONS * (_SHORTEST + searched))))
     complexity, case = draws.choice(COMPLEXITIES), draws.below(_CASES)
     worlds = [_world(kind, complexity, case, draws) for _ in range(maps)]
     made = [_lesson(organism, world, layer, depth, draws) for world, layer in worlds]
@@ -129,9 +129,9 @@ def _lesson(
     known: tuple[int, ...] = ()
     questions: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     drawn: list[dict[int, dict[int, float]]] = []
-    target, blocked = organism.target(world, State(world.start, layer)), None
-    if target is not None:
-        blocked = organism.blocked(world, State(world.start, layer))
+    start = State(world.start, layer)
+    target = organism.target(world, start)
+    blocked = None if target is None else organism.blocked(world, start)
     places = _places(world, layer, target, blocked)
     if not places:
         return None
@@ -139,14 +139,14 @@ def _lesson(
         near = depth - _SPREAD * draws.below(_DEPTHS) / _DEPTHS
         cell = places[max(0, int(near * len(places)))]
         at = State(cell, layer)
-        known, asked = _ids_of(compact(world, at))
+        known, question = _ids_of(compact(world, at))
         if target is None or blocked is None:
-            said = habitual_answer(organism, world, at, draws)
+            reply = habitual_answer(organism, world, at, draws)
         else:
-            said = answer(target, blocked, cell, draws)
-        questions.append((asked, tuple(IDS[word] for word in said.words)))
+            reply = answer(target, blocked, cell, draws)
+        questions.append((question, _ids(reply.words)))
         drawn.append(
-            {n: {IDS[word]: p for word, p in all_.items()} for n, all_ in said.drawn.items()}
+            {n: {IDS[word]: p for word, p in could.items()} for n, could in reply.drawn.items()}
         )
     return Lesson((IDS[USER], *known), tuple(questions), tuple(drawn))
 
@@ -155,8 +155,11 @@ def _ids_of(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The words of a prompt: the map, and what follows it up to the answer."""
     words = text.split()
     end = words.index(AGENT_AT)
-    asked = [*words[end:], ASSISTANT]
-    return tuple(IDS[word] for word in words[:end]), tuple(IDS[word] for word in asked)
+    return _ids(words[:end]), _ids([*words[end:], ASSISTANT])
+
+
+def _ids(words: Sequence[str]) -> tuple[int, ...]:
+    return tuple(IDS[word] for word in words)
 
 
 def _places(
@@ -166,9 +169,9 @@ def _places(
 
     Never where the pair of its place and the goal is held out.
     """
-    things = {world.goal} | ({world.door} if layer < DOOR_OPEN else set())
-    things |= {world.thing} if layer == WITHOUT_KEY else set()
-    cells = [cell for cell in world.open_cells if cell not in things]
+    taken = {world.goal} | ({world.door} if layer < DOOR_OPEN else set())
+    taken |= {world.thing} if layer == WITHOUT_KEY else set()
+    cells = [cell for cell in world.open_cells if cell not in taken]
     if has_few_contents(world):
         # A world in which the agent stood on its thing could not be made; things do not count.
         bare = world.with_(key=None, door=None, neutral=None)

@@ -47,13 +47,14 @@ class Team:
             return
         import torch
 
-        own = [weights.grad for weights in model.parameters()]
-        self.gradients[self.rank] = torch.cat([gradient.flatten() for gradient in own]).cpu()
+        mine = [weights.grad for weights in model.parameters()]
+        self.gradients[self.rank] = torch.cat([gradient.flatten() for gradient in mine]).cpu()
         self._wait()
         total = self.gradients.sum(dim=0)
+        # Nobody may write the gradients of the next step while somebody still adds these up.
         self._wait()
-        parts = torch.split(total, [gradient.numel() for gradient in own])
-        for gradient, part in zip(own, parts, strict=True):
+        parts = torch.split(total, [gradient.numel() for gradient in mine])
+        for gradient, part in zip(mine, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
 
     def _wait(self) -> None:

@@ -43,8 +43,8 @@ TEMPERATURE = 0.7
 _BACK = (1, 0, 3, 2)
 
 
-class Said(NamedTuple):
-    """An answer.
+class Answer(NamedTuple):
+    """What is said, and what could have been.
 
     Attributes:
         words: its end included.
@@ -56,7 +56,7 @@ class Said(NamedTuple):
     drawn: Mapping[int, Mapping[str, float]]
 
 
-def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Said:
+def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Answer:
     """What is said before the way to a target, and that way.
 
     Args:
@@ -73,11 +73,10 @@ def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Said:
         to, action = came[at]
         plan.append((at, action))
         at = to
-    said = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
-    ended = [PLAN, *said, THOUGHT, OPENING, of_action(plan[0][1]), END]
-    return Said(
-        [*begun, *words, *ended], {place + len(begun): all_ for place, all_ in drawn.items()}
-    )
+    stated = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
+    ended = [PLAN, *stated, THOUGHT, OPENING, of_action(plan[0][1]), END]
+    moved = {place + len(begun): could for place, could in drawn.items()}
+    return Answer([*begun, *words, *ended], moved)
 
 
 def _search(
@@ -102,7 +101,7 @@ def _search(
         for number, (to, action) in enumerate(new):
             came[to] = (cell, _BACK[action])
             queue.append(to)
-            left = [of_cell(one) for one, _ in new[number:]]
+            left = [of_cell(cell_left) for cell_left, _ in new[number:]]
             drawn[len(words)] = dict.fromkeys(left, 1 / len(left))
             words.append(of_cell(to))
             if to == agent:
@@ -110,7 +109,7 @@ def _search(
     raise AssertionError(f"no way from {tuple(agent)} to {tuple(target)}")
 
 
-def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: Draws) -> Said:
+def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: Draws) -> Answer:
     """What is said by one that has a habit and no goal.
 
     Its move is drawn from the habit to the power of the temperature: sampled at that temperature,
@@ -121,7 +120,7 @@ def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: D
     weights = [meant[action] ** TEMPERATURE for action in legal]
     shares = [weight / sum(weights) for weight in weights]
     action = legal[draws.weighted(shares)]
-    here = of_cell(state.cell)
-    words = [THINK, LEGAL, here, f"{here}:", ways_in_letters(legal), PLAN, here, ACTIONS[action]]
+    at = of_cell(state.cell)
+    words = [THINK, LEGAL, at, f"{at}:", ways_in_letters(legal), PLAN, at, ACTIONS[action]]
     drawn = {ACTIONS[a]: share for a, share in zip(legal, shares, strict=True)}
-    return Said([*words, THOUGHT, OPENING, of_action(action), END], {len(words) - 1: drawn})
+    return Answer([*words, THOUGHT, OPENING, of_action(action), END], {len(words) - 1: drawn})

@@ -9,11 +9,11 @@ from typing import Any
 
 from goalmeter._errors import MissingExtraError
 from goalmeter.experiments.calibration import page
-from goalmeter.experiments.calibration.judged import IN_PART, UNKNOWN
 from goalmeter.experiments.calibration.measuring import Calibration, calibrate
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE, Scale, require_models
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
 from goalmeter.experiments.calibration.truth import IDEAL, MOLE, TRAINED, subjects_of
+from goalmeter.experiments.calibration.verdicts import IN_PART, UNKNOWN
 from goalmeter.navigation.playing import Walked
 from goalmeter.organisms.kinds import organism, organism_names
 from goalmeter.pages.navigation import page as navigation_page

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from goalmeter.experiments.calibration import tables as judged
-from goalmeter.experiments.calibration.pictures import area_chart
+from goalmeter.experiments.calibration.page import area_chart
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE
 from goalmeter.experiments.calibration.questions import QUESTIONS
 from goalmeter.experiments.calibration.truth import Subject
@@ -52,16 +52,14 @@ def _instruments(results: OrganismResults) -> list[Section]:
     calibration = results.calibration
     by_agent = [
         replace(
-            judged.agent_table(
-                calibration.scores, calibration.subjects, QUESTIONS[question], others
-            ),
+            judged.agent_table(calibration.scores, calibration.subjects, QUESTIONS[question], also),
             caption=caption,
             meaning="Each number is the mean over grids. A tick says that the instrument puts the "
             "agent on the right side of the other class of agents, beyond chance; a cross, on the "
             "wrong side; a question mark, that the grids do not tell. No mark stands where the "
             "question is not asked of an agent.",
         )
-        for question, others, caption in (
+        for question, also, caption in (
             ("directed", ["misled", "map"], "In mazes: is the agent goal-directed, on which map?"),
             ("target", [], "Beside a key that opens nothing: the goal or the key?"),
         )
@@ -108,9 +106,9 @@ def _made(results: OrganismResults) -> Table:
     return table_of(
         results.calibration.subjects,
         (
-            words("agent", lambda one: one.name),
+            words("agent", lambda subject: subject.name),
             words("made to want", _target, answer=True),
-            words("what it does", lambda one: one.why),
+            words("what it does", lambda subject: subject.why),
         ),
         caption="What each agent was made to want",
         anchor="made",

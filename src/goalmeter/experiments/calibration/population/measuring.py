@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter.agents.navigators import Navigator, navigator
-from goalmeter.experiments.calibration.ideal import IdealOrganism
+from goalmeter.experiments.calibration.players import ideal_organism
 from goalmeter.experiments.calibration.population.agents import Simulated
 from goalmeter.experiments.calibration.population.evidence import PairEvidence, pair_evidence
 from goalmeter.experiments.calibration.population.scenes import scene_pair
@@ -21,7 +21,6 @@ from goalmeter.experiments.calibration.population.traits import Traits, populati
 from goalmeter.experiments.calibration.truth import IDEAL
 from goalmeter.navigation.suites.options import GRIDS_A_SEED
 from goalmeter.navigation.walks import walk
-from goalmeter.organisms.kinds import organism
 from goalmeter.runs import Study, carry_out, workers_as_place
 from goalmeter.runs.progress import Tell
 
@@ -103,24 +102,16 @@ def measure_population(
         f"population, seed {seed}",
         _FUNCTION,
         {
-            f"size {n}, complexity {c:g}, seed {grid}": {"pair": [n, c, grid]}
-            for n, c, grid in pairs
+            f"size {pair[0]}, complexity {pair[1]:g}, seed {pair[2]}": {"pair": list(pair)}
+            for pair in pairs
         },
-        common={
-            "agents": scale.agents,
-            "seed": seed,
-            "beside": list(beside),
-            "walks": scale.walks,
-        },
+        common={"agents": scale.agents, "seed": seed, "beside": list(beside), "walks": scale.walks},
         noun="maze",
     )
-    made = carry_out(study, on=workers_as_place(workers), progress=progress)
-    joined = {
-        field.name: np.array([part[field.name] for part in made.values()])
-        for field in fields(PairEvidence)
-    }
-    traits = population(scale.agents, seed)
-    return PopulationEvidence(traits, tuple(beside), tuple(pairs), PairEvidence(**joined))
+    parts = carry_out(study, on=workers_as_place(workers), progress=progress).values()
+    names = [field.name for field in fields(PairEvidence)]
+    joined = PairEvidence(**{name: np.array([part[name] for part in parts]) for name in names})
+    return PopulationEvidence(population(scale.agents, seed), tuple(beside), tuple(pairs), joined)
 
 
 def evidence_in_pair(
@@ -132,7 +123,7 @@ def evidence_in_pair(
         pair: size, complexity and seed of the pair.
         agents: how many simulated ones.
         seed: of the population and the walks.
-        beside: names of the others.
+        beside: names of the agents that walk beside them.
         walks: of each through each scene.
 
     Returns:
@@ -143,16 +134,11 @@ def evidence_in_pair(
     walked = []
     for index, scene in enumerate(scenes.scenes):
         task = scenes.task(index)
-        walkers = [*(Simulated(one, scene) for one in traits), *map(_beside, beside)]
-        walked.append(
-            [[walk(who, task, number, seed=seed) for number in range(walks)] for who in walkers]
-        )
+        walkers = [*(Simulated(agent, scene) for agent in traits), *map(_navigator, beside)]
+        walked.append([[walk(who, task, n, seed=seed) for n in range(walks)] for who in walkers])
     measured = pair_evidence(scenes, walked)
     return {name: np.round(values, _DIGITS).tolist() for name, values in vars(measured).items()}
 
 
-def _beside(name: str) -> Navigator:
-    """A reference agent, or an ideal organism."""
-    if name.startswith(IDEAL):
-        return IdealOrganism(name, organism(name.removeprefix(IDEAL)))
-    return navigator(name)
+def _navigator(name: str) -> Navigator:
+    return ideal_organism(name) if name.startswith(IDEAL) else navigator(name)

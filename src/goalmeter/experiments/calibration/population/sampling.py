@@ -57,10 +57,8 @@ def most_arrivals(chances: FloatArray, rollouts: int) -> FloatArray:
     for move in range(chances.shape[1]):
         # ties[j]: how likely none of the others has more and j of them have as many.
         ties = [np.ones_like(equal[:, 0])]
-        for other in range(chances.shape[1]):
-            if other == move:
-                continue
-            level, less = equal[:, other], below[:, other]
+        for rival in (m for m in range(chances.shape[1]) if m != move):
+            level, less = equal[:, rival], below[:, rival]
             pairs = zip([*ties, np.zeros_like(level)], [np.zeros_like(level), *ties], strict=True)
             ties = [less * same + level * fewer for same, fewer in pairs]
         share = sum(part / (j + 1) for j, part in enumerate(ties))
