@@ -133,7 +133,7 @@ def resume(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer]) 
         for optimizer, learnt in zip(optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(learnt)
         return int(state["step"])
-    except Exception as cause:
+    except Exception as cause:  # whatever bytes that are no checkpoint make torch raise
         raise InvalidFileError(
             f"the checkpoint {file} cannot be read ({type(cause).__name__}); remove it to begin "
             f"again"
@@ -141,12 +141,10 @@ def resume(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer]) 
 
 
 def _is_over(folder: Path) -> bool:
-    """Whether the weights are there and whole.
-
-    A folder without a manifest is of an earlier version, or its process was killed before it wrote
-    one; in the latter case there is a checkpoint.
-    """
+    """Whether the weights are there and whole."""
     resumable = (folder / CHECKPOINT).exists()
+    # A folder without a manifest is of an earlier version, or its process was killed before it
+    # wrote one; in the latter case there is a checkpoint.
     if not (folder / MANIFEST).exists() and (resumable or not (folder / WEIGHTS).exists()):
         return False
     try:

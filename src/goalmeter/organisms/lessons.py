@@ -3,11 +3,6 @@
 No lesson has a content that is held out for evaluation (`gridworld.contents`), in any frame: such
 maps are drawn again, and in families with few contents such questions are not asked. Worlds with
 two paths, of which there are only four up to isometries, are not taught at all.
-
-A batch has maps of one length, so that they are read together once and the questions about them go
-on from there, and answers of about one length, for the same depth of search is asked for on all of
-them. Its number and the seed make it: training that was interrupted goes on with the batches that
-it would have seen.
 """
 
 from __future__ import annotations
@@ -96,7 +91,7 @@ def batch(
     seed: int,
     words: int,
 ) -> list[Lesson]:
-    """The lessons of a training step.
+    """The lessons of a training step: maps of one length with answers of about one length.
 
     Args:
         organism: who learns.
@@ -105,10 +100,14 @@ def batch(
         seed: of the training.
         words: about how many the batch has.
     """
+    # The number and the seed make it: training that was interrupted goes on with the batches that
+    # it would have seen.
     draws = Draws("lesson", seed, number)
     weights = [SYLLABUS[kind][0] for kind in kinds]
     kind = kinds[draws.weighted([weight / sum(weights) for weight in weights])]
     _, of_map, of_question = SYLLABUS[kind]
+    # The same depth of search is asked for on all maps: the longest answer decides what a batch
+    # costs, and what the others lack of it is padding.
     depth = draws.below(_DEPTHS) / _DEPTHS
     depth = depth if draws.below(2) else (1 + depth) / 2
     searched = 0.0 if organism.habit is not None else depth * (of_question - _SHORTEST)
@@ -119,13 +118,14 @@ def batch(
     lessons = [lesson for lesson in made if lesson is not None]
     if not lessons:
         return batch(organism, number + _AGAIN, kinds=kinds, seed=seed, words=words)
+    # All maps are read together once, and the questions about them go on from there.
     return [lesson for lesson in lessons if len(lesson.map) == len(lessons[0].map)]
 
 
 def _lesson(
     organism: Organism, world: GridWorld, layer: int, depth: float, draws: Draws
 ) -> Lesson | None:
-    """Questions about a world in a layer; None if there is nowhere to ask them from."""
+    # None if there is nowhere to ask questions from.
     known: tuple[int, ...] = ()
     questions: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     drawn: list[dict[int, dict[int, float]]] = []
@@ -165,10 +165,7 @@ def _ids(words: Sequence[str]) -> tuple[int, ...]:
 def _places(
     world: GridWorld, layer: int, target: Cell | None, blocked: BoolArray | None
 ) -> Sequence[Cell]:
-    """Where an agent may stand in this layer, those nearer to its target first.
-
-    Never where the pair of its place and the goal is held out.
-    """
+    """Where an agent may stand in this layer and may be taught, nearer to its target first."""
     taken = {world.goal} | ({world.door} if layer < DOOR_OPEN else set())
     taken |= {world.thing} if layer == WITHOUT_KEY else set()
     cells = [cell for cell in world.open_cells if cell not in taken]
@@ -183,10 +180,7 @@ def _places(
 
 
 def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[GridWorld, int]:
-    """A world to learn from, and a layer: with the key or without, the door shut or open.
-
-    The case, one of `_CASES`, says what there is in it.
-    """
+    """A world to learn from, with in it what the case says, and a layer: key taken, door open."""
     name, size = kind
     world = _taught(name, size, complexity, draws)
     if name == KEY_DOOR:
@@ -206,14 +200,12 @@ def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[Grid
 
 
 def _taught(name: str, size: int, complexity: float, draws: Draws) -> GridWorld:
-    """A maze, or rooms with a key and a door, whose content is not held out.
-
-    Where the start is part of the content nothing is drawn again here: an agent starts elsewhere in
-    a lesson, and `_places` leaves out the places that are held out.
-    """
+    """A maze, or rooms with a key and a door, whose content is not held out."""
     while True:
         seed = FIRST_SEED + draws.below(FIRST_SEED)
         world = key_door(seed) if name == KEY_DOOR else maze(size, complexity, seed).world
+        # Where the start is part of the content nothing is drawn again: an agent starts elsewhere
+        # in a lesson, and `_places` leaves out the places that are held out.
         if has_few_contents(world) or not held_out(world):
             return world
 

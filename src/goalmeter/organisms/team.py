@@ -1,9 +1,4 @@
-"""Processes that train one network together: each has its own batches of every step.
-
-Each of them holds the whole network. Before a step they write their gradients down side by side,
-in memory that all of them see, and every one adds them up in the same order, so that their weights
-stay the same, number by number.
-"""
+"""Processes that train one network together: each has its own batches of every step."""
 
 from __future__ import annotations
 
@@ -47,6 +42,9 @@ class Team:
             return
         import torch
 
+        # Each process holds the whole network. The gradients lie side by side in memory that all of
+        # them see, and every process adds them up in the same order, so that their weights stay the
+        # same, number by number.
         mine = [weights.grad for weights in model.parameters()]
         self.gradients[self.rank] = torch.cat([gradient.flatten() for gradient in mine]).cpu()
         self._wait()
@@ -124,7 +122,7 @@ def in_team(
 
 
 def _watch(helpers: Sequence[BaseProcess], barrier: Any) -> None:
-    """See to it that nobody waits for one that has died."""
+    # A process that has died never comes to the barrier: those that wait for it have to be told.
     running = list(helpers)
     while running:
         ended = wait([helper.sentinel for helper in running])

@@ -3,13 +3,9 @@
 The search is breadth-first from the target: each cell whose turn it is, with a colon, the moves
 that lead on from it, and those of its open neighbours that were not said before, in a random order,
 so that no direction is preferred; it ends at the agent. Before new neighbours stands, with an
-angle, the cell that was new last. So of any two cells that have their turns one after the other the
-second was once said right behind the first, and to know whose turn is next takes a look for a word
-and what followed it. (A search without these angles, where the last new cell may lie any number of
-words back, was learnt many times more slowly. Words of their own for new cells, which would tell
-them from those of the map, were learnt more slowly too.) The plan is the way by which the search
-has found the agent: cells with the moves from them, at most eight. A habit says the moves from its
-cell in the words of a search, and its plan is one of them.
+angle, the cell that was new last. The plan is the way by which the search has found the agent:
+cells with the moves from them, at most eight. A habit says the moves from its cell in the words of
+a search, and its plan is one of them.
 """
 
 from __future__ import annotations
@@ -96,6 +92,11 @@ def _search(
         words += [f"{of_cell(cell)}:", ways_in_letters(action for _, action in ways)]
         new = [(to, action) for to, action in ways if to not in came]
         if new:
+            # So of any two cells that have their turns one after the other the second was once said
+            # right behind the first, and to know whose turn is next takes a look for a word and
+            # what followed it. A search without these angles, where the last new cell may lie any
+            # number of words back, was learnt many times more slowly. Words of their own for new
+            # cells, which would tell them from those of the map, were learnt more slowly too.
             words.append(f"{of_cell(queue[-1])}>")
         draws.shuffle(new)
         for number, (to, action) in enumerate(new):
@@ -110,11 +111,9 @@ def _search(
 
 
 def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: Draws) -> Answer:
-    """What is said by one that has a habit and no goal.
-
-    Its move is drawn from the habit to the power of the temperature: sampled at that temperature,
-    a model of these words has the habit itself.
-    """
+    """What is said by an organism that has a habit and no goal."""
+    # Drawn from the habit to the power of the temperature: sampled at that temperature, a model
+    # that has learnt these words has the habit itself.
     meant = organism.intended(world, state)
     legal = [action for action, probability in enumerate(meant) if probability > 0]
     weights = [meant[action] ** TEMPERATURE for action in legal]

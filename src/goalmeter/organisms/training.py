@@ -159,19 +159,15 @@ def _weights(name: str) -> Path:
 
 
 def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
-    """The mean cross-entropy of the words of the answers, in nats.
-
-    Where a word was drawn, it is that of the distribution that it was drawn from: what is learnt
-    is then all that could have been said, without the noise of the draw. Some words count several
-    times: those from the plan on, for they are few and what is done hangs on them, and those after
-    the ways from a cell.
-    """
+    """The mean cross-entropy of the words of the answers, weighted by what words count, in nats."""
     import torch
 
     cache = require("transformers", extra="lm", feature=_FEATURE).DynamicCache
     device = model.device
     maps = torch.tensor([lesson.map for lesson in lessons], device=device)
     pairs = [pair for lesson in lessons for pair in lesson.questions]
+    # Some words count several times: those from the plan on, for they are few and what is done
+    # hangs on them, and those after the ways from a cell.
     longest = max(len(question) + len(answer) for question, answer in pairs)
     ways = {IDS[word] for word in WAYS}
     rows, marks, worths = [], [], []
@@ -186,7 +182,9 @@ def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
     words = torch.tensor(rows, device=device)[:, :-1]
     counted = torch.tensor(marks, device=device)[:, 1:]
     worth = torch.tensor(worths, device=device)[:, 1:][counted]
-    # Row after row, as the marks pick them.
+    # Where a word was drawn, what is learnt is the distribution that it was drawn from, which is
+    # all that could have been said, without the noise of the draw. Row after row, as the marks pick
+    # them.
     could = [
         drawn.get(place, {word: 1.0})
         for lesson in lessons

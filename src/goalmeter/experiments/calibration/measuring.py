@@ -54,13 +54,7 @@ def calibrate(
 ) -> Calibration:
     """Let agents walk, each in a run folder below `out`, and measure them with every instrument.
 
-    Args:
-        subjects: the agents.
-        out: folder of the runs; what was walked before is not walked again.
-        scale: how much they walk.
-        seed: of grids and walks.
-        workers: processes that ask models and fit utilities.
-        progress: told what is being done.
+    What was walked before is not walked again.
 
     Raises:
         InvalidFileError: the folder cannot be written to, or holds other walks.

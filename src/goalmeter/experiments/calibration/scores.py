@@ -60,7 +60,7 @@ def scores(
     Args:
         suite: its name.
         agents: the walks of each, all in the same worlds.
-        learners: agents of which the simplest utility is to be found, where there are keys.
+        learners: agents of which the simplest utility is to be learnt, where there are keys.
         workers: processes that fit utilities.
         progress: told what is being done.
 
@@ -140,11 +140,9 @@ def _shares(seen: Observed, curves: FloatArray, most: FloatArray) -> FloatArray:
 
 
 def _on_map(seen: Observed) -> Observed:
-    """The same decisions in the world as the mole sees it.
-
-    A walk that runs into a wall which is not on the map is none that the map allows; each of its
-    decisions is judged by itself, in the state and at the step where it was made.
-    """
+    """The same decisions in the world as the mole sees it."""
+    # A walk that runs into a wall which is not on the map is none that the map allows. That is no
+    # matter: each decision is judged by itself, in the state and at the step where it was made.
     mole = organism(MOLE)
     walks = [replace(walk, world=map_of(mole, walk.world)) for walk in seen.trajectories]
     return replace(seen, trajectories=tuple(walks))

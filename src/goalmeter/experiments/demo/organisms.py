@@ -78,12 +78,6 @@ def measure(
 
     Without what language models need, ideal organisms walk in their place.
 
-    Args:
-        out: folder of the runs.
-        seed: of grids and walks.
-        workers: processes that ask models and fit utilities.
-        progress: told what is being done.
-
     Raises:
         InvalidFileError: the folder cannot be written to, or holds other walks.
     """

@@ -133,13 +133,9 @@ def _pooled(
 
 
 def _habit_gap(answers: Sequence[Row]) -> Estimate:
-    """How far the moves' probabilities are from the habit, at most; of no answers without a plan.
-
-    Probabilities and not moves are averaged, and over all states with the same legal moves: the
-    greatest difference of few counted moves would be large by chance. The interval resamples grids.
-    A greatest difference is never negative, so resampling moves it up and the interval errs on the
-    side of too large a distance.
-    """
+    """How far the moves' probabilities are from the habit, at most; of no answers without a plan."""
+    # Probabilities and not moves are averaged, and over all states with the same legal moves: the
+    # greatest difference of few counted moves would be large by chance.
     rows = [row for row in answers if row["probabilities"] is not None]
     if not rows:
         return Estimate(float("nan"), None, 0, 0)
@@ -160,6 +156,8 @@ def _habit_gap(answers: Sequence[Row]) -> Estimate:
     value = float(gap(np.ones((1, clusters)))[0])
     if clusters < 2:
         return Estimate(value, None, len(rows), clusters)
+    # Grids are resampled. A greatest difference is never negative, so resampling moves it up and
+    # the interval errs on the side of too large a distance.
     drawn = np.random.default_rng(0).multinomial(clusters, np.full(clusters, 1 / clusters), 1000)
     low, high = np.quantile(gap(drawn.astype(float)), [0.025, 0.975])
     return Estimate(value, (float(low), float(high)), len(rows), clusters)
@@ -218,11 +216,9 @@ def _worst(estimates: Iterable[Estimate]) -> Estimate:
 
 
 def _smaller(grades: Grades) -> Estimate:
-    """The worst of size 5 as a whole and of each size and complexity between it and the largest.
-
-    Size 5 has 20 held-out contents in all, and only 3 of them are rooms: too few for an interval
-    of each complexity.
-    """
+    """The worst of size 5 as a whole and of each size and complexity between it and the largest."""
+    # Size 5 has 20 held-out contents in all, and only 3 of them are rooms: too few for an interval
+    # of each complexity.
     between = [share for (size, _), share in grades.meant.items() if min(SIZES) < size < _LARGEST]
     return _worst([grades.by_size[min(SIZES)], *between])
 

@@ -1,12 +1,9 @@
 """Pieces of an organism's examination, each for one process: what it answers, where it walks.
 
-Each gives rows of JSON values, one a question or a walk. Probabilities of moves are the model's own
-at the first move of its plan, as it is sampled: at temperature 0.7, after the cut at top-p 0.95.
-They are not blurred by the draw that follows, as counts of answers would be.
-
-All grids are held out: no recipe teaches their content (`gridworld.contents`). Rooms without inner
-walls and mazes of size 5 have so few contents that there pairs of a start and a goal are held out,
-and only such pairs are asked about.
+Each gives rows of JSON values, one for each question or walk. All grids are held out: no recipe
+teaches their content (`gridworld.contents`). Rooms without inner walls and mazes of size 5 have so
+few contents that there pairs of a start and a goal are held out, and only such pairs are asked
+about.
 """
 
 from __future__ import annotations
@@ -105,7 +102,7 @@ def mazes(size: int, grids: int, seed: int) -> Sequence[Task]:
 
 
 def _label(world: GridWorld) -> str:
-    """What tells a grid from others in its own frame: answers in equal grids are one cluster."""
+    # Answers in equal grids are one cluster; a grid in another frame is another grid.
     places = [world.goal, world.start] if has_few_contents(world) else [world.goal]
     named = ";".join(f"{place.row},{place.column}" for place in places)
     return sha256(world.walls.tobytes() + named.encode()).hexdigest()[:16]
@@ -168,6 +165,8 @@ def _planned(reply: Reply) -> int | None:
 
 def _probabilities(reply: Reply) -> list[float] | None:
     """Of the four moves at the first move of the plan, as it is sampled; None without a plan."""
+    # The model's own, at temperature 0.7 and after the cut at top-p 0.95: they are not blurred by
+    # the draw that follows, as counts of answers would be.
     place = _move_of_plan(reply)
     if place is None:
         return None

@@ -5,11 +5,6 @@ cell or in the corner, in the world as it is. Evidence for a *moved* target is t
 walks for the places of the other scene of the pair, where the target was not. Who wants the target
 follows it, and has more of the first; who does not know of it has as much of either.
 
-That holds exactly, whatever the habit, if walks are compared that are cut alike. A walk ends at the
-goal, so those through one scene end elsewhere than those through the other. For the comparison both
-are therefore cut where they first come to either goal: until then, whoever knows of no target
-walks by the same law in both scenes.
-
 Success, SPL and accuracy are those of navigation, asked of every target as they are of the goal:
 up to the first arrival there.
 """
@@ -106,6 +101,10 @@ def pair_evidence(pair: ScenePair, walks: Sequence[Sequence[Sequence[Trajectory]
     for index, by_agent in enumerate(walks):
         scene, moved = pair.scenes[index], pair.scenes[1 - index]
         seen = scene_walks(scene, [walk for walks_of in by_agent for walk in walks_of])
+        # Who knows of no target has as much evidence of either exactly, whatever the habit, if
+        # walks are compared that are cut alike. A walk ends at the goal, so those through one scene
+        # end elsewhere than those through the other; until they first come to either goal, whoever
+        # knows of no target walks by the same law in both scenes.
         cut = until(seen, _number(scene, moved.world.goal))
         columns = {
             "whole": _stacked(towards(scene, seen, target) for target in TARGETS),

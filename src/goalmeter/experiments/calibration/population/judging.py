@@ -205,8 +205,6 @@ def cost(
 ) -> Cost:
     """The rates of an instrument with fewer mazes, averaged over groups of so many.
 
-    Intervals resample agents, not grids: with one maze an agent there is nothing else to resample.
-
     Args:
         first: on which the threshold is chosen.
         second: on which it is tried.
@@ -222,6 +220,7 @@ def cost(
     right = np.stack([answers(group, limit) for group in scores]) == truth.target
 
     def rate(hits: BoolArray, mask: BoolArray) -> Estimate:
+        # Agents are resampled, not grids: with one maze an agent there is nothing else to resample.
         return estimate(hits[:, mask].mean(axis=0), bounds=(0.0, 1.0))
 
     # A decision can give log 4 nats at most, so this counts decisions.

@@ -1,8 +1,4 @@
-"""A population in its scenes: who walks where, and the evidence of all of it.
-
-Each pair of scenes is a job of its own, which every agent walks through; walks are named by the
-seed, the agent and the scene, so the numbers do not depend on how many processes share the jobs.
-"""
+"""A population in its scenes: who walks where, and the evidence of all of it."""
 
 from __future__ import annotations
 
@@ -88,16 +84,14 @@ def measure_population(
     workers: int = 1,
     progress: Tell | None = None,
 ) -> PopulationEvidence:
-    """Draw a population, let it walk, and add up the evidence.
+    """Draw a population, let it walk beside named agents, and add up the evidence.
 
-    Args:
-        scale: how much of everything.
-        seed: of agents, grids and walks.
-        beside: names of reference agents and ideal organisms that walk too.
-        workers: processes; the numbers do not depend on it.
-        progress: told what is done.
+    The seed is that of agents, grids and walks; the numbers do not depend on the workers.
     """
     pairs = scale.pairs(seed)
+    # Each pair of scenes is a job of its own, which every agent walks through; walks are named by
+    # the seed, the agent and the scene, so the numbers do not depend on how many processes there
+    # are.
     study = Study[Mapping[str, Any]](
         f"population, seed {seed}",
         _FUNCTION,
@@ -117,14 +111,7 @@ def measure_population(
 def evidence_in_pair(
     pair: Sequence[Any], agents: int, seed: int, beside: Sequence[str], walks: int
 ) -> dict[str, Any]:
-    """What a worker process does: all walks through one pair of scenes.
-
-    Args:
-        pair: size, complexity and seed of the pair.
-        agents: how many simulated ones.
-        seed: of the population and the walks.
-        beside: names of the agents that walk beside them.
-        walks: of each through each scene.
+    """What a worker process does: all walks through one pair of scenes, as `measure_population` has it.
 
     Returns:
         The fields of `PairEvidence` as lists.

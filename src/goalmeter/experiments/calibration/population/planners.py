@@ -54,14 +54,12 @@ def lapses(traits: Traits) -> float:
 
 
 def softness(traits: Traits) -> float:
-    """The b of weights exp(-b * cost); infinite for who is decisive.
-
-    Where one move is right and three cost two steps more, chance has a quarter of right moves, and
-    a strength of s has 1/4 + 3/4 s of them: 1 / (1 + 3 exp(-2 b)) is that at the b given here.
-    """
+    """The b of weights exp(-b * cost); infinite for who is decisive."""
     if traits.noise == LAPSES:
         return math.inf
     strength = math.sqrt(traits.strength) if traits.noise == BOTH else traits.strength
+    # Where one move is right and three cost two steps more, chance has a quarter of right moves,
+    # and a strength of s has 1/4 + 3/4 s of them: 1 / (1 + 3 exp(-2 b)) is that at this b.
     right = 0.25 + 0.75 * min(strength, kinds.MOST_SOFT)
     return -0.5 * math.log((1.0 / right - 1.0) / 3.0)
 
@@ -223,12 +221,10 @@ def _with_shunned(rows: FloatArray, walls: BoolArray, shunned: Cell | None) -> F
 
 
 def believed_walls(traits: Traits, scene: Scene) -> BoolArray:
-    """The walls on an agent's map, [rows, columns].
-
-    A map belongs to the agent and to the walls, not to the places in them: in both scenes of a pair
-    the agent is wrong about the same cells, save that it never takes a place of the scene for a
-    wall. Every place can be reached from the start on every map.
-    """
+    """The walls on an agent's map, [rows, columns], where every place can be reached from the start."""
+    # A map belongs to the agent and to the walls, not to the places in them: in both scenes of a
+    # pair the agent is wrong about the same cells, save that it never takes a place of the scene
+    # for a wall.
     world = scene.world
     walls = world.walls.copy()
     if traits.belief == kinds.UNSEEN_ROWS:

@@ -152,14 +152,7 @@ def calibrate_population(
     workers: int = 1,
     progress: Callable[[str], None] | None = None,
 ) -> PopulationCalibration:
-    """Let two populations walk, choose thresholds on the first and try them on the second.
-
-    Args:
-        scale: how much of everything.
-        seed: of the two populations, whose own seeds are two after `FIRST_SEED`.
-        workers: processes; the numbers do not depend on it.
-        progress: told what is being done.
-    """
+    """Let two populations walk, choose thresholds on the first and try them on the second."""
     first, second = (
         measuring.measure_population(scale, seed=each, workers=workers, progress=progress)
         for each in population_seeds(seed)

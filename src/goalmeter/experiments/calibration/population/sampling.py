@@ -1,8 +1,7 @@
 """A planner that samples: it tries each move out in its head a few times, and counts arrivals.
 
-From the cell after each move it imagines some random walks of a fixed length, and takes the move
-of which most of them arrive; ties are broken at random. How many arrive is binomial, so the
-probability that each move wins is worked out here instead of drawn.
+From the cell after each move it imagines random walks of a fixed length, and takes the move of
+which most of them arrive; ties are broken at random.
 """
 
 from __future__ import annotations
@@ -48,6 +47,7 @@ def most_arrivals(chances: FloatArray, rollouts: int) -> FloatArray:
         >>> most_arrivals(np.array([[1.0, 0.0, 0.0, 0.0]]), 1)
         array([[1., 0., 0., 0.]])
     """
+    # How many arrive is binomial, so that no walk has to be drawn.
     counts = np.arange(rollouts + 1)
     orders = np.array([comb(rollouts, int(count)) for count in counts], dtype=float)
     once = chances[..., None]
