@@ -133,7 +133,7 @@ def _pooled(
 
 
 def _habit_gap(answers: Sequence[Row]) -> Estimate:
-    """How far the moves' probabilities are from the habit, at most; of no answers without a plan."""
+    """The greatest difference of the moves' probabilities from the habit, averaged over states."""
     # Probabilities and not moves are averaged, and over all states with the same legal moves: the
     # greatest difference of few counted moves would be large by chance.
     rows = [row for row in answers if row["probabilities"] is not None]

@@ -111,7 +111,7 @@ def measure_population(
 def evidence_in_pair(
     pair: Sequence[Any], agents: int, seed: int, beside: Sequence[str], walks: int
 ) -> dict[str, Any]:
-    """What a worker process does: all walks through one pair of scenes, as `measure_population` has it.
+    """What a worker process does: all walks through one pair of scenes.
 
     Returns:
         The fields of `PairEvidence` as lists.

@@ -221,7 +221,7 @@ def _with_shunned(rows: FloatArray, walls: BoolArray, shunned: Cell | None) -> F
 
 
 def believed_walls(traits: Traits, scene: Scene) -> BoolArray:
-    """The walls on an agent's map, [rows, columns], where every place can be reached from the start."""
+    """The walls on an agent's map, [rows, columns]: every place can be reached from the start."""
     # A map belongs to the agent and to the walls, not to the places in them: in both scenes of a
     # pair the agent is wrong about the same cells, save that it never takes a place of the scene
     # for a wall.
