@@ -47,7 +47,7 @@ Say = Callable[[Organism, GridWorld, State, Draws], list[str]]
 
 
 class StandIn:
-    """What `answering` asks of a model, by a rule: words for a world and a state.
+    """What `parts` asks of a model, by a rule: words for a world and a state.
 
     With a habit, its probabilities at the first move of a plan are those that it draws from.
     """
