@@ -128,7 +128,7 @@ def _pooled(
     by_grid: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         by_grid[row["grid"]].append(value(row))
-    sums, numbers = [list(map(of, by_grid.values())) for of in (sum, len)]
+    sums, numbers = list(map(sum, by_grid.values())), list(map(len, by_grid.values()))
     return estimate(sums, numbers, n=sum(numbers), bounds=bounds)
 
 

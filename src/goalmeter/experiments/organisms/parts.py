@@ -120,7 +120,7 @@ def _answers(
         # Where pairs of a start and a goal are held out, no other start of the world is.
         cell = world.start if has_few_contents(world) else draws.choice(cells)
         places.append((world, State(cell)))
-    rows = []
+    rows: list[dict[str, Any]] = []
     answered = replies(model, places, seed, "states")
     for task, (world, state), reply in zip(tasks, places, answered, strict=True):
         action, meant = understood(reply.text).action, who.intended(world, state)

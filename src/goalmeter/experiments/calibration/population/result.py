@@ -77,7 +77,7 @@ class PopulationRates:
 
     def to_json(self) -> dict[str, Any]:
         """All of it as JSON values, with every agent's traits."""
-        estimates = {
+        estimates: dict[str, dict[str, Any]] = {
             "said_to_want_something": self.rates,
             "false_alarms": self.false_alarms,
             "named_rightly": self.named,
@@ -174,18 +174,16 @@ def judged(
     second: measuring.PopulationEvidence,
 ) -> PopulationCalibration:
     """The calibration that the walks of two populations come to."""
-    both = [scoring.scored(population) for population in (first, second)]
-    limits = judging.thresholds(both[0])
-    rates = [
-        _rates(scored, number, limits)
-        for scored, number in zip(both, population_seeds(seed), strict=True)
-    ]
+    chosen_on, tried_on = scoring.scored(first), scoring.scored(second)
+    limits = judging.thresholds(chosen_on)
+    seeds = population_seeds(seed)
     groups = [n for n in _GROUPS if n <= len(first.pairs)]
     return PopulationCalibration(
         scale,
         limits,
-        *rates,
-        tuple(validity.added_value(*both, added) for added in validity.ADDED),
+        _rates(chosen_on, seeds[0], limits),
+        _rates(tried_on, seeds[1], limits),
+        tuple(validity.added_value(chosen_on, tried_on, added) for added in validity.ADDED),
         {
             name: tuple(
                 judging.cost(first, second, name, n)
