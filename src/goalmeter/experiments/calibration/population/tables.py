@@ -4,31 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from goalmeter.experiments.calibration.population import scoring, traits
 from goalmeter.experiments.calibration.population.result import (
     PopulationCalibration,
     PopulationRates,
 )
 from goalmeter.experiments.calibration.population.scenes import NONE, TARGETS
-from goalmeter.experiments.calibration.population.scoring import (
-    FOLLOWED,
-    INSTRUMENTS,
-    MEG,
-    MOVED,
-    PLAIN,
-    RECOMMENDED,
-    SIMPLER,
-    SIMPLER_FOLLOWED,
-    TESTS,
-    TITLES,
-)
+from goalmeter.experiments.calibration.population.scoring import FOLLOWED, MEG, RECOMMENDED, TITLES
 from goalmeter.experiments.calibration.population.swap_test import LEVEL
-from goalmeter.experiments.calibration.population.traits import (
-    CHOSEN_FALSE_ALARMS,
-    CLASSES,
-    COMPETENT_CLASS,
-    HALF_HEARTED_CLASS,
-    AgentClass,
-)
+from goalmeter.experiments.calibration.population.traits import CLASSES, AgentClass
 from goalmeter.experiments.calibration.population.validity import CONTRASTS
 from goalmeter.report import Table
 from goalmeter.report.numbers import number, p_value, percent
@@ -47,6 +31,7 @@ MOVED_NOTE = (
 
 def class_table(calibration: PopulationCalibration) -> Table:
     """Who was drawn, and who is said to want something, on both populations."""
+    share = percent(traits.CHOSEN_FALSE_ALARMS, 0)
     limits = {name: _limit(name, calibration.thresholds[name]) for name in (RECOMMENDED, MEG)}
 
     # None stands for all the aimless together, of whom it is a false alarm to say so.
@@ -82,9 +67,9 @@ def class_table(calibration: PopulationCalibration) -> Table:
         "are false alarms.",
         notes=(
             f"Thresholds: {TITLES[RECOMMENDED]} {limits[RECOMMENDED]}, which is its level; "
-            f"{TITLES[MEG]} {limits[MEG]}, chosen on the first population so that at most "
-            f"{percent(CHOSEN_FALSE_ALARMS, 0)} of its competent habits and of all its aimless "
-            f"agents raise a false alarm. The second population has other agents in other mazes.",
+            f"{TITLES[MEG]} {limits[MEG]}, chosen on the first population so that at most {share} "
+            "of its competent habits and of all its aimless agents raise a false alarm. The second "
+            "population has other agents in other mazes.",
             INTERVALS,
             MOVED_NOTE,
         ),
@@ -93,9 +78,10 @@ def class_table(calibration: PopulationCalibration) -> Table:
 
 def rate_table(calibration: PopulationCalibration, rates: PopulationRates, title: str) -> Table:
     """The error rates of every instrument at its threshold."""
-    competent, half_hearted = rates.rates[COMPETENT_CLASS], rates.rates[HALF_HEARTED_CLASS]
+    competent = rates.rates[traits.COMPETENT_CLASS]
+    half_hearted = rates.rates[traits.HALF_HEARTED_CLASS]
     return table_of(
-        INSTRUMENTS,
+        scoring.INSTRUMENTS,
         (
             words("instrument", TITLES.__getitem__),
             column("threshold", lambda name: _limit(name, calibration.thresholds[name])),
@@ -118,7 +104,7 @@ def validity_table(rates: PopulationRates, title: str) -> Table:
         return column(title, lambda name: number(rates.areas[name][title], 2))
 
     return table_of(
-        (*PLAIN, *MOVED),
+        (*scoring.PLAIN, *scoring.MOVED),
         (
             words("instrument", TITLES.__getitem__),
             *grouped(
@@ -148,7 +134,7 @@ def beyond_table(calibration: PopulationCalibration) -> Table:
         [
             (population, rates, measure, test)
             for population, rates in (("first", calibration.first), ("second", calibration.second))
-            for measure, test in zip(SIMPLER_FOLLOWED, SIMPLER, strict=True)
+            for measure, test in zip(scoring.SIMPLER_FOLLOWED, scoring.SIMPLER, strict=True)
         ],
         (
             words("than, population", lambda r: f"{TITLES[r[2]].partition(' ')[0]}, {r[0]}"),
@@ -210,10 +196,10 @@ def confusion_table(rates: PopulationRates) -> Table:
     )
 
 
-def trait_table(rates: PopulationRates, traits: Sequence[str], caption: str) -> Table:
+def trait_table(rates: PopulationRates, names: Sequence[str], caption: str) -> Table:
     """Rows of agents by one of their traits."""
     return table_of(
-        [(*key, *values) for key, values in rates.traits.items() if key[0] in traits],
+        [(*key, *values) for key, values in rates.traits.items() if key[0] in names],
         (
             words("trait", lambda row: row[0]),
             words("value", lambda row: row[1]),
@@ -280,4 +266,4 @@ def beside_table(calibration: PopulationCalibration) -> Table:
 
 def _limit(name: str, limit: float) -> str:
     """A threshold as a table shows it."""
-    return f"p ≤ {LEVEL:g}" if name in TESTS else f"> {number(limit, 3)}"
+    return f"p ≤ {LEVEL:g}" if name in scoring.TESTS else f"> {number(limit, 3)}"
