@@ -55,6 +55,7 @@ def area_chart(verdicts: Sequence[Verdict]) -> Figure:
     judged = [verdict for verdict in verdicts if verdict.judged and verdict.question in questions]
     names = list(dict.fromkeys(verdict.instrument for verdict in judged))
     by_place = {(verdict.instrument, verdict.question): verdict.area for verdict in judged}
+    # An instrument that is made for one of the questions only has a gap in the other's panel.
     panels = []
     for question in questions:
         areas = [by_place.get((name, question)) for name in names]

@@ -108,7 +108,12 @@ def play_every(
         workers: processes that ask language models, each one plan at a time.
         progress: told which walks are there.
     """
-    models = [plan for plan in plans if plan.asking is not None and _unfinished(plan, out)]
+    models = [
+        plan
+        for plan in plans
+        if plan.asking is not None and not plan.keys().keys() <= set(keys_in(_folder(plan, out)))
+    ]
+    # One model alone is asked in this process, which tells how far it is.
     elsewhere = workers > 1 and len(models) > 1
     if elsewhere:
         trials = {
@@ -153,6 +158,7 @@ def play(plan: WalkPlan, out: Path, progress: Tell | None = None) -> Walked:
 
 
 def _ask(plan: WalkPlan, folder: Path, progress: Tell | None) -> Walked:
+    # Inspect takes seconds to import, and reference agents do without it.
     from goalmeter.navigation.inspect.run import ask_all
 
     return ask_all(
@@ -161,11 +167,8 @@ def _ask(plan: WalkPlan, folder: Path, progress: Tell | None) -> Walked:
 
 
 def _folder(plan: WalkPlan, out: Path) -> Path:
+    # A model's name has slashes; brackets and dots of an agent's options can stay.
     return out / re.sub(r"[^\w().-]", "_", plan.agent) / plan.suite.name
-
-
-def _unfinished(plan: WalkPlan, out: Path) -> bool:
-    return not plan.keys().keys() <= set(keys_in(_folder(plan, out)))
 
 
 # --- Ideal organisms -----------------------------------------------------------------------------

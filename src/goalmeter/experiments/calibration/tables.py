@@ -105,6 +105,7 @@ def agent_table(
 
     def cell(subject: Subject, name: str) -> str:
         value = judged.mean_of(scores, question, name, subject.name)
+        # Of the questions that instrument is made for, the first in which the agent has a class.
         marks = (
             judged.mark(scores, each, name, subject, subjects)
             for each in asked

@@ -82,17 +82,17 @@ def subject_of(name: str) -> Subject:
 def subjects_of(names: Iterable[str]) -> list[Subject]:
     """What is known of several agents, none of them twice.
 
-    An ideal organism whose trained one is among them stands aside: both would give the class that
-    they belong to the weight of two.
-
     Raises:
         InvalidParameterError: there is no such agent.
     """
     known = {subject.name: subject for subject in map(subject_of, names)}
+    # An ideal organism whose trained one is among them stands aside: both would give the class that
+    # they belong to the weight of two.
     trained = {name.replace(TRAINED, IDEAL, 1) for name in known if name.startswith(TRAINED)}
     return [replace(subject, aside=name in trained) for name, subject in known.items()]
 
 
+# Asked for every walk of every agent through the same worlds.
 @lru_cache(maxsize=512)
 def map_of(seer: Organism, world: GridWorld) -> GridWorld:
     """A world as an organism sees it."""
