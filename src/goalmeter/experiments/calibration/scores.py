@@ -169,7 +169,7 @@ def _learnt(
             [observations.trajectories[i] for i in np.flatnonzero(observations.grid == number)]
             for number in range(len(observations.grids))
         ]
-        # Fits take most of the time of a calibration: no more are made than questions ask for.
+        # Fits take longest: no more of them are made than questions ask for.
         wanted = {
             "meg_any": suite != KEY_DOOR or agent in learners,
             "learnt_key": suite != MAZE and agent in learners,
