@@ -63,14 +63,7 @@ class Scale:
 
 
 def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> WalkPlan:
-    """The walks of an agent in a suite; every agent has the same worlds.
-
-    Args:
-        agent: its name, as `truth.subject_of` spells it.
-        suite: one of `SUITES`.
-        scale: how much it walks.
-        seed: of grids and walks.
-    """
+    """The walks of an agent, as `truth.subject_of` spells it; every agent has the same worlds."""
     many: dict[str, Any] = {"grids": scale.key_worlds * scale.grids}
     if suite == MAZE:
         many = {"grids": scale.grids, "sizes": scale.sizes, "complexities": scale.complexities}
@@ -100,13 +93,9 @@ def require_models(agents: Iterable[str]) -> None:
 def play_every(
     plans: Sequence[WalkPlan], out: Path, *, workers: int = 1, progress: Tell | None = None
 ) -> list[Walked]:
-    """The walks of several plans, in their order; errors as those of `play`.
+    """The walks of several plans, each kept in a folder AGENT/SUITE; errors as those of `play`.
 
-    Args:
-        plans: of any agents.
-        out: folder of all their runs, each in a folder AGENT/SUITE below it.
-        workers: processes that ask language models, each one plan at a time.
-        progress: told which walks are there.
+    Workers ask language models, each for one plan at a time.
     """
     models = [
         plan
@@ -130,12 +119,7 @@ def play_every(
 
 
 def ask(run: str, folder: str) -> None:
-    """What a worker process does: every walk of a language model, kept in its folder.
-
-    Args:
-        run: what it is, as JSON.
-        folder: of the run.
-    """
+    """What a worker process does: every walk of a language model, whose run is told as JSON."""
     # Each run loads a small model at once; a bar for each would say nothing.
     transformers = require("transformers", extra="lm", feature="Asking language models")
     transformers.utils.logging.disable_progress_bar()

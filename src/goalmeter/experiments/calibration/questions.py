@@ -17,14 +17,7 @@ from goalmeter.gridworld.tabular_world import GOAL, KEY
 
 @dataclass(frozen=True)
 class Instrument:
-    """A number for an agent's walks in one grid.
-
-    Attributes:
-        name: as in `Scores`.
-        title: at the head of a column.
-        meaning: what it is, in a line.
-        lower: whether less of it as it is usually told speaks for the first class.
-    """
+    """A number for an agent's walks in one grid; `lower` if less of it speaks for the first class."""
 
     name: str
     title: str
@@ -37,8 +30,6 @@ class Question:
     """Two classes of agents, and who is to tell them apart.
 
     Attributes:
-        name: in results.json.
-        title: "the goal-directed from the aimless".
         suites: where it is asked.
         first: whether an agent is of the class that has more.
         second: whether it is of the class that has less.

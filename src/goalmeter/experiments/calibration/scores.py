@@ -35,8 +35,6 @@ class Score:
     """The instruments' numbers for an agent in one grid.
 
     Attributes:
-        agent: its name.
-        grid: which.
         other_map: whether the mole's map of it is wrong.
         values: by the name of the instrument, as they are usually told; NaN where unknown.
     """
@@ -55,14 +53,9 @@ def scores(
     workers: int = 1,
     progress: Tell | None = None,
 ) -> list[Score]:
-    """Every instrument for every agent in every grid of a suite.
+    """Every instrument for every agent in every grid of a suite, all in the same worlds.
 
-    Args:
-        suite: its name.
-        agents: the walks of each, all in the same worlds.
-        learners: agents of which the simplest utility is to be learnt, where there are keys.
-        workers: processes that fit utilities.
-        progress: told what is being done.
+    Of the `learners` the simplest utility is learnt where there are keys.
 
     Raises:
         InvalidTrajectoryError: a walk does not agree with its world.

@@ -30,8 +30,6 @@ class Verdict:
     """One instrument on one question.
 
     Attributes:
-        question: its name.
-        instrument: its name.
         area: under the curve; above 0.5 if the first class has more of what the instrument counts.
         judged: whether the instrument is made for the question, or the question is a control.
         words: what that comes to; "" if it is not judged.

@@ -31,11 +31,7 @@ AT_LEVEL = 1.0 - LEVEL - 1e-9
 
 @dataclass(frozen=True)
 class Truth:
-    """What is known of A simulated agents, as columns.
-
-    Attributes:
-        traits: of each.
-    """
+    """What is known of A simulated agents, as columns."""
 
     traits: tuple[Traits, ...]
 
@@ -123,14 +119,9 @@ def detected(
     *,
     beyond: str | None = None,
 ) -> Estimate:
-    """The share of some agents that an instrument says want something.
+    """The share of the agents of a mask [A] that an instrument says want something.
 
-    Args:
-        scored: the population.
-        instrument: its name.
-        mask: which agents are asked about, [A].
-        limit: above which a score says so.
-        beyond: name of another instrument with the same limit, whose share is taken off.
+    Less the same of the instrument `beyond`, at the same limit.
     """
 
     def share(scores: FloatArray, rows: IntArray) -> float:
@@ -142,7 +133,7 @@ def detected(
 def named_rightly(
     scored: ScoredPopulation, instrument: str, mask: BoolArray, limit: float
 ) -> Estimate:
-    """The share of some agents of which it gives the right one of five answers."""
+    """The share of the agents of a mask [A] of which it gives the right one of five answers."""
     target = truth_of(scored).target
 
     def share(scores: FloatArray, rows: IntArray) -> float:

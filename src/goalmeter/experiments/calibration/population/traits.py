@@ -186,14 +186,7 @@ SUCCESS_BANDS = (0.2, 0.4, 0.6, 0.8)
 
 @dataclass(frozen=True)
 class AgentClass:
-    """A class of agents: a row of the table.
-
-    Attributes:
-        title: of the row.
-        holds: whether an agent belongs to it.
-        directed: whether its agents want something.
-        why: what makes it a class of its own.
-    """
+    """A class of agents, a row of the table: `holds` says whether an agent belongs to it."""
 
     title: str
     holds: Callable[[Traits], bool]

@@ -23,13 +23,7 @@ _PRIOR = 1.0  # ridge of the models that are tried on another population: a stan
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two classes that an instrument is to tell apart.
-
-    Attributes:
-        title: at the head of a column.
-        above: which agents ought to have more.
-        below: which ought to have less.
-    """
+    """Two classes that an instrument is to tell apart: `above` ought to have more of it."""
 
     title: str
     above: Callable[[Truth], BoolArray]
@@ -102,13 +96,7 @@ def rank_correlation(first: FloatArray, second: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class AddedInstrument:
-    """An instrument as one more predictor of whether an agent wants anything.
-
-    Attributes:
-        title: of the others.
-        known: names of the instruments that it is added to.
-        more: its name.
-    """
+    """An instrument, `more`, added to others as a predictor of whether an agent wants anything."""
 
     title: str
     known: tuple[str, ...]
