@@ -17,7 +17,7 @@ from goalmeter.gridworld.tabular_world import GOAL, KEY
 
 @dataclass(frozen=True)
 class Instrument:
-    """A number for an agent's walks in one grid; `lower` if less of it speaks for the first class."""
+    """A number for an agent's walks in one grid; `lower` where less speaks for the first class."""
 
     name: str
     title: str
