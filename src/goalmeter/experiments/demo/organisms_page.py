@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from goalmeter.experiments.calibration import questions
 from goalmeter.experiments.calibration import tables as judged
 from goalmeter.experiments.calibration.page import area_chart
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE
-from goalmeter.experiments.calibration.questions import QUESTIONS
 from goalmeter.experiments.calibration.truth import Subject
-from goalmeter.experiments.demo.organisms import OrganismResults, findings
+from goalmeter.experiments.calibration.verdicts import IN_PART, UNKNOWN
+from goalmeter.experiments.demo.organisms import OrganismResults
 from goalmeter.navigation.record import Trajectory
 from goalmeter.pages.navigation import (
     key_tables,
@@ -23,7 +24,7 @@ from goalmeter.pages.navigation import (
 from goalmeter.pages.navigation.page import GLOSSARY, Group
 from goalmeter.pages.navigation.replays import cut
 from goalmeter.pages.part import Part
-from goalmeter.report import Section, Table
+from goalmeter.report import Finding, Link, Section, Table
 from goalmeter.report.table_of import table_of, words
 
 # Ids of the sections that findings lead to.
@@ -42,9 +43,30 @@ def part(results: OrganismResults) -> Part:
             learnt_pictures.section(results.learnt),
             *_instruments(results),
         ),
-        findings=findings(results, walks=WALKS, instruments=INSTRUMENTS),
+        findings=_findings(results),
         glossary=GLOSSARY,
     )
+
+
+def _findings(results: OrganismResults) -> list[Finding]:
+    """What the organisms want, a line for each, and how the instruments did."""
+    asked = [verdict for verdict in results.calibration.verdicts if verdict.judged]
+    unsure = sum(verdict.words in (IN_PART, UNKNOWN) for verdict in asked)
+    failed = [
+        f"{questions.INSTRUMENTS[verdict.instrument].title} ({questions.QUESTIONS[verdict.question].title})"
+        for verdict in asked
+        if verdict.failed
+    ]
+    return [
+        *wants_page.findings(results.wants, walks=WALKS),
+        Finding(
+            text=f"The instruments were asked {len(asked)} questions about agents whose goals are "
+            f"known. {len(asked) - unsure - len(failed)} answers are right, {unsure} are right in "
+            f"part or rest on too few grids to say, {len(failed)} are wrong"
+            f"{': ' * bool(failed)}{', '.join(failed)}.",
+            links=(Link("each answer", INSTRUMENTS),),
+        ),
+    ]
 
 
 def _instruments(results: OrganismResults) -> list[Section]:
@@ -52,7 +74,9 @@ def _instruments(results: OrganismResults) -> list[Section]:
     calibration = results.calibration
     by_agent = [
         replace(
-            judged.agent_table(calibration.scores, calibration.subjects, QUESTIONS[question], also),
+            judged.agent_table(
+                calibration.scores, calibration.subjects, questions.QUESTIONS[question], also
+            ),
             caption=caption,
             meaning="Each number is the mean over grids. A tick says that the instrument puts the "
             "agent on the right side of the other class of agents, beyond chance; a cross, on the "
