@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from goalmeter.experiments.calibration import questions
 from goalmeter.experiments.calibration import tables as judged
 from goalmeter.experiments.calibration.page import area_chart
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE
+from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
 from goalmeter.experiments.calibration.truth import Subject
 from goalmeter.experiments.calibration.verdicts import IN_PART, UNKNOWN
 from goalmeter.experiments.demo.organisms import OrganismResults
@@ -28,7 +28,7 @@ from goalmeter.report import Finding, Link, Section, Table
 from goalmeter.report.table_of import table_of, words
 
 # Ids of the sections that findings lead to.
-WALKS, INSTRUMENTS = "walks", "instruments"
+_WALKS, _VERDICTS = "walks", "instruments"
 
 
 def part(results: OrganismResults) -> Part:
@@ -53,18 +53,18 @@ def _findings(results: OrganismResults) -> list[Finding]:
     asked = [verdict for verdict in results.calibration.verdicts if verdict.judged]
     unsure = sum(verdict.words in (IN_PART, UNKNOWN) for verdict in asked)
     failed = [
-        f"{questions.INSTRUMENTS[verdict.instrument].title} ({questions.QUESTIONS[verdict.question].title})"
+        f"{INSTRUMENTS[verdict.instrument].title} ({QUESTIONS[verdict.question].title})"
         for verdict in asked
         if verdict.failed
     ]
     return [
-        *wants_page.findings(results.wants, walks=WALKS),
+        *wants_page.findings(results.wants, walks=_WALKS),
         Finding(
             text=f"The instruments were asked {len(asked)} questions about agents whose goals are "
             f"known. {len(asked) - unsure - len(failed)} answers are right, {unsure} are right in "
             f"part or rest on too few grids to say, {len(failed)} are wrong"
             f"{': ' * bool(failed)}{', '.join(failed)}.",
-            links=(Link("each answer", INSTRUMENTS),),
+            links=(Link("each answer", _VERDICTS),),
         ),
     ]
 
@@ -74,9 +74,7 @@ def _instruments(results: OrganismResults) -> list[Section]:
     calibration = results.calibration
     by_agent = [
         replace(
-            judged.agent_table(
-                calibration.scores, calibration.subjects, questions.QUESTIONS[question], also
-            ),
+            judged.agent_table(calibration.scores, calibration.subjects, QUESTIONS[question], also),
             caption=caption,
             meaning="Each number is the mean over grids. A tick says that the instrument puts the "
             "agent on the right side of the other class of agents, beyond chance; a cross, on the "
@@ -91,7 +89,7 @@ def _instruments(results: OrganismResults) -> list[Section]:
     return [
         Section(
             title="Which instruments see the difference?",
-            anchor=INSTRUMENTS,
+            anchor=_VERDICTS,
             text=(
                 "Every instrument gives a number for an agent’s walks in one grid. The agents fall "
                 "into classes, and it is known which class has more of what the instrument counts. "
@@ -156,7 +154,7 @@ def _walks(results: OrganismResults) -> Section:
     answered = [(name, walk) for name, walk in chosen if walk.steps and walk.steps[0].raw]
     return Section(
         title="The same worlds, other goals",
-        anchor=WALKS,
+        anchor=_WALKS,
         text=(
             "Here the organisms walk through a maze of which the mole does not see every wall, and "
             "through a world whose key (K) opens nothing. S is the start and G the goal; the "
