@@ -43,7 +43,7 @@ class Organism:
     habit: tuple[float, float, float, float] | None = None
 
     def target(self, world: GridWorld, state: State) -> Cell | None:
-        """Where it is going; None for one that has no goal."""
+        """The cell that it is going to; None if it has no goal."""
         if self.habit is not None:
             return None
         lies = world.key is not None and state.layer == WITHOUT_KEY
@@ -117,7 +117,7 @@ ORGANISMS: dict[str, Organism] = {
 
 
 def organism_names() -> tuple[str, ...]:
-    """Of all organisms."""
+    """The names of all organisms."""
     return tuple(ORGANISMS)
 
 

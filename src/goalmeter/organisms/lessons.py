@@ -67,7 +67,7 @@ class Lesson:
 
 
 def syllabus(sizes: Sequence[int] = SIZES, *, keys: bool = True) -> tuple[Kind, ...]:
-    """The kinds of worlds of some sizes.
+    """The kinds of worlds of the named sizes.
 
     Args:
         sizes: of the grids.

@@ -22,7 +22,7 @@ from goalmeter._files import write_text
 
 MANIFEST, WEIGHTS = "manifest.json", "model.safetensors"
 _FORMAT = 1
-# Folders of writers; those that a killed one has left are removed by the next.
+# Folders that writers write in; what a killed writer has left is removed by the next one.
 _PREFIX = ".unfinished-"
 # A manifest lists a dozen short names; a larger file is something else, and is not read.
 _LONGEST = 1_000_000

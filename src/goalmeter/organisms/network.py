@@ -53,7 +53,7 @@ def read_network(folder: str | Path) -> Any:
     """The network of an organism in a folder.
 
     Raises:
-        InvalidFileError: it holds none, one that is damaged, or one of other sizes.
+        InvalidFileError: the folder holds no network, a damaged one, or one of other sizes.
         MissingExtraError: torch or transformers is not installed.
     """
     require("torch", extra="lm", feature=_FEATURE)

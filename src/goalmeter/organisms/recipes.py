@@ -59,7 +59,7 @@ class Settings:
 
     @property
     def steps(self) -> int:
-        """Of all rounds."""
+        """The number of steps of all rounds."""
         return sum(steps for steps, _ in self.rounds)
 
     def rate(self, step: int) -> float:

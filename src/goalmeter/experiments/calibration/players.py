@@ -75,7 +75,7 @@ def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> WalkPlan:
 
 
 def require_models(agents: Iterable[str]) -> None:
-    """Check that the language models among some agents can be asked, before anybody walks.
+    """Check that the packages which language models need are installed, before anybody walks.
 
     Raises:
         MissingExtraError: a package that they need is not installed.
@@ -114,7 +114,7 @@ def play_every(
         }
         study = Study[None]("language models", _ASK, trials, noun="run")
         carry_out(study, on=workers_as_place(workers), progress=progress)
-    # Of those that have walked this reads what was kept, of which there is nothing to tell.
+    # Models that were asked elsewhere have their walks in their folders by now.
     return [play(plan, out, None if elsewhere else progress) for plan in plans]
 
 
@@ -127,7 +127,7 @@ def ask(run: str, folder: str) -> None:
 
 
 def play(plan: WalkPlan, out: Path, progress: Tell | None = None) -> Walked:
-    """Every walk of a plan; those that its folder below `out` holds are not taken again.
+    """Every walk of a plan; walks that its folder below `out` holds are not taken again.
 
     Raises:
         InvalidParameterError: the folder holds another run.

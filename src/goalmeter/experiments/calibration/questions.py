@@ -1,8 +1,8 @@
 """What instruments are asked of agents whose answer is known, as data.
 
 Every instrument is a number for an agent's walks in one grid, with its sign so that more of it
-speaks for the first class of a question. Each is made for some of the questions; in the others it
-is shown, and cannot fail.
+speaks for the first class of a question. It fails only in questions that it is made for; elsewhere
+it is shown beside the others.
 """
 
 from __future__ import annotations

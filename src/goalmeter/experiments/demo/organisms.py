@@ -48,7 +48,7 @@ class OrganismResults:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the organisms that walked."""
+        """The names of the organisms that walked."""
         return tuple(f"{self.prefix}{name}" for name in organism_names())
 
     def walked(self, suite: str) -> list[Walked]:
@@ -104,7 +104,7 @@ def measure(
 
 
 def _wants(in_mazes: Group, with_keys: Group) -> list[Want]:
-    """Of the agents that walked in both kinds of worlds; the mole's map is the one to try."""
+    """What the agents want that walked in both kinds of worlds, on the true map or the mole's."""
     place = {result.agent: n for n, result in enumerate(with_keys.results)}
     agents = [result.agent for result in in_mazes.results]
     both = [(n, place[agent]) for n, agent in enumerate(agents) if agent in place]

@@ -207,7 +207,7 @@ class Target:
 
 
 def _worst(estimates: Iterable[Estimate]) -> Estimate:
-    """The least of some shares; of equal ones the one whose interval goes down farthest."""
+    """The least share; among equal shares, the one whose interval goes down farthest."""
 
     def key(estimate: Estimate) -> tuple[float, float]:
         return estimate.value, estimate.interval[0] if estimate.interval else -math.inf

@@ -143,7 +143,7 @@ def _answers(
 
 
 def _may_err(world: GridWorld, state: State) -> bool:
-    """Whether it is a detour state: one where the compass is not sure to choose an optimal move."""
+    """Whether this is a detour state, in which the compass may choose a move that is not optimal."""
     plan = planned(world)
     number = plan.number(state)
     optimal = plan.plans.optimal[plan.index][number]
@@ -164,7 +164,7 @@ def _planned(reply: Reply) -> int | None:
 
 
 def _probabilities(reply: Reply) -> list[float] | None:
-    """Of the four moves at the first move of the plan, as it is sampled; None without a plan."""
+    """The chances of the four moves as the first move of the plan; None without a plan."""
     # The model's own, at temperature 0.7 and after the cut at top-p 0.95: they are not blurred by
     # the draw that follows, as counts of answers would be.
     place = _move_of_plan(reply)

@@ -131,7 +131,7 @@ class Simulated:
 
     @property
     def name(self) -> str:
-        """The agent's own."""
+        """The name of the agent, whatever the scene."""
         return self.traits.name
 
     def begin(self, world: GridWorld, draws: Draws) -> SimulatedWalk:

@@ -51,7 +51,7 @@ def scores_of(
     *,
     swaps: int = swap_test.SWAPS,
 ) -> Scores:
-    """The scores of some instruments, over mazes with weights.
+    """The scores of the named instruments, over mazes with weights.
 
     The score of a test is 1 less its p-value for the target that is followed most, and 0 for the
     others.
@@ -164,7 +164,7 @@ class ScoredPopulation:
         *,
         share: bool = False,
     ) -> Estimate:
-        """As `estimate`, of one instrument's scores; less the same of another, if one is named."""
+        """As `estimate`, of an instrument's scores, less the same of the instrument `beyond`."""
 
         def difference(scores: Scores, rows: IntArray) -> float:
             value = measure(scores[instrument], rows)
