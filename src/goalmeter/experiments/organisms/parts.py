@@ -143,7 +143,7 @@ def _answers(
 
 
 def _may_err(world: GridWorld, state: State) -> bool:
-    """Whether this is a detour state, in which the compass may choose a move that is not optimal."""
+    """Whether this is a detour state: the compass may choose a move that is not optimal."""
     plan = planned(world)
     number = plan.number(state)
     optimal = plan.plans.optimal[plan.index][number]
