@@ -97,7 +97,7 @@ def test_a_step_learns_from_two_batches(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_small_organism_from_end_to_end(tmp_path: Path) -> None:
-    settings = Settings("moth", rounds=((60, 0.03),), words=400, sizes=(5,), keys=False)
+    settings = Settings("moth", rounds=((90, 0.03),), words=200, sizes=(5,), keys=False)
     folder = train(settings, tmp_path / "moth", device="cpu")
     assert {file.name for file in folder.iterdir()} >= {"model.safetensors", "tokenizer.json"}
     assert not (folder / CHECKPOINT).exists()
