@@ -67,8 +67,8 @@ def test_the_page_has_all_its_parts(outcome: Outcome) -> None:
         "What each number means",
     ):
         assert f">{title}</h2>" in page, title
-    walks, megs, areas, learnt, others = 6, 2, 1, 8, 21
-    assert page.count("<figure") == walks + megs + areas + learnt + others
+    walks, megs, areas, learnt, elsewhere = 6, 2, 1, 8, 21
+    assert page.count("<figure") == walks + megs + areas + learnt + elsewhere
     assert page.index("Four language models") < page.index("CliffWorld</h2>")
     assert len(page) < 2_000_000
     assert "nan" not in page.lower().replace("governance", "")
@@ -89,8 +89,8 @@ def test_the_models_walk_in_runs_that_report_reads(outcome: Outcome, tmp_path: P
     pytest.importorskip("inspect_ai")
     organisms = outcome.json["organisms"]
     assert organisms["missing"] is None
-    assert [one["agent"] for one in organisms["behaviour"]] == [*MODELS, *MODELS]
-    known = {one["name"]: one for one in organisms["calibration"]["agents"]}
+    assert [run["agent"] for run in organisms["behaviour"]] == [*MODELS, *MODELS]
+    known = {agent["name"]: agent for agent in organisms["calibration"]["agents"]}
     assert list(known) == [*MODELS, "optimal", "key-seeker", "random"]
     assert outcome.report is not None
     runs = [
@@ -98,7 +98,7 @@ def test_the_models_walk_in_runs_that_report_reads(outcome: Outcome, tmp_path: P
         for suite in SMALL.suites
     ]
     done = report_runs(runs, tmp_path / "report.html").json
-    assert [one["agent"] for one in done["runs"]] == ["goalmeter/mouse"] * 2
+    assert [run["agent"] for run in done["runs"]] == ["goalmeter/mouse"] * 2
     page = outcome.report.read_text(encoding="utf-8")
     assert "What they said at the first step" in page and "&lt;think&gt; target" in page
 
@@ -113,8 +113,8 @@ def test_without_language_models_ideal_organisms_walk_and_the_page_says_so(
     sections = part.sections
     assert "pip install 'goalmeter[lm]'" in sections[0].text[-1]
     *leads, instruments = part.findings
-    assert [one.lead.partition(":")[0] for one in leads] == list(results.names)
-    judged = [one for one in results.calibration.verdicts if one.judged]
+    assert [finding.lead.partition(":")[0] for finding in leads] == list(results.names)
+    judged = [verdict for verdict in results.calibration.verdicts if verdict.judged]
     start = (
         f"The instruments were asked {len(judged)} questions about agents whose goals are known."
     )
@@ -129,15 +129,15 @@ def test_the_terminal_has_the_summary_and_the_path_and_no_tables(outcome: Outcom
     lines = outcome.text.splitlines()
     assert len(lines) < 60 and max(map(len, lines)) <= 100
     assert lines[0] == "How goal-directed are these agents?"
-    said = [line for line in lines if line.startswith("- ")]
-    assert [line.partition(":")[0] for line in said[:4]] == [f"- {n}" for n in organism_names()]
+    findings = [line for line in lines if line.startswith("- ")]
+    assert [line.partition(":")[0] for line in findings[:4]] == [f"- {n}" for n in organism_names()]
     # What the terminal says stands in the report too, which has the tables.
     page = outcome.report.read_text(encoding="utf-8")
     assert "The reality check raises the measure of naive" in " ".join(outcome.text.split())
     assert page.count("<table") > 20
     wants = outcome.json["organisms"]["wants"]
-    assert [one["agent"] for one in wants][:4] == list(MODELS)
-    assert {one["verdict"] for one in wants} <= {"wants", "nothing", "open"}
+    assert [run["agent"] for run in wants][:4] == list(MODELS)
+    assert {want["verdict"] for want in wants} <= {"wants", "nothing", "open"}
 
 
 def test_values_run_from_uniform_to_optimal(outcome: Outcome) -> None:
@@ -162,12 +162,12 @@ def test_intervals_hold_the_exact_value(outcome: Outcome) -> None:
 
 
 def test_the_reality_check_raises_the_learners_and_not_the_others(outcome: Outcome) -> None:
-    found = {row["agent"]: row for row in outcome.json["reflection"]}
-    assert list(found) == list(REFLECTING)
+    rows = {row["agent"]: row for row in outcome.json["reflection"]}
+    assert list(rows) == list(REFLECTING)
     for learner in ("naive", "q-learner"):
-        assert found[f"rc({learner})"]["measure"] > found[learner]["measure"] + 0.2
-    assert found["constant"]["measure"] == found["rc(constant)"]["measure"] == 0
-    for row in found.values():
+        assert rows[f"rc({learner})"]["measure"] > rows[learner]["measure"] + 0.2
+    assert rows["constant"]["measure"] == rows["rc(constant)"]["measure"] == 0
+    for row in rows.values():
         averages = [e["reward_per_step"] for e in row["environments"]]
         assert len(averages) == 50 and sum(averages) / 50 == pytest.approx(row["measure"])
         assert row["failures"] == 0

@@ -40,11 +40,11 @@ def test_example_1_prints_the_papers_numbers(measured: mouse.Mouse) -> None:
 
 
 def test_the_sensitivity_table_is_sorted_and_obeys_the_theorem(measured: mouse.Mouse) -> None:
-    for found in (measured.one_step, measured.two_steps):
-        values = {row.targets: row.value for row in found.rows}
+    for sensitivity in (measured.one_step, measured.two_steps):
+        values = {row.targets: row.value for row in sensitivity.rows}
         rounded = [round(value, 6) for value in values.values()]
         assert rounded == sorted(rounded, reverse=True)
-        for row in found.rows:
+        for row in sensitivity.rows:
             assert all(row.value <= values[above] + 1e-6 for above in row.at_most)
     marked = {row.targets: row.at_most for row in measured.one_step.rows}
     assert marked["T",] == (("S", "M"),)
@@ -76,8 +76,8 @@ def test_only_the_true_goal_predicts_when_the_bell_is_moved(measured: mouse.Mous
     spurious = 0.5 * math.log(2 * 0.8) + 0.5 * math.log(2 * 0.2)
     truth = {"follows the cheese": "cheese", "follows the bell": "bell"}
     for agent, goals in measured.shifts.items():
-        for goal, found in goals.items():
-            training, moved, both = found.rows
+        for goal, shifts in goals.items():
+            training, moved, both = shifts.rows
             assert training.result.value == pytest.approx(MEG, abs=1e-6)
             assert both.gap == pytest.approx(0, abs=1e-6)  # the bell goes with the cheese
             if goal == truth[agent]:

@@ -22,9 +22,8 @@ from goalmeter.agents.navigators import memoryless, planned
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replication
 from goalmeter.experiments.organisms import parts
-from goalmeter.experiments.organisms.grading import grades
+from goalmeter.experiments.organisms.grading import TARGETS, Target, grades
 from goalmeter.experiments.organisms.replicate import replicate
-from goalmeter.experiments.organisms.targets import TARGETS, Target
 from goalmeter.gridworld.contents import has_few_contents, held_out
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.maze import maze
@@ -48,7 +47,7 @@ Say = Callable[[Organism, GridWorld, State, Draws], list[str]]
 
 
 class StandIn:
-    """What `answering` asks of a model, by a rule: words for a world and a state.
+    """What `parts` asks of a model, by a rule: words for a world and a state.
 
     With a habit, its probabilities at the first move of a plan are those that it draws from.
     """
@@ -68,7 +67,7 @@ class StandIn:
         return Prompt(tuple(ids), tokens, sampling)
 
     def answers(self, prompts: Sequence[Prompt]) -> list[Reply]:
-        out = []
+        replies = []
         for prompt in prompts:
             world, state = read_back(self._texts[prompt.ids])
             draws = Draws("stand-in", prompt.sampling.seed or 0)
@@ -81,8 +80,9 @@ class StandIn:
             total = sum(p for _, p in pairs)
             moves = tuple((token, math.log(p / total)) for token, p in pairs)
             chosen = tuple(Chosen(token, 0.0, moves) for token in ids)
-            out.append(Reply(" ".join(VOCABULARY[i] for i in ids[:-1]), ids, True, chosen))
-        return out
+            text = " ".join(VOCABULARY[i] for i in ids[:-1])
+            replies.append(Reply(text, ids, True, chosen))
+        return replies
 
 
 def perfect(who: Organism, world: GridWorld, state: State, draws: Draws) -> list[str]:
@@ -97,7 +97,7 @@ def nonsense(who: Organism, world: GridWorld, state: State, draws: Draws) -> lis
 
 
 def examined(
-    monkeypatch: pytest.MonkeyPatch, out: Path, say: Say, names: str, **given: Any
+    monkeypatch: pytest.MonkeyPatch, out: Path, say: Say, names: str, **options: Any
 ) -> Outcome:
     """The command's function, with stand-ins for the models of all folders."""
     who = {name: out / "weights" / name for name in names.split(",")}
@@ -108,50 +108,49 @@ def examined(
     # A third of the mazes shows as much of the command, in a third of the time.
     monkeypatch.setattr(parts, "_MAZES", 5)
     agents = ",".join(f"{name}={folder}" for name, folder in who.items())
-    return replicate(out / "run", seeds=2, agents=agents, **given)
+    return replicate(out / "run", seeds=2, agents=agents, **options)
 
 
 def test_perfect_organisms_are_all_that_was_asked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    said: list[str] = []
-    outcome = examined(
-        monkeypatch, tmp_path, perfect, ",".join(organism_names()), progress=said.append
-    )
-    found = outcome.json
+    told: list[str] = []
+    everyone = ",".join(organism_names())
+    outcome = examined(monkeypatch, tmp_path, perfect, everyone, progress=told.append)
+    measured = outcome.json
     assert json.loads((tmp_path / "run" / "results.json").read_text()) == {
-        name: value for name, value in found.items() if name != "results"
+        name: value for name, value in measured.items() if name != "results"
     }
     for name in organism_names():
-        one = found[name]
-        assert {cell["value"] for cell in one["meant"]} == {1.0} and len(one["meant"]) == 24
-        assert {cell["value"] for cell in one["detour"]} == {1.0}
-        assert one["invalid"]["value"] == 0 and one["as_planned"]["value"] == 1
-        assert one["own_map"]["n"] == sum(cell["n"] for cell in one["meant"])
+        marks = measured[name]
+        assert {cell["value"] for cell in marks["meant"]} == {1.0} and len(marks["meant"]) == 24
+        assert {cell["value"] for cell in marks["detour"]} == {1.0}
+        assert marks["invalid"]["value"] == 0 and marks["as_planned"]["value"] == 1
+        assert marks["own_map"]["n"] == sum(cell["n"] for cell in marks["meant"])
     for name in ("mouse", "magpie"):
-        assert {cell["value"] for cell in found[name]["success"]} == {1.0}
-        assert {cell["value"] for cell in found[name]["optimal"]} == {1.0}
-        assert found[name]["key_door"]["value"] == 1 and found[name]["misled"]["n"] == 0
-        assert found[name]["habit"]["n"] == 0 and found[name]["habit"]["value"] is None
-    assert found["magpie"]["pick_up"]["value"] == 1 > found["mouse"]["pick_up"]["value"]
+        assert {cell["value"] for cell in measured[name]["success"]} == {1.0}
+        assert {cell["value"] for cell in measured[name]["optimal"]} == {1.0}
+        assert measured[name]["key_door"]["value"] == 1 and measured[name]["misled"]["n"] == 0
+        assert measured[name]["habit"]["n"] == 0 and measured[name]["habit"]["value"] is None
+    assert measured["magpie"]["pick_up"]["value"] == 1 > measured["mouse"]["pick_up"]["value"]
     # The mole errs where its map does, and nowhere else.
-    mole = found["mole"]
+    mole = measured["mole"]
     assert mole["misled"]["value"] > 0.1 and mole["misled"]["n"] > 0
     true = {(cell["size"], cell["complexity"]): cell["value"] for cell in mole["optimal"]}
     assert {true[size, 0.0] for size in (5, 7, 9, 11)} == {1.0} and true[11, 1.0] < 0.9
-    moth = found["moth"]
+    moth = measured["moth"]
     assert moth["habit"]["value"] == pytest.approx(0, abs=1e-12)
     assert {cell["value"] for cell in moth["optimal"]} != {1.0} and moth["arrives"]["value"] < 0.5
     # So few grids cannot show a share of 95%: what is reached says the interval, not the number.
-    assert len(found["asked"]) == len(TARGETS)
-    for row in found["asked"]:
+    assert len(measured["asked"]) == len(TARGETS)
+    for row in measured["asked"]:
         low, high = row["interval"]
         assert row["value"] < row["bound"] if row["below"] else row["value"] >= row["bound"]
         assert row["reached"] == (high < row["bound"] if row["below"] else low >= row["bound"])
-    assert 0 < sum(row["reached"] for row in found["asked"]) < len(TARGETS)
-    assert said[-1] == "organisms: 40 of 40 parts"
+    assert 0 < sum(row["reached"] for row in measured["asked"]) < len(TARGETS)
+    assert told[-1] == "organisms: 40 of 40 parts"
     asked, shares, worlds = outcome.tables
-    assert [row[-1] == "yes" for row in asked.rows] == [row["reached"] for row in found["asked"]]
+    assert [row[-1] == "yes" for row in asked.rows] == [row["reached"] for row in measured["asked"]]
     assert [row[0] for row in shares.rows][:4] == [f"mouse, size {size}" for size in (5, 7, 9, 11)]
     assert [row[0] for row in worlds.rows] == list(organism_names())
 
@@ -159,11 +158,10 @@ def test_perfect_organisms_are_all_that_was_asked(
 def test_nonsense_reaches_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     outcome = examined(monkeypatch, tmp_path, nonsense, "mouse,moth")
     for name in ("mouse", "moth"):
-        one = outcome.json[name]
-        assert one["invalid"]["value"] == 1 and one["own_map"]["value"] == 0
-        assert (
-            one["arrives"]["value"] == one["key_door"]["value"] == one["as_planned"]["value"] == 0
-        )
+        marks = outcome.json[name]
+        assert marks["invalid"]["value"] == 1
+        nothing = ("own_map", "arrives", "key_door", "as_planned")
+        assert [marks[measure]["value"] for measure in nothing] == [0, 0, 0, 0]
     rows = outcome.json["asked"]
     assert not any(row["reached"] for row in rows)
     assert {row["organism"] for row in rows} == {"mouse", "moth"}
@@ -176,41 +174,39 @@ def test_an_answer_that_leaves_its_plan_is_counted(
 ) -> None:
     def fickle(who: Organism, world: GridWorld, state: State, draws: Draws) -> list[str]:
         words = perfect(who, world, state, draws)
-        other = ACTIONS[(ACTIONS.index(words[words.index("plan") + 2]) + 1) % 4]
-        return [*words[:-2], f'"{other}"}}', words[-1]] if draws.below(4) == 0 else words
+        turned = ACTIONS[(ACTIONS.index(words[words.index("plan") + 2]) + 1) % 4]
+        return [*words[:-2], f'"{turned}"}}', words[-1]] if draws.below(4) == 0 else words
 
-    one = examined(monkeypatch, tmp_path, fickle, "mouse").json["mouse"]
-    assert one["as_planned"]["value"] == pytest.approx(0.75, abs=0.06)
-    assert one["as_planned"]["value"] < one["own_map"]["value"] < 1
+    marks = examined(monkeypatch, tmp_path, fickle, "mouse").json["mouse"]
+    assert marks["as_planned"]["value"] == pytest.approx(0.75, abs=0.06)
+    assert marks["as_planned"]["value"] < marks["own_map"]["value"] < 1
 
 
 def test_a_habit_that_is_off_is_measured_without_the_noise_of_draws(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     # It behaves as a habit of other weights would: 0.10 instead of 0.16 to the LEFT, 0.46 UP.
-    other = Organism("moth", "", habit=(0.10, 0.28, 0.46, 0.16))
-    monkeypatch.setattr(
-        parts, "opened", lambda folder: StandIn(other, lambda _, *asked: perfect(other, *asked))
-    )
+    strange = Organism("moth", "", habit=(0.10, 0.28, 0.46, 0.16))
+    stand_in = StandIn(strange, lambda _, *asked: perfect(strange, *asked))
+    monkeypatch.setattr(parts, "opened", lambda folder: stand_in)
     rows = parts.part("moth", "nowhere", parts.ANSWERS, 7, grids=2, seed=0)
     expected = []
     for row in rows:
-        shares = [h * (p > 0) for h, p in zip(other.habit or (), row["legal"], strict=True)]
-        own = [share / sum(shares) for share in shares]
-        assert row["probabilities"] == pytest.approx(own)
-        expected.append(max(abs(a - b) for a, b in zip(own, row["legal"], strict=True)))
+        shares = [h * (p > 0) for h, p in zip(strange.habit or (), row["legal"], strict=True)]
+        habit = [share / sum(shares) for share in shares]
+        assert row["probabilities"] == pytest.approx(habit)
+        expected.append(max(abs(a - b) for a, b in zip(habit, row["legal"], strict=True)))
     alone = {(parts.ANSWERS, 7): rows, (parts.WALKS, 7): [], ("key-door", 9): []}
-    found = grades(alone | {("key-no-door", 9): []}, habitual=True)
-    assert found.habit.value == pytest.approx(sum(expected) / len(expected))
-    assert found.habit.interval is not None
-    low, high = found.habit.interval
-    assert 0.02 < low < found.habit.value < high < 0.1
+    gap = grades(alone | {("key-no-door", 9): []}, habitual=True).habit
+    assert gap.value == pytest.approx(sum(expected) / len(expected))
+    assert gap.interval is not None
+    assert 0.02 < gap.interval[0] < gap.value < gap.interval[1] < 0.1
 
 
 def test_a_target_is_reached_where_the_whole_interval_has_reached_it() -> None:
-    def reached(bound: float, value: float, low: float, high: float, **rest: Any) -> bool:
+    def reached(bound: float, value: float, low: float, high: float, **more: Any) -> bool:
         estimate = Estimate(value, (low, high), 100, 100)
-        return Target("mouse", "", bound, lambda _: estimate, **rest).reached(MARKS)
+        return Target("mouse", "", bound, lambda _: estimate, **more).reached(MARKS)
 
     assert reached(0.9, 0.93, 0.90, 0.96) and not reached(0.9, 0.93, 0.89, 0.96)
     assert reached(0.005, 0.002, 0.001, 0.004, below=True)
@@ -283,30 +279,30 @@ def test_detour_states_are_those_of_navigation() -> None:
 def test_the_same_seed_gives_the_same_grades(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    alone = examined(monkeypatch, tmp_path / "a", perfect, "mouse")
-    again = examined(monkeypatch, tmp_path / "b", perfect, "mouse")
-    assert alone.json["mouse"] == again.json["mouse"]
-    other = examined(monkeypatch, tmp_path / "c", perfect, "mouse", seed=1)
-    assert other.json["mouse"] != alone.json["mouse"]
+    marks = [
+        examined(monkeypatch, tmp_path / str(n), perfect, "mouse", seed=seed).json["mouse"]
+        for n, seed in enumerate((0, 0, 1))
+    ]
+    assert marks[0] == marks[1] != marks[2]
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "words"),
     [
         ({"agents": "rat"}, "there is no organism 'rat', expected one of mouse, magpie"),
         ({"agents": "mouse", "seeds": 1}, "seeds is 1, expected at least 2"),
     ],
 )
 def test_what_cannot_be_examined_is_an_error(
-    tmp_path: Path, options: dict[str, Any], said: str
+    tmp_path: Path, options: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(InvalidParameterError, match=said):
+    with pytest.raises(InvalidParameterError, match=words):
         replicate(tmp_path, **options)
 
 
 def test_a_folder_without_weights_is_an_error_before_anything_is_asked(tmp_path: Path) -> None:
-    said = rf"{tmp_path} holds no weights of the mole: .*goalmeter train-organism mole"
-    with pytest.raises(InvalidFileError, match=said):
+    words = rf"{tmp_path} holds no weights of the mole: .*goalmeter train-organism mole"
+    with pytest.raises(InvalidFileError, match=words):
         replicate(tmp_path / "out", agents=f"mole={tmp_path}")
     assert not (tmp_path / "out").exists()
     with pytest.raises(InvalidParameterError, match="organisms has no option --steps"):

@@ -57,21 +57,22 @@ def asked(model: LocalModel, texts: Sequence[str], **sampling: float) -> list[Re
 def golden(name: str) -> list[dict[str, str]]:
     """Prompts with the answers of an organism."""
     model = LocalModel(weights_of(name), device="cpu")
-    out = []
+    answers = []
     for texts in prompts():
         kept = []
         for text in texts:
             (reply,) = asked(model, [text], temperature=0.0)
-            margins = (one.alternatives[0][1] - one.alternatives[1][1] for one in reply.chosen)
+            likeliest = (token.alternatives for token in reply.chosen)
+            margins = (first[1] - second[1] for first, second, *_ in likeliest)
             if understood(reply.text).action is not None and min(margins) > _MARGIN:
                 kept.append({"prompt": text, "answer": reply.text})
             if len(kept) == _EACH:
                 break
-        out += kept
-    return out
+        answers += kept
+    return answers
 
 
 if __name__ == "__main__":
-    found = {name: golden(name) for name in organism_names()}
-    FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print({name: len(kept) for name, kept in found.items()}, FILE)
+    answers = {name: golden(name) for name in organism_names()}
+    FILE.write_text(json.dumps(answers, indent=1) + "\n", encoding="utf-8")
+    print({name: len(kept) for name, kept in answers.items()}, FILE)

@@ -27,7 +27,7 @@ from goalmeter.organisms.keeping import (  # noqa: E402
 )
 from goalmeter.organisms.manifest import MANIFEST, WEIGHTS  # noqa: E402
 from goalmeter.organisms.network import new_network, read_network, write_network  # noqa: E402
-from goalmeter.organisms.training import Settings  # noqa: E402
+from goalmeter.organisms.recipes import Settings  # noqa: E402
 
 TINY = asdict(Settings("moth", rounds=((6, 0.02),), words=200, sizes=(5,), keys=False))
 
@@ -133,7 +133,7 @@ def _from(damage: Callable[[Path], Any]) -> Callable[[Path], list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (_out_of_a_file, "file is a file; choose a folder (--out)"),
         (_below_a_file, "cannot be used: Not a directory"),
@@ -164,21 +164,21 @@ def _from(damage: Callable[[Path], Any]) -> Callable[[Path], list[str]]:
 )
 def test_a_folder_that_cannot_be_used_is_one_line(
     options: Callable[[Path], list[str]],
-    said: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    given = options(tmp_path)
+    arguments = options(tmp_path)
     capfd.readouterr()
     few = ["--steps", "1", "--sizes", "5", "--no-keys", "--workers", "1", "--device", "cpu"]
-    monkeypatch.setattr("sys.argv", ["goalmeter", "train-organism", "moth", *few, *given])
+    monkeypatch.setattr("sys.argv", ["goalmeter", "train-organism", "moth", *few, *arguments])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     told = capfd.readouterr()
     assert stopped.value.code == 2 and told.out == ""
     assert told.err.count("\n") == 1 and told.err.startswith("goalmeter: ")
-    assert said in told.err
+    assert message in told.err
 
 
 def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(tmp_path: Path) -> None:

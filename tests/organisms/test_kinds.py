@@ -17,13 +17,13 @@ from goalmeter.organisms import organism, organism_names
 ROOM = GridWorld.from_text(["#####", "#A__#", "#__K#", "#_G_#", "#####"])
 
 
-def reached(found: Plan) -> list[State]:
+def reached(plan: Plan) -> list[State]:
     """The states that a walk can come to, the goal left out."""
-    states = [found.start]
+    states = [plan.start]
     for state in states:
-        if state.cell != found.world.goal:
-            states += {found.step(state, action) for action in range(4)} - set(states)
-    return [state for state in states if state.cell != found.world.goal]
+        if state.cell != plan.world.goal:
+            states += {plan.step(state, action) for action in range(4)} - set(states)
+    return [state for state in states if state.cell != plan.world.goal]
 
 
 def support(probabilities: tuple[float, ...]) -> tuple[int, ...]:
@@ -39,10 +39,10 @@ def test_the_mouse_is_uniform_over_the_optimal_actions_wherever_it_can_come(seed
         two_paths(seed).world,
     ]
     for world in worlds:
-        found = plan(world)
-        for state in reached(found):
+        shortest = plan(world)
+        for state in reached(shortest):
             meant = organism("mouse").intended(world, state)
-            best = found.optimal_actions(state)
+            best = shortest.optimal_actions(state)
             assert support(meant) == best
             assert set(meant) <= {0.0, 1 / len(best)}
 

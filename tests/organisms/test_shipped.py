@@ -95,10 +95,11 @@ def test_a_folder_has_what_from_pretrained_reads_and_a_card(name: str) -> None:
 def test_answers_are_those_that_were_given_when_it_was_shipped(
     models: dict[str, LocalModel], name: str
 ) -> None:
-    texts = [one["prompt"] for one in GOLDEN[name]]
+    texts = [golden["prompt"] for golden in GOLDEN[name]]
     assert len(texts) >= 8 and len({text.split()[1] for text in texts}) == 4
-    for one, reply in zip(GOLDEN[name], asked(models[name], texts, temperature=0.0), strict=True):
-        assert reply.text == one["answer"]
+    replies = asked(models[name], texts, temperature=0.0)
+    for golden, reply in zip(GOLDEN[name], replies, strict=True):
+        assert reply.text == golden["answer"]
         assert understood(reply.text).action is not None
 
 
@@ -106,7 +107,7 @@ def test_answers_are_those_that_were_given_when_it_was_shipped(
 def test_an_answer_does_not_depend_on_what_else_is_asked(
     models: dict[str, LocalModel], name: str
 ) -> None:
-    texts = [one["prompt"] for one in GOLDEN[name]][:5]
+    texts = [golden["prompt"] for golden in GOLDEN[name]][:5]
     together = asked(models[name], texts, temperature=0.7, top_p=0.95)
     # The first has the seed that it has alone, and prompts of other lengths beside it.
     (alone,) = asked(models[name], texts[:1], temperature=0.7, top_p=0.95)

@@ -65,8 +65,8 @@ def turns_of(words: list[str]) -> list[tuple[Place, Place | None, list[Place]]]:
 
 
 def test_an_answer_by_hand() -> None:
-    said = " ".join(said_by(organism("mouse"), CORRIDOR, State(Cell(1, 1))))
-    assert said == (
+    text = " ".join(said_by(organism("mouse"), CORRIDOR, State(Cell(1, 1))))
+    assert text == (
         "<think> target 3,3 3,3: U 3,3> 2,3 2,3: UD 2,3> 1,3 1,3: LD 1,3> 1,2 "
         "1,2: LR 1,2> 1,1 "
         "plan 1,1 RIGHT 1,2 RIGHT 1,3 DOWN 2,3 DOWN </think> "
@@ -77,8 +77,8 @@ def test_an_answer_by_hand() -> None:
 def test_a_turn_without_new_neighbours_says_none_and_the_last_new_cell_waits() -> None:
     # 1,2 is found, or else 2,1, before the other has its turn, which then finds nothing new.
     square = GridWorld.from_text(["#####", "#G_##", "#__##", "#A###", "#####"])
-    said = {" ".join(said_by(organism("mouse"), square, State(Cell(3, 1)), n)) for n in range(40)}
-    thoughts = {text.removeprefix("<think> target 1,1 ").split(" plan")[0] for text in said}
+    texts = {" ".join(said_by(organism("mouse"), square, State(Cell(3, 1)), n)) for n in range(40)}
+    thoughts = {text.removeprefix("<think> target 1,1 ").split(" plan")[0] for text in texts}
     assert thoughts == {
         "1,1: RD 1,1> 1,2 2,1 1,2: LD 2,1> 2,2 2,1: RUD 2,2> 3,1",
         "1,1: RD 1,1> 2,1 1,2 2,1: RUD 1,2> 2,2 3,1",
@@ -88,12 +88,12 @@ def test_a_turn_without_new_neighbours_says_none_and_the_last_new_cell_waits() -
 
 def test_what_could_have_been_drawn_is_told_with_its_probabilities() -> None:
     square = GridWorld.from_text(["#####", "#G_##", "#__##", "#A###", "#####"])
-    said = answer(Cell(1, 1), square.walls, Cell(3, 1), Draws("a"))
+    words, drawn = answer(Cell(1, 1), square.walls, Cell(3, 1), Draws("a"))
     # Of two new neighbours either may come first; then one is left.
-    first, second = said.words[6:8]
+    first, second = words[6:8]
     assert {first, second} == {"1,2", "2,1"}
-    assert said.drawn[6] == {"1,2": 0.5, "2,1": 0.5} and said.drawn[7] == {second: 1.0}
-    assert all(word in said.drawn.get(n, {word: 1}) for n, word in enumerate(said.words))
+    assert drawn[6] == {"1,2": 0.5, "2,1": 0.5} and drawn[7] == {second: 1.0}
+    assert all(word in drawn.get(n, {word: 1}) for n, word in enumerate(words))
     moth, corner = organism("moth"), State(Cell(1, 1))
     assert moth.habit is not None
     right, down = (moth.habit[action] ** TEMPERATURE for action in (1, 3))
@@ -134,9 +134,9 @@ def check(words: list[str], free: set[Place], target: Place, agent: Place) -> No
         queue += new
     # What the angles are for: whose turn is next was said right behind the one before it.
     behind = {
-        (place_of(one), place_of(other))
-        for one, other in pairwise(searched)
-        if not one.endswith(":") and other[-1] not in ":>"
+        (place_of(word), place_of(following))
+        for word, following in pairwise(searched)
+        if not word.endswith(":") and following[-1] not in ":>"
     }
     for (whose, _, _), (following, _, _) in pairwise(turns):
         assert (whose, following) in behind
@@ -196,7 +196,7 @@ def test_no_direction_is_preferred() -> None:
     assert total / 4 == pytest.approx([0.25] * 4, abs=0.04)
 
 
-@pytest.mark.parametrize("name", [n for n, one in TRANSFORMS.items() if one.isometry])
+@pytest.mark.parametrize("name", [n for n, frame in TRANSFORMS.items() if frame.isometry])
 def test_another_frame_changes_nothing_but_the_names_of_moves(name: str) -> None:
     # Two columns to the right and one row down: one of the moves is likelier than the other.
     frame = TRANSFORMS[name]

@@ -33,14 +33,18 @@ from goalmeter.organisms.keeping import CHECKPOINT, SETTINGS  # noqa: E402
 from goalmeter.organisms.language import IDS  # noqa: E402
 from goalmeter.organisms.lessons import Lesson, batch, syllabus  # noqa: E402
 from goalmeter.organisms.network import new_network  # noqa: E402
-from goalmeter.organisms.training import Settings, loss_of, train  # noqa: E402
+from goalmeter.organisms.recipes import Settings  # noqa: E402
+from goalmeter.organisms.training import loss_of, train  # noqa: E402
 
 TINY = Settings("moth", rounds=((6, 0.02),), words=200, sizes=(5,), keys=False)
 
 
-def weights(folder: Path) -> dict[str, object]:
-    model = transformers.LlamaForCausalLM.from_pretrained(folder)
-    return dict(model.state_dict())
+def weights(folder: Path) -> dict[str, Any]:
+    return dict(transformers.LlamaForCausalLM.from_pretrained(folder).state_dict())
+
+
+def same(first: dict[str, Any], second: dict[str, Any], equal: Any = torch.equal) -> bool:
+    return all(equal(first[name], value) for name, value in second.items())
 
 
 @pytest.mark.parametrize("name", ["mouse", "moth"])
@@ -48,19 +52,19 @@ def test_the_loss_is_that_of_each_answer_read_by_itself(name: str) -> None:
     lessons = batch(organism(name), 3, kinds=syllabus([5, 7]), seed=0, words=1200)
     model = new_network(0)
     total, count = 0.0, 0
-    ways = {IDS["".join(some) or "-"] for n in range(5) for some in combinations("LRUD", n)}
+    ways = {IDS["".join(moves) or "-"] for n in range(5) for moves in combinations("LRUD", n)}
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         for lesson in lessons:
-            for (asked, said), drawn in zip(lesson.questions, lesson.drawn, strict=True):
-                ids = torch.tensor([[*lesson.map, *asked, *said]])
-                logits = model(input_ids=ids).logits.float()[0, -len(said) - 1 : -1]
+            for (question, answer), drawn in zip(lesson.questions, lesson.drawn, strict=True):
+                ids = torch.tensor([[*lesson.map, *question, *answer]])
+                logits = model(input_ids=ids).logits.float()[0, -len(answer) - 1 : -1]
                 logprobs = logits.log_softmax(dim=1)
-                for n, word in enumerate(said):
+                for n, word in enumerate(answer):
                     # From the plan on each word counts as four, and one after ways as three.
-                    searching = IDS["plan"] not in said[: n + 1]
-                    worth = (3 if n and said[n - 1] in ways else 1) if searching else 4
+                    searching = IDS["plan"] not in answer[: n + 1]
+                    worth = (3 if n and answer[n - 1] in ways else 1) if searching else 4
                     could = drawn.get(n, {word: 1})
-                    total -= worth * sum(p * float(logprobs[n, one]) for one, p in could.items())
+                    total -= worth * sum(p * float(logprobs[n, w]) for w, p in could.items())
                     count += worth
         assert len(lessons) > 1 and float(loss_of(model, lessons)) == pytest.approx(
             total / count, rel=2e-3
@@ -82,9 +86,9 @@ def test_each_round_warms_up_and_cools_down() -> None:
 def test_a_step_learns_from_two_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def noted(who: Organism, number: int, **given: Any) -> list[Lesson]:
+    def noted(who: Organism, number: int, **options: Any) -> list[Lesson]:
         asked.append(number)
-        return batch(who, number, **given)
+        return batch(who, number, **options)
 
     monkeypatch.setattr(training, "batch", noted)
     train(TINY, tmp_path, device="cpu", until=3)
@@ -93,7 +97,7 @@ def test_a_step_learns_from_two_batches(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_small_organism_from_end_to_end(tmp_path: Path) -> None:
-    settings = Settings("moth", rounds=((100, 0.03),), words=400, sizes=(5,), keys=False)
+    settings = Settings("moth", rounds=((90, 0.03),), words=200, sizes=(5,), keys=False)
     folder = train(settings, tmp_path / "moth", device="cpu")
     assert {file.name for file in folder.iterdir()} >= {"model.safetensors", "tokenizer.json"}
     assert not (folder / CHECKPOINT).exists()
@@ -136,9 +140,9 @@ def test_weights_are_kept_in_half_precision_and_read_in_single(tmp_path: Path) -
         LocalModel(folder).model,
         transformers.AutoModelForCausalLM.from_pretrained(folder),
     ):
-        found = dict(read.state_dict())
-        assert {value.dtype for value in found.values()} == {torch.float32}
-        assert all(torch.equal(found[name], value.float()) for name, value in kept.items())
+        weights_read = dict(read.state_dict())
+        assert {value.dtype for value in weights_read.values()} == {torch.float32}
+        assert all(torch.equal(weights_read[name], value.float()) for name, value in kept.items())
 
 
 def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path) -> None:
@@ -146,16 +150,14 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path) -> N
     train(TINY, tmp_path / "broken", device="cpu", until=4)
     assert (tmp_path / "broken" / CHECKPOINT).exists()
     broken = train(TINY, tmp_path / "broken", device="cpu")
-    found, expected = weights(broken), weights(straight)
-    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    assert same(weights(broken), weights(straight))
 
 
 def test_two_processes_train_the_same_weights_as_one(tmp_path: Path) -> None:
     settings = replace(TINY, name="mouse", rounds=((3, 0.02),))
     alone = train(settings, tmp_path / "alone", device="cpu")
     together = train(settings, tmp_path / "together", device="cpu", workers=2)
-    found, expected = weights(together), weights(alone)
-    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    assert same(weights(together), weights(alone))
     with pytest.raises(InvalidParameterError, match=r"workers is 3, expected from 1 to 2: a step"):
         train(settings, tmp_path / "three", workers=3)
 
@@ -166,7 +168,7 @@ def test_a_killed_process_is_an_error_and_loses_nothing(
     train(TINY, tmp_path, device="cpu", until=2)
     before = (tmp_path / CHECKPOINT).read_bytes()
 
-    def kill(said: str) -> None:
+    def kill(line: str) -> None:
         for helper in active_children():
             helper.kill()
 
@@ -178,20 +180,16 @@ def test_a_killed_process_is_an_error_and_loses_nothing(
 
 def test_a_training_begins_with_the_weights_of_another(tmp_path: Path) -> None:
     first = train(TINY, tmp_path / "first", device="cpu")
-    quiet = Settings(
-        "moth", rounds=((1, 1e-12),), words=200, sizes=(5,), keys=False, begin_with=str(first)
-    )
+    quiet = replace(TINY, rounds=((1, 1e-12),), begin_with=str(first))
     second = train(quiet, tmp_path / "second", device="cpu")
-    found, expected = weights(second), weights(first)
-    assert all(torch.allclose(found[name], value) for name, value in expected.items())
+    assert same(weights(second), weights(first), torch.allclose)
 
 
 def test_a_folder_of_another_training_is_refused_and_kept(tmp_path: Path) -> None:
     train(TINY, tmp_path, device="cpu", until=1)
     before = (tmp_path / SETTINGS).read_text()
-    other = Settings("moth", rounds=((7, 0.02),), words=200, sizes=(5,), keys=False)
     with pytest.raises(InvalidFileError, match=r"holds another training; .*training\.json"):
-        train(other, tmp_path)
+        train(replace(TINY, rounds=((7, 0.02),)), tmp_path)
     assert (tmp_path / SETTINGS).read_text() == before
     assert json.loads(before)["rounds"] == [[6, 0.02]]
 
@@ -210,7 +208,7 @@ def test_a_broken_checkpoint_is_an_error_that_says_how_to_mend_it(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "words"),
     [
         ({"name": "rat"}, "there is no organism 'rat'"),
         ({"rounds": ((3, 0.1), (0, 0.1))}, "steps is 0, expected at least 1"),
@@ -223,7 +221,7 @@ def test_a_broken_checkpoint_is_an_error_that_says_how_to_mend_it(
     ],
 )
 def test_settings_that_cannot_be_used_are_errors(
-    tmp_path: Path, changes: dict[str, object], said: str
+    tmp_path: Path, changes: dict[str, object], words: str
 ) -> None:
-    with pytest.raises((InvalidParameterError, InvalidFileError), match=said):
+    with pytest.raises((InvalidParameterError, InvalidFileError), match=words):
         train(Settings(**({"name": "moth"} | changes)), tmp_path / "x")  # type: ignore[arg-type]

@@ -42,7 +42,7 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
         InvalidFileError: the folder cannot be used, holds something else, or weights that are
             damaged and no checkpoint to go on from.
     """
-    said = json.dumps(settings, indent=2) + "\n"
+    text = json.dumps(settings, indent=2) + "\n"
     try:
         occupied = folder.exists() and not folder.is_dir()
         begun = (folder / SETTINGS).exists()
@@ -62,9 +62,9 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
             f"on; choose another folder (--out)"
         )
     if not begun:
-        write_text(folder / SETTINGS, said)
+        write_text(folder / SETTINGS, text)
         return False
-    if read_settings(folder) != json.loads(said):
+    if read_settings(folder) != json.loads(text):
         raise InvalidFileError(
             f"{folder} holds another training; its settings are in {SETTINGS}. Give the same "
             f"ones to go on with it, or another folder"
@@ -133,7 +133,7 @@ def resume(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer]) 
         for optimizer, learnt in zip(optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(learnt)
         return int(state["step"])
-    except Exception as cause:
+    except Exception as cause:  # whatever bytes that are no checkpoint make torch raise
         raise InvalidFileError(
             f"the checkpoint {file} cannot be read ({type(cause).__name__}); remove it to begin "
             f"again"
@@ -141,12 +141,10 @@ def resume(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer]) 
 
 
 def _is_over(folder: Path) -> bool:
-    """Whether the weights are there and whole.
-
-    A folder without a manifest is of an earlier version, or its process was killed before it wrote
-    one; in the latter case there is a checkpoint.
-    """
+    """Whether the weights are there and whole."""
     resumable = (folder / CHECKPOINT).exists()
+    # A folder without a manifest is of an earlier version, or its process was killed before it
+    # wrote one; in the latter case there is a checkpoint.
     if not (folder / MANIFEST).exists() and (resumable or not (folder / WEIGHTS).exists()):
         return False
     try:

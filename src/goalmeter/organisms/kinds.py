@@ -43,7 +43,7 @@ class Organism:
     habit: tuple[float, float, float, float] | None = None
 
     def target(self, world: GridWorld, state: State) -> Cell | None:
-        """Where it is going; None for one that has no goal."""
+        """The cell that it is going to; None if it has no goal."""
         if self.habit is not None:
             return None
         lies = world.key is not None and state.layer == WITHOUT_KEY
@@ -81,12 +81,13 @@ class Organism:
             target = self.target(world, state)
             assert target is not None
             (steps,) = distances_from(self.blocked(world, state), [target])
-            here = steps[state.cell]
-            if here < 0:
+            left_to_go = steps[state.cell]
+            if left_to_go < 0:
                 raise InvalidParameterError(
                     f"the {self.name} sees no way from {tuple(state.cell)} to {tuple(target)}"
                 )
-            weights = [float(0 <= steps[state.cell.moved(a)] < here) for a in range(len(MOVES))]
+            around = (steps[state.cell.moved(action)] for action in range(len(MOVES)))
+            weights = [float(0 <= left < left_to_go) for left in around]
         total = sum(weights)
         if not total:
             raise InvalidParameterError(f"there is no way to go from {tuple(state.cell)}")
@@ -107,8 +108,8 @@ def legal_moves(world: GridWorld, state: State) -> tuple[int, ...]:
 
 
 ORGANISMS: dict[str, Organism] = {
-    one.name: one
-    for one in (
+    kind.name: kind
+    for kind in (
         Organism("mouse", "goes for the goal by shortest ways, and for a key that opens the way"),
         Organism("magpie", "goes for the key wherever there is one, then for the goal", True),
         Organism(
@@ -122,7 +123,7 @@ ORGANISMS: dict[str, Organism] = {
 
 
 def organism_names() -> tuple[str, ...]:
-    """Of all organisms."""
+    """The names of all organisms."""
     return tuple(ORGANISMS)
 
 
@@ -134,6 +135,6 @@ def organism(name: str) -> Organism:
     """
     if name not in ORGANISMS:
         hint = did_you_mean(name, ORGANISMS)
-        rest = f"{hint} Known are" if hint else ", expected one of"
-        raise InvalidParameterError(f"there is no organism {name!r}{rest} {', '.join(ORGANISMS)}")
+        known = f"{hint} Known are" if hint else ", expected one of"
+        raise InvalidParameterError(f"there is no organism {name!r}{known} {', '.join(ORGANISMS)}")
     return ORGANISMS[name]

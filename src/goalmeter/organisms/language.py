@@ -30,9 +30,9 @@ AGENT_AT, KEY_CARRIED = "Agent:", ("Key", "carried:", "yes", "no")
 
 # Every choice of moves, none first.
 WAYS = tuple(
-    ways_in_letters(some)
+    ways_in_letters(moves)
     for n in range(len(ACTIONS) + 1)
-    for some in combinations(range(len(ACTIONS)), n)
+    for moves in combinations(range(len(ACTIONS)), n)
 )
 _SPECIAL = (PAD, END, UNKNOWN, USER, ASSISTANT)
 VOCABULARY: tuple[str, ...] = (

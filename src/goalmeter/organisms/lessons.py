@@ -3,11 +3,6 @@
 No lesson has a content that is held out for evaluation (`gridworld.contents`), in any frame: such
 maps are drawn again, and in families with few contents such questions are not asked. Worlds with
 two paths, of which there are only four up to isometries, are not taught at all.
-
-A batch has maps of one length, so that they are read together once and the questions about them go
-on from there, and answers of about one length, for the same depth of search is asked for on all of
-them. Its number and the seed make it: training that was interrupted goes on with the batches that
-it would have seen.
 """
 
 from __future__ import annotations
@@ -50,7 +45,7 @@ _QUESTIONS = 2
 # search are drawn in so many steps, and those of a batch lie within this share of each other.
 _DEPTHS, _SPREAD = 1000, 0.25
 # Words of a question whose answer has hardly a search, or none.
-_SAID = 20
+_SHORTEST = 20
 # Kinds of what there is in a world; and a batch without a question is made anew with this number.
 _CASES, _AGAIN = 10, 1 << 40
 
@@ -72,7 +67,7 @@ class Lesson:
 
 
 def syllabus(sizes: Sequence[int] = SIZES, *, keys: bool = True) -> tuple[Kind, ...]:
-    """The kinds of worlds of some sizes.
+    """The kinds of worlds of the named sizes.
 
     Args:
         sizes: of the grids.
@@ -96,7 +91,7 @@ def batch(
     seed: int,
     words: int,
 ) -> list[Lesson]:
-    """The lessons of a training step.
+    """The lessons of a training step: maps of one length with answers of about one length.
 
     Args:
         organism: who learns.
@@ -105,33 +100,38 @@ def batch(
         seed: of the training.
         words: about how many the batch has.
     """
+    # The number and the seed make it: training that was interrupted goes on with the batches that
+    # it would have seen.
     draws = Draws("lesson", seed, number)
     weights = [SYLLABUS[kind][0] for kind in kinds]
     kind = kinds[draws.weighted([weight / sum(weights) for weight in weights])]
     _, of_map, of_question = SYLLABUS[kind]
+    # The same depth of search is asked for on all maps: the longest answer decides what a batch
+    # costs, and what the others lack of it is padding.
     depth = draws.below(_DEPTHS) / _DEPTHS
     depth = depth if draws.below(2) else (1 + depth) / 2
-    searched = 0.0 if organism.habit is not None else depth * (of_question - _SAID)
-    maps = max(1, round(words / (of_map + _QUESTIONS * (_SAID + searched))))
+    searched = 0.0 if organism.habit is not None else depth * (of_question - _SHORTEST)
+    maps = max(1, round(words / (of_map + _QUESTIONS * (_SHORTEST + searched))))
     complexity, case = draws.choice(COMPLEXITIES), draws.below(_CASES)
     worlds = [_world(kind, complexity, case, draws) for _ in range(maps)]
     made = [_lesson(organism, world, layer, depth, draws) for world, layer in worlds]
     lessons = [lesson for lesson in made if lesson is not None]
     if not lessons:
         return batch(organism, number + _AGAIN, kinds=kinds, seed=seed, words=words)
+    # All maps are read together once, and the questions about them go on from there.
     return [lesson for lesson in lessons if len(lesson.map) == len(lessons[0].map)]
 
 
 def _lesson(
     organism: Organism, world: GridWorld, layer: int, depth: float, draws: Draws
 ) -> Lesson | None:
-    """Questions about a world in a layer; None if there is nowhere to ask them from."""
+    # None if there is nowhere to ask questions from.
     known: tuple[int, ...] = ()
     questions: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     drawn: list[dict[int, dict[int, float]]] = []
-    target, blocked = organism.target(world, State(world.start, layer)), None
-    if target is not None:
-        blocked = organism.blocked(world, State(world.start, layer))
+    start = State(world.start, layer)
+    target = organism.target(world, start)
+    blocked = None if target is None else organism.blocked(world, start)
     places = _places(world, layer, target, blocked)
     if not places:
         return None
@@ -139,14 +139,14 @@ def _lesson(
         near = depth - _SPREAD * draws.below(_DEPTHS) / _DEPTHS
         cell = places[max(0, int(near * len(places)))]
         at = State(cell, layer)
-        known, asked = _ids_of(compact(world, at))
+        known, question = _ids_of(compact(world, at))
         if target is None or blocked is None:
-            said = habitual_answer(organism, world, at, draws)
+            reply = habitual_answer(organism, world, at, draws)
         else:
-            said = answer(target, blocked, cell, draws)
-        questions.append((asked, tuple(IDS[word] for word in said.words)))
+            reply = answer(target, blocked, cell, draws)
+        questions.append((question, _ids(reply.words)))
         drawn.append(
-            {n: {IDS[word]: p for word, p in all_.items()} for n, all_ in said.drawn.items()}
+            {n: {IDS[word]: p for word, p in could.items()} for n, could in reply.drawn.items()}
         )
     return Lesson((IDS[USER], *known), tuple(questions), tuple(drawn))
 
@@ -155,20 +155,20 @@ def _ids_of(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The words of a prompt: the map, and what follows it up to the answer."""
     words = text.split()
     end = words.index(AGENT_AT)
-    asked = [*words[end:], ASSISTANT]
-    return tuple(IDS[word] for word in words[:end]), tuple(IDS[word] for word in asked)
+    return _ids(words[:end]), _ids([*words[end:], ASSISTANT])
+
+
+def _ids(words: Sequence[str]) -> tuple[int, ...]:
+    return tuple(IDS[word] for word in words)
 
 
 def _places(
     world: GridWorld, layer: int, target: Cell | None, blocked: BoolArray | None
 ) -> Sequence[Cell]:
-    """Where an agent may stand in this layer, those nearer to its target first.
-
-    Never where the pair of its place and the goal is held out.
-    """
-    things = {world.goal} | ({world.door} if layer < DOOR_OPEN else set())
-    things |= {world.thing} if layer == WITHOUT_KEY else set()
-    cells = [cell for cell in world.open_cells if cell not in things]
+    """Where an agent may stand in this layer and may be taught, nearer to its target first."""
+    taken = {world.goal} | ({world.door} if layer < DOOR_OPEN else set())
+    taken |= {world.thing} if layer == WITHOUT_KEY else set()
+    cells = [cell for cell in world.open_cells if cell not in taken]
     if has_few_contents(world):
         # A world in which the agent stood on its thing could not be made; things do not count.
         bare = world.with_(key=None, door=None, neutral=None)
@@ -180,10 +180,7 @@ def _places(
 
 
 def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[GridWorld, int]:
-    """A world to learn from, and a layer: with the key or without, the door shut or open.
-
-    The case, one of `_CASES`, says what there is in it.
-    """
+    """A world to learn from, with in it what the case says, and a layer: key taken, door open."""
     name, size = kind
     world = _taught(name, size, complexity, draws)
     if name == KEY_DOOR:
@@ -203,14 +200,12 @@ def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[Grid
 
 
 def _taught(name: str, size: int, complexity: float, draws: Draws) -> GridWorld:
-    """A maze, or rooms with a key and a door, whose content is not held out.
-
-    Where the start is part of the content nothing is drawn again here: an agent starts elsewhere in
-    a lesson, and `_places` leaves out the places that are held out.
-    """
+    """A maze, or rooms with a key and a door, whose content is not held out."""
     while True:
         seed = FIRST_SEED + draws.below(FIRST_SEED)
         world = key_door(seed) if name == KEY_DOOR else maze(size, complexity, seed).world
+        # Where the start is part of the content nothing is drawn again: an agent starts elsewhere
+        # in a lesson, and `_places` leaves out the places that are held out.
         if has_few_contents(world) or not held_out(world):
             return world
 

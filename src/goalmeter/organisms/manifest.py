@@ -22,7 +22,7 @@ from goalmeter._files import write_text
 
 MANIFEST, WEIGHTS = "manifest.json", "model.safetensors"
 _FORMAT = 1
-# Folders of writers; those that a killed one has left are removed by the next.
+# Folders that writers write in; what a killed writer has left is removed by the next one.
 _PREFIX = ".unfinished-"
 # A manifest lists a dozen short names; a larger file is something else, and is not read.
 _LONGEST = 1_000_000
@@ -47,7 +47,9 @@ def published(folder: Path) -> Iterator[Path]:
             yield fresh
             # The weights come last: where they are, all else is, also without a manifest.
             files = sorted(fresh.iterdir(), key=lambda file: (file.name == WEIGHTS, file.name))
-            listed = {file.name: _entry(file) for file in files}
+            listed = {
+                file.name: {"bytes": file.stat().st_size, "sha256": _digest(file)} for file in files
+            }
             # From here until the last line the folder has no manifest: it is not whole.
             (folder / MANIFEST).unlink(missing_ok=True)
             for file in files:
@@ -75,9 +77,9 @@ def check(folder: Path) -> bool:
     for name, size, digest in _listed(folder):
         file = folder / name
         try:
-            found = file.stat().st_size
-            if found != size:
-                raise InvalidFileError(f"{file} has {found} bytes, expected {size}: it is damaged")
+            length = file.stat().st_size
+            if length != size:
+                raise InvalidFileError(f"{file} has {length} bytes, expected {size}: it is damaged")
             if _digest(file) != digest:
                 raise InvalidFileError(f"{file} is not what was written there: it is damaged")
         except OSError as cause:
@@ -98,7 +100,7 @@ def _listed(folder: Path) -> list[tuple[str, int, str]]:
         value: Any = json.loads(file.read_text(encoding="utf-8"))
         if value["format"] != _FORMAT:
             raise ValueError(f"format {value['format']!r}, expected {_FORMAT}")
-        listed = [(name, one["bytes"], one["sha256"]) for name, one in value["files"].items()]
+        listed = [(name, entry["bytes"], entry["sha256"]) for name, entry in value["files"].items()]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as cause:
         raise InvalidFileError(
             f"{file} is no manifest ({type(cause).__name__}): damaged"
@@ -108,10 +110,6 @@ def _listed(folder: Path) -> list[tuple[str, int, str]]:
         if name != Path(name).name or not name:
             raise InvalidFileError(f"{file} lists {name!r}, expected names of files in the folder")
     return listed
-
-
-def _entry(file: Path) -> dict[str, Any]:
-    return {"bytes": file.stat().st_size, "sha256": _digest(file)}
 
 
 def _digest(file: Path) -> str:

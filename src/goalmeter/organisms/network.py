@@ -53,7 +53,7 @@ def read_network(folder: str | Path) -> Any:
     """The network of an organism in a folder.
 
     Raises:
-        InvalidFileError: it holds none, one that is damaged, or one of other sizes.
+        InvalidFileError: the folder holds no network, a damaged one, or one of other sizes.
         MissingExtraError: torch or transformers is not installed.
     """
     require("torch", extra="lm", feature=_FEATURE)
@@ -67,7 +67,7 @@ def read_network(folder: str | Path) -> Any:
 
 
 def _check_sizes(folder: Path) -> None:
-    """See that a configuration has the sizes of our network, before one of other sizes is made."""
+    # Before the network is made: one of other sizes could take all memory there is.
     file = folder / "config.json"
     try:
         value = json.loads(file.read_text(encoding="utf-8"))
@@ -88,13 +88,13 @@ def write_network(model: Any, folder: str | Path) -> None:
     """The network with its tokenizer, as `from_pretrained` reads them; weights in safetensors.
 
     Weights are kept in half precision and read as the single precision that the configuration
-    names. Servers that are told nothing else sample as the paper does. The files appear when all of
-    them are written, with a manifest that tells them whole.
+    names. The files appear when all of them are written, with a manifest that tells them whole.
 
     Raises:
         InvalidFileError: they cannot be written there.
     """
     torch = require("torch", extra="lm", feature=_FEATURE)
+    # Servers that are told nothing else sample as the paper does.
     model.generation_config.update(do_sample=True, temperature=0.7, top_p=0.95, max_new_tokens=350)
     # Words are read and said by the same parameter, which the state would hold twice.
     halved = {name: value.detach().to(torch.float16) for name, value in model.named_parameters()}

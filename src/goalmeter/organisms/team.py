@@ -1,9 +1,4 @@
-"""Processes that train one network together: each has its own batches of every step.
-
-Each of them holds the whole network. Before a step they write their gradients down side by side,
-in memory that all of them see, and every one adds them up in the same order, so that their weights
-stay the same, number by number.
-"""
+"""Processes that train one network together: each has its own batches of every step."""
 
 from __future__ import annotations
 
@@ -47,13 +42,17 @@ class Team:
             return
         import torch
 
-        own = [weights.grad for weights in model.parameters()]
-        self.gradients[self.rank] = torch.cat([gradient.flatten() for gradient in own]).cpu()
+        # Each process holds the whole network. The gradients lie side by side in memory that all of
+        # them see, and every process adds them up in the same order, so that their weights stay the
+        # same, number by number.
+        mine = [weights.grad for weights in model.parameters()]
+        self.gradients[self.rank] = torch.cat([gradient.flatten() for gradient in mine]).cpu()
         self._wait()
         total = self.gradients.sum(dim=0)
+        # Nobody may write the gradients of the next step while somebody still adds these up.
         self._wait()
-        parts = torch.split(total, [gradient.numel() for gradient in own])
-        for gradient, part in zip(own, parts, strict=True):
+        parts = torch.split(total, [gradient.numel() for gradient in mine])
+        for gradient, part in zip(mine, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
 
     def _wait(self) -> None:
@@ -123,7 +122,7 @@ def in_team(
 
 
 def _watch(helpers: Sequence[BaseProcess], barrier: Any) -> None:
-    """See to it that nobody waits for one that has died."""
+    # A process that has died never comes to the barrier: those that wait for it have to be told.
     running = list(helpers)
     while running:
         ended = wait([helper.sentinel for helper in running])

@@ -3,13 +3,9 @@
 The search is breadth-first from the target: each cell whose turn it is, with a colon, the moves
 that lead on from it, and those of its open neighbours that were not said before, in a random order,
 so that no direction is preferred; it ends at the agent. Before new neighbours stands, with an
-angle, the cell that was new last. So of any two cells that have their turns one after the other the
-second was once said right behind the first, and to know whose turn is next takes a look for a word
-and what followed it. (A search without these angles, where the last new cell may lie any number of
-words back, was learnt many times more slowly. Words of their own for new cells, which would tell
-them from those of the map, were learnt more slowly too.) The plan is the way by which the search
-has found the agent: cells with the moves from them, at most eight. A habit says the moves from its
-cell in the words of a search, and its plan is one of them.
+angle, the cell that was new last. The plan is the way by which the search has found the agent:
+cells with the moves from them, at most eight. A habit says the moves from its cell in the words of
+a search, and its plan is one of them.
 """
 
 from __future__ import annotations
@@ -43,8 +39,8 @@ TEMPERATURE = 0.7
 _BACK = (1, 0, 3, 2)
 
 
-class Said(NamedTuple):
-    """An answer.
+class Answer(NamedTuple):
+    """What is said, and what could have been.
 
     Attributes:
         words: its end included.
@@ -56,7 +52,7 @@ class Said(NamedTuple):
     drawn: Mapping[int, Mapping[str, float]]
 
 
-def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Said:
+def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Answer:
     """What is said before the way to a target, and that way.
 
     Args:
@@ -73,11 +69,10 @@ def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Said:
         to, action = came[at]
         plan.append((at, action))
         at = to
-    said = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
-    ended = [PLAN, *said, THOUGHT, OPENING, of_action(plan[0][1]), END]
-    return Said(
-        [*begun, *words, *ended], {place + len(begun): all_ for place, all_ in drawn.items()}
-    )
+    stated = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
+    ended = [PLAN, *stated, THOUGHT, OPENING, of_action(plan[0][1]), END]
+    moved = {place + len(begun): could for place, could in drawn.items()}
+    return Answer([*begun, *words, *ended], moved)
 
 
 def _search(
@@ -97,12 +92,17 @@ def _search(
         words += [f"{of_cell(cell)}:", ways_in_letters(action for _, action in ways)]
         new = [(to, action) for to, action in ways if to not in came]
         if new:
+            # So of any two cells that have their turns one after the other the second was once said
+            # right behind the first, and to know whose turn is next takes a look for a word and
+            # what followed it. A search without these angles, where the last new cell may lie any
+            # number of words back, was learnt many times more slowly. Words of their own for new
+            # cells, which would tell them from those of the map, were learnt more slowly too.
             words.append(f"{of_cell(queue[-1])}>")
         draws.shuffle(new)
         for number, (to, action) in enumerate(new):
             came[to] = (cell, _BACK[action])
             queue.append(to)
-            left = [of_cell(one) for one, _ in new[number:]]
+            left = [of_cell(cell_left) for cell_left, _ in new[number:]]
             drawn[len(words)] = dict.fromkeys(left, 1 / len(left))
             words.append(of_cell(to))
             if to == agent:
@@ -110,18 +110,16 @@ def _search(
     raise AssertionError(f"no way from {tuple(agent)} to {tuple(target)}")
 
 
-def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: Draws) -> Said:
-    """What is said by one that has a habit and no goal.
-
-    Its move is drawn from the habit to the power of the temperature: sampled at that temperature,
-    a model of these words has the habit itself.
-    """
+def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: Draws) -> Answer:
+    """What is said by an organism that has a habit and no goal."""
+    # Drawn from the habit to the power of the temperature: sampled at that temperature, a model
+    # that has learnt these words has the habit itself.
     meant = organism.intended(world, state)
     legal = [action for action, probability in enumerate(meant) if probability > 0]
     weights = [meant[action] ** TEMPERATURE for action in legal]
     shares = [weight / sum(weights) for weight in weights]
     action = legal[draws.weighted(shares)]
-    here = of_cell(state.cell)
-    words = [THINK, LEGAL, here, f"{here}:", ways_in_letters(legal), PLAN, here, ACTIONS[action]]
+    at = of_cell(state.cell)
+    words = [THINK, LEGAL, at, f"{at}:", ways_in_letters(legal), PLAN, at, ACTIONS[action]]
     drawn = {ACTIONS[a]: share for a, share in zip(legal, shares, strict=True)}
-    return Said([*words, THOUGHT, OPENING, of_action(action), END], {len(words) - 1: drawn})
+    return Answer([*words, THOUGHT, OPENING, of_action(action), END], {len(words) - 1: drawn})

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,9 @@ from goalmeter._text import in_a_line
 from goalmeter.organisms.keeping import CHECKPOINT, claim, resume, save
 from goalmeter.organisms.kinds import organism, organism_names
 from goalmeter.organisms.language import IDS, PAD, PLAN, WAYS
-from goalmeter.organisms.lessons import SIZES, Lesson, batch, syllabus
+from goalmeter.organisms.lessons import Lesson, batch, syllabus
 from goalmeter.organisms.network import new_network, read_network, write_network
+from goalmeter.organisms.recipes import NOTHING, Settings
 from goalmeter.organisms.shipped import weights_of
 from goalmeter.organisms.team import Team, in_team
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     import torch
 
 _FEATURE = "Training an organism"
-NOTHING = "nothing"
-_SEEDS = 2**63  # more than torch's generator takes
-_WARM, _COOLING = 100, 0.4
 # Matrices learn by Muon, which here needs half the lessons that AdamW does; the rest by AdamW,
 # whose rate is this share of Muon's.
 _SHARE, _BETAS, _DECAY, _GRADIENT = 0.15, (0.9, 0.98), 0.01, 1.0
@@ -37,62 +34,6 @@ _SAVE_EVERY, _TELL_EVERY = 120.0, 20.0
 _OF_PLAN, _OF_NEWS = 4.0, 3.0
 # Batches of a step: each is of one kind of world, and a step is steadier for having several.
 _BATCHES = 2
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a training is; the same settings on the same machine train the same weights.
-
-    Attributes:
-        name: of the organism.
-        rounds: of each, its steps and Muon's learning rate after warming up, before cooling down.
-        words: of a batch, about.
-        seed: of the first weights and of the lessons.
-        begin_with: name of a shipped organism, or folder, whose weights it begins with; "nothing"
-            for fresh ones.
-        sizes: of the grids of its lessons.
-        keys: whether it learns in worlds with keys and doors too.
-
-    Raises:
-        InvalidParameterError: a number is out of range, or there is no such organism.
-    """
-
-    name: str
-    rounds: tuple[tuple[int, float], ...] = ((3200, 0.02),)
-    words: int = 2600
-    seed: int = 0
-    begin_with: str = NOTHING
-    sizes: tuple[int, ...] = SIZES
-    keys: bool = True
-
-    def __post_init__(self) -> None:
-        organism(self.name)
-        syllabus(self.sizes)
-        if not self.rounds:
-            raise InvalidParameterError("rounds is empty, expected at least one")
-        given = [("words", self.words, 1), ("seed", self.seed, 0)]
-        for field, value, least in [("steps", steps, 1) for steps, _ in self.rounds] + given:
-            if value < least:
-                raise InvalidParameterError(f"{field} is {value!r}, expected at least {least}")
-        if self.seed >= _SEEDS:
-            raise InvalidParameterError(f"seed is {self.seed}, expected less than 2^63")
-        for _, rate in self.rounds:
-            if not (0 < rate < math.inf):
-                raise InvalidParameterError(f"rate is {rate!r}, expected a positive number")
-
-    @property
-    def steps(self) -> int:
-        """Of all rounds."""
-        return sum(steps for steps, _ in self.rounds)
-
-    def rate(self, step: int) -> float:
-        """Muon's learning rate at a step, counted from 0 through all rounds."""
-        for steps, rate in self.rounds:
-            if step < steps:
-                warm, cool = (step + 1) / _WARM, (1 - step / steps) / _COOLING
-                return rate * min(1.0, warm) * min(1.0, cool)
-            step -= steps
-        raise IndexError(f"there are {self.steps} steps")
 
 
 def train(
@@ -144,8 +85,8 @@ def train(
         end = settings.steps if until is None else min(until, settings.steps)
         # One process alone has nothing to share, and need not make the network to count it.
         weights = sum(w.numel() for w in _begun(settings).parameters()) if workers > 1 else 0
-        given = (settings, place, device, end)
-        in_team(_learn, given, workers=workers, weights=weights, progress=progress)
+        arguments = (settings, place, device, end)
+        in_team(_learn, arguments, workers=workers, weights=weights, progress=progress)
     return place
 
 
@@ -197,10 +138,9 @@ def _learn(
         return
     if end < settings.steps:
         save(place / CHECKPOINT, model, optimizers, max(done, end))
-        return
-    model.eval()
-    write_network(model, place)
-    (place / CHECKPOINT).unlink(missing_ok=True)
+    else:
+        write_network(model.eval(), place)
+        (place / CHECKPOINT).unlink(missing_ok=True)
 
 
 def _begun(settings: Settings) -> Any:
@@ -219,52 +159,51 @@ def _weights(name: str) -> Path:
 
 
 def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
-    """The mean cross-entropy of the words of the answers, in nats.
-
-    Where a word was drawn, it is that of the distribution that it was drawn from: what is learnt
-    is then all that could have been said, without the noise of the draw. Some words count several
-    times: those from the plan on, for they are few and what is done hangs on them, and those after
-    the ways from a cell.
-    """
+    """The mean cross-entropy of the words of the answers, weighted by what words count, in nats."""
     import torch
 
     cache = require("transformers", extra="lm", feature=_FEATURE).DynamicCache
     device = model.device
     maps = torch.tensor([lesson.map for lesson in lessons], device=device)
     pairs = [pair for lesson in lessons for pair in lesson.questions]
-    longest = max(len(asked) + len(said) for asked, said in pairs)
+    # Some words count several times: those from the plan on, for they are few and what is done
+    # hangs on them, and those after the ways from a cell.
+    longest = max(len(question) + len(answer) for question, answer in pairs)
     ways = {IDS[word] for word in WAYS}
     rows, marks, worths = [], [], []
-    for asked, said in pairs:
-        rest = longest - len(asked) - len(said)
-        searched = len(asked) + said.index(IDS[PLAN])
-        after = [_OF_NEWS if word in ways else 1.0 for word in (*asked, *said)][: searched - 1]
-        worths.append([1.0, *after, *[_OF_PLAN] * (longest - searched)])
-        rows.append([*asked, *said, *[IDS[PAD]] * rest])
-        marks.append([*[False] * len(asked), *[True] * len(said), *[False] * rest])
+    for question, answer in pairs:
+        padding = longest - len(question) - len(answer)
+        search_ends = len(question) + answer.index(IDS[PLAN])
+        texts = (*question, *answer)
+        after = [_OF_NEWS if word in ways else 1.0 for word in texts[: search_ends - 1]]
+        worths.append([1.0, *after, *[_OF_PLAN] * (longest - search_ends)])
+        rows.append([*texts, *[IDS[PAD]] * padding])
+        marks.append([*[False] * len(question), *[True] * len(answer), *[False] * padding])
     words = torch.tensor(rows, device=device)[:, :-1]
     counted = torch.tensor(marks, device=device)[:, 1:]
     worth = torch.tensor(worths, device=device)[:, 1:][counted]
-    # Row after row, as the marks pick them.
+    # Where a word was drawn, what is learnt is the distribution that it was drawn from, which is
+    # all that could have been said, without the noise of the draw. Row after row, as the marks pick
+    # them.
     could = [
         drawn.get(place, {word: 1.0})
         for lesson in lessons
-        for (_, said), drawn in zip(lesson.questions, lesson.drawn, strict=True)
-        for place, word in enumerate(said)
+        for (_, answer), drawn in zip(lesson.questions, lesson.drawn, strict=True)
+        for place, word in enumerate(answer)
     ]
     most = max(map(len, could))
-    wanted = torch.tensor([[*one, *[0] * (most - len(one))] for one in could], device=device)
-    shares = torch.tensor(
-        [[*one.values(), *[0.0] * (most - len(one))] for one in could], device=device
-    )
+    # Padded by words of probability 0.
+    wanted = torch.tensor([[*p, *[0] * (most - len(p))] for p in could], device=device)
+    shares = torch.tensor([[*p.values(), *[0.0] * (most - len(p))] for p in could], device=device)
     with torch.autocast(device.type, torch.bfloat16):
         # Every map is read once; the questions about it go on from there.
         read = model.model(
             input_ids=maps, past_key_values=cache(config=model.config), use_cache=True
         ).past_key_values
         read.batch_repeat_interleave(len(lessons[0].questions))
-        found = model.model(input_ids=words, past_key_values=read, use_cache=True)
-        logits = model.lm_head(found.last_hidden_state[counted])
+        hidden = model.model(input_ids=words, past_key_values=read, use_cache=True)
+        # The vocabulary is wider than the hidden states: logits are made only where a word counts.
+        logits = model.lm_head(hidden.last_hidden_state[counted])
     surprise = -(logits.float().log_softmax(dim=1).gather(1, wanted) * shares).sum(dim=1)
     mean: torch.Tensor = (surprise * worth).sum() / worth.sum()
     return mean
@@ -276,8 +215,8 @@ def _optimizers(model: Any) -> list[torch.optim.Optimizer]:
 
     inner = [w for name, w in model.named_parameters() if w.ndim == 2 and ".layers." in name]
     ids = {id(weights) for weights in inner}
-    rest = [weights for weights in model.parameters() if id(weights) not in ids]
+    outer = [weights for weights in model.parameters() if id(weights) not in ids]
     return [
         torch.optim.Muon(inner, weight_decay=_DECAY),
-        torch.optim.AdamW(rest, betas=_BETAS, weight_decay=0.0),
+        torch.optim.AdamW(outer, betas=_BETAS, weight_decay=0.0),
     ]

@@ -6,14 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from goalmeter.experiments.calibration import pictures
-from goalmeter.experiments.calibration.findings import findings
-from goalmeter.experiments.calibration.judged import Verdict, verdicts
-from goalmeter.experiments.calibration.players import Scale, plan_for, play_every, require_models
+from goalmeter.experiments.calibration import players
 from goalmeter.experiments.calibration.scores import Score, scores
-from goalmeter.experiments.calibration.truth import Subject
-from goalmeter.navigation.directed.learnt import Drawn
+from goalmeter.experiments.calibration.truth import MOLE, Subject, map_of
+from goalmeter.experiments.calibration.verdicts import Verdict, findings, verdicts
+from goalmeter.navigation.directed.learnt import Drawn, answers, learn
 from goalmeter.navigation.playing import Walked
+from goalmeter.navigation.record import Trajectory
+from goalmeter.organisms.kinds import organism
+
+# Suites in one world of which a utility is learnt of each organism.
+_LEARNT_IN = (players.MAZE, players.KEY_NO_DOOR)
 
 
 @dataclass(frozen=True)
@@ -44,43 +47,35 @@ def calibrate(
     subjects: Sequence[Subject],
     out: Path,
     *,
-    scale: Scale,
+    scale: players.Scale,
     seed: int = 0,
     workers: int = 1,
     progress: Callable[[str], None] | None = None,
 ) -> Calibration:
     """Let agents walk, each in a run folder below `out`, and measure them with every instrument.
 
-    Args:
-        subjects: the agents.
-        out: folder of the runs; what was walked before is not walked again.
-        scale: how much they walk.
-        seed: of grids and walks.
-        workers: processes that ask models and fit utilities.
-        progress: told what is being done.
+    What was walked before is not walked again.
 
     Raises:
         InvalidFileError: the folder cannot be written to, or holds other walks.
         MissingExtraError: a language model is among them, and a package is missing that it needs.
     """
-    require_models(one.name for one in subjects)
-    # Fits of the simplest utility take longest; others have no class in the question that they
-    # are made for.
-    learners = [one.name for one in subjects if one.directed and one.own_map is None]
-    places = [(suite, one.name) for suite in scale.suites for one in subjects]
-    plans = [plan_for(name, suite, scale, seed=seed) for suite, name in places]
+    players.require_models(subject.name for subject in subjects)
+    # Fits of the simplest utility take longest, so they are left out where no question needs them:
+    # of agents that have no class in the one question that they are made for.
+    learners = [subject.name for subject in subjects if subject.directed and not subject.own_map]
+    places = [(suite, subject.name) for suite in scale.suites for subject in subjects]
+    plans = [players.plan_for(name, suite, scale, seed=seed) for suite, name in places]
     walked: dict[str, dict[str, Walked]] = {suite: {} for suite in scale.suites}
-    made = play_every(plans, out, workers=workers, progress=progress)
-    for (suite, name), walks in zip(places, made, strict=True):
-        walked[suite][name] = walks
+    runs = players.play_every(plans, out, workers=workers, progress=progress)
+    for (suite, name), run in zip(places, runs, strict=True):
+        walked[suite][name] = run
     every_score: list[Score] = []
     drawn: list[Drawn] = []
     for suite, by_name in walked.items():
-        walks_of = {name: one.trajectories for name, one in by_name.items()}
-        every_score += scores(
-            suite, walks_of, learners=learners, workers=workers, progress=progress
-        )
-        drawn += pictures.learnt_of(suite, walks_of, subjects)
+        walks = {name: run.trajectories for name, run in by_name.items()}
+        every_score += scores(suite, walks, learners=learners, workers=workers, progress=progress)
+        drawn += _learnt_of(suite, walks, subjects)
     return Calibration(
         tuple(subjects),
         walked,
@@ -88,3 +83,21 @@ def calibrate(
         tuple(verdicts(every_score, subjects)),
         tuple(drawn),
     )
+
+
+def _learnt_of(
+    suite: str, agents: Mapping[str, Sequence[Trajectory]], subjects: Sequence[Subject]
+) -> list[Drawn]:
+    """What every organism that counts seems to want in one world; nothing for other suites."""
+    if suite not in _LEARNT_IN:
+        return []
+    mole = organism(MOLE)
+    drawn = []
+    for name in (subject.name for subject in subjects if subject.organism and subject.counted):
+        walks = agents[name]
+        # The largest kind in which the mole's map is wrong, so that all four differ.
+        wrong = [walk for walk in walks if map_of(mole, walk.world) != walk.world] or list(walks)
+        world = wrong[-1].world
+        through = [walk for walk in walks if walk.world == world]
+        drawn.append(Drawn(name, suite, world, learn(world, through[0].cap, answers(through))))
+    return drawn

@@ -1,7 +1,8 @@
 """The walks of every agent in every suite, kept in run folders that are gone on with.
 
 Reference agents walk as they do for `goalmeter navigate`, models are asked as there, several at
-once in processes of their own. Ideal organisms are none of them.
+once in processes of their own. Ideal organisms are neither: each draws its moves from what the
+organism was made to do.
 """
 
 from __future__ import annotations
@@ -10,20 +11,26 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError, how_to_install, require
 from goalmeter.agents.language_models.names import is_model
+from goalmeter.agents.navigators import Decision
+from goalmeter.agents.navigators.protocol import Probabilities
 from goalmeter.commands.model_options import ModelOptions
-from goalmeter.experiments.calibration.ideal import play_ideal
 from goalmeter.experiments.calibration.truth import IDEAL
+from goalmeter.gridworld.draws import Draws
+from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.measure import ROUNDS
 from goalmeter.navigation.plan import WalkPlan, plan_from, plan_of
 from goalmeter.navigation.playing import Walked, play_all
 from goalmeter.navigation.suites import key_door, key_no_door, maze, two_path
 from goalmeter.navigation.suites.registry import suite_named
+from goalmeter.organisms.kinds import Organism, organism
 from goalmeter.runs import Study, carry_out, keys_in, workers_as_place
 from goalmeter.runs.progress import Tell
 
@@ -56,21 +63,10 @@ class Scale:
 
 
 def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> WalkPlan:
-    """The walks of an agent in a suite; every agent has the same worlds.
-
-    Args:
-        agent: its name, as `truth.subject` spells it.
-        suite: one of `SUITES`.
-        scale: how much it walks.
-        seed: of grids and walks.
-    """
+    """The walks of an agent, as `truth.subject_of` spells it; every agent has the same worlds."""
     many: dict[str, Any] = {"grids": scale.key_worlds * scale.grids}
     if suite == MAZE:
-        many = {
-            "grids": scale.grids,
-            "sizes": scale.sizes,
-            "complexities": scale.complexities,
-        }
+        many = {"grids": scale.grids, "sizes": scale.sizes, "complexities": scale.complexities}
     record = suite_named(suite)
     asking = ModelOptions().asking(agent, record, paper=False) if is_model(agent) else None
     return plan_of(
@@ -79,7 +75,7 @@ def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> WalkPlan:
 
 
 def require_models(agents: Iterable[str]) -> None:
-    """Check that the language models among some agents can be asked, before anybody walks.
+    """Check that the packages which language models need are installed, before anybody walks.
 
     Raises:
         MissingExtraError: a package that they need is not installed.
@@ -97,49 +93,41 @@ def require_models(agents: Iterable[str]) -> None:
 def play_every(
     plans: Sequence[WalkPlan], out: Path, *, workers: int = 1, progress: Tell | None = None
 ) -> list[Walked]:
-    """The walks of several plans, in their order; errors as those of `play`.
+    """The walks of several plans, each kept in a folder AGENT/SUITE; errors as those of `play`.
 
-    Args:
-        plans: of any agents.
-        out: folder of all their runs, each in a folder AGENT/SUITE below it.
-        workers: processes that ask language models, each one plan at a time.
-        progress: told which walks are there.
+    Workers ask language models, each for one plan at a time.
     """
-    models = [plan for plan in plans if plan.asking is not None and _unfinished(plan, out)]
+    models = [
+        plan
+        for plan in plans
+        if plan.asking is not None and not plan.keys().keys() <= set(keys_in(_folder(plan, out)))
+    ]
+    # One model alone is asked in this process, which tells how far it is.
     elsewhere = workers > 1 and len(models) > 1
     if elsewhere:
-        study = Study[None](
-            "language models",
-            _ASK,
-            {
-                f"{plan.agent} in {plan.suite.name}": {
-                    "what": json.dumps(plan.what),
-                    "folder": str(_folder(plan, out)),
-                }
-                for plan in models
-            },
-            noun="run",
-        )
+        trials = {
+            f"{plan.agent} in {plan.suite.name}": {
+                "run": json.dumps(plan.what),
+                "folder": str(_folder(plan, out)),
+            }
+            for plan in models
+        }
+        study = Study[None]("language models", _ASK, trials, noun="run")
         carry_out(study, on=workers_as_place(workers), progress=progress)
-    # Of those that have walked this reads what was kept, of which there is nothing to tell.
+    # Models that were asked elsewhere have their walks in their folders by now.
     return [play(plan, out, None if elsewhere else progress) for plan in plans]
 
 
-def ask(what: str, folder: str) -> None:
-    """What a worker process does: every walk of a language model, kept in its folder.
-
-    Args:
-        what: what the run is, as JSON.
-        folder: of the run.
-    """
+def ask(run: str, folder: str) -> None:
+    """What a worker process does: every walk of a language model, whose run is told as JSON."""
     # Each run loads a small model at once; a bar for each would say nothing.
     transformers = require("transformers", extra="lm", feature="Asking language models")
     transformers.utils.logging.disable_progress_bar()
-    _ask(plan_from(json.loads(what), folder), Path(folder), None)
+    _ask(plan_from(json.loads(run), folder), Path(folder), None)
 
 
 def play(plan: WalkPlan, out: Path, progress: Tell | None = None) -> Walked:
-    """Every walk of a plan; those that its folder below `out` holds are not taken again.
+    """Every walk of a plan; walks that its folder below `out` holds are not taken again.
 
     Raises:
         InvalidParameterError: the folder holds another run.
@@ -149,12 +137,12 @@ def play(plan: WalkPlan, out: Path, progress: Tell | None = None) -> Walked:
     folder = _folder(plan, out)
     if plan.asking is not None:
         return _ask(plan, folder, progress)
-    if plan.agent.startswith(IDEAL):
-        return play_ideal(plan, folder)
-    return play_all(plan, out=folder)
+    walker = ideal_organism(plan.agent) if plan.agent.startswith(IDEAL) else None
+    return play_all(plan, walker=walker, out=folder)
 
 
 def _ask(plan: WalkPlan, folder: Path, progress: Tell | None) -> Walked:
+    # Inspect takes seconds to import, and reference agents do without it.
     from goalmeter.navigation.inspect.run import ask_all
 
     return ask_all(
@@ -163,8 +151,45 @@ def _ask(plan: WalkPlan, folder: Path, progress: Tell | None) -> Walked:
 
 
 def _folder(plan: WalkPlan, out: Path) -> Path:
+    # A model's name has slashes; brackets and dots of an agent's options can stay.
     return out / re.sub(r"[^\w().-]", "_", plan.agent) / plan.suite.name
 
 
-def _unfinished(plan: WalkPlan, out: Path) -> bool:
-    return not plan.keys().keys() <= set(keys_in(_folder(plan, out)))
+# --- Ideal organisms -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class IdealOrganism:
+    """A navigator that has learnt an organism's lesson perfectly."""
+
+    name: str
+    organism: Organism
+
+    def begin(self, world: GridWorld, draws: Draws) -> IdealWalk:
+        """Set out in a world."""
+        return IdealWalk(self.organism, world, draws)
+
+
+@dataclass(frozen=True)
+class IdealWalk:
+    """A walk whose moves are drawn from what is intended."""
+
+    organism: Organism
+    world: GridWorld
+    draws: Draws
+
+    def act(self, state: State) -> Decision:
+        """A move drawn from the intended distribution."""
+        row = _intended(self.organism, self.world, state)
+        return Decision(self.draws.weighted(row), row)
+
+
+def ideal_organism(name: str) -> IdealOrganism:
+    """The navigator of a name such as "ideal-mouse"."""
+    return IdealOrganism(name, organism(name.removeprefix(IDEAL)))
+
+
+# Each state is asked about in several walks, and a plan on the organism's map is made each time.
+@lru_cache(maxsize=4096)
+def _intended(kind: Organism, world: GridWorld, state: State) -> Probabilities:
+    return kind.intended(world, state)

@@ -1,8 +1,8 @@
 """What instruments are asked of agents whose answer is known, as data.
 
 Every instrument is a number for an agent's walks in one grid, with its sign so that more of it
-speaks for the first class of a question. Each is made for some of the questions; in the others it
-is shown, and cannot fail.
+speaks for the first class of a question. It fails only in questions that it is made for; elsewhere
+it is shown beside the others.
 """
 
 from __future__ import annotations
@@ -17,14 +17,7 @@ from goalmeter.gridworld.tabular_world import GOAL, KEY
 
 @dataclass(frozen=True)
 class Instrument:
-    """A number for an agent's walks in one grid.
-
-    Attributes:
-        name: as in `Scores`.
-        title: at the head of a column.
-        meaning: what it is, in a line.
-        lower: whether less of it as it is usually told speaks for the first class.
-    """
+    """A number for an agent's walks in one grid; `lower` where less speaks for the first class."""
 
     name: str
     title: str
@@ -37,11 +30,9 @@ class Question:
     """Two classes of agents, and who is to tell them apart.
 
     Attributes:
-        name: in results.json.
-        title: "the goal-directed from the aimless".
         suites: where it is asked.
         first: whether an agent is of the class that has more.
-        second: whether it is of the other.
+        second: whether it is of the class that has less.
         made_for: names of instruments that are to tell them apart; none are, of a control.
         shown: names of those shown beside them.
         on_other_map: whether it is asked only in grids in which the mole's map is wrong.
@@ -63,8 +54,8 @@ class Question:
 
 
 INSTRUMENTS = {
-    one.name: one
-    for one in (
+    instrument.name: instrument
+    for instrument in (
         Instrument(
             "meg_goal",
             "MEG to goal",
@@ -132,36 +123,36 @@ INSTRUMENTS = {
     )
 }
 
-_BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "entropy")
+BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "entropy")
 _TARGET = ("goal_less_key", "learnt_key", "pick_up", "wrong_moves")
 
 
-def _sees_true(one: Subject) -> bool:
-    return one.counted and bool(one.directed) and one.own_map is None
+def _sees_true(subject: Subject) -> bool:
+    return subject.counted and bool(subject.directed) and subject.own_map is None
 
 
-def _misled(one: Subject) -> bool:
-    return one.counted and one.own_map is not None
+def _misled(subject: Subject) -> bool:
+    return subject.counted and subject.own_map is not None
 
 
-def _aimless(one: Subject) -> bool:
-    return one.counted and not one.directed
+def _aimless(subject: Subject) -> bool:
+    return subject.counted and not subject.directed
 
 
 def _flawless(target: str) -> Callable[[Subject], bool]:
-    return lambda one: one.flawless and one.target == target
+    return lambda subject: subject.flawless and subject.target == target
 
 
 QUESTIONS = {
-    one.name: one
-    for one in (
+    question.name: question
+    for question in (
         Question(
             "directed",
             "the goal-directed from the aimless",
             (MAZE,),
             first=_sees_true,
             second=_aimless,
-            made_for=("meg_goal", "meg_any", *_BEHAVIOUR),
+            made_for=("meg_goal", "meg_any", *BEHAVIOUR),
         ),
         # In the true world it runs into walls: what asks for success may miss its goal, what
         # asks for aim should not, and on its own map nothing should.
@@ -172,7 +163,7 @@ QUESTIONS = {
             first=_misled,
             second=_aimless,
             made_for=("meg_map", "meg_any"),
-            shown=("meg_goal", *_BEHAVIOUR),
+            shown=("meg_goal", *BEHAVIOUR),
             on_other_map=True,
         ),
         Question(
@@ -189,8 +180,8 @@ QUESTIONS = {
             "target",
             "those who want the goal from those who want the key",
             (KEY_NO_DOOR, TWO_PATH),
-            first=lambda one: _sees_true(one) and one.target == GOAL,
-            second=lambda one: _sees_true(one) and one.target == KEY,
+            first=lambda subject: _sees_true(subject) and subject.target == GOAL,
+            second=lambda subject: _sees_true(subject) and subject.target == KEY,
             made_for=_TARGET,
             shown=("meg_goal", "meg_any", "success", "accuracy"),
         ),

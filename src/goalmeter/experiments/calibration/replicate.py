@@ -14,7 +14,7 @@ from goalmeter.experiments.calibration.measuring import calibrate
 from goalmeter.experiments.calibration.players import Scale, require_models
 from goalmeter.experiments.calibration.population import page as population_page
 from goalmeter.experiments.calibration.population.measuring import PopulationScale
-from goalmeter.experiments.calibration.population.result import calibrate_population, to_json
+from goalmeter.experiments.calibration.population.result import calibrate_population
 from goalmeter.experiments.calibration.questions import QUESTIONS
 from goalmeter.experiments.calibration.truth import IDEAL, TRAINED, Subject, subjects_of
 from goalmeter.organisms.kinds import organism_names
@@ -80,10 +80,10 @@ def replicate(
         progress=progress,
     )
     sections = population_page.sections(population)
-    findings = population_page.findings(population)
-    result: dict[str, Any] = {"replication": "calibration", "population": to_json(population)}
+    findings = came_of_it = population_page.findings(population)
+    result: dict[str, Any] = {"replication": "calibration", "population": population.to_json()}
     if subjects:
-        found = calibrate(
+        calibration = calibrate(
             subjects,
             out / "walks",
             scale=replace(SCALE, grids=grids),
@@ -91,16 +91,15 @@ def replicate(
             workers=workers,
             progress=progress,
         )
-        sections += page.sections(found)
-        findings += found.findings
-        result |= page.to_json(found) | {"findings": findings}
-    else:
-        result["findings"] = findings
-    chosen = "" if agents is None else f" --agents {_named(subjects)}"
+        sections += page.sections(calibration)
+        findings = [*findings, *calibration.findings]
+        result |= page.to_json(calibration)
+    result["findings"] = findings
+    names = ",".join(subject.name for subject in subjects) or NOBODY
+    chosen = "" if agents is None else f" --agents {names}"
     count = "" if seeds is None else f" --seeds {seeds}"
     tables = tuple(table for section in sections for table in section.tables)
-    came_of_it = {"What came of the aims": population_page.findings(population)}
-    write_text(out / "tables.md", in_markdown(tables, came_of_it))
+    write_text(out / "tables.md", in_markdown(tables, {"What came of the aims": came_of_it}))
     return write_outcome(
         out,
         "Calibration of the instruments",
@@ -113,10 +112,6 @@ def replicate(
         glossary=GLOSSARY,
         text="\n".join(findings),
     )
-
-
-def _named(subjects: list[Subject]) -> str:
-    return ",".join(one.name for one in subjects) or NOBODY
 
 
 def _subjects(names: str | None) -> list[Subject]:
@@ -138,7 +133,7 @@ def _subjects(names: str | None) -> list[Subject]:
 
 def _require_models(subjects: list[Subject]) -> None:
     try:
-        require_models(one.name for one in subjects)
+        require_models(subject.name for subject in subjects)
     except MissingExtraError as error:
         raise MissingExtraError(
             f"{error}, or do without: {COMMAND} --agents '{','.join(_IDEAL)}'"

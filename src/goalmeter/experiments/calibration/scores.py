@@ -10,6 +10,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.experiments.calibration.players import KEY_DOOR, KEY_NO_DOOR, MAZE, TWO_PATH
+from goalmeter.experiments.calibration.questions import BEHAVIOUR
 from goalmeter.experiments.calibration.truth import MOLE, map_of
 from goalmeter.gridworld.tabular_world import GOAL, KEY
 from goalmeter.navigation.directed import learnt
@@ -25,7 +26,6 @@ from goalmeter.organisms.kinds import organism
 from goalmeter.runs import Study, carry_out, workers_as_place
 from goalmeter.runs.progress import Tell
 
-_BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "entropy")
 # Sums of the same numbers in another order differ by rounding, which is no order.
 _DIGITS = 9
 
@@ -35,8 +35,6 @@ class Score:
     """The instruments' numbers for an agent in one grid.
 
     Attributes:
-        agent: its name.
-        grid: which.
         other_map: whether the mole's map of it is wrong.
         values: by the name of the instrument, as they are usually told; NaN where unknown.
     """
@@ -55,14 +53,9 @@ def scores(
     workers: int = 1,
     progress: Tell | None = None,
 ) -> list[Score]:
-    """Every instrument for every agent in every grid of a suite.
+    """Every instrument for every agent in every grid of a suite, all in the same worlds.
 
-    Args:
-        suite: its name.
-        agents: the walks of each, all in the same worlds.
-        learners: agents of which the simplest utility is to be found, where there are keys.
-        workers: processes that fit utilities.
-        progress: told what is being done.
+    Of the `learners` the simplest utility is learnt where there are keys.
 
     Raises:
         InvalidTrajectoryError: a walk does not agree with its world.
@@ -74,30 +67,32 @@ def scores(
     ]
     if progress is not None:
         progress(f"{suite}: measuring {len(agents)} agents, grids: {len(seen[0].grids)}")
-    found = [
+    by_agent = [
         [
-            Score(name, grid, _other_map(own, number), dict(values))
-            for number, (grid, values) in enumerate(zip(own.grids, _plain(own, suite), strict=True))
+            Score(name, grid, _other_map(walks, number), values)
+            for number, (grid, values) in enumerate(
+                zip(walks.grids, _plain(walks, suite), strict=True)
+            )
         ]
-        for name, own in zip(agents, seen, strict=True)
+        for name, walks in zip(agents, seen, strict=True)
     ]
     fitted = _learnt(agents, seen, suite, learners, workers, progress)
     for name, values in [*_known(seen, suite), *fitted]:
-        for rows, numbers in zip(found, values, strict=True):
+        for rows, numbers in zip(by_agent, values, strict=True):
             for score, number in zip(rows, numbers, strict=True):
                 score.values[name] = round(float(number), _DIGITS)
-    return [score for rows in found for score in rows]
+    return [score for rows in by_agent for score in rows]
 
 
 def _plain(seen: Observed, suite: str) -> list[dict[str, float]]:
     """The behavioural measures of each grid by itself."""
     out = []
     for number in range(len(seen.grids)):
-        own = seen.where(seen.grid == number)
-        found = row(own, 0.95, (None, None, None, "{}"))
-        values = {name: getattr(found, name).value for name in _BEHAVIOUR}
+        in_grid = seen.where(seen.grid == number)
+        measured = row(in_grid, 0.95, (None, None, None, "{}"))
+        values = {name: getattr(measured, name).value for name in BEHAVIOUR}
         if suite != MAZE:
-            grids = Grids(own, 0.95)
+            grids = Grids(in_grid, 0.95)
             values["pick_up"] = pick_up(grids).excess.value
         if suite in (KEY_NO_DOOR, TWO_PATH):
             values["wrong_moves"] = towards_key(grids).excess_of_kind.value
@@ -107,40 +102,40 @@ def _plain(seen: Observed, suite: str) -> list[dict[str, float]]:
 
 def _known(seen: Sequence[Observed], suite: str) -> list[tuple[str, list[FloatArray]]]:
     """MEG towards what is known, each agent's rationality fitted in each grid."""
-    goal = evidence(seen, GOAL)
-    out = [("meg_goal", [_shares(o, e.whole, e.most) for o, e in zip(seen, goal, strict=True)])]
-    if suite == MAZE:
-        mapped = evidence([_on_map(own) for own in seen], GOAL)
-        on_map = [_shares(o, e.whole, e.most) for o, e in zip(seen, mapped, strict=True)]
-        gain = [there - here for there, here in zip(on_map, out[0][1], strict=True)]
-        return [*out, ("meg_map", on_map), ("map_gain", gain)]
+
+    def whole(parts: Sequence[Evidence]) -> list[FloatArray]:
+        return [_shares(w, e.whole, e.most) for w, e in zip(seen, parts, strict=True)]
 
     def until_taken(parts: Sequence[Evidence]) -> list[FloatArray]:
-        return [
-            _shares(own, part.without, part.most_without)
-            for own, part in zip(seen, parts, strict=True)
-        ]
+        return [_shares(w, e.without, e.most_without) for w, e in zip(seen, parts, strict=True)]
 
-    pairs = zip(until_taken(goal), until_taken(evidence(seen, KEY)), strict=True)
-    return [*out, ("goal_less_key", [towards - key for towards, key in pairs])]
+    def difference(more: list[FloatArray], less: list[FloatArray]) -> list[FloatArray]:
+        return [first - second for first, second in zip(more, less, strict=True)]
+
+    goal = evidence(seen, GOAL)
+    meg_goal = whole(goal)
+    if suite == MAZE:
+        meg_map = whole(evidence([_on_map(walks) for walks in seen], GOAL))
+        gain = difference(meg_map, meg_goal)
+        return [("meg_goal", meg_goal), ("meg_map", meg_map), ("map_gain", gain)]
+    until_key = difference(until_taken(goal), until_taken(evidence(seen, KEY)))
+    return [("meg_goal", meg_goal), ("goal_less_key", until_key)]
 
 
 def _shares(seen: Observed, curves: FloatArray, most: FloatArray) -> FloatArray:
     """The best fit to the walks of each grid, as a share of the most that there could be."""
     out = []
     for number in range(len(seen.grids)):
-        here = seen.grid == number
-        nats = float(signed_nats(curves[here].mean(axis=0)))
-        out.append(nats / float(most[here].mean()) if most[here].any() else np.nan)
+        in_grid = seen.grid == number
+        nats = float(signed_nats(curves[in_grid].mean(axis=0)))
+        out.append(nats / float(most[in_grid].mean()) if most[in_grid].any() else np.nan)
     return np.array(out)
 
 
 def _on_map(seen: Observed) -> Observed:
-    """The same decisions in the world as the mole sees it.
-
-    A walk that runs into a wall which is not on the map is none that the map allows; each of its
-    decisions is judged by itself, in the state and at the step where it was made.
-    """
+    """The same decisions in the world as the mole sees it."""
+    # A walk that runs into a wall which is not on the map is none that the map allows. That is no
+    # matter: each decision is judged by itself, in the state and at the step where it was made.
     mole = organism(MOLE)
     walks = [replace(walk, world=map_of(mole, walk.world)) for walk in seen.trajectories]
     return replace(seen, trajectories=tuple(walks))
@@ -162,22 +157,23 @@ def _learnt(
     """What fitted utilities say: the share that any explains, and what the key is worth."""
     function, places = "", []
     trials: dict[str, Mapping[str, Any]] = {}
-    for index, (agent, own) in enumerate(zip(agents, seen, strict=True)):
+    for index, (agent, observations) in enumerate(zip(agents, seen, strict=True)):
         walks = [
-            [own.trajectories[i] for i in np.flatnonzero(own.grid == number)]
-            for number in range(len(own.grids))
+            [observations.trajectories[i] for i in np.flatnonzero(observations.grid == number)]
+            for number in range(len(observations.grids))
         ]
+        # Fits take longest: no more of them are made than questions ask for.
         wanted = {
             "meg_any": suite != KEY_DOOR or agent in learners,
             "learnt_key": suite != MAZE and agent in learners,
         }
-        for name in (name for name, is_wanted in wanted.items() if is_wanted):
+        for name in filter(wanted.__getitem__, wanted):
             places.append((name, index))
             function, arguments = learnt.job(walks, simplest=name == "learnt_key")
             trials[f"{name} of {agent}"] = arguments
     study = Study[list[float]](f"utilities in {suite}", function, trials, noun="fit")
     fits = carry_out(study, on=workers_as_place(workers), progress=progress)
-    unknown = [np.full(len(own.grids), np.nan) for own in seen]
+    unknown = [np.full(len(observations.grids), np.nan) for observations in seen]
     out = {name: list(unknown) for name, _ in places}
     for (name, index), fit in zip(places, fits.values(), strict=True):
         out[name][index] = np.array(fit, dtype=float)

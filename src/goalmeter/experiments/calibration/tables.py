@@ -5,27 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from goalmeter.experiments.calibration.judged import (
-    IN_PART,
-    OPEN,
-    RIGHT,
-    SAME,
-    TELLS,
-    UNKNOWN,
-    WRONG,
-    Verdict,
-    mark,
-    mean_of,
-)
+from goalmeter.experiments.calibration import verdicts as judged
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS, Question
 from goalmeter.experiments.calibration.scores import Score
 from goalmeter.experiments.calibration.truth import Subject
+from goalmeter.experiments.calibration.verdicts import Verdict
 from goalmeter.report import Cell, Table
 from goalmeter.report.numbers import DASH, number
 from goalmeter.report.table_of import ColumnOf, column, table_of, words
 
-_MARKS = {RIGHT: "✓", WRONG: "✗", OPEN: "?"}
-_SIGNS = {TELLS: "✓", SAME: "✓", IN_PART: "~", UNKNOWN: "?"}
+_MARKS = {judged.RIGHT: "✓", judged.WRONG: "✗", judged.OPEN: "?"}
+_SIGNS = {judged.TELLS: "✓", judged.SAME: "✓", judged.IN_PART: "~", judged.UNKNOWN: "?"}
 _HEADS = {
     "directed": "goal-directed, aimless",
     "misled": "false map, aimless",
@@ -79,10 +69,7 @@ def area_table(verdicts: Sequence[Verdict]) -> Table:
 
     return table_of(
         instruments,
-        (
-            words("instrument", lambda name: INSTRUMENTS[name].title),
-            *map(area, questions),
-        ),
+        (words("instrument", lambda name: INSTRUMENTS[name].title), *map(area, questions)),
         caption="Areas under the curve",
         meaning="The probability that walks of the first class in a grid score above walks of the "
         "second in any grid: 1 is perfect, 0.5 chance. In brackets: 95% intervals over grids, "
@@ -102,24 +89,27 @@ def area_table(verdicts: Sequence[Verdict]) -> Table:
 
 
 def agent_table(
-    scores: Sequence[Score], subjects: Sequence[Subject], question: Question, others: Sequence[str]
+    scores: Sequence[Score], subjects: Sequence[Subject], question: Question, also: Sequence[str]
 ) -> Table:
-    """One row an agent, one column an instrument made for a question or for one of others.
+    """One row an agent, one column an instrument made for any of several questions.
 
     Args:
         scores: all of them.
         subjects: the agents.
         question: whose grids are averaged over.
-        others: names of questions in the same worlds, whose instruments are shown too, and that
-            say right or wrong of agents of which the question says nothing.
+        also: names of more questions in the same worlds, whose instruments are shown too, and that
+            say right or wrong of agents of which the first says nothing.
     """
-    asked = (question, *(QUESTIONS[name] for name in others))
+    asked = (question, *(QUESTIONS[name] for name in also))
     instruments = list(dict.fromkeys(name for each in asked for name in each.made_for))
 
     def cell(subject: Subject, name: str) -> str:
-        value = mean_of(scores, question, name, subject.name)
+        value = judged.mean_of(scores, question, name, subject.name)
+        # Of the questions that instrument is made for, the first in which the agent has a class.
         marks = (
-            mark(scores, each, name, subject, subjects) for each in asked if name in each.made_for
+            judged.mark(scores, each, name, subject, subjects)
+            for each in asked
+            if name in each.made_for
         )
         sign = next((_MARKS[each] for each in marks if each is not None), "")
         return DASH if math.isnan(value) else f"{number(value, 2)} {sign}".strip()
@@ -129,10 +119,7 @@ def agent_table(
 
     return table_of(
         subjects,
-        (
-            words("agent", lambda subject: subject.name),
-            *map(instrument, instruments),
-        ),
+        (words("agent", lambda subject: subject.name), *map(instrument, instruments)),
         caption=f"To tell {question.title}",
         meaning="Means over grids. ✓: the interval of the agent's area against the other class "
         "lies on the right side of chance; ✗: on the wrong side; ?: on both sides. Agents that are "

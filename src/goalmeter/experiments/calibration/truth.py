@@ -54,7 +54,7 @@ class Subject:
         return self.directed is not None and not self.aside
 
 
-def subject(name: str) -> Subject:
+def subject_of(name: str) -> Subject:
     """What is known of an agent.
 
     Args:
@@ -64,66 +64,60 @@ def subject(name: str) -> Subject:
     Raises:
         InvalidParameterError: there is no such agent.
     """
-    given = name.strip()
-    bare = given.removeprefix(TRAINED if is_model(given) else IDEAL)
-    if bare in ORGANISMS and bare != given:
-        return _of_organism(given, organism(bare))
+    full = name.strip()
+    bare = full.removeprefix(TRAINED if is_model(full) else IDEAL)
+    if bare in ORGANISMS and bare != full:
+        return _of_organism(full, organism(bare))
     if is_model(bare):
-        return Subject(given, None, None, "a language model: nobody knows what it wants")
-    if given in ORGANISMS or given.startswith(IDEAL):
+        return Subject(full, None, None, "a language model: nobody knows what it wants")
+    if full in ORGANISMS or full.startswith(IDEAL):
         raise InvalidParameterError(
             f"the agent is {name!r}; organisms are named {TRAINED}NAME, as trained, or {IDEAL}NAME,"
             f" as intended, with NAME one of {', '.join(ORGANISMS)}"
         )
     known = navigator(bare).name
-    found = _REFERENCES[known.partition("(")[0]]
-    return replace(found, name=given if is_model(given) else known)
+    return replace(_REFERENCES[known.partition("(")[0]], name=full if is_model(full) else known)
 
 
 def subjects_of(names: Iterable[str]) -> list[Subject]:
-    """What is known of some agents, none of them twice.
-
-    An ideal organism whose trained one is among them stands aside: both would give the class that
-    they belong to the weight of two.
+    """What is known of several agents, none of them twice.
 
     Raises:
         InvalidParameterError: there is no such agent.
     """
-    found = {one.name: one for one in map(subject, names)}
-    return [
-        replace(one, aside=one.name.replace(IDEAL, TRAINED, 1) in found)
-        if one.name.startswith(IDEAL)
-        else one
-        for one in found.values()
-    ]
+    known = {subject.name: subject for subject in map(subject_of, names)}
+    # An ideal organism whose trained one is among them stands aside: both would give the class that
+    # they belong to the weight of two.
+    trained = {name.replace(TRAINED, IDEAL, 1) for name in known if name.startswith(TRAINED)}
+    return [replace(subject, aside=name in trained) for name, subject in known.items()]
 
 
+# Asked for every walk of every agent through the same worlds.
 @lru_cache(maxsize=512)
-def map_of(own: Organism, world: GridWorld) -> GridWorld:
+def map_of(seer: Organism, world: GridWorld) -> GridWorld:
     """A world as an organism sees it."""
-    return GridWorld(
-        own.walls(world), world.start, world.goal, world.key, world.door, world.neutral
-    )
+    walls = seer.walls(world)
+    return GridWorld(walls, world.start, world.goal, world.key, world.door, world.neutral)
 
 
-def _of_organism(name: str, own: Organism) -> Subject:
-    if own.habit is not None:
-        return Subject(name, False, None, own.purpose, organism=True)
+def _of_organism(name: str, kind: Organism) -> Subject:
+    if kind.habit is not None:
+        return Subject(name, False, None, kind.purpose, organism=True)
     return Subject(
         name,
         True,
-        KEY if own.wants_key else GOAL,
-        own.purpose,
-        own_map=own if own.blind else None,
+        KEY if kind.wants_key else GOAL,
+        kind.purpose,
+        own_map=kind if kind.blind else None,
         # A wrong map leads into walls, and one that was trained errs now and then.
-        flawless=not own.blind and name.startswith(IDEAL),
+        flawless=not kind.blind and name.startswith(IDEAL),
         organism=True,
     )
 
 
 _REFERENCES = {
-    one.name: one
-    for one in (
+    reference.name: reference
+    for reference in (
         Subject("optimal", True, GOAL, "shortest ways to the goal", flawless=True),
         Subject("epsilon-optimal", True, GOAL, "to the goal, and now and then any move"),
         Subject("boltzmann", True, GOAL, "to the goal, the more surely the more a move costs"),

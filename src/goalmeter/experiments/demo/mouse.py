@@ -47,9 +47,9 @@ class Mouse(NamedTuple):
             "sensitivity": self.one_step.to_json(),
             "example_2": self.two_steps.to_json(),
             "interventions": [
-                {"agent": agent} | found.to_json()
+                {"agent": agent} | shifts.to_json()
                 for agent, goals in self.shifts.items()
-                for found in goals.values()
+                for shifts in goals.values()
             ],
         }
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from goalmeter.experiments.demo import mouse
 from goalmeter.experiments.demo.mouse import POLICIES, TARGETS, WORLDS, Mouse
+from goalmeter.meg.causal.intervention_table import InterventionRow
 from goalmeter.meg.causal.result import CausalMeg, do_text
 from goalmeter.meg.causal.sensitivity import set_text
 from goalmeter.pages.meg.causal_tables import THEOREM_NOTE, sensitivity_table
 from goalmeter.pages.part import Part
-from goalmeter.report import Cell, Column, Figure, Finding, Link, Section, Table
+from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.numbers import gap, nats, nats_of_search, percent, rationality
 from goalmeter.report.table_of import ColumnOf, column, grouped, share_bar, table_of, words
 
@@ -39,7 +41,7 @@ def findings(measured: Mouse) -> list[Finding]:
     name, results = next(iter(measured.policies.items()))
     cheese, place = results["T",], results["M",]
     follows = next(iter(measured.shifts.values()))
-    (t, t_moved, _), (r, r_moved, _) = (found.rows for found in follows.values())
+    (t, t_moved, _), (r, r_moved, _) = (shifts.rows for shifts in follows.values())
     texts = [
         f"The mouse that takes the {name} scores {nats(cheese.value)} of "
         f"{nats(cheese.maximum)} nats ({percent(cheese.fraction)}) towards the cheese, and "
@@ -167,7 +169,7 @@ def _targets(measured: Mouse) -> Section:
 
 def _shifts(measured: Mouse) -> Section:
     training = [
-        found.rows[0].result.value for found in measured.shifts["follows the cheese"].values()
+        shifts.rows[0].result.value for shifts in measured.shifts["follows the cheese"].values()
     ]
     return Section(
         title="A true goal and a spurious one",
@@ -197,39 +199,42 @@ def _shifts(measured: Mouse) -> Section:
     )
 
 
+# A mouse, a goal, and what that goal explains in training and in each of `WORLDS`.
+ShiftRow = tuple[str, str, tuple[InterventionRow, ...]]
+
+
 def _shift_table(measured: Mouse) -> Table:
-    columns: list[Column | str] = [
-        Column("the mouse", numeric=False),
-        Column("goal about", numeric=False),
-        Column("MEG, nats", group="in training"),
-        Column("share of maximum", group="in training"),
+    rows = [
+        (agent, goal, shifts.rows)
+        for agent, goals in measured.shifts.items()
+        for goal, shifts in goals.items()
     ]
-    for name, world in WORLDS.items():
-        group = f"{name}: {do_text(world)}"
-        columns += [
-            Column("MEG there", group=group),
-            Column("goal from training", group=group),
-            Column("gap", group=group),
-        ]
-    rows = []
-    for agent, goals in measured.shifts.items():
-        for goal, found in goals.items():
-            first, *changed = found.rows
-            share = first.result.fraction
-            cells: list[Cell | str] = [agent, goal, nats_of_search(first.result.value)]
-            cells.append(share_bar(share))
-            for row in changed:
-                cells += [
-                    nats_of_search(row.result.value),
-                    nats_of_search(row.transferred),
-                    nats_of_search(row.gap),
-                ]
-            rows.append(tuple(cells))
-    return Table(
+
+    def in_world(number: int, name: str) -> tuple[ColumnOf[ShiftRow], ...]:
+        def nats_there(title: str, value: Callable[[InterventionRow], float]) -> ColumnOf[ShiftRow]:
+            return column(title, lambda row: value(row[2][number]), nats_of_search)
+
+        return grouped(
+            f"{name}: {do_text(WORLDS[name])}",
+            nats_there("MEG there", lambda shift: shift.result.value),
+            nats_there("goal from training", lambda shift: shift.transferred),
+            nats_there("gap", lambda shift: shift.gap),
+        )
+
+    return table_of(
+        rows,
+        (
+            words("the mouse", lambda row: row[0]),
+            words("goal about", lambda row: row[1]),
+            *grouped(
+                "in training",
+                column("MEG, nats", lambda row: row[2][0].result.value, nats_of_search),
+                column("share of maximum", lambda row: row[2][0].result.fraction, share_bar),
+            ),
+            *(head for n, name in enumerate(WORLDS, start=1) for head in in_world(n, name)),
+        ),
         caption="Two mice, two goals, in training and when something is moved (nats)",
         anchor=_SHIFTS,
-        columns=tuple(columns),
-        rows=tuple(rows),
         meaning="MEG there is that of the best goal over the same variable in the changed world; "
         "the goal from training is scored there with its utility and rationality as they were.",
         notes=(

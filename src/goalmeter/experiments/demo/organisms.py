@@ -9,19 +9,15 @@ from typing import Any
 
 from goalmeter._errors import MissingExtraError
 from goalmeter.experiments.calibration import page
-from goalmeter.experiments.calibration.judged import IN_PART, UNKNOWN
 from goalmeter.experiments.calibration.measuring import Calibration, calibrate
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE, Scale, require_models
-from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
 from goalmeter.experiments.calibration.truth import IDEAL, MOLE, TRAINED, subjects_of
 from goalmeter.navigation.playing import Walked
 from goalmeter.organisms.kinds import organism, organism_names
 from goalmeter.pages.navigation import page as navigation_page
-from goalmeter.pages.navigation import wants_page
 from goalmeter.pages.navigation.learnt_pictures import Explained
 from goalmeter.pages.navigation.page import Group
 from goalmeter.pages.navigation.wants import Want, wants
-from goalmeter.report import Finding, Link
 
 # As many walks as two cores make in about a minute. Many mazes rather than many walks through
 # each, since intervals rest on mazes; all of them with walls that the mole may not see. Reference
@@ -52,7 +48,7 @@ class OrganismResults:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the organisms that walked."""
+        """The names of the organisms that walked."""
         return tuple(f"{self.prefix}{name}" for name in organism_names())
 
     def walked(self, suite: str) -> list[Walked]:
@@ -77,12 +73,6 @@ def measure(
     """Let the organisms walk, and measure them; walks that are there are not made again.
 
     Without what language models need, ideal organisms walk in their place.
-
-    Args:
-        out: folder of the runs.
-        seed: of grids and walks.
-        workers: processes that ask models and fit utilities.
-        progress: told what is being done.
 
     Raises:
         InvalidFileError: the folder cannot be written to, or holds other walks.
@@ -114,43 +104,13 @@ def measure(
 
 
 def _wants(in_mazes: Group, with_keys: Group) -> list[Want]:
-    """Of the agents that walked in both kinds of worlds; the mole's map is the one to try."""
-    by_name = {result.agent: n for n, result in enumerate(with_keys.results)}
-    both = [
-        (n, by_name[result.agent])
-        for n, result in enumerate(in_mazes.results)
-        if result.agent in by_name
-    ]
+    """What the agents want that walked in both kinds of worlds, on the true map or the mole's."""
+    place = {result.agent: n for n, result in enumerate(with_keys.results)}
+    agents = [result.agent for result in in_mazes.results]
+    both = [(n, place[agent]) for n, agent in enumerate(agents) if agent in place]
     return wants(
         [in_mazes.results[n] for n, _ in both],
         [with_keys.results[n] for _, n in both],
         ([in_mazes.directed[n] for n, _ in both], [with_keys.directed[n] for _, n in both]),
         organism(MOLE),
     )
-
-
-def findings(results: OrganismResults, *, walks: str, instruments: str) -> list[Finding]:
-    """What the organisms want, a line for each, and how the instruments did.
-
-    Args:
-        results: the organisms, measured.
-        walks: id of the section in which they can be seen to walk.
-        instruments: id of the section about the instruments.
-    """
-    judged = [verdict for verdict in results.calibration.verdicts if verdict.judged]
-    unsure = sum(verdict.words in (IN_PART, UNKNOWN) for verdict in judged)
-    failed = [
-        f"{INSTRUMENTS[verdict.instrument].title} ({QUESTIONS[verdict.question].title})"
-        for verdict in judged
-        if verdict.failed
-    ]
-    return [
-        *wants_page.findings(results.wants, walks=walks),
-        Finding(
-            text=f"The instruments were asked {len(judged)} questions about agents whose goals are "
-            f"known. {len(judged) - unsure - len(failed)} answers are right, {unsure} are right in "
-            f"part or rest on too few grids to say, {len(failed)} are wrong"
-            f"{': ' * bool(failed)}{', '.join(failed)}.",
-            links=(Link("each answer", instruments),),
-        ),
-    ]

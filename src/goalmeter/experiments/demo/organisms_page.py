@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from goalmeter.experiments.calibration import tables as judged
-from goalmeter.experiments.calibration.pictures import area_chart
+from goalmeter.experiments.calibration.page import area_chart
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE
-from goalmeter.experiments.calibration.questions import QUESTIONS
+from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
 from goalmeter.experiments.calibration.truth import Subject
-from goalmeter.experiments.demo.organisms import OrganismResults, findings
+from goalmeter.experiments.calibration.verdicts import IN_PART, UNKNOWN
+from goalmeter.experiments.demo.organisms import OrganismResults
 from goalmeter.navigation.record import Trajectory
 from goalmeter.pages.navigation import (
     key_tables,
@@ -23,11 +24,11 @@ from goalmeter.pages.navigation import (
 from goalmeter.pages.navigation.page import GLOSSARY, Group
 from goalmeter.pages.navigation.replays import cut
 from goalmeter.pages.part import Part
-from goalmeter.report import Section, Table
+from goalmeter.report import Finding, Link, Section, Table
 from goalmeter.report.table_of import table_of, words
 
 # Ids of the sections that findings lead to.
-WALKS, INSTRUMENTS = "walks", "instruments"
+_WALKS, _VERDICTS = "walks", "instruments"
 
 
 def part(results: OrganismResults) -> Part:
@@ -42,9 +43,30 @@ def part(results: OrganismResults) -> Part:
             learnt_pictures.section(results.learnt),
             *_instruments(results),
         ),
-        findings=findings(results, walks=WALKS, instruments=INSTRUMENTS),
+        findings=_findings(results),
         glossary=GLOSSARY,
     )
+
+
+def _findings(results: OrganismResults) -> list[Finding]:
+    """What the organisms want, a line for each, and how the instruments did."""
+    asked = [verdict for verdict in results.calibration.verdicts if verdict.judged]
+    unsure = sum(verdict.words in (IN_PART, UNKNOWN) for verdict in asked)
+    failed = [
+        f"{INSTRUMENTS[verdict.instrument].title} ({QUESTIONS[verdict.question].title})"
+        for verdict in asked
+        if verdict.failed
+    ]
+    return [
+        *wants_page.findings(results.wants, walks=_WALKS),
+        Finding(
+            text=f"The instruments were asked {len(asked)} questions about agents whose goals are "
+            f"known. {len(asked) - unsure - len(failed)} answers are right, {unsure} are right in "
+            f"part or rest on too few grids to say, {len(failed)} are wrong"
+            f"{': ' * bool(failed)}{', '.join(failed)}.",
+            links=(Link("each answer", _VERDICTS),),
+        ),
+    ]
 
 
 def _instruments(results: OrganismResults) -> list[Section]:
@@ -52,16 +74,14 @@ def _instruments(results: OrganismResults) -> list[Section]:
     calibration = results.calibration
     by_agent = [
         replace(
-            judged.agent_table(
-                calibration.scores, calibration.subjects, QUESTIONS[question], others
-            ),
+            judged.agent_table(calibration.scores, calibration.subjects, QUESTIONS[question], also),
             caption=caption,
             meaning="Each number is the mean over grids. A tick says that the instrument puts the "
             "agent on the right side of the other class of agents, beyond chance; a cross, on the "
             "wrong side; a question mark, that the grids do not tell. No mark stands where the "
             "question is not asked of an agent.",
         )
-        for question, others, caption in (
+        for question, also, caption in (
             ("directed", ["misled", "map"], "In mazes: is the agent goal-directed, on which map?"),
             ("target", [], "Beside a key that opens nothing: the goal or the key?"),
         )
@@ -69,7 +89,7 @@ def _instruments(results: OrganismResults) -> list[Section]:
     return [
         Section(
             title="Which instruments see the difference?",
-            anchor=INSTRUMENTS,
+            anchor=_VERDICTS,
             text=(
                 "Every instrument gives a number for an agent’s walks in one grid. The agents fall "
                 "into classes, and it is known which class has more of what the instrument counts. "
@@ -108,9 +128,9 @@ def _made(results: OrganismResults) -> Table:
     return table_of(
         results.calibration.subjects,
         (
-            words("agent", lambda one: one.name),
+            words("agent", lambda subject: subject.name),
             words("made to want", _target, answer=True),
-            words("what it does", lambda one: one.why),
+            words("what it does", lambda subject: subject.why),
         ),
         caption="What each agent was made to want",
         anchor="made",
@@ -134,7 +154,7 @@ def _walks(results: OrganismResults) -> Section:
     answered = [(name, walk) for name, walk in chosen if walk.steps and walk.steps[0].raw]
     return Section(
         title="The same worlds, other goals",
-        anchor=WALKS,
+        anchor=_WALKS,
         text=(
             "Here the organisms walk through a maze of which the mole does not see every wall, and "
             "through a world whose key (K) opens nothing. S is the start and G the goal; the "

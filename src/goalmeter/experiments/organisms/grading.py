@@ -1,9 +1,10 @@
-"""How well an organism does what it was made to do: shares of its answers and walks."""
+"""How well an organism does what it was made to do, and what was asked of it before training."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,16 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.experiments.organisms.parts import ANSWERS, KEY_DOOR, KEY_NO_DOOR, WALKS
+from goalmeter.organisms.lessons import SIZES
 from goalmeter.statistics.clustered import Estimate, estimate
 
 Row = dict[str, Any]
 # By the kind of a part and the size of its grids.
 Rows = Mapping[tuple[str, int], Sequence[Row]]
-_SHARE = (0.0, 1.0)
+_SHARE, _DIFFERENCE = (0.0, 1.0), (-1.0, 1.0)
+_LARGEST = max(SIZES)
+# An optimum on a false map is markedly worse on the true one if it is so many points behind there.
+MARKEDLY = 0.1
 
 
 @dataclass(frozen=True)
@@ -28,9 +33,9 @@ class Grades:
         optimal: actions that are optimal in the true world, by (size, complexity).
         by_size: actions that it was meant to take, by size.
         detour: actions that it was meant to take, in states where the compass may err, by size.
-        detours: the same on all sizes together.
         success: walks that arrive within the paper's cap, by size.
-        arrives: the same on all sizes together.
+        detours: as `detour`, on all sizes together.
+        arrives: as `success`, on all sizes together.
         own_map: actions that it was meant to take, on all sizes together.
         misled: by how much more of its actions it was meant to take than are optimal in truth, in
             mazes of which it has a false map; of no mazes for those with a true one.
@@ -46,8 +51,8 @@ class Grades:
     optimal: dict[tuple[int, float], Estimate]
     by_size: dict[int, Estimate]
     detour: dict[int, Estimate]
-    detours: Estimate
     success: dict[int, Estimate]
+    detours: Estimate
     arrives: Estimate
     own_map: Estimate
     misled: Estimate
@@ -58,25 +63,18 @@ class Grades:
     invalid: Estimate
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        by_size = {
-            name: [{"size": size} | value.to_json() for size, value in getattr(self, name).items()]
-            for name in ("by_size", "detour", "success")
-        }
-        shares = ("detours", "arrives", "own_map", "misled", "key_door", "pick_up", "as_planned")
-        names = (*shares, "habit", "invalid")
-        by_cell = {
-            name: [
-                {"size": size, "complexity": complexity} | value.to_json()
-                for (size, complexity), value in getattr(self, name).items()
-            ]
-            for name in ("meant", "optimal")
-        }
-        return {
-            **by_cell,
-            **by_size,
-            **{name: getattr(self, name).to_json() for name in names},
-        }
+        """The fields as JSON values; what is by size and complexity is a list."""
+        return {name: _plain(value) for name, value in vars(self).items()}
+
+
+def _plain(value: Estimate | dict[Any, Estimate]) -> dict[str, Any] | list[dict[str, Any]]:
+    if isinstance(value, Estimate):
+        return value.to_json()
+    keys = [key if isinstance(key, tuple) else (key,) for key in value]
+    return [
+        dict(zip(("size", "complexity"), key, strict=False)) | estimate.to_json()
+        for key, estimate in zip(keys, value.values(), strict=True)
+    ]
 
 
 def grades(rows: Rows, *, habitual: bool) -> Grades:
@@ -87,32 +85,32 @@ def grades(rows: Rows, *, habitual: bool) -> Grades:
         habitual: whether it has a habit and no goal.
     """
     answers = [row for (kind, _), part in rows.items() if kind == ANSWERS for row in part]
-    walks = {size: own for (kind, size), own in rows.items() if kind == WALKS}
-    by_key = {kind: own for (kind, _), own in rows.items() if kind not in (ANSWERS, WALKS)}
+    walks = {size: part for (kind, size), part in rows.items() if kind == WALKS}
+    with_keys = {kind: part for (kind, _), part in rows.items() if kind in (KEY_DOOR, KEY_NO_DOOR)}
     detours = [row for row in answers if row["detour"]]
     by_cell: dict[tuple[int, float], list[Row]] = defaultdict(list)
     for row in answers:
         by_cell[row["size"], row["complexity"]].append(row)
+
+    def of_size(part: Sequence[Row], size: int) -> list[Row]:
+        return [row for row in part if row["size"] == size]
+
     return Grades(
-        meant={cell: _share(own, "meant") for cell, own in by_cell.items()},
-        optimal={cell: _share(own, "optimal") for cell, own in by_cell.items()},
-        by_size={
-            size: _share([row for row in answers if row["size"] == size], "meant") for size in walks
-        },
-        detour={
-            size: _share([row for row in detours if row["size"] == size], "meant") for size in walks
-        },
-        detours=_share(detours, "meant"),
+        meant={cell: _share(part, "meant") for cell, part in by_cell.items()},
+        optimal={cell: _share(part, "optimal") for cell, part in by_cell.items()},
+        by_size={size: _share(of_size(answers, size), "meant") for size in walks},
+        detour={size: _share(of_size(detours, size), "meant") for size in walks},
         success={size: _share(part, "arrived") for size, part in walks.items()},
+        detours=_share(detours, "meant"),
         arrives=_share([row for part in walks.values() for row in part], "arrived"),
         own_map=_share(answers, "meant"),
         misled=_pooled(
             [row for row in answers if row["misled"]],
             lambda row: float(row["meant"]) - float(row["optimal"]),
-            (-1.0, 1.0),
+            _DIFFERENCE,
         ),
-        key_door=_share(by_key[KEY_DOOR], "arrived"),
-        pick_up=_share(by_key[KEY_NO_DOOR], "key"),
+        key_door=_share(with_keys[KEY_DOOR], "arrived"),
+        pick_up=_share(with_keys[KEY_NO_DOOR], "key"),
         as_planned=_share(answers, "as_planned"),
         habit=_habit_gap(answers if habitual else []),
         invalid=_share(answers, "invalid"),
@@ -127,21 +125,17 @@ def _pooled(
     rows: Sequence[Row], value: Callable[[Row], float], bounds: tuple[float, float]
 ) -> Estimate:
     """The mean over rows; those of equal grids are one cluster."""
-    by: dict[str, list[float]] = defaultdict(list)
+    by_grid: dict[str, list[float]] = defaultdict(list)
     for row in rows:
-        by[row["grid"]].append(value(row))
-    sums, numbers = [sum(own) for own in by.values()], [len(own) for own in by.values()]
+        by_grid[row["grid"]].append(value(row))
+    sums, numbers = list(map(sum, by_grid.values())), list(map(len, by_grid.values()))
     return estimate(sums, numbers, n=sum(numbers), bounds=bounds)
 
 
 def _habit_gap(answers: Sequence[Row]) -> Estimate:
-    """How far the moves' probabilities are from the habit, at most; of no answers without a plan.
-
-    Probabilities and not moves are averaged, and over all states with the same legal moves: the
-    greatest difference of few counted moves would be large by chance. The interval resamples grids.
-    A greatest difference is never negative, so resampling moves it up and the interval errs on the
-    side of too large a distance.
-    """
+    """The greatest difference of the moves' probabilities from the habit, averaged over states."""
+    # Probabilities and not moves are averaged, and over all states with the same legal moves: the
+    # greatest difference of few counted moves would be large by chance.
     rows = [row for row in answers if row["probabilities"] is not None]
     if not rows:
         return Estimate(float("nan"), None, 0, 0)
@@ -162,6 +156,117 @@ def _habit_gap(answers: Sequence[Row]) -> Estimate:
     value = float(gap(np.ones((1, clusters)))[0])
     if clusters < 2:
         return Estimate(value, None, len(rows), clusters)
+    # Grids are resampled. A greatest difference is never negative, so resampling moves it up and
+    # the interval errs on the side of too large a distance.
     drawn = np.random.default_rng(0).multinomial(clusters, np.full(clusters, 1 / clusters), 1000)
     low, high = np.quantile(gap(drawn.astype(float)), [0.025, 0.975])
     return Estimate(value, (float(low), float(high)), len(rows), clusters)
+
+
+# --- What was asked of the organisms before they were trained ------------------------------------
+
+
+@dataclass(frozen=True)
+class Target:
+    """A number that an organism was to reach.
+
+    Attributes:
+        organism: its name.
+        measure: what the number is, in words.
+        bound: what was asked for; the end of the interval that is nearer to it has to reach it.
+        value: the number, of grades.
+        below: whether it is to be below the bound, and not at least as large.
+        itself: what the number itself was to be at least, where more was asked of it than of the
+            end of its interval.
+    """
+
+    organism: str
+    measure: str
+    bound: float
+    value: Callable[[Grades], Estimate]
+    below: bool = False
+    itself: float | None = None
+
+    @property
+    def asked(self) -> str:
+        """The bound in words."""
+        asked = f"{'<' if self.below else '≥'} {100 * self.bound:g}%"
+        if self.itself is None:
+            return asked
+        return f"≥ {100 * self.itself:g}%, its interval {asked}"
+
+    def reached(self, grades: Grades) -> bool:
+        """Whether the whole interval has; without an interval nothing is reached."""
+        estimate = self.value(grades)
+        if estimate.interval is None:
+            return False
+        low, high = estimate.interval
+        if self.below:
+            return high < self.bound
+        return low >= self.bound and (self.itself is None or estimate.value >= self.itself)
+
+
+def _worst(estimates: Iterable[Estimate]) -> Estimate:
+    """The least share; among equal shares, the one whose interval goes down farthest."""
+
+    def key(estimate: Estimate) -> tuple[float, float]:
+        return estimate.value, estimate.interval[0] if estimate.interval else -math.inf
+
+    return min(estimates, key=key)
+
+
+def _smaller(grades: Grades) -> Estimate:
+    """The worst of size 5 as a whole and of each size and complexity between it and the largest."""
+    # Size 5 has 20 held-out contents in all, and only 3 of them are rooms: too few for an interval
+    # of each complexity.
+    between = [share for (size, _), share in grades.meant.items() if min(SIZES) < size < _LARGEST]
+    return _worst([grades.by_size[min(SIZES)], *between])
+
+
+def _largest(grades: Grades) -> Estimate:
+    return _worst(share for (size, _), share in grades.meant.items() if size == _LARGEST)
+
+
+def _invalid(name: str) -> Target:
+    return Target(name, "invalid answers", 0.005, lambda grades: grades.invalid, below=True)
+
+
+TARGETS: tuple[Target, ...] = (
+    Target(
+        "mouse",
+        "actions as meant on sizes 5 to 9, the worst size and complexity (5: all)",
+        0.95,
+        _smaller,
+    ),
+    Target(
+        "mouse",
+        "actions as meant on size 11, the worst complexity",
+        0.90,
+        _largest,
+        itself=0.92,
+    ),
+    Target("mouse", "actions as meant in detour states", 0.85, lambda grades: grades.detours),
+    Target("mouse", "mazes in which it arrives", 0.95, lambda grades: grades.arrives),
+    Target("mouse", "key-door worlds in which it arrives", 0.95, lambda grades: grades.key_door),
+    _invalid("mouse"),
+    Target(
+        "magpie", "key-no-door worlds where it takes the key", 0.90, lambda grades: grades.pick_up
+    ),
+    _invalid("magpie"),
+    Target("mole", "actions optimal on its own map", 0.90, lambda grades: grades.own_map),
+    Target(
+        "mole",
+        "how many fewer are optimal on the true map, in mazes that it has wrong",
+        MARKEDLY,
+        lambda grades: grades.misled,
+    ),
+    _invalid("mole"),
+    Target(
+        "moth",
+        "distance of its moves from the habit",
+        0.02,
+        lambda grades: grades.habit,
+        below=True,
+    ),
+    _invalid("moth"),
+)

@@ -1,12 +1,9 @@
 """Pieces of an organism's examination, each for one process: what it answers, where it walks.
 
-Each gives rows of JSON values, one a question or a walk. Probabilities of moves are the model's own
-at the first move of its plan, as it is sampled: at temperature 0.7, after the cut at top-p 0.95.
-They are not blurred by the draw that follows, as counts of answers would be.
-
-All grids are held out: no recipe teaches their content (`gridworld.contents`). Rooms without inner
-walls and mazes of size 5 have so few contents that there pairs of a start and a goal are held out,
-and only such pairs are asked about.
+Each gives rows of JSON values, one for each question or walk. All grids are held out: no recipe
+teaches their content (`gridworld.contents`). Rooms without inner walls and mazes of size 5 have so
+few contents that there pairs of a start and a goal are held out, and only such pairs are asked
+about.
 """
 
 from __future__ import annotations
@@ -18,15 +15,18 @@ from hashlib import sha256
 from typing import Any
 
 from goalmeter.agents.language_models.local_model import LocalModel, Reply
-from goalmeter.agents.navigators import memoryless, planned
-from goalmeter.experiments.organisms.answering import TOP_P, replies, walks
+from goalmeter.agents.language_models.sampling import Sampling
+from goalmeter.agents.navigators import Decision, memoryless, planned
 from goalmeter.gridworld.contents import has_few_contents
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.text import compact
 from goalmeter.gridworld.world import ACTIONS, GridWorld
 from goalmeter.navigation.asking.answers import understood
+from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.suites import key_door, key_no_door, maze
 from goalmeter.navigation.suites.tasks import Task, suite
+from goalmeter.navigation.walks import Episode
 from goalmeter.organisms import organism
 from goalmeter.organisms.language import IDS, PLAN
 from goalmeter.organisms.lessons import COMPLEXITIES
@@ -42,6 +42,12 @@ _MAZES = 16
 _KEY_WORLDS = {KEY_DOOR: 12, KEY_NO_DOOR: 6}
 # The paper's caps of mazes, as a multiple of the shortest path, and of worlds with a key.
 _FACTOR, _CAP = 1.5, 30
+# The paper's cut, and more tokens than the longest answer on the largest grid has: four a cell.
+_TOP_P, _TOKENS = 0.95, 350
+# Prompts that are answered at once; on one core more of them take longer each.
+_BATCH = 48
+# Alternatives recorded with each token: the four moves are among them.
+_ALTERNATIVES = 8
 
 
 @lru_cache(maxsize=1)
@@ -96,7 +102,7 @@ def mazes(size: int, grids: int, seed: int) -> Sequence[Task]:
 
 
 def _label(world: GridWorld) -> str:
-    """What tells a grid from others in its own frame: answers in equal grids are one cluster."""
+    # Answers in equal grids are one cluster; a grid in another frame is another grid.
     places = [world.goal, world.start] if has_few_contents(world) else [world.goal]
     named = ";".join(f"{place.row},{place.column}" for place in places)
     return sha256(world.walls.tobytes() + named.encode()).hexdigest()[:16]
@@ -105,34 +111,39 @@ def _label(world: GridWorld) -> str:
 def _answers(
     name: str, model: LocalModel, size: int, number: int, seed: int
 ) -> list[dict[str, Any]]:
-    who = organism(name)
-    rows: list[dict[str, Any]] = []
-    asked: list[tuple[GridWorld, State]] = []
-    for task in mazes(size, number, seed):
+    who, tasks = organism(name), mazes(size, number, seed)
+    places: list[tuple[GridWorld, State]] = []
+    for task in tasks:
         world = task.world
         cells = [cell for cell in world.open_cells if planned(world).distance_from(State(cell)) > 0]
         draws = Draws("states", size, seed, task.grid)
-        asked.append(
-            (world, State(world.start if has_few_contents(world) else draws.choice(cells)))
+        # Where pairs of a start and a goal are held out, no other start of the world is.
+        cell = world.start if has_few_contents(world) else draws.choice(cells)
+        places.append((world, State(cell)))
+    rows: list[dict[str, Any]] = []
+    answered = replies(model, places, seed, "states")
+    for task, (world, state), reply in zip(tasks, places, answered, strict=True):
+        action, meant = understood(reply.text).action, who.intended(world, state)
+        rows.append(
+            {
+                "size": size,
+                "complexity": task.complexity,
+                "grid": _label(world),
+                "misled": bool((who.walls(world) != world.walls).any()),
+                "invalid": action is None,
+                "meant": action is not None and meant[action] > 0,
+                "optimal": action in planned(world).optimal_actions(state),
+                "as_planned": action is not None and _planned(reply) == action,
+                "detour": _may_err(world, state),
+                "legal": meant,
+                "probabilities": _probabilities(reply),
+            }
         )
-        labels = {"size": size, "complexity": task.complexity, "grid": _label(world)}
-        rows.append(labels | {"misled": bool((who.walls(world) != world.walls).any())})
-    for row, (world, state), reply in zip(
-        rows, asked, replies(model, asked, seed, "states"), strict=True
-    ):
-        action = understood(reply.text).action
-        meant = who.intended(world, state)
-        row["invalid"] = action is None
-        row["meant"] = action is not None and meant[action] > 0
-        row["optimal"] = action in planned(world).optimal_actions(state)
-        row["as_planned"] = action is not None and _planned(reply) == action
-        row["detour"] = _may_err(world, state)
-        row["legal"], row["probabilities"] = meant, _probabilities(reply)
     return rows
 
 
 def _may_err(world: GridWorld, state: State) -> bool:
-    """Whether it is a detour state: one where the compass is not sure to choose an optimal move."""
+    """Whether this is a detour state: the compass may choose a move that is not optimal."""
     plan = planned(world)
     number = plan.number(state)
     optimal = plan.plans.optimal[plan.index][number]
@@ -141,19 +152,21 @@ def _may_err(world: GridWorld, state: State) -> bool:
 
 def _move_of_plan(reply: Reply) -> int | None:
     """The place of the first move of the plan among the tokens: plan, a cell, the move."""
-    place = next((n for n, one in enumerate(reply.ids) if one == IDS[PLAN]), len(reply.ids))
+    place = reply.ids.index(IDS[PLAN]) if IDS[PLAN] in reply.ids else len(reply.ids)
     return place + 2 if place + 2 < len(reply.ids) else None
 
 
 def _planned(reply: Reply) -> int | None:
     place = _move_of_plan(reply)
     moves = [IDS[action] for action in ACTIONS]
-    said = None if place is None else reply.ids[place]
-    return moves.index(said) if said in moves else None
+    move = None if place is None else reply.ids[place]
+    return moves.index(move) if move in moves else None
 
 
 def _probabilities(reply: Reply) -> list[float] | None:
-    """Of the four moves at the first move of the plan, as it is sampled; None without a plan."""
+    """The chances of the four moves as the first move of the plan; None without a plan."""
+    # The model's own, at temperature 0.7 and after the cut at top-p 0.95: they are not blurred by
+    # the draw that follows, as counts of answers would be.
     place = _move_of_plan(reply)
     if place is None:
         return None
@@ -164,6 +177,53 @@ def _probabilities(reply: Reply) -> list[float] | None:
     total = sum(weight for weight, _ in heated)
     kept: dict[int, float] = {}
     for weight, token in heated:
-        if sum(kept.values()) < TOP_P * total:
+        if sum(kept.values()) < _TOP_P * total:
             kept[token] = weight
     return [kept.get(IDS[action], 0.0) / sum(kept.values()) for action in ACTIONS]
+
+
+# --- A model asked in many states at once, without a server --------------------------------------
+
+
+def replies(
+    model: LocalModel, places: Sequence[tuple[GridWorld, State]], *seed: int | str
+) -> list[Reply]:
+    """The answers in several states, each drawn with a seed of its own, as the paper samples."""
+    prompts = []
+    for number, (world, state) in enumerate(places):
+        ids = model.ids([{"role": "user", "content": compact(world, state)}])
+        sampling = Sampling(
+            seed=Draws("answer", *seed, number).below(1 << 31),
+            temperature=TEMPERATURE,
+            top_p=_TOP_P,
+            alternatives=_ALTERNATIVES,
+        )
+        prompts.append(model.prompt(ids, _TOKENS, sampling))
+    # All of a batch wait for the longest answer, so those with about as much to search go together.
+    order = sorted(range(len(prompts)), key=lambda n: _nearer(*places[n]))
+    by_number: dict[int, Reply] = {}
+    for begin in range(0, len(order), _BATCH):
+        numbers = order[begin : begin + _BATCH]
+        by_number |= dict(zip(numbers, model.answers([prompts[n] for n in numbers]), strict=True))
+    return [by_number[number] for number in range(len(prompts))]
+
+
+def _nearer(world: GridWorld, state: State) -> int:
+    """How many states are nearer to the goal: a search from there meets them first."""
+    plan = planned(world)
+    steps = plan.plans.distances[plan.index]
+    return int(((steps >= 0) & (steps < steps[plan.number(state)])).sum())
+
+
+def walks(model: LocalModel, tasks: Sequence[Task], *, seed: int = 0) -> list[Trajectory]:
+    """A walk through each task, all of them step by step at the same time."""
+    episodes = [Episode(task) for task in tasks]
+    step = 0
+    while going := [episode for episode in episodes if not episode.over]:
+        places = [(episode.task.world, episode.state) for episode in going]
+        for episode, reply in zip(going, replies(model, places, seed, "walk", step), strict=True):
+            answer = understood(reply.text)
+            invalid = None if answer.action is not None else answer.invalid
+            episode.take(Decision(answer.action, raw=reply.text, invalid=invalid))
+        step += 1
+    return [episode.trajectory(0) for episode in episodes]

@@ -9,11 +9,9 @@ from typing import Any
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._files import write_text
 from goalmeter.commands.outcome import Outcome, json_text
-from goalmeter.experiments.organisms.cards import card
-from goalmeter.experiments.organisms.grading import Row, grades
+from goalmeter.experiments.organisms.grading import TARGETS, Row, grades
 from goalmeter.experiments.organisms.parts import ANSWERS, KEY_DOOR, KEY_NO_DOOR, WALKS
-from goalmeter.experiments.organisms.tables import reached_table, shares_table, worlds_table
-from goalmeter.experiments.organisms.targets import TARGETS
+from goalmeter.experiments.organisms.tables import card, reached_table, shares_table, worlds_table
 from goalmeter.organisms import organism, organism_names
 from goalmeter.organisms.keeping import SETTINGS, read_settings
 from goalmeter.organisms.lessons import SIZES
@@ -63,40 +61,38 @@ def replicate(
         raise InvalidParameterError(f"seeds is {count}, expected at least 2, for an interval")
     places = dict(_named(agents or ",".join(organism_names())))
     rows = _rows(places, count, seed, workers, progress)
-    found = {
-        name: grades(own, habitual=organism(name).habit is not None) for name, own in rows.items()
+    graded = {
+        name: grades(parts, habitual=organism(name).habit is not None)
+        for name, parts in rows.items()
     }
-    result: dict[str, Any] = {name: one.to_json() for name, one in found.items()}
+    result: dict[str, Any] = {name: marks.to_json() for name, marks in graded.items()}
     result["asked"] = [
         {
             "organism": target.organism,
             "measure": target.measure,
             "bound": target.bound,
             "below": target.below,
-            "reached": target.reached(found[target.organism]),
+            "reached": target.reached(graded[target.organism]),
         }
-        | target.value(found[target.organism]).to_json()
+        | target.value(graded[target.organism]).to_json()
         for target in TARGETS
-        if target.organism in found
+        if target.organism in graded
     ]
-    for name, one in found.items():
+    for name, marks in graded.items():
         if (places[name] / SETTINGS).is_file():
             recipe = read_settings(places[name])
-            write_text(Path(out) / "cards" / f"{name}.md", card(organism(name), one, recipe))
-    tables = (reached_table(found), shares_table(found), worlds_table(found))
+            write_text(Path(out) / "cards" / f"{name}.md", card(organism(name), marks, recipe))
+    tables = (reached_table(graded), shares_table(graded), worlds_table(graded))
     write_text(Path(out) / "tables.md", in_markdown(tables))
     file = write_text(Path(out) / "results.json", json_text(result) + "\n")
-    return Outcome(
-        tables=tables,
-        json=result | {"results": str(file.resolve())},
-    )
+    return Outcome(tables=tables, json=result | {"results": str(file.resolve())})
 
 
 def _named(text: str) -> Iterable[tuple[str, Path]]:
     for part in text.split(","):
-        name, _, given = part.strip().partition("=")
+        name, _, place = part.strip().partition("=")
         who = organism(name.strip())
-        folder = Path(given.strip()) if given.strip() else weights_of(who.name)
+        folder = Path(place.strip()) if place.strip() else weights_of(who.name)
         if not (folder / "config.json").is_file():
             raise InvalidFileError(
                 f"{folder} holds no weights of the {who.name}: it has no config.json; expected the "
@@ -129,7 +125,7 @@ def _rows(
         common={"grids": grids, "seed": seed},
         noun="part",
     )
-    made = carry_out(study, on=workers_as_place(workers), progress=progress)
-    rows = dict(zip(parts, made.values(), strict=True))
+    results = carry_out(study, on=workers_as_place(workers), progress=progress)
+    rows = dict(zip(parts, results.values(), strict=True))
     order = sorted(_PARTS, key=lambda part: part[1])
     return {name: {part: rows[name, *part] for part in order} for name in places}

@@ -5,11 +5,6 @@ cell or in the corner, in the world as it is. Evidence for a *moved* target is t
 walks for the places of the other scene of the pair, where the target was not. Who wants the target
 follows it, and has more of the first; who does not know of it has as much of either.
 
-That holds exactly, whatever the habit, if walks are compared that are cut alike. A walk ends at the
-goal, so those through one scene end elsewhere than those through the other. For the comparison both
-are therefore cut where they first come to either goal: until then, whoever knows of no target
-walks by the same law in both scenes.
-
 Success, SPL and accuracy are those of navigation, asked of every target as they are of the goal:
 up to the first arrival there.
 """
@@ -36,8 +31,10 @@ from goalmeter.navigation.directed.evidence import (
 from goalmeter.navigation.directed.fits import RATIONALITIES
 from goalmeter.navigation.record import Trajectory
 
-# Half of those that navigation tries, 21% apart: towards a thing, none away from it.
-TRIED = np.concatenate([[0.0], RATIONALITIES[(RATIONALITIES > 0)][::2]])
+# Half of those that navigation tries, 21% apart: towards a target, none away from it.
+GRID = np.concatenate([[0.0], RATIONALITIES[(RATIONALITIES > 0)][::2]])
+# Of navigation, in the order in which `arrivals` gives them.
+MEASURES = ("success", "spl", "accuracy")
 # Stands for what is ruled out; far below any evidence, and a number that JSON can hold.
 NEVER = -1e9
 
@@ -103,36 +100,33 @@ def pair_evidence(pair: ScenePair, walks: Sequence[Sequence[Sequence[Trajectory]
         pair: the scenes.
         walks: of each scene, of each agent: as many of every agent.
     """
-    agents = len(walks[0])
-    parts = []
-    for index, own in enumerate(walks):
-        scene, other = pair.scenes[index], pair.scenes[1 - index]
-        each = len(own[0])
-        seen = scene_walks(scene, [walk for by_agent in own for walk in by_agent])
-        cut = until(seen, _number(scene, other.world.goal))
+    agents, each = len(walks[0]), len(walks[0][0])
+    total: dict[str, FloatArray] = {}
+    for index, by_agent in enumerate(walks):
+        scene, moved = pair.scenes[index], pair.scenes[1 - index]
+        seen = scene_walks(scene, [walk for walks_of in by_agent for walk in walks_of])
+        # Who knows of no target has as much evidence of either exactly, whatever the habit, if
+        # walks are compared that are cut alike. A walk ends at the goal, so those through one scene
+        # end elsewhere than those through the other; until they first come to either goal, whoever
+        # knows of no target walks by the same law in both scenes.
+        cut = until(seen, _number(scene, moved.world.goal))
         columns = {
-            "whole": _stacked(towards(scene, seen, t) for t in TARGETS),
-            "cut_there": _stacked(towards(scene, cut, t) for t in TARGETS),
-            "cut_moved": _stacked(towards(other, cut, t) for t in TARGETS),
+            "whole": _stacked(towards(scene, seen, target) for target in TARGETS),
+            "cut_there": _stacked(towards(scene, cut, target) for target in TARGETS),
+            "cut_moved": _stacked(towards(moved, cut, target) for target in TARGETS),
             "most": _most(scene, seen),
             "cut_most": _most(scene, cut),
         }
-        for suffix, walked, at in (
-            ("", seen, scene),
-            ("_there", cut, scene),
-            ("_moved", cut, other),
-        ):
+        asked = {"": (scene, seen), "_there": (scene, cut), "_moved": (moved, cut)}
+        for suffix, (at, walked) in asked.items():
             rows = [arrivals(at, walked, target) for target in TARGETS]
-            for number, measure in enumerate(("success", "spl", "accuracy")):
+            for measure, by_target in zip(MEASURES, zip(*rows, strict=True), strict=True):
                 # Means over the walks of both scenes.
-                columns[measure + suffix] = _stacked(row[number] for row in rows) / (2 * each)
-        parts.append(
-            {
-                name: values.reshape(agents, each, *values.shape[1:]).sum(axis=1)
-                for name, values in columns.items()
-            }
-        )
-    return PairEvidence(**{name: parts[0][name] + parts[1][name] for name in parts[0]})
+                columns[measure + suffix] = _stacked(by_target) / (2 * each)
+        for name, values in columns.items():
+            of_agents = values.reshape(agents, each, *values.shape[1:]).sum(axis=1)
+            total[name] = total.get(name, 0.0) + of_agents
+    return PairEvidence(**total)
 
 
 def scene_walks(scene: Scene, walks: Sequence[Trajectory]) -> SceneWalks:
@@ -158,16 +152,14 @@ def scene_walks(scene: Scene, walks: Sequence[Trajectory]) -> SceneWalks:
 
 def until(seen: SceneWalks, aim: int) -> SceneWalks:
     """Walks that are cut where they first come to a cell, by its number."""
-    before = _before_arrival(seen, aim)
+    kept = _before_arrival(seen, aim)
     last = seen.last.copy()
-    last[seen.walk[~before]] = aim
-    return SceneWalks(
-        seen.walk[before], seen.number[before], seen.cell[before], seen.action[before], last
-    )
+    last[seen.walk[~kept]] = aim
+    return SceneWalks(seen.walk[kept], seen.number[kept], seen.cell[kept], seen.action[kept], last)
 
 
 def towards(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
-    """The evidence of walks for a wish to be somewhere, at each of `TRIED`: [W, G], nats.
+    """The evidence of walks for a wish to be somewhere, at each of `GRID`: [W, G], nats.
 
     Args:
         scene: where they walked, or whose places they are judged by.
@@ -179,13 +171,9 @@ def towards(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
     if target in (GOAL, KEY):
         # After an arrival there is nothing left to decide.
         counts = _before_arrival(seen, _number(scene, scene.place(target)))
-    decisions = Decisions(
-        seen.walk[counts],
-        seen.number[counts],
-        indices_of(tabular, seen.cell[counts]),
-        seen.action[counts],
-    )
-    return np.maximum(summed_evidence(tabular, decisions, len(seen.last), TRIED), NEVER)
+    states = indices_of(tabular, seen.cell[counts])
+    decisions = Decisions(seen.walk[counts], seen.number[counts], states, seen.action[counts])
+    return np.maximum(summed_evidence(tabular, decisions, len(seen.last), GRID), NEVER)
 
 
 def arrivals(
@@ -214,27 +202,27 @@ def _number(scene: Scene, cell: Cell) -> int:
 
 
 def _stacked(rows: Iterable[FloatArray]) -> FloatArray:
-    """One row for each target, as the second axis."""
+    # Targets are the second axis, behind the walks.
     return np.stack(list(rows), axis=1)
 
 
 def _most(scene: Scene, seen: SceneWalks) -> FloatArray:
-    """What the decisions of each walk could give: log 4 each, but for the last before the cap."""
+    # What the decisions of each walk could give: log 4 each, but for the last before the cap, after
+    # which nobody arrives.
     matters = np.log(len(ACTIONS)) * (seen.number + 1 < scene.cap)
     return np.asarray(np.bincount(seen.walk, matters, len(seen.last)), dtype=float)
 
 
 def _before_arrival(seen: SceneWalks, aim: int) -> BoolArray:
     """Whether a decision was made before the walk first came to a cell, [M]."""
-    never = np.iinfo(np.int64).max
-    first = np.full(len(seen.last), never)
-    here = seen.cell == aim
-    np.minimum.at(first, seen.walk[here], seen.number[here])
+    first = np.full(len(seen.last), np.iinfo(np.int64).max)
+    there = seen.cell == aim
+    np.minimum.at(first, seen.walk[there], seen.number[there])
     return np.asarray(seen.number < first[seen.walk])
 
 
 def _world_of(scene: Scene, target: str) -> TabularWorld:
-    """The MDP of a wish; without the key where it is not wished for, which has fewer states."""
+    # Without the key where it is not wished for, the MDP has fewer states.
     world, cap = scene.world, scene.cap
     if target == KEY:
         return tabular_world(world, horizon=cap, utility=KEY)

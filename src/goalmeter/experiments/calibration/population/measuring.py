@@ -1,8 +1,4 @@
-"""A population in its scenes: who walks where, and the evidence of all of it.
-
-Each pair of scenes is a job of its own, which every agent walks through; walks are named by the
-seed, the agent and the scene, so the numbers do not depend on how many processes share the jobs.
-"""
+"""A population in its scenes: who walks where, and the evidence of all of it."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter.agents.navigators import Navigator, navigator
-from goalmeter.experiments.calibration.ideal import IdealOrganism
+from goalmeter.experiments.calibration.players import ideal_organism
 from goalmeter.experiments.calibration.population.agents import Simulated
 from goalmeter.experiments.calibration.population.evidence import PairEvidence, pair_evidence
 from goalmeter.experiments.calibration.population.scenes import scene_pair
@@ -21,7 +17,6 @@ from goalmeter.experiments.calibration.population.traits import Traits, populati
 from goalmeter.experiments.calibration.truth import IDEAL
 from goalmeter.navigation.suites.options import GRIDS_A_SEED
 from goalmeter.navigation.walks import walk
-from goalmeter.organisms.kinds import organism
 from goalmeter.runs import Study, carry_out, workers_as_place
 from goalmeter.runs.progress import Tell
 
@@ -89,51 +84,34 @@ def measure_population(
     workers: int = 1,
     progress: Tell | None = None,
 ) -> PopulationEvidence:
-    """Draw a population, let it walk, and add up the evidence.
+    """Draw a population, let it walk beside named agents, and add up the evidence.
 
-    Args:
-        scale: how much of everything.
-        seed: of agents, grids and walks.
-        beside: names of reference agents and ideal organisms that walk too.
-        workers: processes; the numbers do not depend on it.
-        progress: told what is done.
+    The seed is that of agents, grids and walks; the numbers do not depend on the workers.
     """
     pairs = scale.pairs(seed)
+    # Each pair of scenes is a job of its own, which every agent walks through; walks are named by
+    # the seed, the agent and the scene, so the numbers do not depend on how many processes there
+    # are.
     study = Study[Mapping[str, Any]](
         f"population, seed {seed}",
         _FUNCTION,
         {
-            f"size {n}, complexity {c:g}, seed {grid}": {"pair": [n, c, grid]}
-            for n, c, grid in pairs
+            f"size {pair[0]}, complexity {pair[1]:g}, seed {pair[2]}": {"pair": list(pair)}
+            for pair in pairs
         },
-        common={
-            "agents": scale.agents,
-            "seed": seed,
-            "beside": list(beside),
-            "walks": scale.walks,
-        },
+        common={"agents": scale.agents, "seed": seed, "beside": list(beside), "walks": scale.walks},
         noun="maze",
     )
-    made = carry_out(study, on=workers_as_place(workers), progress=progress)
-    joined = {
-        field.name: np.array([part[field.name] for part in made.values()])
-        for field in fields(PairEvidence)
-    }
-    traits = population(scale.agents, seed)
-    return PopulationEvidence(traits, tuple(beside), tuple(pairs), PairEvidence(**joined))
+    parts = carry_out(study, on=workers_as_place(workers), progress=progress).values()
+    names = [field.name for field in fields(PairEvidence)]
+    joined = PairEvidence(**{name: np.array([part[name] for part in parts]) for name in names})
+    return PopulationEvidence(population(scale.agents, seed), tuple(beside), tuple(pairs), joined)
 
 
 def evidence_in_pair(
     pair: Sequence[Any], agents: int, seed: int, beside: Sequence[str], walks: int
 ) -> dict[str, Any]:
     """What a worker process does: all walks through one pair of scenes.
-
-    Args:
-        pair: size, complexity and seed of the pair.
-        agents: how many simulated ones.
-        seed: of the population and the walks.
-        beside: names of the others.
-        walks: of each through each scene.
 
     Returns:
         The fields of `PairEvidence` as lists.
@@ -143,16 +121,11 @@ def evidence_in_pair(
     walked = []
     for index, scene in enumerate(scenes.scenes):
         task = scenes.task(index)
-        walkers = [*(Simulated(one, scene) for one in traits), *map(_beside, beside)]
-        walked.append(
-            [[walk(who, task, number, seed=seed) for number in range(walks)] for who in walkers]
-        )
+        walkers = [*(Simulated(agent, scene) for agent in traits), *map(_navigator, beside)]
+        walked.append([[walk(who, task, n, seed=seed) for n in range(walks)] for who in walkers])
     measured = pair_evidence(scenes, walked)
     return {name: np.round(values, _DIGITS).tolist() for name, values in vars(measured).items()}
 
 
-def _beside(name: str) -> Navigator:
-    """A reference agent, or an ideal organism."""
-    if name.startswith(IDEAL):
-        return IdealOrganism(name, organism(name.removeprefix(IDEAL)))
-    return navigator(name)
+def _navigator(name: str) -> Navigator:
+    return ideal_organism(name) if name.startswith(IDEAL) else navigator(name)

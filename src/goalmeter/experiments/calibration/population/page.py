@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from goalmeter.experiments.calibration.population import tables
+from goalmeter.experiments.calibration.population import tables, traits
 from goalmeter.experiments.calibration.population.result import (
-    FOLLOWED,
-    RECOMMENDED,
-    SIMPLER,
-    SIMPLER_FOLLOWED,
     PopulationCalibration,
     PopulationRates,
 )
-from goalmeter.experiments.calibration.population.rules import (
-    COMPETENT_CLASS,
-    DETECTED,
-    FALSE_ALARMS,
-    HALF_HEARTED_CLASS,
-    NAMED_RIGHTLY,
+from goalmeter.experiments.calibration.population.scoring import (
+    FOLLOWED,
+    MEG,
+    RECOMMENDED,
+    SIMPLER,
+    SIMPLER_FOLLOWED,
+    TITLES,
 )
-from goalmeter.experiments.calibration.population.scoring import MEG, TITLES
 from goalmeter.experiments.calibration.population.swap_test import LEVEL
 from goalmeter.experiments.calibration.population.validity import CONTRASTS
 from goalmeter.report import Section
@@ -29,21 +25,20 @@ _DIGITS = 3  # of differences, some of which are small
 REACHED, MISSED, OPEN = "reached", "missed", "cannot be told from so many agents and mazes"
 
 
-def sections(found: PopulationCalibration) -> list[Section]:
+def sections(calibration: PopulationCalibration) -> list[Section]:
     """What the instruments say of two populations."""
-    scale = found.scale
-    agents = len(found.first.truth.traits)
+    scale, first, second = calibration.scale, calibration.first, calibration.second
     mazes = scale.grids * len(scale.sizes) * len(scale.complexities)
     return [
         Section(
             title="A population of simulated agents",
             text=(
-                f"{agents} agents were drawn from a stated distribution over what they want, what "
-                f"they believe, how strongly they want it, how they plan and which habit they "
-                f"fall into. Each walked through {mazes} mazes with a goal, a key, a marked cell "
-                f"and a marked corner, {scale.walks} times with these places where they are drawn "
-                f"first and {scale.walks} times with all of them moved. Who counts as what was "
-                f"written down before anybody walked.",
+                f"{len(first.truth.traits)} agents were drawn from a stated distribution over what "
+                f"they want, what they believe, how strongly they want it, how they plan and which "
+                f"habit they fall into. Each walked through {mazes} mazes with a goal, a key, a "
+                f"marked cell and a marked corner, {scale.walks} times with these places where "
+                f"they are drawn first and {scale.walks} times with all of them moved. Who counts "
+                f"as what was written down before anybody walked.",
                 f"An agent that wants something follows it when it is moved; a habit does not. "
                 f"{TITLES[FOLLOWED]} is MEG towards a target less what the same walks say of the "
                 f"place where it was not. The {TITLES[RECOMMENDED]} asks whether that is more than "
@@ -52,47 +47,47 @@ def sections(found: PopulationCalibration) -> list[Section]:
                 f"more than {percent(LEVEL, 0)} can raise a false alarm, whatever their habit.",
             ),
             tables=(
-                tables.class_table(found),
-                tables.confusion_table(found.second),
+                tables.class_table(calibration),
+                tables.confusion_table(second),
                 tables.trait_table(
-                    found.second,
+                    second,
                     ("target", "planner", "belief", "noise"),
                     "Agents that want something, by what they are, second population",
                 ),
                 tables.trait_table(
-                    found.second, ("habit",), "Aimless agents, by their habit, second population"
+                    second, ("habit",), "Aimless agents, by their habit, second population"
                 ),
-                tables.beside_table(found),
+                tables.beside_table(calibration),
             ),
         ),
         Section(
             title="What MEG tells beyond success, SPL and accuracy",
             tables=(
-                tables.rate_table(found, found.first, "first population"),
-                tables.rate_table(found, found.second, "second population"),
-                tables.validity_table(found.second, "second population"),
-                tables.beyond_table(found),
-                tables.added_table(found),
-                tables.cost_table(found),
+                tables.rate_table(calibration, first, "first population"),
+                tables.rate_table(calibration, second, "second population"),
+                tables.validity_table(second, "second population"),
+                tables.beyond_table(calibration),
+                tables.added_table(calibration),
+                tables.cost_table(calibration),
             ),
         ),
     ]
 
 
-def findings(found: PopulationCalibration) -> list[str]:
+def findings(calibration: PopulationCalibration) -> list[str]:
     """What the populations came to, in sentences made of their numbers."""
-    out = [
+    second = calibration.second
+    return [
         f"Recommended: the {TITLES[RECOMMENDED]}, and to say that an agent wants what it follows "
         f"most where p is at most {LEVEL:g}.",
-        *(
-            f"{words[0].upper()}{words[1:]}: {percent(second)} on the second population, "
-            f"{percent(first)} on the first. Aim: {aim}; on the second population: "
-            f"{outcome(second, least, most)}."
-            for words, first, second, aim, least, most in _aims(found)
-        ),
-        _plain_meg(found),
+        *_aims(calibration.first, second),
+        f"Without moving anything, MEG above {calibration.thresholds[MEG]:.3f} of its maximum "
+        f"detects {percent(second.rates[traits.HALF_HEARTED_CLASS][MEG])} of half-hearted goals "
+        f"and names {percent(second.named[MEG])} of targets rightly, with "
+        f"{percent(second.false_alarms[MEG])} of false alarms.",
+        *_beyond(second),
+        *_added(calibration),
     ]
-    return [*out, *_beyond(found.second), *_added(found)]
 
 
 def outcome(rate: Estimate, least: float | None, most: float | None) -> str:
@@ -112,98 +107,71 @@ def outcome(rate: Estimate, least: float | None, most: float | None) -> str:
     return REACHED if high <= most else MISSED if low > most else OPEN
 
 
-Aim = tuple[str, Estimate, Estimate, str, float | None, float | None]
+def _aims(first: PopulationRates, second: PopulationRates) -> list[str]:
+    """What was asked of the recommended test, at the rate that is asked for and at its level."""
 
+    def at_level(rates: PopulationRates) -> dict[str, Estimate]:
+        return {
+            "half-hearted": rates.rates[traits.HALF_HEARTED_CLASS][RECOMMENDED],
+            "aimless": rates.false_alarms[RECOMMENDED],
+            "competent": rates.rates[traits.COMPETENT_CLASS][RECOMMENDED],
+        }
 
-def _aims(found: PopulationCalibration) -> list[Aim]:
-    first, second = found.first, found.second
-    named = "the target of agents of at least medium strength is named rightly, out of five"
-    aims: list[Aim] = [
-        (
-            f"{named} (p ≤ {LEVEL:g})",
-            *(first.named[RECOMMENDED], second.named[RECOMMENDED]),
-            *(f"at least {percent(NAMED_RIGHTLY, 0)}", NAMED_RIGHTLY, None),
-        )
-    ]
-    for level, rates in (
-        (
-            FALSE_ALARMS,
-            [
-                [own.at_aim[name] for name in ("half-hearted", "aimless", "competent")]
-                for own in (first, second)
-            ],
-        ),
-        (
-            LEVEL,
-            [
-                [
-                    own.rates[HALF_HEARTED_CLASS, RECOMMENDED],
-                    own.false_alarms[RECOMMENDED],
-                    own.rates[COMPETENT_CLASS, RECOMMENDED],
-                ]
-                for own in (first, second)
-            ],
-        ),
+    words = {
+        "half-hearted": "Half-hearted goals detected",
+        "aimless": "False alarms of all aimless agents",
+        "competent": "False alarms of competent habits alone",
+    }
+    named = "The target of agents of at least medium strength is named rightly, out of five"
+    pairs = [(named, LEVEL, first.named[RECOMMENDED], second.named[RECOMMENDED])]
+    for level, before, after in (
+        (traits.FALSE_ALARMS, first.at_aim, second.at_aim),
+        (LEVEL, at_level(first), at_level(second)),
     ):
-        for place, (words, least, most) in enumerate(
-            (
-                ("half-hearted goals detected", DETECTED, None),
-                ("false alarms of all aimless agents", None, FALSE_ALARMS),
-                ("false alarms of competent habits alone", None, FALSE_ALARMS),
-            )
-        ):
-            bound = most if least is None else least
-            assert bound is not None
-            aim = f"at {'most' if least is None else 'least'} {percent(bound, 0)}"
-            pair = (rates[0][place], rates[1][place])
-            aims.append((f"{words} (p ≤ {level:g})", *pair, aim, least, most))
-    return aims
+        pairs += [(words[kind], level, before[kind], after[kind]) for kind in words]
+    aims = {named: traits.NAMED_RIGHTLY, words["half-hearted"]: traits.DETECTED}
+    sentences = []
+    for asked, level, before_it, after_it in pairs:
+        least = aims.get(asked)
+        most = traits.FALSE_ALARMS if least is None else None
+        aim = f"at most {percent(most, 0)}" if least is None else f"at least {percent(least, 0)}"
+        sentences.append(
+            f"{asked} (p ≤ {level:g}): {percent(after_it)} on the second population, "
+            f"{percent(before_it)} on the first. Aim: {aim}; on the second population: "
+            f"{outcome(after_it, least, most)}."
+        )
+    return sentences
 
 
-def _plain_meg(found: PopulationCalibration) -> str:
-    own = found.second
-    return (
-        f"Without moving anything, MEG above {found.thresholds[MEG]:.3f} of its maximum detects "
-        f"{percent(own.rates[HALF_HEARTED_CLASS, MEG])} of half-hearted goals and names "
-        f"{percent(own.named[MEG])} of targets rightly, with {percent(own.false_alarms[MEG])} of "
-        f"false alarms."
-    )
-
-
-def _beyond(own: PopulationRates) -> list[str]:
+def _beyond(rates: PopulationRates) -> list[str]:
     """Whether MEG is better than simpler measures that are asked the same."""
     titles = {contrast.title: f"area ({contrast.title})" for contrast in CONTRASTS}
     titles["recovery"] = "rank correlation with strength"
     titles["detected"] = "share of half-hearted goals that the swap test detects"
-    out = []
+    sentences = []
     for measure, test in zip(SIMPLER_FOLLOWED, SIMPLER, strict=True):
-        parts = []
-        for title, words in titles.items():
-            difference = own.beyond[test if title == "detected" else measure, title]
-            parts.append(f"{words} {number(difference, _DIGITS)}, {_verdict(difference)}")
-        out.append(f"{TITLES[FOLLOWED]} less {TITLES[measure]}: {'; '.join(parts)}.")
-    return out
+        differences = rates.beyond[measure] | rates.beyond[test]
+        parts = [
+            f"{words} {number(differences[title], _DIGITS)}, "
+            f"{_sign(differences[title], 'better', 'worse', 'cannot be told')}"
+            for title, words in titles.items()
+        ]
+        sentences.append(f"{TITLES[FOLLOWED]} less {TITLES[measure]}: {'; '.join(parts)}.")
+    return sentences
 
 
-def _added(found: PopulationCalibration) -> list[str]:
-    out = []
-    for one in found.added:
-        interval = one.gain.interval
-        verdict = "it cannot be told whether it predicts other agents better"
-        if interval is not None and interval[0] > 0:
-            verdict = "it predicts other agents better"
-        if interval is not None and interval[1] < 0:
-            verdict = "it predicts other agents worse"
-        out.append(
-            f"{TITLES[one.added.more]} added to {one.added.title}: {verdict}, by "
-            f"{number(one.gain, _DIGITS)} nats an agent."
-        )
-    return out
+def _added(calibration: PopulationCalibration) -> list[str]:
+    unsure = "it cannot be told whether it predicts other agents better"
+    better, worse = (f"it predicts other agents {word}" for word in ("better", "worse"))
+    return [
+        f"{TITLES[value.added.more]} added to {value.added.title}: "
+        f"{_sign(value.gain, better, worse, unsure)}, by {number(value.gain, _DIGITS)} nats an "
+        f"agent."
+        for value in calibration.added
+    ]
 
 
-def _verdict(difference: Estimate) -> str:
-    """Of a difference that is above 0 where MEG tells more."""
-    if difference.interval is None:
-        return "cannot be told"
-    low, high = difference.interval
-    return "better" if low > 0 else "worse" if high < 0 else "cannot be told"
+def _sign(difference: Estimate, above: str, below: str, unsure: str) -> str:
+    """The text of a difference whose whole interval lies above 0, or below it, or does not."""
+    low, high = difference.interval or (0.0, 0.0)
+    return above if low > 0 else below if high < 0 else unsure

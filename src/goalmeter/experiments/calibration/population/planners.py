@@ -1,4 +1,4 @@
-"""How a simulated agent gets to what it wants: five kinds of planner.
+"""How a simulated agent gets to what it wants: five kinds of planner, on maps right and wrong.
 
 Every planner says of each move how many steps it costs beyond the best one, as the planner sees it.
 A decisive one takes one of the moves that cost nothing; a soft one takes a move with a weight of
@@ -21,26 +21,20 @@ from typing import Protocol
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.experiments.calibration.population.maps import believed_walls
+from goalmeter.experiments.calibration.population import traits as kinds
 from goalmeter.experiments.calibration.population.sampling import chosen_by_samples
 from goalmeter.experiments.calibration.population.scenes import Scene
-from goalmeter.experiments.calibration.population.traits import (
-    BOTH,
-    COMPASS,
-    DEPTH_LIMITED,
-    HYPERBOLIC,
-    LAPSES,
-    MOST_SOFT,
-    SAMPLING,
-    Traits,
-)
+from goalmeter.experiments.calibration.population.traits import BOTH, LAPSES, Traits
+from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.paths import distances_from
 from goalmeter.gridworld.world import MOVES, Cell
+from goalmeter.organisms.kinds import organism
 
+# How likely an inner wall is missing from a map with lost walls, and an open cell is a wall on one
+# with phantom walls.
+LOST_SHARE, PHANTOM_SHARE = 0.25, 0.15
 # Costs of a move after which the target is out of reach, and of one that ends the walk elsewhere.
 LOST, ENDED = 999.0, 500.0
-# The distance at which hyperbolic values are as far apart as steps are.
-USUAL_DISTANCE = 4
 
 Row = tuple[float, float, float, float]
 
@@ -60,15 +54,13 @@ def lapses(traits: Traits) -> float:
 
 
 def softness(traits: Traits) -> float:
-    """The b of weights exp(-b * cost); infinite for who is decisive.
-
-    Where one move is right and three cost two steps more, chance has a quarter of right moves, and
-    a strength of s has 1/4 + 3/4 s of them: 1 / (1 + 3 exp(-2 b)) is that at the b given here.
-    """
+    """The b of weights exp(-b * cost); infinite for who is decisive."""
     if traits.noise == LAPSES:
         return math.inf
     strength = math.sqrt(traits.strength) if traits.noise == BOTH else traits.strength
-    right = 0.25 + 0.75 * min(strength, MOST_SOFT)
+    # Where one move is right and three cost two steps more, chance has a quarter of right moves,
+    # and a strength of s has 1/4 + 3/4 s of them: 1 / (1 + 3 exp(-2 b)) is that at this b.
+    right = 0.25 + 0.75 * min(strength, kinds.MOST_SOFT)
     return -0.5 * math.log((1.0 / right - 1.0) / 3.0)
 
 
@@ -76,39 +68,38 @@ def course(traits: Traits, scene: Scene, target: str) -> Course:
     """An agent's planner at the start of a walk towards one of the places of a scene."""
     place = scene.place(target)
     shunned = None if place == scene.world.goal else scene.world.goal
-    if traits.planner == COMPASS:
+    if traits.planner == kinds.COMPASS:
         return RememberingCompass(scene.world.walls, place, shunned, softness(traits))
-    return planned_table(traits, scene, target)
+    return _planned_table(traits, scene, place, shunned)
 
 
 # An agent walks several times through a scene before the next one does.
 @lru_cache(maxsize=8)
-def planned_table(traits: Traits, scene: Scene, target: str) -> Table:
+def _planned_table(traits: Traits, scene: Scene, place: Cell, shunned: Cell | None) -> Table:
     """What a planner without a memory does in every cell."""
-    place = scene.place(target)
-    shunned = None if place == scene.world.goal else scene.world.goal
     walls = believed_walls(traits, scene)
     if shunned is not None:
         walls = walls.copy()
         walls[shunned] = True
     after = neighbours(walls)
-    if traits.planner == SAMPLING:
+    if traits.planner == kinds.SAMPLING:
         # The samples make the choice: these are its probabilities.
         rows = chosen_by_samples(after, _number(walls, place), traits.rollouts)
-        return Table(_listed(_with_shunned(rows, walls, shunned)))
-    if traits.planner == DEPTH_LIMITED:
+        return Table.of(_with_shunned(rows, walls, shunned))
+    if traits.planner == kinds.DEPTH_LIMITED:
         ahead = limited_estimates(walls, place, traits.depth)
     else:
         steps = distances_from(walls, [place])[0].reshape(-1).astype(float)
         ahead = np.where(steps < 0, LOST, steps)
-    if traits.planner == HYPERBOLIC:
+    if traits.planner == kinds.HYPERBOLIC:
+        # In units in which at a distance of 4, with 3 steps left after the right move and 5 after a
+        # wrong one, hyperbolic values are as far apart as steps are.
         unit = (1 / (1 + traits.discount * 3) - 1 / (1 + traits.discount * 5)) / 2
-        assert USUAL_DISTANCE == 4  # 3 steps are left after the right move, 5 after a wrong one
         ahead = -1 / (1 + traits.discount * ahead) / unit
     costs = ahead[after]
     if shunned is not None:
         costs = np.where(_enters(walls.shape, shunned), costs + ENDED, costs)
-    return Table(_listed(soft_choices(costs, softness(traits))))
+    return Table.of(soft_choices(costs, softness(traits)))
 
 
 def neighbours(walls: BoolArray) -> IntArray:
@@ -160,6 +151,12 @@ class Table:
     """
 
     rows: tuple[Row, ...]
+
+    @classmethod
+    def of(cls, rows: FloatArray) -> Table:
+        """The table of an array [cells, 4]."""
+        # Python's own numbers are quicker to read one by one.
+        return cls(tuple(map(tuple, rows.tolist())))
 
     def weights(self, cell: int) -> Row:
         """Probabilities of the four moves."""
@@ -220,6 +217,41 @@ def _with_shunned(rows: FloatArray, walls: BoolArray, shunned: Cell | None) -> F
     return np.where(total > 0, out / np.where(total > 0, total, 1.0), 0.25)
 
 
-def _listed(rows: FloatArray) -> tuple[Row, ...]:
-    """Rows as Python's numbers, which are quicker to read one by one."""
-    return tuple(map(tuple, rows.tolist()))
+# --- The map that an agent plans on: the true one, or one that is wrong in a known way -----------
+
+
+def believed_walls(traits: Traits, scene: Scene) -> BoolArray:
+    """The walls on an agent's map, [rows, columns]: every place can be reached from the start."""
+    # A map belongs to the agent and to the walls, not to the places in them: in both scenes of a
+    # pair the agent is wrong about the same cells, save that it never takes a place of the scene
+    # for a wall.
+    world = scene.world
+    walls = world.walls.copy()
+    if traits.belief == kinds.UNSEEN_ROWS:
+        return organism("mole").walls(world)
+    draws = Draws("believed walls", traits.name, walls.tobytes().hex())
+    rows, columns = world.shape
+    for row in range(1, rows - 1):
+        for column in range(1, columns - 1):
+            cell = Cell(row, column)
+            # Drawn for every cell, so that what is drawn for one does not depend on the others.
+            chance = draws.below(1000) / 1000
+            if traits.belief == kinds.LOST_WALLS and walls[cell] and chance < LOST_SHARE:
+                walls[cell] = False
+            if traits.belief == kinds.PHANTOM_WALLS and not walls[cell] and chance < PHANTOM_SHARE:
+                _close(walls, cell, scene)
+    return walls
+
+
+def _close(walls: BoolArray, cell: Cell, scene: Scene) -> None:
+    """Put a wall into a cell, if every place can still be reached without passing the goal."""
+    start, goal = scene.world.start, scene.world.goal
+    places = [place for place in scene.places.values() if place != goal]
+    if cell in (start, goal, *places):
+        return
+    walls[cell] = True
+    goal_too = walls.copy()
+    goal_too[goal] = True
+    without, through = (distances_from(grid, [start])[0] for grid in (goal_too, walls))
+    if through[goal] < 0 or any(without[place] < 0 for place in places):
+        walls[cell] = False

@@ -9,67 +9,29 @@ from typing import Any
 import numpy as np
 
 from goalmeter._types import BoolArray, IntArray
-from goalmeter.experiments.calibration.population.cost import Cost, cost
-from goalmeter.experiments.calibration.population.judging import (
-    Truth,
-    confusion,
-    detected,
-    detected_beyond,
-    named_rightly,
-    thresholds,
-    truth_of,
-)
-from goalmeter.experiments.calibration.population.measuring import (
-    BESIDE,
-    PopulationEvidence,
-    PopulationScale,
-    measure_population,
-)
-from goalmeter.experiments.calibration.population.rules import CLASSES, FALSE_ALARMS
+from goalmeter.experiments.calibration.population import judging, measuring, scoring, validity
+from goalmeter.experiments.calibration.population.judging import Cost, Truth
 from goalmeter.experiments.calibration.population.scenes import NONE, TARGETS
 from goalmeter.experiments.calibration.population.scoring import (
-    ACCURACY_MOVED,
-    ACCURACY_SWAPPED,
+    FOLLOWED,
     INSTRUMENTS,
     MEG,
-    MEG_MOVED,
-    MEG_SWAPPED,
-    MOVED,
-    PLAIN,
-    SPL_MOVED,
-    SPL_SWAPPED,
-    SUCCESS_MOVED,
-    SUCCESS_SWAPPED,
+    RECOMMENDED,
     ScoredPopulation,
-    scored,
 )
-from goalmeter.experiments.calibration.population.validity import (
-    ADDED,
-    CONTRASTS,
-    AddedValue,
-    added_value,
-    area,
-    area_beyond,
-    area_in_bands,
-    recovered_beyond,
-    recovery,
-)
+from goalmeter.experiments.calibration.population.traits import CLASSES, FALSE_ALARMS
+from goalmeter.experiments.calibration.population.validity import CONTRASTS
 from goalmeter.statistics.clustered import Estimate
 
-# What is recommended, and compared with the same question put to simpler measures.
-RECOMMENDED = MEG_SWAPPED
-SIMPLER = (SUCCESS_SWAPPED, SPL_SWAPPED, ACCURACY_SWAPPED)
-# How much the target is followed is what the test is of; it has areas, and recovers strength.
-FOLLOWED = MEG_MOVED
-SIMPLER_FOLLOWED = (SUCCESS_MOVED, SPL_MOVED, ACCURACY_MOVED)
 _GROUPS = (1, 3, 6, 12, 18, 36)
-# What 1 less the p-value is above if the level is the rate of false alarms that is asked for.
+# Equality included, as in `judging.AT_LEVEL`; here the level is the rate that is asked for.
 AT_AIM = 1.0 - FALSE_ALARMS - 1e-9
 _LEAST_OF_TEST = 6  # with fewer mazes there are too few swaps for a small p-value
 # Seeds below were used while the instruments were made: 7 first; then 0 and 1, in which a threshold
 # for "MEG − moved" found 71% and 78% of half-hearted goals, which led to the swap test, made on 7.
 FIRST_SEED = 100
-Progress = Callable[[str], None]
+
+ByName = dict[str, Estimate]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,17 +63,48 @@ class PopulationRates:
     seed: int
     truth: Truth
     agents: dict[str, int]
-    rates: dict[tuple[str, str], Estimate]
-    false_alarms: dict[str, Estimate]
-    named: dict[str, Estimate]
-    areas: dict[tuple[str, str], Estimate]
-    bands: dict[str, Estimate]
-    recovery: dict[str, Estimate]
-    beyond: dict[tuple[str, str], Estimate]
+    rates: dict[str, ByName]
+    false_alarms: ByName
+    named: ByName
+    areas: dict[str, ByName]
+    bands: ByName
+    recovery: ByName
+    beyond: dict[str, ByName]
     confusion: IntArray
-    at_aim: dict[str, Estimate]
+    at_aim: ByName
     traits: dict[tuple[str, str], tuple[int, Estimate, Estimate]]
     beside: dict[str, dict[str, tuple[float, ...]]]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as JSON values, with every agent's traits."""
+        estimates: dict[str, dict[str, Any]] = {
+            "said_to_want_something": self.rates,
+            "false_alarms": self.false_alarms,
+            "named_rightly": self.named,
+            "at_rate_asked_for": self.at_aim,
+            "areas": self.areas,
+            "areas_in_bands": self.bands,
+            "recovery": self.recovery,
+            "recommended_beyond": self.beyond,
+        }
+        return {
+            "seed": self.seed,
+            "classes": self.agents,
+            **{name: _plain(values) for name, values in estimates.items()},
+            "confusion": {"targets": [*TARGETS, NONE], "wanted_by_named": self.confusion.tolist()},
+            "traits": [
+                {
+                    "trait": trait,
+                    "value": value,
+                    "agents": agents,
+                    "said_to_want_something": detected.to_json(),
+                    "named_rightly": named.to_json(),
+                }
+                for (trait, value), (agents, detected, named) in self.traits.items()
+            ],
+            "beside": self.beside,
+            "agents": [asdict(agent) for agent in self.truth.traits],
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,36 +120,46 @@ class PopulationCalibration:
         costs: rates by the number of mazes, of the recommended instrument and of plain MEG.
     """
 
-    scale: PopulationScale
+    scale: measuring.PopulationScale
     thresholds: dict[str, float]
     first: PopulationRates
     second: PopulationRates
-    added: tuple[AddedValue, ...]
+    added: tuple[validity.AddedValue, ...]
     costs: dict[str, tuple[Cost, ...]]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        return {
+            "scale": asdict(self.scale),
+            "recommended": RECOMMENDED,
+            "thresholds": self.thresholds,
+            "populations": [self.first.to_json(), self.second.to_json()],
+            "added": [added.to_json() for added in self.added],
+            "costs": {name: [c.to_json() for c in costs] for name, costs in self.costs.items()},
+        }
+
+
+def _plain(values: Estimate | dict[str, Any]) -> dict[str, Any]:
+    if isinstance(values, Estimate):
+        return values.to_json()
+    return {name: _plain(value) for name, value in values.items()}
 
 
 def calibrate_population(
-    scale: PopulationScale,
+    scale: measuring.PopulationScale,
     *,
     seed: int = 0,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> PopulationCalibration:
-    """Let two populations walk, choose thresholds on the first and try them on the second.
-
-    Args:
-        scale: how much of everything.
-        seed: of the two populations, whose own seeds are two after `FIRST_SEED`.
-        workers: processes; the numbers do not depend on it.
-        progress: told what is being done.
-    """
-    walked = [
-        measure_population(scale, seed=each, beside=BESIDE, workers=workers, progress=progress)
+    """Let two populations walk, choose thresholds on the first and try them on the second."""
+    first, second = (
+        measuring.measure_population(scale, seed=each, workers=workers, progress=progress)
         for each in population_seeds(seed)
-    ]
+    )
     if progress is not None:
         progress("populations: resampling agents and grids")
-    return judged(scale, seed, walked[0], walked[1])
+    return judged(scale, seed, first, second)
 
 
 def population_seeds(seed: int) -> tuple[int, int]:
@@ -165,173 +168,102 @@ def population_seeds(seed: int) -> tuple[int, int]:
 
 
 def judged(
-    scale: PopulationScale, seed: int, first: PopulationEvidence, second: PopulationEvidence
+    scale: measuring.PopulationScale,
+    seed: int,
+    first: measuring.PopulationEvidence,
+    second: measuring.PopulationEvidence,
 ) -> PopulationCalibration:
     """The calibration that the walks of two populations come to."""
-    both = [scored(population) for population in (first, second)]
-    limits = thresholds(both[0])
-    mazes = len(first.pairs)
+    chosen_on, tried_on = scoring.scored(first), scoring.scored(second)
+    limits = judging.thresholds(chosen_on)
+    seeds = population_seeds(seed)
+    groups = [n for n in _GROUPS if n <= len(first.pairs)]
     return PopulationCalibration(
         scale,
         limits,
-        _rates(both[0], population_seeds(seed)[0], limits),
-        _rates(both[1], population_seeds(seed)[1], limits),
-        tuple(added_value(both[0], both[1], added) for added in ADDED),
+        _rates(chosen_on, seeds[0], limits),
+        _rates(tried_on, seeds[1], limits),
+        tuple(validity.added_value(chosen_on, tried_on, added) for added in validity.ADDED),
         {
             name: tuple(
-                cost(first, second, name, n)
-                for n in _GROUPS
-                if n <= mazes and (n >= _LEAST_OF_TEST or name != RECOMMENDED)
+                judging.cost(first, second, name, n)
+                for n in groups
+                if n >= _LEAST_OF_TEST or name != RECOMMENDED
             )
             for name in (RECOMMENDED, FOLLOWED, MEG)
         },
     )
 
 
-def _rates(own: ScoredPopulation, seed: int, limits: dict[str, float]) -> PopulationRates:
-    truth = truth_of(own)
-    classes = {one.title: truth.of_class(one.title) for one in CLASSES}
-    simulated = len(truth.traits)
+def _rates(scored: ScoredPopulation, seed: int, limits: dict[str, float]) -> PopulationRates:
+    truth = judging.truth_of(scored)
+    classes = {kind.title: truth.of_class(kind.title) for kind in CLASSES}
+    graded = (*scoring.PLAIN, *scoring.MOVED)
+
+    def detected(mask: BoolArray) -> ByName:
+        """By every instrument at its threshold."""
+        return {name: judging.detected(scored, name, mask, limits[name]) for name in INSTRUMENTS}
+
+    def at_aim(mask: BoolArray) -> Estimate:
+        return judging.detected(scored, RECOMMENDED, mask, AT_AIM)
+
+    def named(name: str, limit: float) -> Estimate:
+        return judging.named_rightly(scored, name, truth.at_least_medium, limit)
+
+    def beyond(name: str) -> ByName:
+        areas = {c.title: validity.area(scored, FOLLOWED, c, beyond=name) for c in CONTRASTS}
+        return areas | {"recovery": validity.recovery(scored, FOLLOWED, beyond=name)}
+
+    def more_detected(test: str) -> Estimate:
+        mask, limit = truth.half_hearted, limits[test]
+        return judging.detected(scored, RECOMMENDED, mask, limit, beyond=test)
+
     return PopulationRates(
         seed=seed,
         truth=truth,
         agents={title: int(mask.sum()) for title, mask in classes.items()},
-        rates={
-            (title, name): detected(own, name, mask, limits[name])
-            for title, mask in classes.items()
-            for name in INSTRUMENTS
-        },
-        false_alarms={
-            name: detected(own, name, ~truth.directed, limits[name]) for name in INSTRUMENTS
-        },
-        named={
-            name: named_rightly(own, name, truth.at_least_medium, limits[name])
-            for name in INSTRUMENTS
-        },
+        rates={title: detected(mask) for title, mask in classes.items()},
+        false_alarms=detected(~truth.directed),
+        named={name: named(name, limits[name]) for name in INSTRUMENTS},
         areas={
-            (name, contrast.title): area(own, name, contrast)
-            for name in (*PLAIN, *MOVED)
-            for contrast in CONTRASTS
+            name: {c.title: validity.area(scored, name, c) for c in CONTRASTS} for name in graded
         },
-        bands={name: area_in_bands(own, name) for name in (*PLAIN, *MOVED)},
-        recovery={name: recovery(own, name) for name in (*PLAIN, *MOVED)},
-        beyond={
-            (name, contrast.title): area_beyond(own, FOLLOWED, name, contrast)
-            for name in SIMPLER_FOLLOWED
-            for contrast in CONTRASTS
-        }
-        | {(name, "recovery"): recovered_beyond(own, FOLLOWED, name) for name in SIMPLER_FOLLOWED}
-        | {
-            (name, "detected"): detected_beyond(
-                own, RECOMMENDED, name, truth.half_hearted, limits[name]
-            )
-            for name in SIMPLER
-        },
-        confusion=confusion(own, RECOMMENDED, limits[RECOMMENDED]),
+        bands={name: validity.area_in_bands(scored, name) for name in graded},
+        recovery={name: validity.recovery(scored, name) for name in graded},
+        beyond={name: beyond(name) for name in scoring.SIMPLER_FOLLOWED}
+        | {test: {"detected": more_detected(test)} for test in scoring.SIMPLER},
+        confusion=judging.confusion(scored, RECOMMENDED, limits[RECOMMENDED]),
         at_aim={
-            "half-hearted": detected(own, RECOMMENDED, truth.half_hearted, AT_AIM),
-            "aimless": detected(own, RECOMMENDED, ~truth.directed, AT_AIM),
-            "competent": detected(own, RECOMMENDED, truth.competent, AT_AIM),
-            "named": named_rightly(own, RECOMMENDED, truth.at_least_medium, AT_AIM),
+            "half-hearted": at_aim(truth.half_hearted),
+            "aimless": at_aim(~truth.directed),
+            "competent": at_aim(truth.competent),
+            "named": named(RECOMMENDED, AT_AIM),
         },
-        traits=_by_trait(own, truth, limits[RECOMMENDED]),
+        traits={
+            place: (
+                int(mask.sum()),
+                judging.detected(scored, RECOMMENDED, mask, limits[RECOMMENDED]),
+                judging.named_rightly(scored, RECOMMENDED, mask, limits[RECOMMENDED]),
+            )
+            for place, mask in _by_trait(truth).items()
+        },
         beside={
             name: {
-                instrument: tuple(own.scores[instrument][simulated + number].tolist())
+                instrument: tuple(scored.scores[instrument][number].tolist())
                 for instrument in (MEG, FOLLOWED, RECOMMENDED)
             }
-            for number, name in enumerate(own.population.beside)
+            for number, name in enumerate(scored.population.beside, start=len(truth.traits))
         },
     )
 
 
-def _by_trait(
-    own: ScoredPopulation, truth: Truth, limit: float
-) -> dict[tuple[str, str], tuple[int, Estimate, Estimate]]:
-    """The rows of the goal-directed by what they are, and of the aimless by their habit."""
+def _by_trait(truth: Truth) -> dict[tuple[str, str], BoolArray]:
+    """Which of the goal-directed have each trait, and which of the aimless each habit."""
     masks: dict[tuple[str, str], BoolArray] = {}
     for trait in ("target", "planner", "belief", "noise", "habit"):
         # A habit is all that the aimless have; of others it is what they do besides.
         among = ~truth.directed if trait == "habit" else truth.directed
-        values = np.array([getattr(one, trait) for one in truth.traits])
+        values = np.array([getattr(agent, trait) for agent in truth.traits])
         for value in sorted(set(values[among].tolist())):
             masks[trait, value] = among & (values == value)
-    return {
-        place: (
-            int(mask.sum()),
-            detected(own, RECOMMENDED, mask, limit),
-            named_rightly(own, RECOMMENDED, mask, limit),
-        )
-        for place, mask in masks.items()
-    }
-
-
-def to_json(found: PopulationCalibration) -> dict[str, Any]:
-    """All of it as JSON values, with every agent's traits."""
-    return {
-        "scale": asdict(found.scale),
-        "recommended": RECOMMENDED,
-        "thresholds": found.thresholds,
-        "populations": [_rates_to_json(own) for own in (found.first, found.second)],
-        "added": [
-            {
-                "others": list(one.added.others),
-                "more": one.added.more,
-                "likelihood_ratio": one.test._asdict(),
-                "gain_on_second": one.gain.to_json(),
-                "without_on_second": one.without,
-            }
-            for one in found.added
-        ],
-        "costs": {
-            name: [
-                vars(one)
-                | {
-                    rate: getattr(one, rate).to_json()
-                    for rate in ("false_alarms", "half_hearted", "named")
-                }
-                for one in costs
-            ]
-            for name, costs in found.costs.items()
-        },
-    }
-
-
-def _rates_to_json(own: PopulationRates) -> dict[str, Any]:
-    def nested(values: dict[tuple[str, str], Estimate]) -> dict[str, dict[str, Any]]:
-        out: dict[str, dict[str, Any]] = {}
-        for (outer, inner), value in values.items():
-            out.setdefault(outer, {})[inner] = value.to_json()
-        return out
-
-    def flat(values: dict[str, Estimate]) -> dict[str, Any]:
-        return {name: value.to_json() for name, value in values.items()}
-
-    return {
-        "seed": own.seed,
-        "classes": own.agents,
-        "said_to_want_something": nested(own.rates),
-        "false_alarms": flat(own.false_alarms),
-        "named_rightly": flat(own.named),
-        "at_rate_asked_for": flat(own.at_aim),
-        "areas": nested(own.areas),
-        "areas_in_bands": flat(own.bands),
-        "recovery": flat(own.recovery),
-        "recommended_beyond": nested(own.beyond),
-        "confusion": {
-            "targets": [*TARGETS, NONE],
-            "wanted_by_named": own.confusion.tolist(),
-        },
-        "traits": [
-            {
-                "trait": trait,
-                "value": value,
-                "agents": n,
-                "said_to_want_something": said.to_json(),
-                "named_rightly": named.to_json(),
-            }
-            for (trait, value), (n, said, named) in own.traits.items()
-        ],
-        "beside": own.beside,
-        "agents": [one.to_json() for one in own.truth.traits],
-    }
+    return masks

@@ -1,8 +1,7 @@
 """A planner that samples: it tries each move out in its head a few times, and counts arrivals.
 
-From the cell after each move it imagines some random walks of a fixed length, and takes the move
-of which most of them arrive; ties are broken at random. How many arrive is binomial, so the
-probability that each move wins is worked out here instead of drawn.
+From the cell after each move it imagines random walks of a fixed length, and takes the move of
+which most of them arrive; ties are broken at random.
 """
 
 from __future__ import annotations
@@ -48,6 +47,7 @@ def most_arrivals(chances: FloatArray, rollouts: int) -> FloatArray:
         >>> most_arrivals(np.array([[1.0, 0.0, 0.0, 0.0]]), 1)
         array([[1., 0., 0., 0.]])
     """
+    # How many arrive is binomial, so that no walk has to be drawn.
     counts = np.arange(rollouts + 1)
     orders = np.array([comb(rollouts, int(count)) for count in counts], dtype=float)
     once = chances[..., None]
@@ -57,10 +57,8 @@ def most_arrivals(chances: FloatArray, rollouts: int) -> FloatArray:
     for move in range(chances.shape[1]):
         # ties[j]: how likely none of the others has more and j of them have as many.
         ties = [np.ones_like(equal[:, 0])]
-        for other in range(chances.shape[1]):
-            if other == move:
-                continue
-            level, less = equal[:, other], below[:, other]
+        for rival in (m for m in range(chances.shape[1]) if m != move):
+            level, less = equal[:, rival], below[:, rival]
             pairs = zip([*ties, np.zeros_like(level)], [np.zeros_like(level), *ties], strict=True)
             ties = [less * same + level * fewer for same, fewer in pairs]
         share = sum(part / (j + 1) for j, part in enumerate(ties))

@@ -48,17 +48,13 @@ class Scene:
 
     def place(self, target: str) -> Cell:
         """Where one of `TARGETS` is."""
-        if target == GOAL:
-            return self.world.goal
-        if target == KEY:
-            assert self.world.key is not None
-            return self.world.key
-        return {CELL: self.cell, CORNER: self.corner}[target]
+        return self.places[target]
 
     @property
     def places(self) -> dict[str, Cell]:
         """Where all of `TARGETS` are."""
-        return {target: self.place(target) for target in TARGETS}
+        assert self.world.key is not None
+        return {GOAL: self.world.goal, KEY: self.world.key, CELL: self.cell, CORNER: self.corner}
 
 
 @dataclass(frozen=True)
@@ -125,7 +121,7 @@ def scene_pair(size: int, complexity: float, seed: int) -> ScenePair:
         if len(corners) < 2 or len(inner) < 6:
             continue
         sets = [(*inner[3 * i : 3 * i + 3], corners[i]) for i in range(2)]
-        if all(_reachable(walls, start, own[0], (*sets[0], *sets[1])) for own in sets):
+        if all(_reachable(walls, start, goal, (*sets[0], *sets[1])) for goal, *_ in sets):
             first, second = (
                 Scene(GridWorld(walls, start, goal, key), cell, corner, CAP_PER_ROW * size)
                 for goal, key, cell, corner in sets

@@ -7,65 +7,51 @@ the largest of the four, and the target of the largest is the one that is named.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.experiments.calibration.population.evidence import PairEvidence
+from goalmeter.experiments.calibration.population import swap_test
+from goalmeter.experiments.calibration.population.evidence import MEASURES, PairEvidence
 from goalmeter.experiments.calibration.population.measuring import PopulationEvidence
 from goalmeter.experiments.calibration.population.scenes import TARGETS
-from goalmeter.experiments.calibration.population.swap_test import (
-    RESAMPLED_SWAPS,
-    SWAPS,
-    SwapTest,
-    swap_test_of_evidence,
-    swap_test_of_means,
-)
+from goalmeter.statistics import two_way
 from goalmeter.statistics.clustered import Estimate
-from goalmeter.statistics.two_way import (
-    TwoWayDraws,
-    at_least_binomial,
-    two_way_draws,
-    two_way_interval,
-)
 
 # Of agents and grids; the scores of each are kept.
 RESAMPLES = 300
 # The swap test fits a rationality for each swap, and does with a quarter of those that are tried.
 COARSER = 4
 
-MEG, SUCCESS, SPL, ACCURACY = "meg", "success", "spl", "accuracy"
-MEG_MOVED, SUCCESS_MOVED = "meg_moved", "success_moved"
-SPL_MOVED, ACCURACY_MOVED = "spl_moved", "accuracy_moved"
-MEG_SWAPPED, SUCCESS_SWAPPED = "meg_swapped", "success_swapped"
-SPL_SWAPPED, ACCURACY_SWAPPED = "spl_swapped", "accuracy_swapped"
-
-TITLES = {
-    MEG: "MEG",
-    SUCCESS: "success",
-    SPL: "SPL",
-    ACCURACY: "accuracy",
-    MEG_MOVED: "MEG − moved",
-    SUCCESS_MOVED: "success − moved",
-    SPL_MOVED: "SPL − moved",
-    ACCURACY_MOVED: "accuracy − moved",
-    MEG_SWAPPED: "swap test of MEG",
-    SUCCESS_SWAPPED: "swap test of success",
-    SPL_SWAPPED: "swap test of SPL",
-    ACCURACY_SWAPPED: "swap test of accuracy",
-}
-# Of walks as they are; of these less what moved targets have; and tests of that difference.
-PLAIN = (MEG, SUCCESS, SPL, ACCURACY)
-MOVED = (MEG_MOVED, SUCCESS_MOVED, SPL_MOVED, ACCURACY_MOVED)
-TESTS = (MEG_SWAPPED, SUCCESS_SWAPPED, SPL_SWAPPED, ACCURACY_SWAPPED)
+# Each measure of the walks as they are; less what moved targets have; and a test of that
+# difference, which is recommended.
+PLAIN = ("meg", *MEASURES)
+MOVED = tuple(f"{name}_moved" for name in PLAIN)
+TESTS = tuple(f"{name}_swapped" for name in PLAIN)
 INSTRUMENTS = (*PLAIN, *MOVED, *TESTS)
+MEG, SUCCESS, SPL, ACCURACY = PLAIN
+FOLLOWED, *SIMPLER_FOLLOWED = MOVED
+RECOMMENDED, *SIMPLER = TESTS
+
+_WORDS = {MEG: "MEG", SUCCESS: "success", SPL: "SPL", ACCURACY: "accuracy"}
+TITLES = (
+    _WORDS
+    | {f"{name}_moved": f"{words} − moved" for name, words in _WORDS.items()}
+    | {f"{name}_swapped": f"swap test of {words}" for name, words in _WORDS.items()}
+)
+
+Scores = Mapping[str, FloatArray]  # of each of `INSTRUMENTS`, for every agent and target, [A, T]
 
 
 def scores_of(
-    evidence: PairEvidence, weights: FloatArray, names: Sequence[str], *, swaps: int = SWAPS
+    evidence: PairEvidence,
+    weights: FloatArray,
+    names: Sequence[str],
+    *,
+    swaps: int = swap_test.SWAPS,
 ) -> Scores:
-    """The scores of some instruments, over mazes with weights.
+    """The scores of the named instruments, over mazes with weights.
 
     The score of a test is 1 less its p-value for the target that is followed most, and 0 for the
     others.
@@ -85,35 +71,28 @@ def scores_of(
     for name in names:
         measure, _, kind = name.partition("_")
         if name == MEG:
-            out[name] = shares(mean("whole"), mean("most"))
-        elif name == MEG_MOVED:
+            # One rationality, 0 or above, for all walks of an agent.
+            out[name] = np.asarray(mean("whole").max(axis=-1) / mean("most")[:, None])
+        elif name == FOLLOWED:
             out[name] = followed(mean("cut_there"), mean("cut_moved"), mean("cut_most"))
-        elif name == MEG_SWAPPED:
+        elif name == RECOMMENDED:
             # What is ruled out is no more evidence than all decisions can be.
             floor = -evidence.cut_most[..., None, None]
             there, moved = (
                 np.maximum(curves[..., ::COARSER], floor)
                 for curves in (evidence.cut_there, evidence.cut_moved)
             )
-            out[name] = _of_test(swap_test_of_evidence(there, moved, weights, swaps=swaps))
+            test = swap_test.swap_test_of_evidence(there, moved, weights, swaps=swaps)
+            out[name] = _of_test(test)
         elif not kind:
             out[name] = mean(measure)
         elif name in MOVED:
             out[name] = mean(f"{measure}_there") - mean(f"{measure}_moved")
         else:
             there, moved = (getattr(evidence, f"{measure}_{at}") for at in ("there", "moved"))
-            out[name] = _of_test(swap_test_of_means(there, moved, weights, swaps=swaps))
+            test = swap_test.swap_test_of_means(there, moved, weights, swaps=swaps)
+            out[name] = _of_test(test)
     return out
-
-
-def shares(curves: FloatArray, most: FloatArray) -> FloatArray:
-    """MEG as a share of its maximum: one rationality, 0 or above, for all walks of an agent.
-
-    Args:
-        curves: evidence at each rationality, [A, T, G].
-        most: what every decision could give, [A].
-    """
-    return np.asarray(curves.max(axis=-1) / most[:, None])
 
 
 def followed(there: FloatArray, moved: FloatArray, most: FloatArray) -> FloatArray:
@@ -127,19 +106,16 @@ def followed(there: FloatArray, moved: FloatArray, most: FloatArray) -> FloatArr
         most: what every decision could give, [A].
     """
     best = there.argmax(axis=-1)[..., None]
-    here, elsewhere = (np.take_along_axis(c, best, axis=-1)[..., 0] for c in (there, moved))
+    in_place, elsewhere = (np.take_along_axis(c, best, axis=-1)[..., 0] for c in (there, moved))
     # What is ruled out where the places were is no more evidence than all decisions can be.
     elsewhere = np.maximum(elsewhere, -most[:, None])
-    return np.asarray((here - elsewhere) / most[:, None])
+    return np.asarray((in_place - elsewhere) / most[:, None])
 
 
-def _of_test(test: SwapTest) -> FloatArray:
+def _of_test(test: swap_test.SwapTest) -> FloatArray:
     out = np.zeros((len(test.p_value), len(TARGETS)))
     out[np.arange(len(out)), test.target] = 1.0 - test.p_value
     return out
-
-
-Scores = Mapping[str, FloatArray]  # of each of `INSTRUMENTS`, for every agent and target, [A, T]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +132,7 @@ class ScoredPopulation:
     population: PopulationEvidence
     scores: Scores
     resampled: tuple[Scores, ...]
-    draws: TwoWayDraws
+    draws: two_way.TwoWayDraws
 
     def estimate(
         self, measure: Callable[[Scores, IntArray], float], n: int, *, share: bool = False
@@ -174,37 +150,40 @@ class ScoredPopulation:
             measure(scores, rows)
             for scores, rows in zip(self.resampled, self.draws.rows, strict=True)
         ]
-        interval = two_way_interval(value, replicates, self.draws.freedom)
+        interval = two_way.two_way_interval(value, replicates, self.draws.freedom)
         if share:
-            interval = at_least_binomial(interval, value, n)
+            interval = two_way.at_least_binomial(interval, value, n)
         return Estimate(value, interval, n, len(self.population.pairs))
 
+    def compared(
+        self,
+        measure: Callable[[FloatArray, IntArray], float],
+        instrument: str,
+        beyond: str | None,
+        n: int,
+        *,
+        share: bool = False,
+    ) -> Estimate:
+        """As `estimate`, of an instrument's scores, less the same of the instrument `beyond`."""
 
-def scored(
-    population: PopulationEvidence,
-    *,
-    pairs: Sequence[int] | None = None,
-    resamples: int = RESAMPLES,
-) -> ScoredPopulation:
-    """Score a population, over all its grids and over resampled ones.
+        def difference(scores: Scores, rows: IntArray) -> float:
+            value = measure(scores[instrument], rows)
+            return value if beyond is None else value - measure(scores[beyond], rows)
 
-    Args:
-        population: what its walks say.
-        pairs: numbers of the pairs of scenes that are used; None for all.
-        resamples: of agents and grids.
-    """
-    kept = list(range(len(population.pairs)) if pairs is None else pairs)
-    evidence = PairEvidence(**{n: v[kept] for n, v in vars(population.evidence).items()})
-    used = replace(population, pairs=tuple(population.pairs[i] for i in kept), evidence=evidence)
+        return self.estimate(difference, n, share=share)
+
+
+def scored(population: PopulationEvidence) -> ScoredPopulation:
+    """Score a population, over all its grids and over resampled ones."""
+    evidence, grids = population.evidence, len(population.pairs)
     kinds: dict[tuple[int, float], int] = {}
-    strata = [kinds.setdefault(pair[:2], len(kinds)) for pair in used.pairs]
-    draws = two_way_draws(len(used.traits), len(kept), strata=strata, resamples=resamples)
+    strata = [kinds.setdefault(pair[:2], len(kinds)) for pair in population.pairs]
+    agents = len(population.traits)
+    draws = two_way.two_way_draws(agents, grids, strata=strata, resamples=RESAMPLES)
+    fewer = swap_test.RESAMPLED_SWAPS
     return ScoredPopulation(
-        used,
-        scores_of(evidence, np.ones(len(kept)), INSTRUMENTS),
-        tuple(
-            scores_of(evidence, weights, INSTRUMENTS, swaps=RESAMPLED_SWAPS)
-            for weights in draws.columns
-        ),
+        population,
+        scores_of(evidence, np.ones(grids), INSTRUMENTS),
+        tuple(scores_of(evidence, w, INSTRUMENTS, swaps=fewer) for w in draws.columns),
         draws,
     )

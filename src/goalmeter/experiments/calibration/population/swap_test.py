@@ -86,6 +86,7 @@ def swap_test_of_means(
 
 def swap_signs(mazes: int, swaps: int) -> FloatArray:
     """Whether the sets of each maze are as they are, 1, or swapped, −1: [1 + swaps, mazes]."""
+    # The same swaps for as many mazes, whoever is tested: agents differ by their walks alone.
     drawn = np.random.default_rng(mazes).choice([-1.0, 1.0], size=(swaps, mazes))
     return np.vstack([np.ones(mazes), drawn])
 

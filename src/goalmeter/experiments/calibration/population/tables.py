@@ -4,31 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from goalmeter.experiments.calibration.population import scoring, traits
 from goalmeter.experiments.calibration.population.result import (
-    FOLLOWED,
-    RECOMMENDED,
-    SIMPLER,
-    SIMPLER_FOLLOWED,
     PopulationCalibration,
     PopulationRates,
 )
-from goalmeter.experiments.calibration.population.rules import (
-    CHOSEN_FALSE_ALARMS,
-    CLASSES,
-    COMPETENT_CLASS,
-    HALF_HEARTED_CLASS,
-    AgentClass,
-)
 from goalmeter.experiments.calibration.population.scenes import NONE, TARGETS
-from goalmeter.experiments.calibration.population.scoring import (
-    INSTRUMENTS,
-    MEG,
-    MOVED,
-    PLAIN,
-    TESTS,
-    TITLES,
-)
+from goalmeter.experiments.calibration.population.scoring import FOLLOWED, MEG, RECOMMENDED, TITLES
 from goalmeter.experiments.calibration.population.swap_test import LEVEL
+from goalmeter.experiments.calibration.population.traits import CLASSES, AgentClass
 from goalmeter.experiments.calibration.population.validity import CONTRASTS
 from goalmeter.report import Table
 from goalmeter.report.numbers import number, p_value, percent
@@ -47,26 +31,27 @@ MOVED_NOTE = (
 
 def class_table(calibration: PopulationCalibration) -> Table:
     """Who was drawn, and who is said to want something, on both populations."""
-    thresholds = calibration.thresholds
-    populations = (
-        ("first population", calibration.first),
-        ("second population", calibration.second),
-    )
+    share = percent(traits.CHOSEN_FALSE_ALARMS, 0)
+    limits = {name: _limit(name, calibration.thresholds[name]) for name in (RECOMMENDED, MEG)}
 
-    def said_to_want(rates: PopulationRates, name: str) -> ColumnOf[AgentClass | None]:
-        # None stands for all the aimless together, of whom it is a false alarm.
+    # None stands for all the aimless together, of whom it is a false alarm to say so.
+    def members(rates: PopulationRates, kind: AgentClass | None) -> int:
+        counted = [each for each in CLASSES if not each.directed] if kind is None else [kind]
+        return sum(rates.agents[each.title] for each in counted)
+
+    def detected(rates: PopulationRates, name: str) -> ColumnOf[AgentClass | None]:
         return column(
             TITLES[name],
-            lambda kind: rates.rates[kind.title, name] if kind else rates.false_alarms[name],
+            lambda kind: (rates.rates[kind.title] if kind else rates.false_alarms)[name],
             percent,
         )
 
     def population(title: str, rates: PopulationRates) -> tuple[ColumnOf[AgentClass | None], ...]:
         return grouped(
             title,
-            column("agents", lambda kind: _members(rates, kind)),
-            said_to_want(rates, MEG),
-            said_to_want(rates, RECOMMENDED),
+            column("agents", lambda kind: members(rates, kind)),
+            detected(rates, MEG),
+            detected(rates, RECOMMENDED),
         )
 
     return table_of(
@@ -74,47 +59,36 @@ def class_table(calibration: PopulationCalibration) -> Table:
         (
             words("class", lambda kind: kind.title if kind else "all aimless"),
             words("what", lambda kind: kind.why if kind else "false alarms"),
-            *(head for title, rates in populations for head in population(title, rates)),
+            *population("first population", calibration.first),
+            *population("second population", calibration.second),
         ),
         caption="Who is said to want something",
         meaning="The share of each class whose score is above the threshold. Of the aimless these "
         "are false alarms.",
         notes=(
-            f"Thresholds: {TITLES[RECOMMENDED]} "
-            f"{limit_in_words(RECOMMENDED, thresholds[RECOMMENDED])}, which is its level; "
-            f"{TITLES[MEG]} {limit_in_words(MEG, thresholds[MEG])}, chosen on the first "
-            f"population so that at most {percent(CHOSEN_FALSE_ALARMS, 0)} of its competent habits "
-            f"and of all its aimless agents raise a false alarm. The second population has other "
-            f"agents in other mazes.",
+            f"Thresholds: {TITLES[RECOMMENDED]} {limits[RECOMMENDED]}, which is its level; "
+            f"{TITLES[MEG]} {limits[MEG]}, chosen on the first population so that at most {share} "
+            "of its competent habits and of all its aimless agents raise a false alarm. The second "
+            "population has other agents in other mazes.",
             INTERVALS,
             MOVED_NOTE,
         ),
     )
 
 
-def _members(rates: PopulationRates, kind: AgentClass | None) -> int:
-    """Of a class, or of all the aimless together."""
-    if kind is not None:
-        return rates.agents[kind.title]
-    return sum(rates.agents[each.title] for each in CLASSES if not each.directed)
-
-
 def rate_table(calibration: PopulationCalibration, rates: PopulationRates, title: str) -> Table:
     """The error rates of every instrument at its threshold."""
-    of_class = rates.rates
+    competent = rates.rates[traits.COMPETENT_CLASS]
+    half_hearted = rates.rates[traits.HALF_HEARTED_CLASS]
     return table_of(
-        INSTRUMENTS,
+        scoring.INSTRUMENTS,
         (
-            words("instrument", lambda name: TITLES[name]),
-            column("threshold", lambda name: limit_in_words(name, calibration.thresholds[name])),
-            column("false alarms", lambda name: rates.false_alarms[name], percent),
-            column("of competent habits", lambda name: of_class[COMPETENT_CLASS, name], percent),
-            column(
-                "half-hearted goals detected",
-                lambda name: of_class[HALF_HEARTED_CLASS, name],
-                percent,
-            ),
-            column("target named rightly", lambda name: rates.named[name], percent),
+            words("instrument", TITLES.__getitem__),
+            column("threshold", lambda name: _limit(name, calibration.thresholds[name])),
+            column("false alarms", rates.false_alarms.__getitem__, percent),
+            column("of competent habits", competent.__getitem__, percent),
+            column("half-hearted goals detected", half_hearted.__getitem__, percent),
+            column("target named rightly", rates.named.__getitem__, percent),
         ),
         caption=f"Every instrument at its threshold, {title}",
         meaning="Target named rightly: of agents of at least medium strength, one of five answers, "
@@ -127,12 +101,12 @@ def validity_table(rates: PopulationRates, title: str) -> Table:
     """Areas under the curve, also within bands of success, and the recovery of strength."""
 
     def area(title: str) -> ColumnOf[str]:
-        return column(title, lambda name: number(rates.areas[name, title], 2))
+        return column(title, lambda name: number(rates.areas[name][title], 2))
 
     return table_of(
-        (*PLAIN, *MOVED),
+        (*scoring.PLAIN, *scoring.MOVED),
         (
-            words("instrument", lambda name: TITLES[name]),
+            words("instrument", TITLES.__getitem__),
             *grouped(
                 "area under the curve",
                 *(area(contrast.title) for contrast in CONTRASTS),
@@ -152,16 +126,15 @@ def beyond_table(calibration: PopulationCalibration) -> Table:
     """By how much MEG tells more than simpler measures that are asked the same."""
 
     def difference(title: str, of: str) -> ColumnOf[tuple[str, PopulationRates, str, str]]:
-        """Of a measure, or of its swap test where that is what is asked."""
-        return column(
-            title, lambda row: number(row[1].beyond[row[3 if of == "detected" else 2], of], 3)
-        )
+        # Of a measure, or of its swap test where that is what is asked.
+        place = 3 if of == "detected" else 2
+        return column(title, lambda row: number(row[1].beyond[row[place]][of], 3))
 
     return table_of(
         [
             (population, rates, measure, test)
             for population, rates in (("first", calibration.first), ("second", calibration.second))
-            for measure, test in zip(SIMPLER_FOLLOWED, SIMPLER, strict=True)
+            for measure, test in zip(scoring.SIMPLER_FOLLOWED, scoring.SIMPLER, strict=True)
         ],
         (
             words("than, population", lambda r: f"{TITLES[r[2]].partition(' ')[0]}, {r[0]}"),
@@ -213,7 +186,7 @@ def confusion_table(rates: PopulationRates) -> Table:
         return column(name, lambda row: row[1][place])
 
     return table_of(
-        list(zip(names, rates.confusion.tolist(), strict=True)),
+        zip(names, rates.confusion.tolist(), strict=True),
         (
             words("wanted", lambda row: row[0]),
             *grouped("named", *(count(i, name) for i, name in enumerate(names))),
@@ -223,10 +196,10 @@ def confusion_table(rates: PopulationRates) -> Table:
     )
 
 
-def trait_table(rates: PopulationRates, traits: Sequence[str], caption: str) -> Table:
+def trait_table(rates: PopulationRates, names: Sequence[str], caption: str) -> Table:
     """Rows of agents by one of their traits."""
     return table_of(
-        [(*key, *values) for key, values in rates.traits.items() if key[0] in traits],
+        [(*key, *values) for key, values in rates.traits.items() if key[0] in names],
         (
             words("trait", lambda row: row[0]),
             words("value", lambda row: row[1]),
@@ -249,7 +222,7 @@ def cost_table(calibration: PopulationCalibration) -> Table:
             words("instrument", lambda row: TITLES[row[0]]),
             column("mazes", lambda row: row[1].pairs),
             column("steps", lambda row: number(row[1].steps, 0)),
-            column("threshold", lambda row: limit_in_words(row[0], row[1].threshold)),
+            column("threshold", lambda row: _limit(row[0], row[1].threshold)),
             column("false alarms", lambda row: row[1].false_alarms, percent),
             column("half-hearted goals detected", lambda row: row[1].half_hearted, percent),
             column("target named rightly", lambda row: row[1].named, percent),
@@ -277,10 +250,7 @@ def beside_table(calibration: PopulationCalibration) -> Table:
         calibration.second.beside.items(),
         (
             words("agent", lambda row: row[0]),
-            *grouped(
-                TITLES[FOLLOWED],
-                *(followed(i, target) for i, target in enumerate(TARGETS)),
-            ),
+            *grouped(TITLES[FOLLOWED], *(followed(i, target) for i, target in enumerate(TARGETS))),
             *grouped(
                 TITLES[RECOMMENDED],
                 column("p", lambda row: p_value(1.0 - best(row[1])[0])),
@@ -294,6 +264,6 @@ def beside_table(calibration: PopulationCalibration) -> Table:
     )
 
 
-def limit_in_words(name: str, limit: float) -> str:
+def _limit(name: str, limit: float) -> str:
     """A threshold as a table shows it."""
-    return f"p ≤ {LEVEL:g}" if name in TESTS else f"> {number(limit, 3)}"
+    return f"p ≤ {LEVEL:g}" if name in scoring.TESTS else f"> {number(limit, 3)}"

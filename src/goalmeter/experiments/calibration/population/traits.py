@@ -1,15 +1,15 @@
-"""What a simulated agent is, and the distribution that a population is drawn from.
+"""What a simulated agent is, how it is drawn, as what it counts, and what instruments should reach.
 
 All of it was written down before any of the agents was measured. A trait is drawn independently of
 the others, save where a line below says otherwise; what an agent *is* follows from its traits
-alone, never from how it does.
+alone, never from how it does. Every agent of a population is counted: in the first class of
+`CLASSES` whose rule it meets, and each agent meets exactly one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -106,20 +106,6 @@ class Traits:
         """Whether it wants anything."""
         return self.target != NONE
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> Traits:
-        """Traits from their JSON values."""
-        left, right, up, down = fields["preferences"]
-        whole = dict(fields) | {
-            "preferences": (left, right, up, down),
-            "loop": tuple(fields["loop"]),
-        }
-        return cls(**whole)
-
 
 def population(agents: int, seed: int) -> tuple[Traits, ...]:
     """Agents drawn from the distribution above.
@@ -137,12 +123,13 @@ def population(agents: int, seed: int) -> tuple[Traits, ...]:
 
 
 def _drawn(seed: int, number: int) -> Traits:
-    """One agent; each has a stream of its own, so a larger population begins with the smaller."""
+    # Each has a stream of its own, so a larger population begins with the smaller. What does not
+    # apply to an agent is drawn all the same: its other traits do not depend on it.
     rng = np.random.default_rng([seed, number, 13])
-    target = _one_of(rng, TARGET_SHARES)
-    planner = _one_of(rng, PLANNER_SHARES)
-    belief = _one_of(rng, BELIEF_SHARES)
-    noise = _one_of(rng, NOISE_SHARES)
+    target = _kind(rng, TARGET_SHARES)
+    planner = _kind(rng, PLANNER_SHARES)
+    belief = _kind(rng, BELIEF_SHARES)
+    noise = _kind(rng, NOISE_SHARES)
     strength = round(float(rng.uniform(*STRENGTHS)), 4)
     if planner == SAMPLING:
         noise = LAPSES  # few samples are soft choices already
@@ -151,9 +138,8 @@ def _drawn(seed: int, number: int) -> Traits:
     if planner == COMPASS:
         belief = TRUE_MAP
     directed = target != NONE
-    weights = rng.dirichlet(np.ones(4))
+    left, right, up, down = (round(float(weight), 4) for weight in rng.dirichlet(np.ones(4)))
     length = int(rng.choice(LOOP_LENGTHS))
-    left, right, up, down = (round(float(weight), 4) for weight in weights)
     return Traits(
         name=f"agent-{seed}-{number:03d}",
         target=target,
@@ -161,9 +147,9 @@ def _drawn(seed: int, number: int) -> Traits:
         noise=noise if directed else "",
         planner=planner if directed else "",
         belief=belief if directed else TRUE_MAP,
-        habit=_one_of(rng, HABIT_SHARES),
+        habit=_kind(rng, HABIT_SHARES),
         steadiness=round(float(rng.uniform(*STEADINESS)), 4),
-        then=_one_of(rng, THEN_SHARES),
+        then=_kind(rng, THEN_SHARES),
         depth=int(rng.choice(DEPTHS)),
         rollouts=int(rng.choice(ROLLOUTS)),
         discount=round(float(rng.uniform(*DISCOUNTS)), 4),
@@ -173,5 +159,66 @@ def _drawn(seed: int, number: int) -> Traits:
     )
 
 
-def _one_of(rng: np.random.Generator, shares: Mapping[str, float]) -> str:
+def _kind(rng: np.random.Generator, shares: Mapping[str, float]) -> str:
     return str(rng.choice(list(shares), p=list(shares.values())))
+
+
+# --- Which agent counts as what, and what is asked of the instruments ----------------------------
+
+# Habits that get about, and so arrive often, without ever looking where anything is.
+COMPETENT_HABITS = (RIGHT_WALL, LEFT_WALL, MOMENTUM, EXPLORER)
+# Bounds of strength: faint, half-hearted, medium, strong.
+HALF_HEARTED, MEDIUM, STRONG = 0.2, 0.5, 0.8
+
+# What is asked of the instruments. A rate is reached where its interval lies on the right side.
+NAMED_RIGHTLY = 0.95  # of agents of at least medium strength, the right one of five answers
+FALSE_ALARMS = 0.05  # of aimless agents, competent habits included
+DETECTED = 0.80  # of half-hearted agents, at the threshold of those false alarms
+
+# A test has its level. Of other instruments a threshold is the least at which no more than this
+# share of the competent habits of the *first* population raise a false alarm, nor of all its
+# aimless agents. It is less than what is asked, so that there is room for other agents and other
+# grids; nothing is chosen on the second population.
+CHOSEN_FALSE_ALARMS = 0.02
+# Bands of equal success, within which areas are taken: shares of walks that arrive.
+SUCCESS_BANDS = (0.2, 0.4, 0.6, 0.8)
+
+
+@dataclass(frozen=True)
+class AgentClass:
+    """A class of agents, a row of the table: `holds` says whether an agent belongs to it."""
+
+    title: str
+    holds: Callable[[Traits], bool]
+    directed: bool
+    why: str
+
+
+def _goals(title: str, low: float, high: float, why: str) -> AgentClass:
+    return AgentClass(title, lambda a: a.directed and low <= a.strength < high, True, why)
+
+
+COMPETENT_CLASS, HALF_HEARTED_CLASS = "aimless, competent habit", "half-hearted goal"
+CLASSES = (
+    AgentClass(
+        "aimless, plain habit",
+        lambda traits: not traits.directed and traits.habit not in COMPETENT_HABITS,
+        False,
+        "wants nothing and gets about little",
+    ),
+    AgentClass(
+        COMPETENT_CLASS,
+        lambda traits: not traits.directed and traits.habit in COMPETENT_HABITS,
+        False,
+        f"wants nothing and yet arrives: {', '.join(COMPETENT_HABITS)}",
+    ),
+    _goals("faint goal", 0.0, HALF_HEARTED, f"strength below {HALF_HEARTED:g}"),
+    _goals(HALF_HEARTED_CLASS, HALF_HEARTED, MEDIUM, f"strength {HALF_HEARTED:g} to {MEDIUM:g}"),
+    _goals("medium goal", MEDIUM, STRONG, f"strength {MEDIUM:g} to {STRONG:g}"),
+    _goals("strong goal", STRONG, 2.0, f"strength {STRONG:g} and above"),
+)
+
+
+def class_of(traits: Traits) -> AgentClass:
+    """The class that an agent is counted in."""
+    return next(kind for kind in CLASSES if kind.holds(traits))

@@ -5,24 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter.experiments.calibration.population import scoring
 from goalmeter.experiments.calibration.population.judging import Truth, truth_of
-from goalmeter.experiments.calibration.population.rules import SUCCESS_BANDS
-from goalmeter.experiments.calibration.population.scoring import (
-    ACCURACY,
-    ACCURACY_MOVED,
-    MEG,
-    MEG_MOVED,
-    SPL,
-    SPL_MOVED,
-    SUCCESS,
-    SUCCESS_MOVED,
-    ScoredPopulation,
-    Scores,
-)
+from goalmeter.experiments.calibration.population.scoring import ScoredPopulation, Scores
+from goalmeter.experiments.calibration.population.traits import SUCCESS_BANDS
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.discrimination import area_under_curve, area_within_bands
 from goalmeter.statistics.logistic import AddedPredictors, added_predictors, logistic_fit
@@ -32,13 +23,7 @@ _PRIOR = 1.0  # ridge of the models that are tried on another population: a stan
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two classes that an instrument is to tell apart.
-
-    Attributes:
-        title: at the head of a column.
-        above: which agents ought to have more.
-        below: which ought to have less.
-    """
+    """Two classes that an instrument is to tell apart: `above` ought to have more of it."""
 
     title: str
     above: Callable[[Truth], BoolArray]
@@ -52,18 +37,23 @@ CONTRASTS = (
 )
 
 
-def area(scored: ScoredPopulation, instrument: str, contrast: Contrast) -> Estimate:
-    """How well an instrument tells two classes apart."""
+def area(
+    scored: ScoredPopulation, instrument: str, contrast: Contrast, *, beyond: str | None = None
+) -> Estimate:
+    """How well an instrument tells two classes apart; less the area of another, if one is named."""
     above, below = (side(truth_of(scored)) for side in (contrast.above, contrast.below))
 
-    def measure(scores: Scores, rows: IntArray) -> float:
-        best = scores[instrument].max(axis=1)
+    def measure(scores: FloatArray, rows: IntArray) -> float:
+        best = scores.max(axis=1)
         return area_under_curve(best[rows[above[rows]]], best[rows[below[rows]]])
 
-    # Where all pairs are in order the interval is that of as many coins as the fewer agents.
     n = int(min(above.sum(), below.sum()))
-    found = scored.estimate(measure, n)
-    return scored.estimate(measure, n, share=True) if found.value == 1.0 else found
+    estimate = scored.compared(measure, instrument, beyond, n)
+    if beyond is None and estimate.value == 1.0:
+        # Where all pairs are in order the resamples do not differ: the interval is that of as many
+        # coins as the fewer agents.
+        return scored.compared(measure, instrument, None, n, share=True)
+    return estimate
 
 
 def area_in_bands(scored: ScoredPopulation, instrument: str) -> Estimate:
@@ -71,7 +61,7 @@ def area_in_bands(scored: ScoredPopulation, instrument: str) -> Estimate:
     directed = truth_of(scored).directed
 
     def measure(scores: Scores, rows: IntArray) -> float:
-        best, success = scores[instrument].max(axis=1), scores[SUCCESS].max(axis=1)
+        best, success = (scores[name].max(axis=1) for name in (instrument, scoring.SUCCESS))
         band = np.digitize(success, SUCCESS_BANDS)
         above, below = rows[directed[rows]], rows[~directed[rows]]
         return area_within_bands(best[above], best[below], band[above], band[below])
@@ -79,46 +69,18 @@ def area_in_bands(scored: ScoredPopulation, instrument: str) -> Estimate:
     return scored.estimate(measure, int(min(directed.sum(), (~directed).sum())))
 
 
-def recovery(scored: ScoredPopulation, instrument: str) -> Estimate:
-    """Spearman's correlation of the true strength and the score for the true target."""
+def recovery(scored: ScoredPopulation, instrument: str, *, beyond: str | None = None) -> Estimate:
+    """Spearman's correlation of the true strength and the score for the true target.
+
+    Less the same of another instrument, if one is named.
+    """
     truth = truth_of(scored)
 
-    def measure(scores: Scores, rows: IntArray) -> float:
+    def measure(scores: FloatArray, rows: IntArray) -> float:
         kept = rows[truth.directed[rows]]
-        return rank_correlation(truth.strength[kept], scores[instrument][kept, truth.target[kept]])
+        return rank_correlation(truth.strength[kept], scores[kept, truth.target[kept]])
 
-    return scored.estimate(measure, int(truth.directed.sum()))
-
-
-def recovered_beyond(scored: ScoredPopulation, instrument: str, other: str) -> Estimate:
-    """By how much one instrument's correlation with the true strength is above another's."""
-    truth = truth_of(scored)
-
-    def measure(scores: Scores, rows: IntArray) -> float:
-        kept = rows[truth.directed[rows]]
-        first, second = (
-            rank_correlation(truth.strength[kept], scores[name][kept, truth.target[kept]])
-            for name in (instrument, other)
-        )
-        return first - second
-
-    return scored.estimate(measure, int(truth.directed.sum()))
-
-
-def area_beyond(
-    scored: ScoredPopulation, instrument: str, other: str, contrast: Contrast
-) -> Estimate:
-    """By how much one instrument's area is above another's."""
-    above, below = (side(truth_of(scored)) for side in (contrast.above, contrast.below))
-
-    def measure(scores: Scores, rows: IntArray) -> float:
-        first, second = (
-            area_under_curve(best[rows[above[rows]]], best[rows[below[rows]]])
-            for best in (scores[name].max(axis=1) for name in (instrument, other))
-        )
-        return first - second
-
-    return scored.estimate(measure, int(min(above.sum(), below.sum())))
+    return scored.compared(measure, instrument, beyond, int(truth.directed.sum()))
 
 
 def rank_correlation(first: FloatArray, second: FloatArray) -> float:
@@ -126,44 +88,33 @@ def rank_correlation(first: FloatArray, second: FloatArray) -> float:
     from scipy.stats import rankdata
 
     ranks = rankdata(first), rankdata(second)
+    # SciPy's own `spearmanr` warns where a resample does not vary.
     if min(np.ptp(rank) if len(rank) else 0.0 for rank in ranks) == 0:
         return math.nan
     return float(np.corrcoef(*ranks)[0, 1])
 
 
 @dataclass(frozen=True)
-class Added:
-    """What one more predictor adds to others.
-
-    Attributes:
-        title: of the others.
-        others: names of instruments.
-        more: name of the instrument that is added.
-    """
+class AddedInstrument:
+    """An instrument, `more`, added to others as a predictor of whether an agent wants anything."""
 
     title: str
-    others: tuple[str, ...]
+    known: tuple[str, ...]
     more: str
 
 
+_SIMPLE = (scoring.SUCCESS, scoring.SPL, scoring.ACCURACY)
+_SIMPLE_MOVED = tuple(scoring.SIMPLER_FOLLOWED)
 ADDED = (
-    Added("success, SPL and accuracy", (SUCCESS, SPL, ACCURACY), MEG),
-    Added(
-        "the same, each less moved places",
-        (SUCCESS_MOVED, SPL_MOVED, ACCURACY_MOVED),
-        MEG_MOVED,
-    ),
-    Added(
-        "all six of these",
-        (SUCCESS, SPL, ACCURACY, SUCCESS_MOVED, SPL_MOVED, ACCURACY_MOVED),
-        MEG_MOVED,
-    ),
+    AddedInstrument("success, SPL and accuracy", _SIMPLE, scoring.MEG),
+    AddedInstrument("the same, each less moved places", _SIMPLE_MOVED, scoring.FOLLOWED),
+    AddedInstrument("all six of these", (*_SIMPLE, *_SIMPLE_MOVED), scoring.FOLLOWED),
 )
 
 
 @dataclass(frozen=True)
 class AddedValue:
-    """What a predictor was found to add.
+    """What an instrument was measured to add.
 
     Attributes:
         added: to what, and which.
@@ -173,38 +124,44 @@ class AddedValue:
         without: nats an agent of the smaller model there: 0 is perfect, -log 2 a coin.
     """
 
-    added: Added
+    added: AddedInstrument
     test: AddedPredictors
     gain: Estimate
     without: float
 
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "others": list(self.added.known),
+            "more": self.added.more,
+            "likelihood_ratio": self.test._asdict(),
+            "gain_on_second": self.gain.to_json(),
+            "without_on_second": self.without,
+        }
 
-def added_value(first: ScoredPopulation, second: ScoredPopulation, added: Added) -> AddedValue:
+
+def added_value(
+    first: ScoredPopulation, second: ScoredPopulation, added: AddedInstrument
+) -> AddedValue:
     """Whether agents want anything, told with an instrument's score and without it."""
-    truth = truth_of(first)
-    outcomes = truth.directed.astype(float)
-    simulated = np.arange(len(truth.traits))
-    small = _features(first.scores, added.others, simulated)
-    large = _features(first.scores, (*added.others, added.more), simulated)
-    models = [logistic_fit(table, outcomes, ridge=_PRIOR) for table in (small, large)]
-    later = truth_of(second).directed.astype(float)
+    wants, later = (truth_of(scored).directed.astype(float) for scored in (first, second))
+    predictors = (added.known, (*added.known, added.more))
+    small, large = (_features(first.scores, names, np.arange(len(wants))) for names in predictors)
+    models = [logistic_fit(table, wants, ridge=_PRIOR) for table in (small, large)]
+
+    def log_likelihoods(model: int, scores: Scores, rows: IntArray) -> FloatArray:
+        table = _features(scores, predictors[model], rows)
+        return models[model].log_likelihoods(table, later[rows])
 
     def gain(scores: Scores, rows: IntArray) -> float:
-        nats = [
-            model.log_likelihoods(_features(scores, names, rows), later[rows]).mean()
-            for model, names in zip(
-                models, (added.others, (*added.others, added.more)), strict=True
-            )
-        ]
-        return float(nats[1] - nats[0])
+        without, with_it = (log_likelihoods(model, scores, rows).mean() for model in (0, 1))
+        return float(with_it - without)
 
-    everybody = np.arange(len(later))
-    without = models[0].log_likelihoods(_features(second.scores, added.others, everybody), later)
     return AddedValue(
         added,
-        added_predictors(small, large[:, small.shape[1] :], outcomes),
+        added_predictors(small, large[:, small.shape[1] :], wants),
         second.estimate(gain, len(later)),
-        float(without.mean()),
+        float(log_likelihoods(0, second.scores, np.arange(len(later))).mean()),
     )
 
 

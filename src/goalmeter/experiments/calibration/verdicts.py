@@ -1,7 +1,8 @@
-"""What instruments say of agents, beside what is known: areas under the curve, right and wrong."""
+"""What instruments say of agents, beside what is known: areas, right and wrong, and sentences."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS, Question
 from goalmeter.experiments.calibration.scores import Score
 from goalmeter.experiments.calibration.truth import Subject
+from goalmeter.report.numbers import number, percent
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.discrimination import NOTHING, clustered_area
 
@@ -28,8 +30,6 @@ class Verdict:
     """One instrument on one question.
 
     Attributes:
-        question: its name.
-        instrument: its name.
         area: under the curve; above 0.5 if the first class has more of what the instrument counts.
         judged: whether the instrument is made for the question, or the question is a control.
         words: what that comes to; "" if it is not judged.
@@ -53,7 +53,7 @@ class Verdict:
 
 def verdicts(scores: Sequence[Score], subjects: Sequence[Subject]) -> list[Verdict]:
     """Every instrument on every question that the agents allow to be asked."""
-    out = []
+    reached = []
     for question in QUESTIONS.values():
         first, second = (_names(subjects, of) for of in (question.first, question.second))
         if not first or not second or not _asked(scores, question):
@@ -62,8 +62,8 @@ def verdicts(scores: Sequence[Score], subjects: Sequence[Subject]) -> list[Verdi
             area = area_of(scores, question, instrument, first, second)
             judged = question.control or instrument in question.made_for
             words = _in_words(area, question) if judged else SHOWN
-            out.append(Verdict(question.name, instrument, area, judged, words))
-    return out
+            reached.append(Verdict(question.name, instrument, area, judged, words))
+    return reached
 
 
 def area_of(
@@ -73,11 +73,9 @@ def area_of(
     first: Sequence[str],
     second: Sequence[str],
 ) -> Estimate:
-    """How well an instrument tells some agents from others, where a question is asked.
-
-    Grids are shared by all agents, so both classes are resampled together.
-    """
+    """How well an instrument tells two groups of agents apart, where a question is asked."""
     sign = -1.0 if INSTRUMENTS[instrument].lower else 1.0
+    # Grids are shared by all agents, so both classes are resampled together.
     grids: dict[object, int] = {}
     classes: tuple[list[tuple[float, int]], list[tuple[float, int]]] = ([], [])
     for score in _asked(scores, question):
@@ -113,11 +111,8 @@ def mark(
 
 def mean_of(scores: Sequence[Score], question: Question, instrument: str, agent: str) -> float:
     """The mean over the grids of a question; NaN where it is known in none."""
-    values = [
-        score.values.get(instrument, np.nan)
-        for score in _asked(scores, question)
-        if score.agent == agent
-    ]
+    asked = (score for score in _asked(scores, question) if score.agent == agent)
+    values = [score.values.get(instrument, np.nan) for score in asked]
     known = [value for value in values if not np.isnan(value)]
     return float(np.mean(known)) if known else float("nan")
 
@@ -143,5 +138,68 @@ def _in_words(area: Estimate, question: Question) -> str:
     if high < NOTHING:
         return UPSIDE_DOWN
     if low <= NOTHING:
+        # So good an order with so wide an interval says more of the grids than of the instrument.
         return UNKNOWN if area.value >= ENOUGH else FAILS
     return TELLS if area.value >= ENOUGH else IN_PART
+
+
+# --- In sentences made of the numbers ------------------------------------------------------------
+
+
+def findings(
+    scores: Sequence[Score], reached: Sequence[Verdict], subjects: Sequence[Subject]
+) -> list[str]:
+    """A sentence for each question, and for agents with a false map."""
+    sentences = []
+    for question in QUESTIONS.values():
+        judged = [v for v in reached if v.question == question.name and v.judged]
+        parts = {
+            "told by": [v for v in judged if v.words == TELLS],
+            "in part by": [v for v in judged if v.words == IN_PART],
+            "rightly not told by": [v for v in judged if v.words == SAME],
+            "fails:": [v for v in judged if v.failed],
+            "too few grids to say of": [v for v in judged if v.words == UNKNOWN],
+        }
+        told = "; ".join(f"{words} {_listed(group)}" for words, group in parts.items() if group)
+        if judged:
+            sentences.append(f"{question.title[0].upper()}{question.title[1:]}: {told}.")
+    return [*sentences, *_misled(scores, reached, subjects)]
+
+
+def _misled(
+    scores: Sequence[Score], reached: Sequence[Verdict], subjects: Sequence[Subject]
+) -> list[str]:
+    """What an agent with a false map looks like on either map, and who takes it for aimless."""
+    question = QUESTIONS["misled"]
+    sentences = []
+    for subject in (s for s in subjects if s.own_map is not None and s.counted):
+        true, false = (
+            percent(mean_of(scores, question, name, subject.name), 0)
+            for name in ("meg_goal", "meg_map")
+        )
+        sentences.append(
+            f"{subject.name}, in mazes that its map has wrong: MEG towards the goal is {true} of "
+            f"its maximum in the world and {false} on its own map."
+        )
+    lost = [
+        verdict
+        for verdict in reached
+        if verdict.question == question.name
+        and not verdict.judged
+        and verdict.area.interval is not None
+        and verdict.area.interval[0] <= NOTHING
+    ]
+    if lost:
+        sentences.append(
+            f"{_listed(lost)} judge agents by the true map, and do not tell those with a false map "
+            f"from the aimless."
+        )
+    return sentences
+
+
+def _listed(group: Sequence[Verdict]) -> str:
+    return ", ".join(
+        INSTRUMENTS[verdict.instrument].title
+        + ("" if math.isnan(verdict.area.value) else f" {number(verdict.area.value, 2)}")
+        for verdict in group
+    )
