@@ -23,6 +23,10 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Seed = Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Seed of everything random.")]
+# Every command takes --seed, so that a script need not know which of them draw anything.
+UnusedSeed = Annotated[
+    int, typer.Option("--seed", min=0, max=MOST_SEED, help="Not used: nothing here is random.")
+]
 Workers = Annotated[
     int | None,
     typer.Option(min=1, max=MOST_WORKERS, help="Processes that work at once; default one a core."),

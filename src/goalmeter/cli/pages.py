@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from goalmeter._arguments import MOST_SEED
 from goalmeter.cli import completion
-from goalmeter.cli.base import Json, Seed, Workers, app, show, tell
+from goalmeter.cli.base import Json, Seed, UnusedSeed, Workers, app, show, tell
 
 # Of repetitions, and of the length of a trial: more of either would take weeks.
 MOST_SEEDS, MOST_STEPS = 10_000, 10_000_000
@@ -36,9 +35,7 @@ def demo(
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of finished runs.")],
     out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
-    seed: Annotated[
-        int, typer.Option(min=0, max=MOST_SEED, help="Not used: nothing here is random.")
-    ] = 0,
+    seed: UnusedSeed = 0,
     json: Json = False,
 ) -> None:
     """One page about finished runs; ends with its path."""
