@@ -51,20 +51,11 @@ def write_outcome(
     text: str = "",
     figures: bool = True,
 ) -> Outcome:
-    """Write report.html, results.json and figures/*.svg of an experiment, and hand both back.
+    """Write report.html, results.json and figures/*.svg of an experiment into a folder.
 
-    Args:
-        out: the folder.
-        title: of the page.
-        sections: the body of the page.
-        result: what results.json holds; the outcome's JSON has the paths of both files besides.
-        command: as it was typed, for the foot of the page.
-        lede: a paragraph below the title.
-        findings: the page in a few sentences.
-        glossary: term -> what it means.
-        tables: for a terminal; None for all of the page's.
-        text: shown before them.
-        figures: whether to write each picture into a file of its own, too.
+    `title`, `lede`, `sections`, `findings` and `glossary` are the page's, and `command`, as it was
+    typed, stands at its foot. results.json holds `result`; the outcome's JSON has the paths of both
+    files besides. `tables`, by default all of the page's, are for a terminal, `text` before them.
 
     Raises:
         InvalidFileError: a file cannot be written there.

@@ -29,20 +29,10 @@ def train_organism(
 ) -> Outcome:
     """Train an organism, or go on where its training stopped.
 
-    Args:
-        name: of the organism.
-        out: folder for the weights, and for the checkpoints on the way; None for
-            runs/organism-NAME.
-        steps: of training, in one round; None as its recipe has it.
-        rate: the learning rate, of one round; None as the recipe has it.
-        begin_with: name of a shipped organism, or folder, whose weights it begins with; "nothing"
-            for fresh weights; None as the recipe has it.
-        sizes: of the grids it learns on; None for all.
-        keys: whether it learns in worlds with keys and doors too.
-        seed: of the first weights and the lessons.
-        device: where it runs; None for the first GPU, or else the processor.
-        workers: processes, 1 or 2; the weights are the same. None for two if there are cores.
-        progress: told of the step, the loss and the time left.
+    None of `out` is runs/organism-NAME, which keeps checkpoints too; of `steps`, `rate` and
+    `begin_with` (a shipped organism, a folder, or "nothing" for fresh weights) what the recipe has;
+    of `sizes` all; of `device` the first GPU, or else the processor; of `workers` two if there are
+    cores: the weights are the same. `keys` asks for worlds with keys and doors too.
 
     Raises:
         GoalmeterError: options that cannot be used; the message says how to mend it.

@@ -31,16 +31,9 @@ def replicate(
 ) -> Outcome:
     """Walk reference agents through every suite, and write report.html, results.json, figures.
 
-    Args:
-        out: folder to write to.
-        seeds: grids of each size and complexity; None for 10, as in the paper. There are ten times
-            as many worlds with a key.
-        seed: of grids and walks.
-        workers: processes; the numbers do not depend on it.
-        progress: told what is being done.
-        agents: names of reference agents with commas between them, optimal and greedy among them;
-            None for all.
-        run: folders of navigation runs to put beside the published numbers.
+    `seeds` is the number of grids of each size and complexity, None for 10 as in the paper; there
+    are ten times as many worlds with a key. `agents` are names with commas between them, optimal
+    and greedy among them; `run` are folders of navigation runs to put beside the published numbers.
 
     Raises:
         InvalidParameterError: no grids, or no such agents.

@@ -30,12 +30,8 @@ def replicate(
 ) -> Outcome:
     """Measure the paper's policies and write report.html, results.json and figures/*.svg.
 
-    Args:
-        out: folder to write to.
-        seeds: runs of the neural measure for each policy, default 5; 0 leaves it out.
-        seed: the first of them.
-        workers: not used: what is measured takes all cores by itself.
-        progress: told what is being done.
+    `seeds` are runs of the neural measure for each policy; 0 leaves it out. `workers` is not used:
+    what is measured takes all cores by itself.
 
     Raises:
         MissingExtraError: matplotlib, jinja2 or (with seeds) torch is not installed; raised

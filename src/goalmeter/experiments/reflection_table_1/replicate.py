@@ -31,17 +31,9 @@ def replicate(
     """Measure agents of Table 1 and write report.html, results.json and figures/*.svg.
 
     The runs are kept in `out`/runs, one an agent and length; what is there already is not run
-    again, and a run that was interrupted goes on.
-
-    Args:
-        out: folder to write to.
-        seeds: runs of each agent; None for 10, but 2 of neural agents for 1000 steps.
-        seed: the first of them.
-        workers: processes; the numbers do not depend on it.
-        progress: told what is being done.
-        agents: which to run now: "scripted", "neural", "all", or names with commas between them;
-            the others are shown as the ledger has them.
-        steps: run only trials of this length, 500 or 1000; None for both.
+    again, and a run that was interrupted goes on. `seeds` None is 10, but 2 of neural agents for
+    1000 steps. `agents` to run now are "scripted", "neural", "all", or names with commas between
+    them; the others are shown as the ledger has them. `steps` runs one length of trials only.
 
     Raises:
         InvalidParameterError: fewer than 2 seeds, an agent or a length that Table 1 does not have.
