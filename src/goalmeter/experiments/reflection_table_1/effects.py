@@ -52,39 +52,37 @@ def effects(rows: Sequence[Row]) -> list[Effect]:
             inner, checked = by_key.get((agent, steps)), by_key.get((f"rc({agent})", steps))
             if inner is None or checked is None or not (known(inner) and known(checked)):
                 continue
-            one, other = inner.number, checked.number
+            a, b = inner.number, checked.number
             theirs = around(
-                other.theirs - one.theirs,
-                (one.published_error, other.published_error),
-                (one.published_seeds, other.published_seeds),
+                b.theirs - a.theirs,
+                (a.published_error, b.published_error),
+                (a.published_seeds, b.published_seeds),
             )
             paired = _paired(inner, checked)
-            ours = paired or around(
-                other.ours - one.ours, (one.error, other.error), (one.seeds, other.seeds)
-            )
+            ours = paired or around(b.ours - a.ours, (a.error, b.error), (a.seeds, b.seeds))
             out.append(Effect(agent, steps, ours, theirs, paired is not None))
     return out
 
 
-def thesis(found: Sequence[Effect]) -> str:
+def thesis(measured: Sequence[Effect]) -> str:
     """For which agents the reality check raises or lowers the measure, ours beside theirs."""
     parts = []
-    for said, text in (
+    for conclusion, text in (
         (RAISES, "raises the measure of"),
         (LOWERS, "lowers that of"),
         (UNTOLD, "has no effect that could be told on"),
         (SAME, "changes nothing about"),
         (TOO_FEW, "has been tried with too few seeds on"),
     ):
-        members = [effect for effect in found if verdict(effect.ours.interval) == said]
+        members = [effect for effect in measured if verdict(effect.ours.interval) == conclusion]
         in_order = sorted(members, key=lambda effect: list(PUBLISHED_NAMES).index(effect.agent))
         names = [
-            f"{PUBLISHED_NAMES[agent]} ({', '.join(_beside(effect) for effect in own)})"
-            for agent, own in groupby(in_order, key=lambda effect: effect.agent)
+            f"{PUBLISHED_NAMES[agent]} ({', '.join(map(_beside, group))})"
+            for agent, group in groupby(in_order, key=lambda effect: effect.agent)
         ]
-        if names or said == LOWERS:
+        if names or conclusion == LOWERS:
             parts.append(f"{text} {', '.join(names) or 'none'}")
-    told = [effect for effect in found if verdict(effect.ours.interval) != TOO_FEW]
+    told = [effect for effect in measured if verdict(effect.ours.interval) != TOO_FEW]
     if not told:
         return f"The reality check {'; '.join(parts)}."
     sides = [(_side(effect.ours), _side(effect.theirs)) for effect in told]
@@ -126,9 +124,9 @@ def _paired(inner: Row, checked: Row) -> Estimate | None:
         return None
     # In the paper's reading of the reality check, which keeps the learning rate to itself.
     published = replace(checked.result, by_seed=as_published(checked.result))
-    found = compare(inner.result, published)
+    comparison = compare(inner.result, published)
     rewards = [[t.total_reward for t in r.trials] for r in (inner.result, checked.result)]
     if rewards[0] == rewards[1]:
         # Every run was the same one twice, which is no matter of chance.
         return Estimate(0.0, 0.0, (0.0, 0.0))
-    return Estimate(found.difference, found.stderr, found.interval)
+    return Estimate(comparison.difference, comparison.stderr, comparison.interval)

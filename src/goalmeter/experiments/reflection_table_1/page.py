@@ -63,10 +63,10 @@ def sections(rows: Sequence[Row]) -> list[Section]:
 def findings(rows: Sequence[Row]) -> list[str]:
     """The page in a few sentences, from the numbers."""
     lines = []
-    for what, neural in (("scripted", False), ("neural", True)):
+    for kind, neural in (("scripted", False), ("neural", True)):
         numbers = [row.number for row in rows if known(row) and _neural(row) == neural]
         if numbers:
-            lines.append(_agreement(what, numbers))
+            lines.append(_agreement(kind, numbers))
     every_effect = effects(rows)
     if every_effect:
         lines.append(thesis(every_effect))
@@ -75,8 +75,9 @@ def findings(rows: Sequence[Row]) -> list[str]:
 
 def table_1(rows: Sequence[Row], steps: int) -> Table:
     """One column of Table 1."""
+    of_length = [row for row in rows if row.steps == steps]
     return table_of(
-        [row for row in rows if row.steps == steps],
+        of_length,
         (
             words("agent", lambda row: row.number.setting),
             *grouped(
@@ -109,7 +110,7 @@ def table_1(rows: Sequence[Row], steps: int) -> Table:
         f"opposites. Equal: the whole {percent(LEVEL, 0)} interval of the difference lies within "
         "the margin. Above, below: ours, with the interval on one side of 0. Cannot be told: "
         "everything else.",
-        notes=_table_notes(rows, steps),
+        notes=_table_notes(of_length),
     )
 
 
@@ -156,16 +157,16 @@ def effects_table(effects: Sequence[Effect]) -> Table:
     )
 
 
-def _agreement(what: str, numbers: Sequence[Number]) -> str:
+def _agreement(kind: str, numbers: Sequence[Number]) -> str:
     """How many numbers of ours are shown to equal the published ones, and what of the rest."""
     judged = [row for row in numbers if _judged(row)]
-    text = f"{len(numbers)} numbers of {what} agents are of too few seeds to be judged."
+    text = f"{len(numbers)} numbers of {kind} agents are of too few seeds to be judged."
     if judged:
         count = Counter(row.counted for row in judged)
         margin = judged[0].margin
         within = f" within {margin.within:g}" if margin else ""
         text = (
-            f"Of the {len(judged)} numbers of {what} agents, {count[Verdict.EQUAL]} are shown to "
+            f"Of the {len(judged)} numbers of {kind} agents, {count[Verdict.EQUAL]} are shown to "
             f"be equal{within} to the published ones by the 95% interval of the difference, "
             f"{count[Verdict.ABOVE]} are above, {count[Verdict.BELOW]} below, and of "
             f"{count[Verdict.UNTOLD]} it cannot be told; the largest |z| is "
@@ -193,12 +194,11 @@ def _neural(row: Row) -> bool:
     return "neural" in row.published.quantity
 
 
-def _table_notes(rows: Sequence[Row], steps: int) -> tuple[str, ...]:
-    own = [row for row in rows if row.steps == steps]
+def _table_notes(rows: Sequence[Row]) -> tuple[str, ...]:
     notes = []
     data = {
         row.agent: plus(row.published.corrected, 6)
-        for row in own
+        for row in rows
         if row.published.corrected is not None
     }
     if data:
@@ -207,8 +207,8 @@ def _table_notes(rows: Sequence[Row], steps: int) -> tuple[str, ...]:
             f"one in that of RC(PPO). Their data say {data['ppo']} and {data['rc(ppo)']}. Ours are "
             "compared with these, z too, and in a column of its own with the print."
         )
-    if any(row.result is None for row in own):
-        commands = sorted({row.published.command for row in own if row.result is None})
+    if any(row.result is None for row in rows):
+        commands = sorted({row.published.command for row in rows if row.result is None})
         notes.append(
             "Ours from the ledger: as they were when the ledger was last made; – where they were "
             f"not. To run them: {' or '.join(commands)}."

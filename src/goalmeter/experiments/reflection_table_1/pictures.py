@@ -34,11 +34,11 @@ def comparison_chart(rows: Sequence[Row]) -> Figure:
     )
 
 
-def effects_chart(found: Sequence[Effect]) -> Figure:
+def effects_chart(effects: Sequence[Effect]) -> Figure:
     """The thesis as a picture."""
-    panels, names = [], list(dict.fromkeys(effect.agent for effect in found))
-    for steps in sorted({effect.steps for effect in found}):
-        by_agent = {effect.agent: effect for effect in found if effect.steps == steps}
+    panels, names = [], list(dict.fromkeys(effect.agent for effect in effects))
+    for steps in sorted({effect.steps for effect in effects}):
+        by_agent = {effect.agent: effect for effect in effects if effect.steps == steps}
         ours = [by_agent[name].ours if name in by_agent else _NOTHING for name in names]
         theirs = [by_agent[name].theirs if name in by_agent else _NOTHING for name in names]
         panels.append(_panel(steps, "what the reality check changes", ours, theirs))

@@ -11,7 +11,7 @@ from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.reflection_table_1 import compute, page
 from goalmeter.experiments.reflection_table_1.compute import COMMAND, NEURAL, STEPS, Row
-from goalmeter.experiments.reflection_table_1.effects import effects
+from goalmeter.experiments.reflection_table_1.effects import Estimate, effects
 from goalmeter.pages.reflection import page as reflection_page
 from goalmeter.pages.reflection.pairs import verdict
 from goalmeter.reflection.result import interval_json
@@ -89,24 +89,25 @@ def _json(rows: list[Row]) -> dict[str, Any]:
                 "agent": effect.agent,
                 "steps": effect.steps,
                 "paired": effect.paired,
-                **{
-                    whose: {
-                        "difference": estimate.value,
-                        "stderr": estimate.error,
-                        "interval": interval_json(estimate.interval),
-                        "verdict": verdict(estimate.interval),
-                    }
-                    for whose, estimate in (("ours", effect.ours), ("published", effect.theirs))
-                },
+                "ours": _estimate(effect.ours),
+                "published": _estimate(effect.theirs),
             }
             for effect in effects(rows)
         ],
     }
 
 
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "difference": estimate.value,
+        "stderr": estimate.error,
+        "interval": interval_json(estimate.interval),
+        "verdict": verdict(estimate.interval),
+    }
+
+
 def _row(row: Row, number: Number) -> dict[str, Any]:
-    found = row.result
-    measured = found is not None
+    result = row.result
     return {
         "agent": row.agent,
         "steps": row.steps,
@@ -120,7 +121,7 @@ def _row(row: Row, number: Number) -> dict[str, Any]:
         "verdict": number.verdict,
         "verdict_on_print": number.verdict_on_print or number.verdict,
         "margin": None if number.margin is None else number.margin.within,
-        "run_now": measured,
-        "measure": found.measure if found is not None else None,
-        "ended_early": len(found.failures) if found is not None else None,
+        "run_now": result is not None,
+        "measure": None if result is None else result.measure,
+        "ended_early": None if result is None else len(result.failures),
     }

@@ -56,8 +56,10 @@ def replicate(
         "seeds": list(range(seed, seed + count)),
         "findings": findings,
         "agents": [
-            {"key": one.key, "name": one.label} | one.arguments | summary(traces[one.key])
-            for one in compute.PLAYERS
+            {"key": player.key, "name": player.label}
+            | player.arguments
+            | summary(traces[player.key])
+            for player in compute.PLAYERS
         ],
     }
     return write_outcome(

@@ -57,7 +57,7 @@ class Trace:
         return float(self.rewards[1:][-LATE:].mean())
 
     @property
-    def tried(self) -> int:
+    def early_pushes(self) -> int:
         """How many buttons it pushed before anything was learnt."""
         return int((self.button & self.pushes)[:EARLY].sum())
 
