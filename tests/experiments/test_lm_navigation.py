@@ -23,6 +23,7 @@ from goalmeter.experiments.lm_navigation import (
     findings,
     page,
     spread,
+    tables,
     update_ledger,
 )
 from goalmeter.experiments.lm_navigation.compute import Values
@@ -309,9 +310,9 @@ def test_without_intervals_nothing_is_told() -> None:
 
 def test_without_a_run_the_model_is_not_run_and_the_commands_are_there() -> None:
     found = references()
-    for head in page.headline_tables(found, {}):
+    for head in tables.headline_tables(found, {}):
         name, *cells = (cell.text for cell in head.cells[1])
-        assert name == "GPT-OSS-20B, ours" and set(cells) == {page.NOT_RUN}
+        assert name == "GPT-OSS-20B, ours" and set(cells) == {tables.NOT_RUN}
     (line,) = page.commands({})
     for name in ("maze", "isometries", "key-door", "key-no-door", "two-path"):
         assert f"navigate vllm/openai/gpt-oss-20b --suite {name} --paper --out runs/{name}" in line

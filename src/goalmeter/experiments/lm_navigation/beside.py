@@ -25,18 +25,18 @@ def published() -> dict[str, ledger.Number]:
     return out
 
 
-def beside(number: ledger.Number, found: Estimate) -> ledger.Number:
+def beside(number: ledger.Number, ours: Estimate) -> ledger.Number:
     """A published share as a row beside what an agent of ours has, in percent.
 
     The interval of the published share is the ledger's, of this run only ours is.
     """
-    interval = found.interval
+    interval = ours.interval
     return replace(
         number,
         relation="reference",
-        ours=100 * found.value,
+        ours=100 * ours.value,
         interval=None if interval is None else (100 * interval[0], 100 * interval[1]),
-        seeds=found.clusters,
+        seeds=ours.clusters,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from goalmeter.experiments.lm_navigation.compute import Values
 from goalmeter.experiments.lm_navigation.findings import findings as findings_of
 from goalmeter.pages.navigation.page import GLOSSARY
 from goalmeter.report import require_report_extra
+from goalmeter.runs.progress import Tell
 
 COMMAND = "goalmeter replicate lm-navigation"
 
@@ -25,7 +26,7 @@ def replicate(
     seeds: int | None = None,
     seed: int = 0,
     workers: int = 1,
-    progress: Callable[[str], None] | None = None,
+    progress: Tell | None = None,
     agents: str | None = None,
     run: Sequence[str | Path] = (),
 ) -> Outcome:
@@ -65,9 +66,7 @@ def replicate(
     )
 
 
-def _runs(
-    folders: Sequence[str | Path], progress: Callable[[str], None] | None
-) -> dict[str, Values]:
+def _runs(folders: Sequence[str | Path], progress: Tell | None) -> dict[str, Values]:
     """The numbers of every agent that has a run."""
     out: dict[str, Values] = {}
     for folder in folders:
@@ -89,10 +88,10 @@ def _verdicts(references: dict[str, Values]) -> list[dict[str, Any]]:
     out = []
     for row in ledger.load(compute.LEDGER_PREFIX):
         agent, _, quantity = row.id.removeprefix(compute.LEDGER_PREFIX).partition("/")
-        found = references.get(agent, {}).get(quantity)
-        if row.relation != "reference" or found is None:
+        ours = references.get(agent, {}).get(quantity)
+        if row.relation != "reference" or ours is None:
             continue
-        number = beside(row, found)
+        number = beside(row, ours)
         interval = number.difference_interval(number.theirs)
         out.append(
             {
@@ -120,8 +119,8 @@ def _json(
         ],
         "verdicts": _verdicts(references),
         "agents": {
-            name: {quantity: value.to_json() for quantity, value in found.items()}
-            for name, found in {**references, **runs}.items()
+            name: {quantity: value.to_json() for quantity, value in values.items()}
+            for name, values in {**references, **runs}.items()
         },
         "not_run": [] if runs else page.language_model_commands(),
     }

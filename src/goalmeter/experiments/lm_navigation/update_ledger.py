@@ -25,10 +25,6 @@ from goalmeter.experiments.lm_navigation.compute import COMPASS, LEDGER_PREFIX
 def updated(text: str, results: dict[str, Any]) -> tuple[str, list[str]]:
     """The text of a ledger with the numbers of a replication, and the ids of its rows.
 
-    Args:
-        text: of ledger.toml.
-        results: of `goalmeter replicate lm-navigation`.
-
     Raises:
         InvalidFileError: the results are of something else.
     """
@@ -40,10 +36,10 @@ def updated(text: str, results: dict[str, Any]) -> tuple[str, list[str]]:
     changed = []
     for row in ledger.load(LEDGER_PREFIX):
         agent, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
-        found = results["agents"].get(agent, {}).get(quantity)
-        if row.relation != "reference" or found is None or found["interval"] is None:
+        ours = results["agents"].get(agent, {}).get(quantity)
+        if row.relation != "reference" or ours is None or ours["interval"] is None:
             continue
-        low, high = (100 * end for end in found["interval"])
+        low, high = (100 * end for end in ours["interval"])
         if agent == COMPASS and quantity.startswith("maze/") and quantity.split("/")[2] == "0":
             # In a room without walls the compass takes shortest ways; ten rooms do not know that.
             low = high = 100.0
@@ -51,9 +47,9 @@ def updated(text: str, results: dict[str, Any]) -> tuple[str, list[str]]:
         lines = with_values(
             place.group(),
             {
-                "ours": f"{100 * found['value']:.5g}",
+                "ours": f"{100 * ours['value']:.5g}",
                 "interval": f"[{low:.2f}, {high:.2f}]",
-                "seeds": str(found["clusters"]),
+                "seeds": str(ours["clusters"]),
             },
         )
         text = text[: place.start()] + lines + text[place.end() :]
