@@ -1,14 +1,19 @@
-"""The file that holds the ledger: ledger.toml, its rows and its margins."""
+"""The file that holds the ledger, ledger.toml: read, and written again with other values."""
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidFileError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.experiments.ledger.number import Margin, Number
+
+PATH = Path(str(files("goalmeter.experiments.ledger").joinpath("ledger.toml")))
 
 
 def margins() -> list[Margin]:
@@ -38,6 +43,26 @@ def load(prefix: str = "") -> list[Number]:
     return [row for row in rows if row.id.startswith(prefix)]
 
 
+def block_of(text: str, row_id: str) -> re.Match[str]:
+    """Where a row stands.
+
+    Raises:
+        InvalidParameterError: the text has no such row.
+    """
+    block = re.compile(rf'\[\[number\]\]\nid = "{re.escape(row_id)}"\n(?:(?!\[\[).*\n)*')
+    place = block.search(text)
+    if place is None:
+        raise InvalidParameterError(f"the ledger has no row {row_id!r}")
+    return place
+
+
+def with_values(lines: str, values: Mapping[str, str]) -> str:
+    """The lines of a row with other values, as TOML writes them, where it has such keys."""
+    # Python's reader of TOML does not write it: remarks, order and comments are to stay.
+    for key, value in values.items():
+        lines = re.sub(rf"^{key} = .*$", f"{key} = {value}", lines, flags=re.MULTILINE)
+    return lines
+
+
 def _file() -> dict[str, list[dict[str, Any]]]:
-    text = files("goalmeter.experiments.ledger").joinpath("ledger.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return tomllib.loads(PATH.read_text(encoding="utf-8"))

@@ -172,7 +172,7 @@ def every_cell_shares(
                 planned(t.world) for t in tasks if (t.size, t.complexity) == (size, complexity)
             ]
             shares = [exact(walker.policy(plan), plan, cap=1).accuracy for plan in plans]
-            # Sums in another order differ in the last digits, which would be a spread of grids.
+            # Shares that differ in their last digits only count as equal.
             out[size, complexity] = [float(share) for share in np.round(shares, 12)]
     return out
 

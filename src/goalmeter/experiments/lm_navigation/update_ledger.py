@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
 from goalmeter.experiments import ledger
-from goalmeter.experiments.ledger.text import block_of, with_values
+from goalmeter.experiments.ledger.file import PATH, block_of, with_values
 from goalmeter.experiments.lm_navigation.compute import COMPASS, LEDGER_PREFIX
 
 
@@ -59,12 +58,9 @@ def updated(text: str, results: dict[str, Any]) -> tuple[str, list[str]]:
 
 def main(arguments: list[str]) -> None:
     """Update the ledger; says which rows it wrote."""
-    default = str(files("goalmeter.experiments.ledger").joinpath("ledger.toml"))
-    results, target = (*arguments, default)[:2]
-    text, changed = updated(
-        Path(target).read_text(encoding="utf-8"), json.loads(Path(results).read_text("utf-8"))
-    )
-    write_text(Path(target), text)
+    results, target = map(Path, (*arguments, PATH)[:2])
+    text, changed = updated(target.read_text("utf-8"), json.loads(results.read_text("utf-8")))
+    write_text(target, text)
     print(f"{len(changed)} rows: {', '.join(changed)}")
 
 

@@ -16,13 +16,12 @@ import re
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
 from goalmeter.experiments import ledger
-from goalmeter.experiments.ledger.text import block_of, with_values
+from goalmeter.experiments.ledger.file import PATH, block_of, with_values
 from goalmeter.experiments.reflection_table_1 import compute
 from goalmeter.experiments.reflection_table_1.compute import LEDGER_PREFIX, NEURAL, run_folder
 from goalmeter.reflection import Reflection, Trial
@@ -170,8 +169,7 @@ def main(arguments: list[str]) -> None:
         prog="update_ledger", description=__doc__, formatter_class=RawDescriptionHelpFormatter
     )
     parser.add_argument("out", type=Path, metavar="OUT")
-    default = Path(str(files("goalmeter.experiments.ledger").joinpath("ledger.toml")))
-    parser.add_argument("ledger", type=Path, nargs="?", default=default, metavar="LEDGER.toml")
+    parser.add_argument("ledger", type=Path, nargs="?", default=PATH, metavar="LEDGER.toml")
     parser.add_argument("--partial", action="store_true")
     options = parser.parse_args(arguments)
     rows = measured(options.out, partial=options.partial)
