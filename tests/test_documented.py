@@ -36,6 +36,7 @@ from documented import (
     says,
     shown,
 )
+from robustness.cases import run
 
 import goalmeter as gm
 from goalmeter.gridworld.planner import State
@@ -229,20 +230,15 @@ def test_there_are_commands_on_most_pages() -> None:
     [(command, comment) for _, command, comment in COMMANDS if parts_with_numbers(comment)],
 )
 def test_numbers_behind_a_command_are_in_its_output(
-    line: str, comment: str, tmp_path: Path
+    line: str, comment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in set(re.findall(r"(\w+)\.bif\b", line)):
         (tmp_path / f"{name}.bif").write_bytes(gzip.decompress(shipped(name).read_bytes()))
-    done = subprocess.run(
-        [sys.executable, "-m", *shlex.split(line)],
-        capture_output=True,
-        encoding="utf-8",
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT / "src"), "PATH": "", "COLUMNS": "160", "PYTHONUTF8": "1"},
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.setenv("COLUMNS", "160")
+    ended = run(shlex.split(line)[1:], tmp_path)
+    assert ended.status == 0, ended.err
     for part in parts_with_numbers(comment):
-        assert says(done.stdout, part), f"{line}: {part!r} is not in {plain(done.stdout)!r}"
+        assert says(ended.out, part), f"{line}: {part!r} is not in {plain(ended.out)!r}"
 
 
 def test_the_prompt_that_the_page_on_organisms_shows() -> None:

@@ -13,7 +13,7 @@ import pytest
 from goalmeter import cli
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import navigator
-from goalmeter.commands.model_options import ModelOptions
+from goalmeter.commands.model_options import ASKED, REACHED, ModelOptions
 from goalmeter.commands.navigate import navigate
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.commands.suite_options import bounds, numbers, words
@@ -213,8 +213,8 @@ def test_help_lists_the_options_of_models_apart(
     monkeypatch.setattr("sys.argv", ["goalmeter", "navigate", "--help"])
     with pytest.raises(SystemExit, match="0"):
         cli.main()
-    plain, asked = capsys.readouterr().out.split(f"\n{cli.navigate.ASKED}:\n")
-    asked, reached = asked.split(f"\n{cli.navigate.REACHED}:\n")
+    plain, asked = capsys.readouterr().out.split(f"\n{ASKED}:\n")
+    asked, reached = asked.split(f"\n{REACHED}:\n")
     assert "--suite" in plain and "--json" in plain and "AGENT" in plain
     assert "--prompt" in asked and "--reasoning-effort" in asked and "--suite" not in asked
     assert "-M NAME=VALUE" in reached and "--from-log" in reached and "--prompt" not in reached

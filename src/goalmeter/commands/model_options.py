@@ -26,8 +26,8 @@ def _option(
     return field(default=default, metadata={"flag": flag, "option": option})
 
 
-_asked = partial(_option, group="How a language model is asked")
-_reached = partial(_option, group="How it is reached")
+ASKED, REACHED = "How a language model is asked", "How it is reached"
+_asked, _reached = partial(_option, group=ASKED), partial(_option, group=REACHED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,7 +81,7 @@ FORMATS = (
         "options",
         _prepare,
         _damage,
-        cases=150,
+        cases=120,
         imports=("goalmeter.commands.navigate", "goalmeter.commands.reflect"),
     ),
 )

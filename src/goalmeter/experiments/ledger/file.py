@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,12 @@ def load(prefix: str = "") -> list[Number]:
     Raises:
         InvalidFileError: a row of ledger.toml that lacks a field or has an unknown one.
     """
+    return [row for row in _rows() if row.id.startswith(prefix)]
+
+
+# Pages ask for rows by the hundred, and the file does not change while a process runs.
+@cache
+def _rows() -> tuple[Number, ...]:
     known = margins()
     rows = []
     for number, entry in enumerate(_file()["number"], start=1):
@@ -40,7 +47,7 @@ def load(prefix: str = "") -> list[Number]:
             raise InvalidFileError(f"ledger.toml, {name}: {cause}") from cause
         margin = next((margin for margin in known if row.id.startswith(margin.rows)), None)
         rows.append(replace(row, margin=margin))
-    return [row for row in rows if row.id.startswith(prefix)]
+    return tuple(rows)
 
 
 def block_of(text: str, row_id: str) -> re.Match[str]:
@@ -64,5 +71,6 @@ def with_values(lines: str, values: Mapping[str, str]) -> str:
     return lines
 
 
+@cache
 def _file() -> dict[str, list[dict[str, Any]]]:
     return tomllib.loads(PATH.read_text(encoding="utf-8"))
