@@ -97,8 +97,8 @@ def test_a_head_that_asks_for_more_than_there_is_is_refused(
 
 
 def test_a_head_of_another_version_is_refused_unread(tmp_path: Path, modest: None) -> None:
-    other = head("(1000000000000,)").replace(b"Y\x01", b"Y\x03", 1)
-    made = archive(tmp_path / "version.npz", other + bytes(16))
+    later = head("(1000000000000,)").replace(b"Y\x01", b"Y\x03", 1)
+    made = archive(tmp_path / "version.npz", later + bytes(16))
     with pytest.raises(InvalidFileError, match=r"'policy' has format \(3, 0\), expected that of"):
         load_arrays(made, required=("policy",))
 

@@ -291,8 +291,8 @@ def test_reflect_gives_json_as_designed_and_nothing_else(
     # Whoever ignores everything agrees with a copy that does: 8 rewards in 9 percepts.
     assert result["measure"] == result["stderr"] == 0
     assert [
-        (one["name"], one["opposite"], one["seed"], one["total_reward"])
-        for one in result["environments"]
+        (trial["name"], trial["opposite"], trial["seed"], trial["total_reward"])
+        for trial in result["environments"]
     ] == [("IgnoreRewards", way, seed, -8 if way else 8) for seed in (3, 4) for way in (0, 1)]
     assert b"4 of 4 trials" in done.stderr and b"{}" in done.stderr
 
@@ -373,8 +373,10 @@ def test_the_folder_of_the_second_agent_is_told(run: Run, agents: Path) -> None:
     assert result["run"] == str((agents / "run").resolve())
     assert result["against_run"] == str((agents / "run.against").resolve())
     assert "against_run" not in json.loads(run(*options, "--json").out)
-    other = run("reflect", "naive", *SHORT, "--against", "constant", "--out", "new", "--steps", "8")
-    assert other.status == 0
+    longer = run(
+        "reflect", "naive", *SHORT, "--against", "constant", "--out", "new", "--steps", "8"
+    )
+    assert longer.status == 0
     done = run("reflect", "q-learner", *SHORT, "--against", "naive", "--out", "new")
     assert done.status == 2 and "new.against holds another run" in done.err
 
@@ -465,18 +467,18 @@ def test_the_demo_ends_with_the_path_of_its_report(
 def test_an_organism_is_trained_from_a_shell(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     few = ("--steps", 3, "--rate", 0.01, "--from", "nothing", "--sizes", "5", "--no-keys")
-    given = ("train-organism", "moth", *few, "--workers", 1, "--out", tmp_path / "moth")
-    done = run(*given, "--json")
+    command = ("train-organism", "moth", *few, "--workers", 1, "--out", tmp_path / "moth")
+    done = run(*command, "--json")
     assert done.status == 0
     result = json.loads(done.out)
     assert result["organism"] == "moth" and result["weights"] == str((tmp_path / "moth").resolve())
     kept = json.loads((tmp_path / "moth" / "training.json").read_text())
     assert kept["rounds"] == result["rounds"] == [[3, 0.01]] and kept["sizes"] == [5]
     assert (tmp_path / "moth" / "model.safetensors").exists()
-    again = run(*given)
+    again = run(*command)
     assert again.status == 0 and "goalmeter replicate organisms --agents moth=" in again.out
-    other = run(*given, "--seed", 1)
-    assert other.status == 2 and "holds another training" in other.err
+    reseeded = run(*command, "--seed", 1)
+    assert reseeded.status == 2 and "holds another training" in reseeded.err
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(run: Run, tmp_path: Path) -> None:

@@ -417,13 +417,13 @@ def test_blocks_and_tables_are_found_with_their_markers() -> None:
         "| a | b |\n|---|---:|\n| x | 0.5 [0.4, 0.6] |\n| y | **0.7** |\n\n"
         "| name | meaning |\n|---|---|\n| z | up to 3 of them |\n"
     )
-    program, output, drawing, other, measured, words = shown(PAGES[0], text)
+    program, output, drawing, picture, measured, words = shown(PAGES[0], text)
     assert isinstance(program, Block) and (program.language, program.text) == (
         "python",
         "print(1)\n",
     )
     assert isinstance(output, Block) and is_output(output) and output.line == 7
-    assert drawing.marker == ("not run", "a drawing") and other.marker is None
+    assert drawing.marker == ("not run", "a drawing") and picture.marker is None
     assert isinstance(measured, Rows) and measured.measured
     assert isinstance(words, Rows) and not words.measured
     assert printed_by(program, {}) == ("1\n", [])

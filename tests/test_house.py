@@ -138,8 +138,8 @@ def find_circle(graph: dict[str, set[str]]) -> list[str] | None:
             return [*path[path.index(room) :], room]
         if room in done:
             return None
-        for other in sorted(graph.get(room, ())):
-            if circle := visit(other, [*path, room]):
+        for imported in sorted(graph.get(room, ())):
+            if circle := visit(imported, [*path, room]):
                 return circle
         done.add(room)
         return None
@@ -203,12 +203,14 @@ def file_graph(src: Path) -> dict[str, list[Import]]:
 def file_problems(src: Path) -> list[str]:
     """Files that import each other in a circle, and files behind a front that are reached for."""
     imports = file_graph(src)
-    graph = {name: {i.target for i in found} - {name} for name, found in imports.items()}
+    graph = {
+        name: {i.target for i in its_imports} - {name} for name, its_imports in imports.items()
+    }
     problems = []
     if circle := find_circle(graph):
         problems.append("files import each other in a circle: " + " -> ".join(circle))
-    for name, found in imports.items():
-        for line, target in found:
+    for name, its_imports in imports.items():
+        for line, target in its_imports:
             for front in FRONTS:
                 behind = target.startswith(f"{front}.")
                 if behind and name != front and not name.startswith(f"{front}."):
@@ -275,7 +277,7 @@ def test_neighbours_share_a_floor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("file", "text", "complaints"),
     [
         ("tabular/mdp.py", "import goalmeter.meg\n", ["mdp.py:1:", "goalmeter.meg", "lies above"]),
         ("tabular/mdp.py", "from goalmeter import cli\n", ["goalmeter.cli", "lies above"]),
@@ -305,11 +307,11 @@ def test_neighbours_share_a_floor() -> None:
     ],
 )
 def test_the_checker_reports_what_breaks_a_rule_and_nothing_else(
-    tmp_path: Path, file: str, text: str, said: list[str]
+    tmp_path: Path, file: str, text: str, complaints: list[str]
 ) -> None:
     problems = house_problems(build(tmp_path, {file: text}))
-    assert len(problems) == bool(said), problems
-    assert all(words in problems[0] for words in said), problems
+    assert len(problems) == bool(complaints), problems
+    assert all(words in problems[0] for words in complaints), problems
 
 
 def test_the_checker_reports_a_circle(tmp_path: Path) -> None:
@@ -457,13 +459,13 @@ def machine_paths(name: str, text: str) -> list[str]:
 
 
 def test_no_tracked_file_names_a_path_of_a_machine() -> None:
-    found: list[str] = []
+    paths: list[str] = []
     for name in tracked_files():
         path = ROOT / name
         wanted = name in CHECKED_FILES or path.suffix in CHECKED_SUFFIXES
         if wanted and path.is_file():  # a file removed but not yet committed is still listed
-            found += machine_paths(name, path.read_text(encoding="utf-8"))
-    assert not found, "\n" + "\n".join(found)
+            paths += machine_paths(name, path.read_text(encoding="utf-8"))
+    assert not paths, "\n" + "\n".join(paths)
 
 
 @pytest.mark.parametrize("folder", ["home", "root", "work", "tmp"])

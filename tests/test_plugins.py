@@ -106,8 +106,8 @@ def test_an_agent_walks_also_in_other_processes(site: Path, tmp_path: Path, work
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["agent"] == "rightwards"
-    what = json.loads((tmp_path / "run" / "run.json").read_text())["what"]
-    assert what["package of the agent"] == "outside-the-tree 1.2"
+    kept = json.loads((tmp_path / "run" / "run.json").read_text())["what"]
+    assert kept["package of the agent"] == "outside-the-tree 1.2"
     walks = (tmp_path / "run" / "trials.jsonl").read_text().splitlines()
     assert len(walks) == 4 and not any('"action": 0' in walk for walk in walks)
 
@@ -119,7 +119,7 @@ def test_an_agent_reflects_in_an_environment_of_the_same_package(site: Path) -> 
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     played = json.loads(done.stdout)["environments"]
-    rewards = {(one["name"], one["opposite"]): one["total_reward"] for one in played}
+    rewards = {(trial["name"], trial["opposite"]): trial["total_reward"] for trial in played}
     assert rewards == {("Paradise", False): 8, ("Paradise", True): -8}
 
 

@@ -38,8 +38,8 @@ def test_the_reward_is_the_default_goal(files: Path) -> None:
 
 @pytest.mark.parametrize("unknown", ["state", "FEATURES"])
 def test_a_class_of_goals(files: Path, unknown: str) -> None:
-    given = str(files / "features.npz") if unknown == "FEATURES" else unknown
-    outcome = measure_mdp(files / "mdp.npz", policy=files / "policy.npz", unknown=given)
+    spelled = str(files / "features.npz") if unknown == "FEATURES" else unknown
+    outcome = measure_mdp(files / "mdp.npz", policy=files / "policy.npz", unknown=spelled)
     assert outcome.json["meg"] == pytest.approx(26.794183, abs=1e-5)
     assert outcome.json["upper_bound"] == pytest.approx(26.794183, abs=1e-5)
 

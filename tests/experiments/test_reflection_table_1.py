@@ -51,12 +51,12 @@ def outcome(folder: Path) -> Outcome:
     return replicate(folder, **RUN)  # type: ignore[arg-type]
 
 
-def made(agent: str, asked: list[tuple[float, float]], other: list[float]) -> Reflection:
+def made(agent: str, asked: list[tuple[float, float]], elsewhere: list[float]) -> Reflection:
     """Rewards over 500 steps of each seed in the environment that asks for a rate, and another."""
     trials = [
         Trial(name, opposite, seed, 500, reward)
-        for seed, (asking, rest) in enumerate(zip(asked, other, strict=True))
-        for name, rewards in ((compute.ASKS_SETTING, asking), ("DejaVu", (rest, 0.0)))
+        for seed, (asking, reward) in enumerate(zip(asked, elsewhere, strict=True))
+        for name, rewards in ((compute.ASKS_SETTING, asking), ("DejaVu", (reward, 0.0)))
         for opposite, reward in zip((False, True), rewards, strict=True)
     ]
     return reflection_of(agent, 500, trials, runs=4, confidence=0.95)
@@ -111,8 +111,8 @@ def test_both_comparisons_of_a_misprint_are_shown(outcome: Outcome) -> None:
     by_key = {(row["agent"], row["steps"]): row for row in outcome.json["rows"]}
     assert by_key["ppo", 500]["verdict_on_print"] == "below"
     # Elsewhere the print is what the data say, and both are one.
-    other = by_key["rc(random)", 500]
-    assert other["verdict_on_print"] == other["verdict"] == "equal within 0.02"
+    random_check = by_key["rc(random)", 500]
+    assert random_check["verdict_on_print"] == random_check["verdict"] == "equal within 0.02"
 
 
 def test_a_certain_difference_that_is_small_is_named_all_the_same() -> None:
@@ -284,9 +284,9 @@ def test_without_stable_baselines_it_is_said_before_anything_is_run(
 @pytest.mark.parametrize("same", [True, False])
 def test_few_seeds_are_shown_and_not_judged(same: bool) -> None:
     # Four seeds that happen to agree have no spread, and even so there is no verdict.
-    rest = [200.0] * 4 if same else [200.0, 210.0, 190.0, 200.0]
+    elsewhere = [200.0] * 4 if same else [200.0, 210.0, 190.0, 200.0]
     results = {
-        agent: made(agent, [(0, 0)] * 4, [value + shift for value in rest])
+        agent: made(agent, [(0, 0)] * 4, [value + shift for value in elsewhere])
         for agent, shift in (("dqn", 0.0), ("rc(dqn)", 300.0))
     }
     rows = [
@@ -327,7 +327,13 @@ def test_the_page_says_that_the_wrong_probability_of_ppo_hardly_matters() -> Non
 
 
 def stored(
-    out: Path, agent: str, seeds: int, *, torn: int | None = None, spread: float = 1.0, **other: Any
+    out: Path,
+    agent: str,
+    seeds: int,
+    *,
+    torn: int | None = None,
+    spread: float = 1.0,
+    **changes: Any,
 ) -> Path:
     """A run of Table 1 with made-up rewards; of seed `torn` one trial is missing.
 
@@ -336,7 +342,7 @@ def stored(
     """
     plan = plan_of(agent, 500, seeds, BATTERY, *DEFAULTS)
     folder = compute.run_folder(out, agent, 500)
-    with RunStore(folder, plan.what() | other, grows=("seeds",)) as store:
+    with RunStore(folder, plan.what() | changes, grows=("seeds",)) as store:
         for case in plan.cases:
             name = case.environment.name
             reward = (100 - 50 * case.opposite) if name == compute.ASKS_SETTING else 10
@@ -373,8 +379,8 @@ def test_neural_rows_are_filled_with_tolerance_and_words(tmp_path: Path) -> None
     assert once == update_ledger.updated(once, list(rows.values()))
     written = {row["id"]: ledger.Number(**row) for row in tomllib.loads(again)["number"]}
     assert len(written) == len(ledger.load())
-    own = written[alone.id]
-    assert (own.remark, own.found, own.seeds) == ('By "hand".', "Else.", 4)
+    entry = written[alone.id]
+    assert (entry.remark, entry.found, entry.seeds) == ('By "hand".', "Else.", 4)
     assert written[checked.id].found == checked.found
     assert written[checked.id].ours == pytest.approx(checked.ours, abs=1e-6)
 
@@ -391,8 +397,8 @@ def test_an_interrupted_run_counts_with_its_finished_seeds_if_that_is_asked_for(
     monkeypatch.setattr(ledger, "load", lambda prefix="": PUBLISHED)
     folder = stored(tmp_path, "a2c", 10, torn=7)
     assert update_ledger.measured(tmp_path) == []
-    said = capsys.readouterr().err
-    assert f"{folder}: 9 of 10 seeds are finished, expected all; --partial takes those" in said
+    told = capsys.readouterr().err
+    assert f"{folder}: 9 of 10 seeds are finished, expected all; --partial takes those" in told
     (row,) = update_ledger.measured(tmp_path, partial=True)
     kept = [seed for seed in range(10) if seed != 7]
     assert row.seeds == 9
@@ -411,9 +417,9 @@ def test_what_is_finished_in_part_takes_nothing_away(
     stored(tmp_path, "naive", 4, torn=2)  # the ledger has 10
     stored(tmp_path, "rc(a2c)", 2, torn=1)
     assert update_ledger.measured(tmp_path, partial=True) == []
-    said = capsys.readouterr().err
-    assert "reflection-table-1/500/naive has 10 seeds already, and the run 3 finished" in said
-    assert "1 of 2 seeds are finished, expected at least 2" in said
+    told = capsys.readouterr().err
+    assert "reflection-table-1/500/naive has 10 seeds already, and the run 3 finished" in told
+    assert "1 of 2 seeds are finished, expected at least 2" in told
 
 
 def test_another_run_than_table_1s_is_left_out(
@@ -421,9 +427,9 @@ def test_another_run_than_table_1s_is_left_out(
 ) -> None:
     folder = stored(tmp_path, "ppo", 2, step_counting="actions", steps=1000)
     assert update_ledger.measured(tmp_path, partial=True) == []
-    said = capsys.readouterr().err
-    assert f"{folder} is not the run of ppo, 500 steps, that Table 1 asks for" in said
-    assert "steps, step_counting differs" in said
+    told = capsys.readouterr().err
+    assert f"{folder} is not the run of ppo, 500 steps, that Table 1 asks for" in told
+    assert "steps, step_counting differs" in told
 
 
 def test_a_run_with_trials_that_ended_early_is_left_out(
@@ -443,7 +449,7 @@ def test_trials_that_ended_early_are_said_first(
 ) -> None:
     def late(agent: str, *args: Any, **options: Any) -> Reflection:
         result = made(agent, [(0, 0)] * 5, [1.0] * 5)
-        trials = [replace(one, outcome="timeout", detail="over 1 s") for one in result.trials]
+        trials = [replace(trial, outcome="timeout", detail="over 1 s") for trial in result.trials]
         return replace(result, trials=tuple(trials))
 
     monkeypatch.setattr(compute, "measure", late)

@@ -116,13 +116,13 @@ def test_the_published_settings_are_those_of_the_authors() -> None:
 
 def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     """Trials that are there are not played again, and more seeds can be asked for."""
-    said: list[str] = []
-    first = play(tmp_path, BASELINES[:2], steps=20, seeds=[0], workers=0, progress=said.append)
-    assert said[-1] == "TemptingButton: 2 of 2 trials"
-    said.clear()
-    more = play(tmp_path, BASELINES[:2], steps=20, seeds=[0, 1], workers=1, progress=said.append)
-    assert said[0] == "TemptingButton: 2 of 4 trials were there already"
-    assert said[-1] == "TemptingButton: 4 of 4 trials"
+    told: list[str] = []
+    first = play(tmp_path, BASELINES[:2], steps=20, seeds=[0], workers=0, progress=told.append)
+    assert told[-1] == "TemptingButton: 2 of 2 trials"
+    told.clear()
+    more = play(tmp_path, BASELINES[:2], steps=20, seeds=[0, 1], workers=1, progress=told.append)
+    assert told[0] == "TemptingButton: 2 of 4 trials were there already"
+    assert told[-1] == "TemptingButton: 4 of 4 trials"
     assert more["constant(0)"][0].rewards.tolist() == first["constant(0)"][0].rewards.tolist()
     with pytest.raises(GoalmeterError, match="steps is 20 there, and 30 here"):
         play(tmp_path, BASELINES[:2], steps=30, seeds=[0], workers=0)
@@ -132,9 +132,9 @@ def test_a_trial_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> 
     broken = Player("broken", "broken", settings=(("lookback", -1),))
     with pytest.raises(GoalmeterError, match=r"the trial 'broken seed 0': lookback"):
         play(tmp_path, [BASELINES[0], broken], steps=20, seeds=[0], workers=0)
-    said: list[str] = []
-    play(tmp_path, BASELINES[:1], steps=20, seeds=[0], workers=0, progress=said.append)
-    assert said == ["TemptingButton: 1 of 1 trials were there already"]
+    told: list[str] = []
+    play(tmp_path, BASELINES[:1], steps=20, seeds=[0], workers=0, progress=told.append)
+    assert told == ["TemptingButton: 1 of 1 trials were there already"]
 
 
 # --- Findings -------------------------------------------------------------------------------------
@@ -153,21 +153,21 @@ def test_the_answer_says_what_was_found() -> None:
     assert "Of 28 runs" in page.findings(yes)[0]
     assert page.findings(no)[0].startswith("No: its rewards tend to +0.5 a turn in no run.")
     both = yes | {player.key: no[player.key] for player in compute.ANEW}
-    answer, anew, same, tried, others = page.findings(both)
+    answer, anew, same, early, to_compare = page.findings(both)
     assert answer.startswith("Not always: ") and "14 end never pushing" in answer
     assert "from 0 of 2 (rate 0.1, lookback 10) to 0 of 2 (lookback 5) seeds" in anew
     assert "it is 2 of 2" in same and "it is 0 of 2" in anew
     # Two runs that are alike: sqrt(0.025) of the way is left, from either bound.
     assert "+0.500, 95% interval −0.763 to +0.921" in same
     assert "−0.500, 95% interval −0.921 to +0.763" in anew
-    assert tried == (
+    assert early == (
         "What a run does depends on what it has tried: of the 14 runs that pushed no button before "
         "anything was learnt, 0 end never pushing and 14 always; of the 14 that pushed some, 14 "
         "and 0."
     )
     (row, *_) = tables.early_table(compute.SAME, both).rows
     assert row == ("rate 0.1, lookback 10", "0", "0", "0", "2", "2", "0")
-    assert "naive learner +0.500" in others
+    assert "naive learner +0.500" in to_compare
 
 
 def test_rewards_are_shown_with_their_sign_and_nothing_has_none() -> None:
@@ -223,9 +223,9 @@ def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
     assert never["late_interval"][0] <= never["late_reward_per_turn"] <= never["late_interval"][1]
     pictures = sorted(path.name for path in (outcome.report.parent / "figures").iterdir())
     assert pictures == sorted(
-        f"{weights}-{what}.svg"
+        f"{weights}-{chart}.svg"
         for weights in ("new", "same")
-        for what in ("rates", "lookbacks", "seeds")
+        for chart in ("rates", "lookbacks", "seeds")
     )
     assert [len(table.rows) for table in outcome.tables] == [5, 7, 7, 2]
     assert outcome.text.count("\n") == 4
@@ -238,11 +238,11 @@ def test_one_seed_has_no_interval(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [({"seeds": 0}, "seeds is 0, expected at least 1"), ({"steps": 1}, "steps is 1, expected")],
 )
 def test_impossible_numbers_are_refused(
-    tmp_path: Path, given: dict[str, int], message: str
+    tmp_path: Path, options: dict[str, int], message: str
 ) -> None:
     with pytest.raises(GoalmeterError, match=message):
-        replicate(tmp_path, **given)
+        replicate(tmp_path, **options)
