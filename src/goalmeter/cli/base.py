@@ -62,7 +62,7 @@ def show(outcome: Outcome, *, as_json: bool) -> None:
             print(f"{printable(outcome.text)}\n")
         print_tables(outcome.tables)
         if outcome.report is not None:
-            print(outcome.report)
+            print(outcome.report)  # on the last line, where a script looks for it
     if outcome.incomplete:
         tell(f"goalmeter: {outcome.incomplete}")
         raise typer.Exit(INCOMPLETE)

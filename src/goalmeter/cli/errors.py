@@ -74,5 +74,5 @@ def _kept(report: str) -> Path | None:
         ) as file:
             file.write(encodable(report))
     except OSError:
-        return None
+        return None  # the fault itself may be a full disk
     return Path(file.name)

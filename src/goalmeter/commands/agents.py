@@ -126,6 +126,7 @@ def _ours(needed: Ability | None) -> Iterable[Listing]:
         yield Listing(name, about, _LOCAL_MODEL)
 
 
+# One broken package is a line of the list; it hinders nobody who asks for the others.
 def _of_packages() -> Iterable[Listing]:
     for name, entry in plugins(AGENTS).items():
         try:

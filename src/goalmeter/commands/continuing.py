@@ -55,6 +55,7 @@ def _navigate(what: Mapping[str, Any], folder: str) -> str:
     return shlex.join(words)
 
 
+# What is the default is not typed, so that the command reads as a user would have typed it.
 def _asking(asking: Asking) -> list[str]:
     """The options that ask a language model in this way."""
     default, typed = Asking(), []

@@ -51,6 +51,7 @@ class CausalQuery:
     @property
     def rng(self) -> np.random.Generator:
         """A fresh source of randomness from the seed."""
+        # Fresh each time, so that a number does not depend on what was measured before it.
         return np.random.default_rng(self.seed)
 
 
@@ -134,6 +135,7 @@ def _check_options(
             f"{', '.join(goals)}: {' and '.join(named) or 'none of them'} given, expected exactly "
             f"one of them, what goal-directedness is measured towards"
         )
+    # Pairs of options with what to do instead.
     refused = {
         ("--sensitivity", "--data"): "ask for one --target after another",
         ("--sensitivity", "--shift"): "use --do for the table in one changed world",
@@ -229,6 +231,7 @@ def _drawn(query: CausalQuery) -> str:
     factors = () if query.utility is None else query.utility.factors
     for number, factor in enumerate(factors, start=1):
         name = "U" if len(factors) == 1 else f"U{number}"
+        # A variable of the model may have that name already.
         while name in network.variables:
             name += "′"
         nodes.append((name, "utility"))

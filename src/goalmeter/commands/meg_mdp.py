@@ -91,6 +91,7 @@ def measure_mdp(
             rng=np.random.default_rng(seed),
         )
         return Outcome(tables=(result_table(estimate),), json=estimate.to_json())
+    # What is left has a policy: a file of it, or what a library saved.
     assert policy is not None, "checked above"
     measured = (
         named_agent(str(policy)).in_table(world, asker="MEG in a tabular world")
@@ -125,6 +126,7 @@ def measure_mdp(
         raise Interrupted(
             Outcome(tables=(result_table(so_far.result),), json=so_far.result.to_json())
         ) from None
+    # Only against the uniform policy does the uniform policy score 0.
     baselines = _baselines(world) if unknown is None and against is None else {}
     return Outcome(
         tables=(result_table(result, baselines),), json=result.to_json() | {"baselines": baselines}
@@ -145,6 +147,7 @@ def _features(path: str) -> FloatArray:
     except GoalmeterError as error:
         if Path(path).exists():
             raise
+        # There is no such file, so that it may be the name of a class, mistyped.
         raise InvalidParameterError(
             f"--unknown is {path!r}, expected {', '.join(CLASSES)}, {NETWORK}, or the path of a "
             f"features file ({error})"

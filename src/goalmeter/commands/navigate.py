@@ -68,6 +68,7 @@ def _agent(name: str | None) -> tuple[str, bool]:
             f"PROVIDER/NAME (`goalmeter agents` lists all); suites are {', '.join(suite_names())}"
         )
     named = named_agent(name)
+    # An agent with both abilities walks by itself, without prompts.
     named.require(Ability.GRID, Ability.TEXT, asker="navigation")
     return named.name, Ability.GRID not in named.abilities
 

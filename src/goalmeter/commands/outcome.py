@@ -71,6 +71,7 @@ def write_outcome(
         glossary=glossary,
         provenance=provenance(command),
     ).resolve()
+    # Beside the page, on which they stand as well, for whoever needs one in a paper.
     for figure in (f for section in sections for f in section.figures) if figures else ():
         write_text(folder / "figures" / f"{figure.name}.svg", figure.svg + "\n")
     results = write_text(folder / "results.json", json_text(result) + "\n").resolve()
@@ -93,6 +94,7 @@ def provenance(command: str) -> list[str]:
     ]
 
 
+# JSON has no infinities and no NaN, and many programs do not read Python's spelling of them.
 def _plain(value: Any) -> Any:
     match value:
         case dict():

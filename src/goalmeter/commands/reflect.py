@@ -66,6 +66,7 @@ def reflect(
     played = list(environments) or [environment.name for environment in BATTERY]
     chosen = range(seed, seed + seeds)
 
+    # Users' code may hang, and may take long for each percept; agents of ours do neither.
     def options(name: str, folder: Path | None, over: Sequence[int] = chosen) -> dict[str, Any]:
         users = any(map(is_user_code, [name, *played]))
         limit = timeout if timeout is not None else (TIMEOUT if users else 0.0)
@@ -92,6 +93,7 @@ def reflect(
         rival = measure(against, **options(against, beside), progress=progress)
         comparison = compare(rival, result)
     names = [name for name in BASELINES if name not in (agent, against)]
+    # Each environment is played with its opposite, so a seed is two trials of each.
     over = chosen[: BASELINE_PERCEPTS // (2 * len(played) * steps)]
     baselines = {}
     if over and steps <= BASELINE_STEPS:
@@ -113,6 +115,7 @@ def reflect(
 
 def _beside(folder: Path) -> Path:
     """Where the agent that it is compared with is kept."""
+    # "." and ".." have no name that could be continued.
     named = folder if folder.name not in ("", "..") else folder.resolve()
     return named.with_name(f"{named.name}.against")
 

@@ -69,6 +69,7 @@ def replication(name: str, options: Iterable[str] = ()) -> Any:
             f"{did_you_mean(name, REPLICATIONS, quoted=True)}"
         )
     function = import_module(REPLICATIONS[name]).replicate
+    # Options are one list on the command line, and each experiment has some of them.
     for option in options:
         if option not in signature(function).parameters:
             raise InvalidParameterError(f"{name} has no option --{option}; leave it out")

@@ -50,6 +50,7 @@ def report_runs(
     tell = progress or (lambda line: None)
     parts: list[Part] = []
     about: dict[Path, dict[str, Any]] = {}
+    # A part for each kind of run, in the order in which kinds were typed first.
     for kind in dict.fromkeys(kinds):
         of_kind = [
             folder for folder, its_kind in zip(folders, kinds, strict=True) if its_kind == kind

@@ -29,16 +29,18 @@ def train_organism(
 ) -> Outcome:
     """Train an organism, or go on where its training stopped.
 
-    None of `out` is runs/organism-NAME, which keeps checkpoints too; of `steps`, `rate` and
-    `begin_with` (a shipped organism, a folder, or "nothing" for fresh weights) what the recipe has;
-    of `sizes` all; of `device` the first GPU, or else the processor; of `workers` two if there are
-    cores: the weights are the same. `keys` asks for worlds with keys and doors too.
+    By default checkpoints and weights go to runs/organism-NAME; `steps`, `rate` and `begin_with` (a
+    shipped organism, a folder, or "nothing" for fresh weights) are the recipe's; all `sizes` of
+    grids are learnt; and it runs on the first GPU, or else on the processor. `workers` None is two
+    processes if there are cores, and does not change the weights. `keys` asks for worlds with keys
+    and doors too.
 
     Raises:
         GoalmeterError: options that cannot be used; the message says how to mend it.
     """
     usual = recipe(name)
     rounds = None
+    # A recipe may have rounds of different rates; whoever sets steps or a rate trains in one.
     if steps is not None or rate is not None:
         usual_rate = usual.rounds[0][1]
         only = (usual.steps if steps is None else steps, usual_rate if rate is None else rate)

@@ -130,6 +130,7 @@ class Number:
     @property
     def rounding(self) -> float:
         """Half a unit of the last printed digit."""
+        # A little more, since 0.5 in the last digit is not exact as a float.
         return 0.5 * 10.0 ** -len(self._printed["digits"] or "") * (1 + 1e-9)
 
     @property
@@ -198,6 +199,7 @@ class Number:
             return NOT_YET if self.cost == NOT_YET else NOT_RUN
         if self.relation == "p-value":
             return NOT_COMPARED
+        # Of two seeds the spread says too little, whatever Welch's formula makes of it.
         if self.relation == "estimate" and self.seeds < FEWEST:
             return TOO_FEW
         if self.relation == "lower bound":

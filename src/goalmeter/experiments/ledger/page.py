@@ -80,6 +80,7 @@ def markdown(rows: Sequence[Number], known: Sequence[Margin]) -> str:
         *_rules(known),
     ]
 
+    # Neighbouring rows that share these stand in one table, below one source and command.
     def head(row: Number) -> tuple[str, str, str, str]:
         return row.quantity, row.source, row.command, row.relation
 

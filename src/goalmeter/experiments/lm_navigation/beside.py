@@ -17,6 +17,7 @@ Agents = Mapping[str, Values]
 
 def published() -> dict[str, ledger.Number]:
     """The published numbers, by quantity; those with a standard error of their own first."""
+    # A quantity has a row for each agent of ours that it stands beside; the first one is kept.
     out: dict[str, ledger.Number] = {}
     for row in sorted(ledger.load(LEDGER_PREFIX), key=lambda row: row.relation != "estimate"):
         _, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")

@@ -79,6 +79,7 @@ def _two_paths() -> str:
     from scipy.stats import binomtest
 
     number = published()["two-path/pick_up"]
+    # The count is not published; the share and the number of pairs leave one that fits.
     n = number.published_seeds
     taken = round(number.published_value / 100 * n)
     return (
@@ -112,6 +113,7 @@ def _same_frames(references: Agents) -> str:
     greedy = references["greedy"]
     ps = [greedy[f"isometries/{frame}/p"].value for frame in FRAMES]
     same = [f for f in FRAMES if greedy[f"isometries/{f}/p_equivalence"].value < 0.05]
+    # NaN: nothing differs between the frames, and Wilcoxon's test cannot be made.
     known = [p for p in ps if not math.isnan(p)]
     tested = f"its smallest p-value is {min(known):.3f}" if known else "it cannot be made"
     return (

@@ -46,7 +46,7 @@ def replicate(
     if grids < 2:
         raise InvalidParameterError(f"seeds is {grids}, expected at least 2, for an interval")
     require_report_extra()
-    measured = _runs(run, progress)
+    measured = _runs(run, progress)  # before the long part, since folders may be mistyped
     references = compute.values(names, grids=grids, seed=seed, workers=workers, progress=progress)
     sections = page.sections(references, measured)
     findings = findings_of(references)
@@ -74,6 +74,7 @@ def _runs(folders: Sequence[str | Path], progress: Tell | None) -> dict[str, Val
             progress(f"reading {folder}")
         agent, values = compute.of_run(folder)
         known = out.setdefault(f"{agent} (run)", {})
+        # Two runs of one suite would make one row of two sets of grids.
         if twice := known.keys() & values.keys():
             suite = sorted(twice)[0].partition("/")[0]
             raise InvalidParameterError(

@@ -62,6 +62,7 @@ def _headlines(worlds: Sequence[str], references: Agents, runs: Agents) -> Table
             for agent, values in {**references, **runs}.items()
         ),
     ]
+    # The row stands there empty, so that a reader sees what was not measured.
     if not runs:
         rows.insert(1, ("GPT-OSS-20B, ours", *(NOT_RUN,) * len(quantities)))
     return Table(

@@ -115,6 +115,7 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
     Raises:
         InvalidParameterError: an id that is not of that form.
     """
+    # Settings of the paper only: the ledger has no rows of the ends of the scale.
     settings = {s.key: s for s in [*difficulty(), *noise()]}
     measures = {"known": gm.meg.known_utility, "unknown": gm.meg.unknown_utility}
     out = {}

@@ -56,6 +56,7 @@ def measure_chart(
             label="known utility, published", x=x, y=[r.published_value for r in known], open_=True
         ),
     ]
+    # A line through some of the points would say that the others are on it.
     neural = [m.neural for m in measured if m.neural is not None]
     if len(neural) == len(measured):
         spread = [2 * v.std(ddof=1) if len(v) > 1 else 0.0 for v in neural]
@@ -183,6 +184,7 @@ def _map(
     **look: Any,
 ) -> Figure:
     """A value of each square, [S], with start, goals and cliff marked."""
+    # Goals pay more than nothing, the cliff costs more than the -1 of every other square.
     reward = cliff_world(goal_length).reward
     goals = {int(s): "G" for s in np.flatnonzero(reward > 0)}
     cliff = frozenset(np.flatnonzero(reward < -1).tolist())

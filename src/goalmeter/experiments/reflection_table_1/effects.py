@@ -82,6 +82,7 @@ def thesis(measured: Sequence[Effect]) -> str:
         ]
         if names or conclusion == LOWERS:
             parts.append(f"{text} {', '.join(names) or 'none'}")
+    # What was tried with too few seeds goes neither way.
     told = [effect for effect in measured if verdict(effect.ours.interval) != TOO_FEW]
     if not told:
         return f"The reality check {'; '.join(parts)}."
@@ -103,6 +104,7 @@ def known(row: Row) -> bool:
 def around(value: float, errors: Sequence[float], seeds: Sequence[int]) -> Estimate:
     """An estimate with a 95% t interval, from the errors of what it is the difference of."""
     error = math.hypot(*errors)
+    # Welch's degrees of freedom; NaN of too few seeds, so that the interval is none.
     half = reach(errors, seeds) * error
     return Estimate(value, error, (value - half, value + half))
 

@@ -177,6 +177,7 @@ def _agreement(kind: str, numbers: Sequence[Number]) -> str:
     return text
 
 
+# The margin was stated before any number was looked at, so the page gives its reason too.
 def _margin(rows: Sequence[Row]) -> str:
     """The margin of the table with its reason, as a sentence."""
     margin = rows[0].published.margin
@@ -241,6 +242,7 @@ def _points(rows: Sequence[Row]) -> tuple[str, ...]:
     for row in rows:
         if row.result is not None and _neural(row):
             shift = float((row.result.by_seed - as_published(row.result)).mean())
+            # Half a unit of the fourth digit: less would be shown as 0.
             if abs(shift) > 5e-5:
                 points.append(
                     f"{row.published.setting}, {row.steps} steps: IncentivizeLearningRate and its "

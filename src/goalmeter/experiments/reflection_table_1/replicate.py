@@ -41,6 +41,7 @@ def replicate(
             agent.
         InvalidFileError: the folder cannot be written to.
     """
+    # All options are looked at before anything is played, which may take hours.
     names = compute.chosen(agents)
     if seeds is not None and seeds < 2:
         raise InvalidParameterError(f"seeds is {seeds}, expected at least 2, for a standard error")

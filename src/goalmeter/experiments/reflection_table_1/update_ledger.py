@@ -95,6 +95,7 @@ def finished(out: Path, agent: str, steps: int, *, partial: bool = False) -> Ref
     folder = run_folder(out, agent, steps)
     run = read_run(folder)
     plan = plan_of(agent, steps, 1, BATTERY, *DEFAULTS).what()
+    # How many seeds a run has may differ; anything else would make it another row.
     differ = [k for k in {**plan, **run.what} if k != "seeds" and run.what.get(k) != plan.get(k)]
     seeds = run.what.get("seeds")
     if differ or not isinstance(seeds, list):
@@ -123,6 +124,7 @@ def _usable(out: Path, row: ledger.Number, agent: str, steps: int, *, partial: b
     except InvalidFileError:
         if not partial:
             raise
+        # A run that is under way must not take the place of one that was finished.
         result = finished(out, agent, steps, partial=True)
         if len(result.by_seed) < row.seeds:
             raise InvalidFileError(

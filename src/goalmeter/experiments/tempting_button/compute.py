@@ -85,6 +85,7 @@ def trial(agent: str, settings: dict[str, Any], coding: str, steps: int, seed: i
     """
     player = RecurrentDQN(seed, **settings) if agent == _DQN else history_agent(agent, seed)
     environment, _ = find(f"TemptingButton(coding={coding})")
+    # The stream of random numbers that `reflection.trial` draws the rooms from.
     run = environment.start(player, Random(f"{environment.base}:{seed}"))
     mind = player.begin(environment.n_actions, environment.n_observations)
     rewards, observations, actions = [], [], []

@@ -59,6 +59,7 @@ def every_seed(name: str, caption: str, player: Player, traces: Traces) -> Figur
 def _recent(traces: Sequence[Trace]) -> tuple[list[float], FloatArray, int]:
     """Turns [points], reward per turn over the latest window [seeds, points], and the window."""
     length = len(traces[0].button)
+    # Runs of tests are shorter than the window.
     window = min(WINDOW, max(1, length // 4))
     every = max(1, (length - window) // _POINTS)
     recent = np.array([t.recent(window)[::every] for t in traces])

@@ -44,6 +44,7 @@ class Trace:
     @property
     def answers(self) -> BoolArray:
         """Whether it pushed the button or, where there was none, would have, [steps - 1]."""
+        # In a room without a button -1 is paid to whoever would push, were there one.
         return np.where(self.button, self.pushes, self.rewards[1:] < 0)
 
     @property
@@ -72,6 +73,7 @@ class Trace:
     def late_pushes(self, *, button: bool) -> float:
         """Share of the last rooms with, or without, a button in which it did as if to push."""
         rooms = self.button[-LATE:] == button
+        # Short runs may have no such room, and a share of nothing is no number.
         return float(self.pushes[-LATE:][rooms].mean()) if rooms.any() else float("nan")
 
     def recent(self, window: int) -> FloatArray:
