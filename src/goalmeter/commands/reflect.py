@@ -66,7 +66,7 @@ def reflect(
     played = list(environments) or [environment.name for environment in BATTERY]
     chosen = range(seed, seed + seeds)
 
-    # Users' code may hang, and may take long for each percept; agents of ours do neither.
+    # How long users' code takes cannot be told: it has a limit, and is played by all cores.
     def options(name: str, folder: Path | None, over: Sequence[int] = chosen) -> dict[str, Any]:
         users = any(map(is_user_code, [name, *played]))
         limit = timeout if timeout is not None else (TIMEOUT if users else 0.0)

@@ -199,7 +199,7 @@ class Number:
             return NOT_YET if self.cost == NOT_YET else NOT_RUN
         if self.relation == "p-value":
             return NOT_COMPARED
-        # Of two seeds the spread says too little, whatever Welch's formula makes of it.
+        # Of so few seeds the spread says too little.
         if self.relation == "estimate" and self.seeds < FEWEST:
             return TOO_FEW
         if self.relation == "lower bound":

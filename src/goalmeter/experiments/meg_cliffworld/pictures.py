@@ -56,7 +56,7 @@ def measure_chart(
             label="known utility, published", x=x, y=[r.published_value for r in known], open_=True
         ),
     ]
-    # A line through some of the points would say that the others are on it.
+    # The series has a point for every setting, or is left out.
     neural = [m.neural for m in measured if m.neural is not None]
     if len(neural) == len(measured):
         spread = [2 * v.std(ddof=1) if len(v) > 1 else 0.0 for v in neural]
