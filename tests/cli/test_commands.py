@@ -83,7 +83,7 @@ def test_the_demo_ends_with_the_path_of_its_report(
         return outcomes[-1]
 
     monkeypatch.setattr("goalmeter.experiments.demo.run.demo", once)
-    done = run("demo", "--out", tmp_path / "new")
+    done = run("demo", "--workers", 1, "--out", tmp_path / "new")
     assert done.status == 0, done.err
     lines = done.out.splitlines()
     last = lines[-1]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from goalmeter._arguments import finite
 from goalmeter.cli import completion
-from goalmeter.cli.base import Json, Seed, UnusedSeed, app, show, tell
+from goalmeter.cli.base import Json, Seed, UnusedSeed, app, argument, option, show, tell
 
 
 @app.command()
@@ -22,38 +19,21 @@ def agents(seed: UnusedSeed = 0, json: Json = False) -> None:
 
 @app.command("train-organism")
 def train_organism(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            autocompletion=completion.organisms,
-            help="mouse, magpie, mole or moth.",
-        ),
-    ],
-    out: Annotated[Path | None, typer.Option(help="Folder; default runs/organism-NAME.")] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=10_000_000, help="Steps of training; default as the recipe has it."
-        ),
-    ] = None,
-    rate: Annotated[
-        float | None, typer.Option(help="Learning rate; default as the recipe has it.")
-    ] = None,
-    begin_with: Annotated[
-        str | None,
-        typer.Option("--from", help="Organism or folder whose weights it begins with, or nothing."),
-    ] = None,
-    sizes: Annotated[
-        str | None, typer.Option(help="Sizes of grids, with commas; default 5,7,9,11.")
-    ] = None,
-    keys: Annotated[bool, typer.Option("--keys/--no-keys", help="Worlds with keys too.")] = True,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, ...; default the first GPU if there is one.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, max=2, help="Processes; default two if there are cores.")
-    ] = None,
+    name: str = argument(
+        "mouse, magpie, mole or moth.", "NAME", autocompletion=completion.organisms
+    ),
+    out: Path | None = option("Folder; default runs/organism-NAME."),
+    steps: int | None = option(
+        "Steps of training; default as the recipe has it.", min=1, max=10_000_000
+    ),
+    rate: float | None = option("Learning rate; default as the recipe has it."),
+    begin_with: str | None = option(
+        "Organism or folder whose weights it begins with, or nothing.", flag="--from"
+    ),
+    sizes: str | None = option("Sizes of grids, with commas; default 5,7,9,11."),
+    keys: bool = option("Worlds with keys too.", flag="--keys/--no-keys", default=True),
+    device: str | None = option("cpu, cuda, ...; default the first GPU if there is one."),
+    workers: int | None = option("Processes; default two if there are cores.", min=1, max=2),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,6 +33,19 @@ Workers = Annotated[
 ]
 # Exit status of a result in which something failed: walks that a server failed, or every trial.
 INCOMPLETE = 3
+
+
+# Typer would have the type annotated with its option, which takes four lines where this takes one.
+def option(
+    text: str, metavar: str | None = None, *, default: Any = None, flag: str = "", **more: Any
+) -> Any:
+    """An option of a command, with its help, as the default of its parameter."""
+    return typer.Option(default, *filter(None, [flag]), help=text, metavar=metavar, **more)
+
+
+def argument(text: str, metavar: str, *, default: Any = ..., **more: Any) -> Any:
+    """An argument of a command, which has to be given unless it has a default."""
+    return typer.Argument(default, help=text, metavar=metavar, **more)
 
 
 @app.callback(invoke_without_command=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from goalmeter._arguments import MOST_WORKERS
 from goalmeter.cli import completion
-from goalmeter.cli.base import INCOMPLETE, Json, Seed, app, show, tell
+from goalmeter.cli.base import INCOMPLETE, Json, Seed, app, argument, option, show, tell
 from goalmeter.cli.option_tables import GroupedCommand, with_options
 from goalmeter.commands.model_options import MODEL_OPTIONS, ModelOptions
 from goalmeter.commands.suite_options import SUITE_OPTIONS, values_of
@@ -19,33 +19,24 @@ from goalmeter.navigation.suites.registry import SUITES
 @app.command(cls=GroupedCommand)
 @with_options(suite=SUITE_OPTIONS, json=MODEL_OPTIONS)
 def navigate(
-    agent: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="AGENT",
-            autocompletion=completion.navigators,
-            help="A reference agent, such as greedy or boltzmann(2), or a language model as "
-            "Inspect spells it, such as vllm/openai/gpt-oss-20b.",
-        ),
-    ] = None,
-    suite: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=completion.suites,
-            help=f"Which worlds: {', '.join(SUITES)}, or a suite of another package.",
-        ),
-    ] = "maze",
-    meg_too: Annotated[
-        bool, typer.Option("--meg", help="Goal-directedness towards goal and key too.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="Folder to keep the walks in, or to continue from."),
-    ] = None,
-    workers: Annotated[
-        int, typer.Option(min=1, max=MOST_WORKERS, help="Processes that walk at once.")
-    ] = 1,
+    agent: str | None = argument(
+        "A reference agent, such as greedy or boltzmann(2), or a language model as Inspect spells "
+        "it, such as vllm/openai/gpt-oss-20b.",
+        "AGENT",
+        default=None,
+        autocompletion=completion.navigators,
+    ),
+    suite: str = option(
+        f"Which worlds: {', '.join(SUITES)}, or a suite of another package.",
+        "NAME",
+        default="maze",
+        autocompletion=completion.suites,
+    ),
+    meg_too: bool = option(
+        "Goal-directedness towards goal and key too.", flag="--meg", default=False
+    ),
+    out: Path | None = option("Folder to keep the walks in, or to continue from.", "RUN"),
+    workers: int = option("Processes that walk at once.", default=1, min=1, max=MOST_WORKERS),
     seed: Seed = 0,
     json: Json = False,
     **options: Any,

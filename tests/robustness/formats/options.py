@@ -17,6 +17,7 @@ from robustness.damage import HOSTILE_TEXT
 from robustness.formats import Format
 from robustness.formats.arrays import FORMATS as ARRAYS
 from robustness.formats.causal import FORMATS as CAUSAL
+from robustness.formats.run_folders import WALKING_AND_REFLECTING
 
 NUMBERS = ("-1", "0", "1e400", "nan", "inf", "-inf", "9" * 21, "9" * 5000, "0x10", "1.5", "१", "")
 LISTS = (
@@ -82,6 +83,6 @@ FORMATS = (
         _prepare,
         _damage,
         cases=120,
-        imports=("goalmeter.commands.navigate", "goalmeter.commands.reflect"),
+        imports=WALKING_AND_REFLECTING,
     ),
 )
