@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,9 +69,10 @@ def test_trajectories_give_an_interval(files: Path) -> None:
         ({}, "--policy and --trajectories: neither given, expected exactly one"),
         ({"policy": "p", "trajectories": "t"}, "--policy and --trajectories: both given"),
         ({"trajectories": "t", "unknown": "network"}, "--unknown network goes with --policy only"),
+        ({"policy": "p", "timeout": 1.0}, "--timeout goes with --policy and --unknown only"),
     ],
 )
-def test_options_that_do_not_go_together(options: dict[str, str], message: str) -> None:
+def test_options_that_do_not_go_together(options: dict[str, Any], message: str) -> None:
     with pytest.raises(GoalmeterError, match=re.escape(message)):
         measure_mdp("mdp.npz", **options)
 
@@ -125,11 +127,6 @@ def test_a_search_that_is_interrupted_hands_on_what_it_has(
     with pytest.raises(Interrupted) as caught:
         measure_mdp(files / "mdp.npz", policy=files / "policy.npz", unknown="state")
     assert caught.value.outcome.json["stopped"] == "interrupt"
-
-
-def test_a_timeout_goes_with_a_search(files: Path) -> None:
-    with pytest.raises(GoalmeterError, match="--timeout goes with --policy and --unknown only"):
-        measure_mdp(files / "mdp.npz", policy=files / "policy.npz", timeout=1.0)
 
 
 def test_numbers_never_round_to_nothing() -> None:
