@@ -24,7 +24,7 @@ from goalmeter.experiments.lm_navigation import (
     tables,
     update_ledger,
 )
-from goalmeter.experiments.lm_navigation.compute import Values
+from goalmeter.experiments.lm_navigation.compute import Estimates
 from goalmeter.experiments.lm_navigation.replicate import replicate
 from goalmeter.gridworld.planner import State
 from goalmeter.navigation import suite, walks
@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def outcome(folder: Path, run: Path) -> Outcome:
     with pytest.MonkeyPatch.context() as patch:
         # One walk through each grid instead of ten.
-        patch.setattr(compute, "values", partial(compute.values, trajectories=1))
+        patch.setattr(compute, "of_agents", partial(compute.of_agents, trajectories=1))
         return replicate(folder, seeds=2, agents=AGENTS, run=[run])
 
 
@@ -233,7 +233,7 @@ def test_what_flips_on_other_grids_is_neither_above_nor_below(size: int) -> None
         assert {row.counted for row in rows} == {"above the reference"}
 
 
-def references(halfwidth: float | None = None, **changes: float) -> dict[str, Values]:
+def references(halfwidth: float | None = None, **changes: float) -> dict[str, Estimates]:
     """Reference agents with numbers of one's own, and intervals of one width."""
     theirs = beside.published()
     cells = {name: 0.9 for name in theirs if name.startswith(compute.EVERY_CELL)}
@@ -341,5 +341,5 @@ def test_workers_change_nothing() -> None:
     options: dict[str, Any] = {"grids": 1, "trajectories": 1}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compute, "SUITES", ("key-door",))
-        alone, by_two = (compute.values(["greedy"], workers=n, **options) for n in (1, 2))
+        alone, by_two = (compute.of_agents(["greedy"], workers=n, **options) for n in (1, 2))
     assert str(alone) == str(by_two) and "key-door/success" in alone["greedy"]

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from goalmeter.experiments import ledger
-from goalmeter.experiments.lm_navigation.compute import COMPASS, LEDGER_PREFIX, Values
+from goalmeter.experiments.lm_navigation.compute import COMPASS, LEDGER_PREFIX, Estimates
 from goalmeter.report.numbers import plus
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.verdicts import Interval, Verdict
 
-Agents = Mapping[str, Values]
+Agents = Mapping[str, Estimates]
 
 
 def published() -> dict[str, ledger.Number]:

@@ -37,11 +37,11 @@ COMPASS = "greedy"
 EVERY_CELL = "every-cell"
 GRIDS, KEY_WORLDS_A_GRID = 10, 10  # of a size and complexity; worlds with a key for each of them
 
-Values = dict[str, Estimate]
-_QUANTITIES = "goalmeter.experiments.lm_navigation.compute:quantities"
+Estimates = dict[str, Estimate]
+_IN_SUITE = "goalmeter.experiments.lm_navigation.compute:in_suite"
 
 
-def values(
+def of_agents(
     agents: Sequence[str],
     *,
     grids: int = GRIDS,
@@ -49,7 +49,7 @@ def values(
     seed: int = 0,
     workers: int = 1,
     progress: Tell | None = None,
-) -> dict[str, Values]:
+) -> dict[str, Estimates]:
     """Every number of every agent, at the paper's scale.
 
     `grids` are of each size and complexity, and there are ten times as many worlds with a key;
@@ -60,20 +60,20 @@ def values(
     parts.sort(key=lambda part: part[1] != isometries.SUITE.name)
     study = Study(
         "lm-navigation",
-        _QUANTITIES,
+        _IN_SUITE,
         {f"{agent} in {name}": {"agent": agent, "name": name} for agent, name in parts},
         common={"grids": grids, "trajectories": trajectories, "seed": seed},
         noun="part",
-        from_json=_values,
+        from_json=_from_json,
     )
     of_parts = carry_out(study, on=workers_as_place(workers), progress=progress)
-    out: dict[str, Values] = {agent: {} for agent in agents}
+    out: dict[str, Estimates] = {agent: {} for agent in agents}
     for (agent, _), of_part in zip(parts, of_parts.values(), strict=True):
         out[agent] |= of_part
     return out
 
 
-def of_run(folder: str | Path) -> tuple[str, Values]:
+def of_run(folder: str | Path) -> tuple[str, Estimates]:
     """The agent of a navigation run, and its numbers.
 
     Raises:
@@ -86,10 +86,10 @@ def of_run(folder: str | Path) -> tuple[str, Values]:
             f"{folder} has worlds with a neutral object only, and the published ones have keys; "
             f"choose a run with keys"
         )
-    return walked.plan.agent, of_measured(navigation_of(walked))
+    return walked.plan.agent, of_result(navigation_of(walked))
 
 
-def quantities(
+def in_suite(
     agent: str, name: str, *, grids: int = GRIDS, trajectories: int | None = None, seed: int = 0
 ) -> dict[str, Any]:
     """The numbers of one agent in one suite, as JSON values; what a worker process does."""
@@ -99,11 +99,11 @@ def quantities(
         worlds = grids if suite_named(name).has_complexity else grids * KEY_WORLDS_A_GRID
         options: dict[str, Any] = {"grids": worlds, "trajectories": trajectories, "seed": seed}
         plan = plan_of(navigator(agent).name, name, paper=True, **options)
-        of_agent = of_measured(navigation_of(play_all(plan)))
+        of_agent = of_result(navigation_of(play_all(plan)))
     return {key: value.to_json() for key, value in of_agent.items()}
 
 
-def of_measured(result: Navigation) -> Values:
+def of_result(result: Navigation) -> Estimates:
     """The numbers that were measured of an agent in a suite."""
     name, row = result.plan.suite.name, result.overall[0]
     out = {
@@ -130,14 +130,14 @@ def of_measured(result: Navigation) -> Values:
             if test.metric == "accuracy":
                 where = f"{name}/{frame.transform}"
                 out[f"{where}/difference"] = test.difference
-                out[f"{where}/p"] = _plain(test.test.p_value)
-                out[f"{where}/p_equivalence"] = _plain(test.equivalence_corrected)
+                out[f"{where}/p"] = _without_interval(test.test.p_value)
+                out[f"{where}/p_equivalence"] = _without_interval(test.equivalence_corrected)
     return out
 
 
 def every_cell(
     agent: str, grids: int = GRIDS, seed: int = 0, sizes: Sequence[int] = PAPER_SIZES
-) -> Values:
+) -> Estimates:
     """Accuracy over every open cell of the mazes; nothing for an agent with memory."""
     out = {}
     for (size, complexity), shares in every_cell_shares(agent, grids, seed, sizes).items():
@@ -194,7 +194,7 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
             parts[part] = (
                 {key: v.to_json() for key, v in every_cell(agent, sizes=[int(size)]).items()}
                 if name == EVERY_CELL
-                else quantities(agent, name)
+                else in_suite(agent, name)
             )
         if quantity not in parts[part]:
             raise InvalidParameterError(
@@ -237,13 +237,12 @@ def _chance_of_key(result: Navigation) -> Estimate:
     return estimate(np.round(list(chances.values()), 12), bounds=(0.0, 1.0))
 
 
-def _plain(value: float) -> Estimate:
-    """A number that comes without an interval."""
+def _without_interval(value: float) -> Estimate:
     return Estimate(value, None, 0, 0)
 
 
-def _values(part: str, plain: Mapping[str, dict[str, Any]]) -> Values:
-    """The estimates of `quantities`, from their JSON."""
+def _from_json(part: str, plain: Mapping[str, dict[str, Any]]) -> Estimates:
+    """The estimates of `in_suite`, from their JSON."""
     out = {}
     for name, fields in plain.items():
         value = float("nan") if fields["value"] is None else fields["value"]

@@ -11,7 +11,7 @@ from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments import ledger
 from goalmeter.experiments.lm_navigation import compute, page
 from goalmeter.experiments.lm_navigation.beside import beside, published
-from goalmeter.experiments.lm_navigation.compute import Values
+from goalmeter.experiments.lm_navigation.compute import Estimates
 from goalmeter.experiments.lm_navigation.findings import findings as findings_of
 from goalmeter.pages.navigation.page import GLOSSARY
 from goalmeter.report import require_report_extra
@@ -47,7 +47,9 @@ def replicate(
         raise InvalidParameterError(f"seeds is {grids}, expected at least 2, for an interval")
     require_report_extra()
     measured = _runs(run, progress)  # before the long part, since folders may be mistyped
-    references = compute.values(names, grids=grids, seed=seed, workers=workers, progress=progress)
+    references = compute.of_agents(
+        names, grids=grids, seed=seed, workers=workers, progress=progress
+    )
     sections = page.sections(references, measured)
     findings = findings_of(references)
     options = "" if seeds is None else f" --seeds {seeds}"
@@ -66,9 +68,9 @@ def replicate(
     )
 
 
-def _runs(folders: Sequence[str | Path], progress: Tell | None) -> dict[str, Values]:
+def _runs(folders: Sequence[str | Path], progress: Tell | None) -> dict[str, Estimates]:
     """The numbers of every agent that has a run."""
-    out: dict[str, Values] = {}
+    out: dict[str, Estimates] = {}
     for folder in folders:
         if progress is not None:
             progress(f"reading {folder}")
@@ -84,7 +86,7 @@ def _runs(folders: Sequence[str | Path], progress: Tell | None) -> dict[str, Val
     return out
 
 
-def _verdicts(references: dict[str, Values]) -> list[dict[str, Any]]:
+def _verdicts(references: dict[str, Estimates]) -> list[dict[str, Any]]:
     """The published model beside each reference agent that the ledger names for a number."""
     out = []
     for row in ledger.load(compute.LEDGER_PREFIX):
@@ -108,7 +110,7 @@ def _verdicts(references: dict[str, Values]) -> list[dict[str, Any]]:
 
 
 def _json(
-    references: dict[str, Values], runs: dict[str, Values], findings: Sequence[str]
+    references: dict[str, Estimates], runs: dict[str, Estimates], findings: Sequence[str]
 ) -> dict[str, Any]:
     return {
         "replication": "lm-navigation",

@@ -11,7 +11,7 @@ from goalmeter.experiments.lm_navigation.beside import (
     difference_points,
     published,
 )
-from goalmeter.experiments.lm_navigation.compute import EVERY_CELL, Values
+from goalmeter.experiments.lm_navigation.compute import EVERY_CELL, Estimates
 from goalmeter.experiments.lm_navigation.findings import FRAMES
 from goalmeter.navigation.measures.frames import MARGIN
 from goalmeter.navigation.suites.mazes import PAPER_COMPLEXITIES, PAPER_SIZES
@@ -165,7 +165,7 @@ def frames_table(references: Agents, runs: Agents) -> Table:
         if f"isometries/{frame}/p" in values
     ]
 
-    def value(row: tuple[str, str, Values], quantity: str) -> Estimate:
+    def value(row: tuple[str, str, Estimates], quantity: str) -> Estimate:
         return row[2][f"isometries/{row[1]}/{quantity}"]
 
     return table_of(

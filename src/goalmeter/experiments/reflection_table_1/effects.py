@@ -50,16 +50,18 @@ def effects(rows: Sequence[Row]) -> list[Effect]:
     for steps in STEPS:
         for agent in PUBLISHED_NAMES:
             inner, checked = by_key.get((agent, steps)), by_key.get((f"rc({agent})", steps))
-            if inner is None or checked is None or not (known(inner) and known(checked)):
+            if inner is None or checked is None or not (has_ours(inner) and has_ours(checked)):
                 continue
             a, b = inner.number, checked.number
-            theirs = around(
+            theirs = with_t_interval(
                 b.theirs - a.theirs,
                 (a.published_error, b.published_error),
                 (a.published_seeds, b.published_seeds),
             )
-            paired = _paired(inner, checked)
-            ours = paired or around(b.ours - a.ours, (a.error, b.error), (a.seeds, b.seeds))
+            paired = _paired_estimate(inner, checked)
+            ours = paired or with_t_interval(
+                b.ours - a.ours, (a.error, b.error), (a.seeds, b.seeds)
+            )
             out.append(Effect(agent, steps, ours, theirs, paired is not None))
     return out
 
@@ -77,7 +79,7 @@ def thesis(measured: Sequence[Effect]) -> str:
         members = [effect for effect in measured if verdict(effect.ours.interval) == conclusion]
         in_order = sorted(members, key=lambda effect: list(PUBLISHED_NAMES).index(effect.agent))
         names = [
-            f"{PUBLISHED_NAMES[agent]} ({', '.join(map(_beside, group))})"
+            f"{PUBLISHED_NAMES[agent]} ({', '.join(map(_ours_and_theirs, group))})"
             for agent, group in groupby(in_order, key=lambda effect: effect.agent)
         ]
         if names or conclusion == LOWERS:
@@ -86,7 +88,7 @@ def thesis(measured: Sequence[Effect]) -> str:
     told = [effect for effect in measured if verdict(effect.ours.interval) != TOO_FEW]
     if not told:
         return f"The reality check {'; '.join(parts)}."
-    sides = [(_side(effect.ours), _side(effect.theirs)) for effect in told]
+    sides = [(_side_of_zero(effect.ours), _side_of_zero(effect.theirs)) for effect in told]
     both = [ours * theirs for ours, theirs in sides if ours and theirs]
     untold = len(sides) - len(both)
     return (
@@ -96,12 +98,12 @@ def thesis(measured: Sequence[Effect]) -> str:
     )
 
 
-def known(row: Row) -> bool:
+def has_ours(row: Row) -> bool:
     """Whether there is a number of ours, from this run or the ledger."""
     return row.number.ran
 
 
-def around(value: float, errors: Sequence[float], seeds: Sequence[int]) -> Estimate:
+def with_t_interval(value: float, errors: Sequence[float], seeds: Sequence[int]) -> Estimate:
     """An estimate with a 95% t interval, from the errors of what it is the difference of."""
     error = math.hypot(*errors)
     # Welch's degrees of freedom; NaN of too few seeds, so that the interval is none.
@@ -109,18 +111,18 @@ def around(value: float, errors: Sequence[float], seeds: Sequence[int]) -> Estim
     return Estimate(value, error, (value - half, value + half))
 
 
-def _beside(effect: Effect) -> str:
+def _ours_and_theirs(effect: Effect) -> str:
     ours, theirs = (plus(e.value, 3) for e in (effect.ours, effect.theirs))
     return f"{ours} [{theirs}] at {effect.steps} steps"
 
 
-def _side(estimate: Estimate) -> int:
+def _side_of_zero(estimate: Estimate) -> int:
     """On which side of 0 the interval lies; 0 if it has 0 inside."""
     low, high = estimate.interval
     return (low > 0) - (high < 0)
 
 
-def _paired(inner: Row, checked: Row) -> Estimate | None:
+def _paired_estimate(inner: Row, checked: Row) -> Estimate | None:
     """Ours from runs of now, paired by environment and seed; None if there are none."""
     if inner.result is None or checked.result is None:
         return None

@@ -15,7 +15,7 @@ from goalmeter.experiments.reflection_table_1.compute import (
     Row,
     as_published,
 )
-from goalmeter.experiments.reflection_table_1.effects import Effect, effects, known, thesis
+from goalmeter.experiments.reflection_table_1.effects import Effect, effects, has_ours, thesis
 from goalmeter.pages.reflection.pairs import UNTOLD, verdict
 from goalmeter.report import Section, Table
 from goalmeter.report.numbers import between, number, percent, plus, true_minus
@@ -64,7 +64,7 @@ def findings(rows: Sequence[Row]) -> list[str]:
     """The page in a few sentences, from the numbers."""
     lines = []
     for kind, neural in (("scripted", False), ("neural", True)):
-        numbers = [row.number for row in rows if known(row) and _neural(row) == neural]
+        numbers = [row.number for row in rows if has_ours(row) and _neural(row) == neural]
         if numbers:
             lines.append(_agreement(kind, numbers))
     every_effect = effects(rows)
@@ -159,7 +159,7 @@ def effects_table(effects: Sequence[Effect]) -> Table:
 
 def _agreement(kind: str, numbers: Sequence[Number]) -> str:
     """How many numbers of ours are shown to equal the published ones, and what of the rest."""
-    judged = [row for row in numbers if _judged(row)]
+    judged = [row for row in numbers if _has_enough_seeds(row)]
     text = f"{len(numbers)} numbers of {kind} agents are of too few seeds to be judged."
     if judged:
         count = Counter(row.counted for row in judged)
@@ -186,7 +186,7 @@ def _margin(rows: Sequence[Row]) -> str:
     return f"±{margin.within:g}. {margin.reason}"
 
 
-def _judged(row: Number) -> bool:
+def _has_enough_seeds(row: Number) -> bool:
     """Whether it was run, with enough seeds."""
     return not math.isnan(row.z)
 
@@ -218,7 +218,7 @@ def _table_notes(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def _points(rows: Sequence[Row]) -> tuple[str, ...]:
-    numbers = [row.number for row in rows if not _neural(row) and _judged(row.number)]
+    numbers = [row.number for row in rows if not _neural(row) and _has_enough_seeds(row.number)]
     points = []
     if numbers:
         squares = sum(row.z**2 for row in numbers)

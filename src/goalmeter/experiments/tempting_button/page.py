@@ -29,7 +29,7 @@ GLOSSARY = {
     "seed.",
 }
 # Measured once, apart from the runs that the page shows.
-_BESIDE = (
+_OTHER_RUNS = (
     "The authors' own agent and environment (e4dd0d0, with PyTorch 2.13, a process for each run) "
     "depend on the seed too: from seed 0 they end always pushing and average −0.215 over all 4000 "
     "turns, from seed 1 they hardly push and average +0.477. With its dropout off, and its first "
@@ -115,7 +115,7 @@ def sections(traces: Traces) -> list[Section]:
             ),
             tables=(coding,),
         ),
-        Section(title="Beside this run", points=_BESIDE),
+        Section(title="Beside this run", points=_OTHER_RUNS),
     ]
 
 
@@ -123,8 +123,8 @@ def findings(traces: Traces) -> list[str]:
     """The page in a few sentences."""
     return [
         _answer(traces),
-        _settings("With new weights at each training", ANEW, traces),
-        _settings("With the same weights at each training", SAME, traces),
+        _of_settings("With new weights at each training", ANEW, traces),
+        _of_settings("With the same weights at each training", SAME, traces),
         _by_early_pushes(traces),
         "To compare: "
         + ", ".join(
@@ -136,7 +136,7 @@ def findings(traces: Traces) -> list[str]:
 
 
 def _answer(traces: Traces) -> str:
-    runs = [t.ends for t in _runs(traces)]
+    runs = [t.ends for t in _published_runs(traces)]
     never, always = runs.count(NEVER), runs.count(ALWAYS)
     if never == len(runs):
         answer = "Yes: its rewards tend to +0.5 a turn in every run"
@@ -151,7 +151,7 @@ def _answer(traces: Traces) -> str:
     )
 
 
-def _settings(name: str, players: Sequence[Player], traces: Traces) -> str:
+def _of_settings(name: str, players: Sequence[Player], traces: Traces) -> str:
     rows = {player.label: summary(traces[player.key]) for player in players}
     by_count = sorted(rows, key=lambda label: rows[label]["ends"][NEVER])
     least, most = (
@@ -165,11 +165,11 @@ def _settings(name: str, players: Sequence[Player], traces: Traces) -> str:
         f"{name}: from {least} to {most} seeds end never pushing. With learning rate 0.1 and "
         f"lookback 10 it is {first['ends'][NEVER]} of {first['seeds']}, and over the last 1000 "
         f"turns the reward per turn is {reward(first['late_reward_per_turn'])}{interval}: "
-        f"{_beside(first['mean_verdict'])}."
+        f"{_compared_with_published(first['mean_verdict'])}."
     )
 
 
-def _beside(verdict: str) -> str:
+def _compared_with_published(verdict: str) -> str:
     """The verdict on a mean as part of a sentence."""
     if verdict in (Verdict.ABOVE, Verdict.BELOW):
         return f"{verdict} the published +0.5"
@@ -182,8 +182,8 @@ def _beside(verdict: str) -> str:
 
 
 def _by_early_pushes(traces: Traces) -> str:
-    without = [t.ends for t in _runs(traces) if not t.early_pushes]
-    pushed = [t.ends for t in _runs(traces) if t.early_pushes]
+    without = [t.ends for t in _published_runs(traces) if not t.early_pushes]
+    pushed = [t.ends for t in _published_runs(traces) if t.early_pushes]
     return (
         f"What a run does depends on what it has tried: of the {len(without)} runs that pushed no "
         f"button before anything was learnt, {without.count(NEVER)} end never pushing and "
@@ -192,7 +192,7 @@ def _by_early_pushes(traces: Traces) -> str:
     )
 
 
-def _runs(traces: Traces) -> list[Trace]:
+def _published_runs(traces: Traces) -> list[Trace]:
     return [t for player in (*ANEW, *SAME) for t in traces[player.key]]
 
 
