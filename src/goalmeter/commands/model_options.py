@@ -18,7 +18,7 @@ from goalmeter.navigation.suites.record import Suite
 
 
 def _option(
-    default: Any, kind: Any, text: str, *bounds: float, flag: str = "", **spelling: Any
+    kind: Any, text: str, *bounds: float, default: Any = None, flag: str = "", **spelling: Any
 ) -> Any:
     """A field with its spelling, of which the command line is made; `bounds`: least and most."""
     least, most = bounds or (None, None)
@@ -39,60 +39,55 @@ class ModelOptions:
     """
 
     prompts: Sequence[str] | None = _asked(
-        None,
         str,
         "What it is asked; several are compared. Default keys/1 where there are keys.",
         flag="--prompt",
         metavar="plain/1,keys/1",
         read=lambda _, text: words(text),
     )
-    history: int | None = _asked(None, int, "Past steps that a prompt shows; default 0.", 0, 10_000)
+    history: int | None = _asked(int, "Past steps that a prompt shows; default 0.", 0, 10_000)
     attempts: int | None = _asked(
-        None, int, "How often a step is asked for until the answer can be read; default 3.", 1, 1000
+        int, "How often a step is asked for until the answer can be read; default 3.", 1, 1000
     )
-    token_cap: int | None = _asked(None, int, "Output tokens of a whole walk.", 1, 10**9)
-    temperature: float | None = _asked(None, float, "Default 0.7.", 0, 100)
-    top_p: float | None = _asked(None, float, "Default 0.95.", 0, 1)
-    max_tokens: int | None = _asked(None, int, "Of one answer; default 10000.", 1, 10**8)
+    token_cap: int | None = _asked(int, "Output tokens of a whole walk.", 1, 10**9)
+    temperature: float | None = _asked(float, "Default 0.7.", 0, 100)
+    top_p: float | None = _asked(float, "Default 0.95.", 0, 1)
+    max_tokens: int | None = _asked(int, "Of one answer; default 10000.", 1, 10**8)
     reasoning_effort: str | None = _asked(
-        None,
         str,
         "Default the model's; for gpt-oss with --paper low, in worlds with a key medium.",
         metavar="low|medium|high|...",
     )
     logprobs: bool = _asked(
-        False, bool, "Ask for log-probabilities, 20 a token, and keep those of the moves."
+        bool, "Ask for log-probabilities, 20 a token, and keep those of the moves.", default=False
     )
-    no_seeds: bool = _asked(False, bool, "Send none, to servers that refuse them.")
+    no_seeds: bool = _asked(bool, "Send none, to servers that refuse them.", default=False)
     options: Sequence[str] = _reached(
-        (),
         list[str],
         "Of the provider, such as dtype=bfloat16; repeat for more.",
+        default=(),
         flag="-M",
         metavar="NAME=VALUE",
     )
     base_url: str | None = _reached(
-        None,
         str,
         "Of the server; default from the environment, such as VLLM_BASE_URL.",
         flag="--model-base-url",
         metavar="URL",
     )
-    max_connections: int | None = _reached(None, int, "Questions at once.", 1, 10_000)
+    max_connections: int | None = _reached(int, "Questions at once.", 1, 10_000)
     max_retries: int | None = _reached(
-        None, int, "How often a question that the server failed is put again; default 5.", 0, 1000
+        int, "How often a question that the server failed is put again; default 5.", 0, 1000
     )
-    timeout: int | None = _reached(
-        None, int, "Seconds for one answer; default 600.", 1, MOST_SECONDS
-    )
+    timeout: int | None = _reached(int, "Seconds for one answer; default 600.", 1, MOST_SECONDS)
     rounds: int | None = _reached(
-        None, int, "How often walks that the server failed are made again; default 2.", 0, 1000
+        int, "How often walks that the server failed are made again; default 2.", 0, 1000
     )
     from_log: Sequence[Path] = _reached(
-        (),
         list[Path],
         "Take over the walks of `inspect eval goalmeter/...`, from a log or a folder of them; "
         "repeat for more.",
+        default=(),
         metavar="FILE.eval",
     )
 

@@ -211,12 +211,9 @@ def pilot_table(references: Agents, runs: Agents) -> Table:
     """Walks through mazes of size 7 by complexity, as the pilot has them."""
     theirs = published()
     # An agent without fault has 100% of both, so those that err are shown.
-    agents = {name: references[name] for name in ("greedy", "random") if name in references} | dict(
-        runs
-    )
-    agents = {
-        name: values for name, values in agents.items() if f"maze/{_PILOT_SIZE}/0/success" in values
-    }
+    erring = {name: references[name] for name in ("greedy", "random") if name in references}
+    first = f"maze/{_PILOT_SIZE}/0/success"
+    agents = {name: values for name, values in {**erring, **runs}.items() if first in values}
     quantities = {"success": "goal reached", "accuracy": "optimal actions"}
     rows = []
     for complexity in PAPER_COMPLEXITIES:
