@@ -44,6 +44,9 @@ def test_gpt_oss_of_this_machine(models: Path, tmp_path: Path) -> None:
     )
     steps = [step for done in walks for step in done.steps]
     assert len(walks) == 8 and all(isinstance(step.prompt_tokens, tuple) for step in steps)
+    # The text of an answer in channels has every token in it, so the ids spell it.
+    spell = LocalModel(models / "speaking-gpt-oss", device="cpu").tokenizer.decode
+    assert all(spell(step.answer_tokens) == step.raw for step in steps)
     thought = [step for step in steps if step.reasoning and step.action is not None]
     assert thought and all("<|channel|>analysis" in (s.raw or "") for s in thought)
     for step in steps:

@@ -16,7 +16,15 @@ from goalmeter.navigation import Step, Trajectory
 
 WORLD = GridWorld.from_text(["######", "#KA_G#", "######"])
 STEPS = (
-    Step(State(Cell(1, 2)), 0, (1,), raw="LEFT", attempts=2, prompt_tokens=(5, 6, 7)),
+    Step(
+        State(Cell(1, 2)),
+        0,
+        (1,),
+        raw="LEFT",
+        attempts=2,
+        prompt_tokens=(5, 6, 7),
+        answer_tokens=(8, 9),
+    ),
     Step(State(Cell(1, 1), WITH_KEY), None, (1,), invalid="no action", prompt_tokens=412),
     Step(
         State(Cell(1, 1), WITH_KEY),
@@ -73,6 +81,7 @@ def test_as_json() -> None:
             "optimal": [1],
             "raw": "LEFT",
             "prompt_tokens": [5, 6, 7],
+            "answer_tokens": [8, 9],
             "attempts": 2,
         },
         {
@@ -178,6 +187,7 @@ def without_in_step(name: str) -> dict[str, Any]:
         (lambda: with_step(attempts=0), "step 2: attempts is 0, expected 1 or more"),
         (lambda: with_step(prompt_tokens=-1), "prompt_tokens is -1, expected whole numbers"),
         (lambda: with_step(prompt_tokens=["a"]), "prompt_tokens is ['a'], expected whole numbers"),
+        (lambda: with_step(answer_tokens=7), "answer_tokens is 7, expected whole numbers"),
         (
             lambda: with_step(probabilities=[0.5, 0.6, 0, 0]),
             "step 2: probabilities are [0.5, 0.6, 0, 0], expected 4 numbers from 0 to 1 that add",

@@ -46,6 +46,7 @@ class Step:
         reasoning: what was thought before it.
         prompt: what was asked.
         prompt_tokens: ids of the prompt's tokens, or how many there were.
+        answer_tokens: ids of the answer's tokens, the one that ended it included.
         attempts: how often was asked.
         invalid: why there is no action; None if there is one.
     """
@@ -58,6 +59,7 @@ class Step:
     reasoning: str | None = None
     prompt: str | None = None
     prompt_tokens: int | tuple[int, ...] | None = None
+    answer_tokens: tuple[int, ...] | None = None
     attempts: int | None = None
     invalid: str | None = None
 
@@ -109,12 +111,16 @@ class Step:
         attempts = entry.get("attempts")
         if attempts is not None and (not is_whole(attempts) or attempts < 1):
             raise InvalidTrajectoryError(f"attempts is {attempts!r}, expected 1 or more")
+        answer_tokens = entry.get("answer_tokens")
         return cls(
             state=State(Cell(row, column), layer),
             action=action,
             optimal=optimal,
             probabilities=probabilities_of(entry.get("probabilities")),
             prompt_tokens=tokens_of(entry.get("prompt_tokens")),
+            answer_tokens=None
+            if answer_tokens is None
+            else whole_numbers(answer_tokens, "answer_tokens"),
             **{k: entry.get(k) for k in ("raw", "reasoning", "prompt", "attempts", "invalid")},
         )
 
@@ -241,6 +247,7 @@ _OPTIONAL = (
     "reasoning",
     "prompt",
     "prompt_tokens",
+    "answer_tokens",
     "attempts",
     "invalid",
 )

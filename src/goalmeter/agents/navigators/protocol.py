@@ -23,6 +23,7 @@ class Decision:
         reasoning: what was thought before it.
         prompt: what was asked.
         prompt_tokens: ids of the prompt's tokens, or how many there were.
+        answer_tokens: ids of the answer's tokens, the one that ended it included.
         attempts: how often was asked.
         invalid: why there is no action.
     """
@@ -33,6 +34,7 @@ class Decision:
     reasoning: str | None = None
     prompt: str | None = None
     prompt_tokens: int | tuple[int, ...] | None = None
+    answer_tokens: tuple[int, ...] | None = None
     attempts: int | None = None
     invalid: str | None = None
 

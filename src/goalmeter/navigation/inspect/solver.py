@@ -142,7 +142,8 @@ async def _decide(
 
 
 def _decision(prompt: str, output: ModelOutput, answer: Answer, attempts: int) -> Decision:
-    ids = (output.metadata or {}).get("prompt_ids")
+    metadata = output.metadata or {}
+    ids, answer_ids = metadata.get("prompt_ids"), metadata.get("output_ids")
     count = None
     if output.usage is not None:
         usage = output.usage
@@ -156,6 +157,8 @@ def _decision(prompt: str, output: ModelOutput, answer: Answer, attempts: int) -
         reasoning=storable(answer.reasoning) or None,
         prompt=prompt,
         prompt_tokens=count if ids is None else tuple(ids),
+        # Without them nobody can replay the answer: words can be cut into tokens in many ways.
+        answer_tokens=None if answer_ids is None else tuple(answer_ids),
         attempts=attempts,
         invalid=None if answer.action is not None else _why(output, answer),
     )
