@@ -82,6 +82,6 @@ def show(outcome: Outcome, *, as_json: bool) -> None:
 
 
 def tell(line: str) -> None:
-    """Report progress or an error in one line, if somebody can hear it."""
+    """Report progress or an error in one line, if standard error is open."""
     if sys.stderr is not None:  # print would take standard output for it
         print(message(line), file=sys.stderr, flush=True)

@@ -92,10 +92,10 @@ class ModelOptions:
     )
 
     def refuse(self, agent: str) -> None:
-        """See that nothing was given, since the agent is a reference agent.
+        """Raises if an option was given: the agent answers without a language model.
 
         Raises:
-            InvalidParameterError: something was.
+            InvalidParameterError: an option was given; the message names it.
         """
         flags = [MODEL_OPTIONS[name].flag for name in self._typed()]
         if flags:
@@ -146,7 +146,7 @@ def provider_options(texts: Iterable[str]) -> dict[str, Any]:
     """Options of a provider, each written NAME=VALUE, where the value is JSON or else a word.
 
     Raises:
-        InvalidParameterError: one is not written so.
+        InvalidParameterError: a text is not of the form NAME=VALUE.
 
     >>> provider_options(["dtype=bfloat16", "batch=64", "stream=true"])
     {'dtype': 'bfloat16', 'batch': 64, 'stream': True}

@@ -71,7 +71,7 @@ def write_outcome(
         glossary=glossary,
         provenance=provenance(command),
     ).resolve()
-    # Beside the page, on which they stand as well, for whoever needs one in a paper.
+    # The page shows the pictures too; as files they can be put into a paper.
     for figure in (f for section in sections for f in section.figures) if figures else ():
         write_text(folder / "figures" / f"{figure.name}.svg", figure.svg + "\n")
     results = write_text(folder / "results.json", json_text(result) + "\n").resolve()

@@ -21,10 +21,10 @@ N = TypeVar("N", int, float)
 
 
 def numbers(option: str, text: str | None, kind: type[N]) -> list[N] | None:
-    """The numbers of an option, written with commas between them.
+    """The numbers of an option; None for an option that was not typed.
 
     Raises:
-        InvalidParameterError: a part of the text is no number of the kind.
+        InvalidParameterError: what stands between two commas is not a number of this kind.
     """
     try:
         return None if text is None else [kind(part) for part in text.split(",")]
@@ -44,7 +44,7 @@ def bounds(option: str, texts: Sequence[str] | None) -> list[tuple[int, int]] | 
     """Pairs of bounds, each written LOW-HIGH.
 
     Raises:
-        InvalidParameterError: a pair is not written so.
+        InvalidParameterError: a text is not two whole numbers with a dash between them.
     """
     from goalmeter.navigation.caps import MOST_STEPS
 

@@ -40,7 +40,7 @@ def train_organism(
     """
     usual = recipe(name)
     rounds = None
-    # A recipe may have rounds of different rates; whoever sets steps or a rate trains in one.
+    # A recipe may have several rounds with rates of their own; --steps and --rate describe one.
     if steps is not None or rate is not None:
         usual_rate = usual.rounds[0][1]
         only = (usual.steps if steps is None else steps, usual_rate if rate is None else rate)

@@ -38,7 +38,7 @@ def replicate(
 
     Raises:
         InvalidParameterError: no grids, or no such agents.
-        InvalidFileError: a run that is none, or the folder cannot be written to.
+        InvalidFileError: a folder of `run` holds no finished run, or `out` cannot be written to.
         MissingExtraError: matplotlib or jinja2 is not installed.
     """
     names = compute.checked_agents(agents)

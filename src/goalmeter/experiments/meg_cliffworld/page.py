@@ -37,7 +37,7 @@ def world_section() -> Section:
 def noise_section(
     measured: Sequence[Measured], published: Sequence[Number], *, baselines: Sequence[Measured]
 ) -> Section:
-    """Figure 3b and its table; `baselines` holds the same with both ends of the scale."""
+    """Figure 3b and its table; `baselines` are the same settings with both ends of the scale."""
     return Section(
         title="Does MEG fall as the agent gets noisier?",
         text=(

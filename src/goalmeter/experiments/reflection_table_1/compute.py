@@ -78,7 +78,7 @@ def chosen(agents: str) -> tuple[str, ...]:
 
 
 def default_seeds(agent: str, steps: int) -> int:
-    """How many seeds a row has if nothing else is said."""
+    """How many seeds a row has unless `seeds` says otherwise."""
     return SEEDS_NEURAL_1000 if agent in NEURAL and steps == 1000 else SEEDS
 
 

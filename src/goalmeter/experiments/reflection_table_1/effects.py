@@ -21,7 +21,7 @@ from goalmeter.statistics.welch import TOO_FEW, reach
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its standard error and an interval; NaN ends where there is none."""
+    """A number with its standard error and an interval, whose ends are NaN for too few seeds."""
 
     value: float
     error: float
@@ -104,9 +104,9 @@ def has_ours(row: Row) -> bool:
 
 
 def with_t_interval(value: float, errors: Sequence[float], seeds: Sequence[int]) -> Estimate:
-    """An estimate with a 95% t interval, from the errors of what it is the difference of."""
+    """An estimate with a 95% t interval, from the standard errors of its one or two terms."""
     error = math.hypot(*errors)
-    # Welch's degrees of freedom; NaN of too few seeds, so that the interval is none.
+    # Welch's degrees of freedom; NaN for too few seeds, and then both ends are NaN.
     half = reach(errors, seeds) * error
     return Estimate(value, error, (value - half, value + half))
 

@@ -120,7 +120,7 @@ def _printed(published: Number) -> str:
 
 
 def _if_ran(row: Row, value: object) -> object:
-    """A value of ours; None where there is none to have one of."""
+    """A value of ours; None for a row that was never run."""
     return value if row.number.ran else None
 
 

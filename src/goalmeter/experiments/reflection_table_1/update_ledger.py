@@ -86,7 +86,7 @@ def measured(out: Path, *, partial: bool = False) -> list[ledger.Number]:
 def finished(out: Path, agent: str, steps: int, *, partial: bool = False) -> Reflection:
     """The measurement that a run of Table 1 holds.
 
-    With `partial`, of a run that is not finished the seeds of which every trial is there.
+    With `partial`, an unfinished run counts with the seeds that have all of their trials.
 
     Raises:
         InvalidFileError: there is no such run, it is another than Table 1 asks for, it is not

@@ -44,7 +44,7 @@ class Trace:
     @property
     def answers(self) -> BoolArray:
         """Whether it pushed the button or, where there was none, would have, [steps - 1]."""
-        # In a room without a button -1 is paid to whoever would push, were there one.
+        # In a room without a button, -1 tells that the agent would push, were there one.
         return np.where(self.button, self.pushes, self.rewards[1:] < 0)
 
     @property
