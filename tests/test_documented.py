@@ -21,16 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 from causal.written_networks import shipped
-from documented import (
-    PAGES,
-    ROOT,
-    Block,
-    Rows,
-    parts_with_numbers,
-    plain,
-    says,
-    shown,
-)
+from documented import PAGES, ROOT, Block, Rows, parts_with_numbers, plain, says, shown
 from robustness.cases import run
 
 import goalmeter as gm
@@ -285,7 +276,7 @@ def test_what_is_not_run_is_known() -> None:
 # Picture of a page -> the test that draws it again.
 PICTURES = {
     "docs/images/cliffworld.svg": "tests/experiments/test_meg_cliffworld.py::"
-    "test_the_picture_of_the_readme_is_figure_3b",
+    "test_the_picture_of_the_readme_is_figure_3b"
 }
 
 

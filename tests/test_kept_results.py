@@ -10,14 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from documented import (
-    PAGES,
-    ROOT,
-    Rows,
-    foreign_numbers,
-    numbers_of,
-    shown,
-)
+from documented import PAGES, ROOT, Rows, foreign_numbers, numbers_of, shown
 
 from goalmeter.report.markdown import filled
 

@@ -7,10 +7,7 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.experiments import ledger
-from goalmeter.experiments.lm_navigation import (
-    compute,
-    spread,
-)
+from goalmeter.experiments.lm_navigation import compute, spread
 
 ROWS = ledger.load(compute.LEDGER_PREFIX)
 

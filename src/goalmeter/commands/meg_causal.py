@@ -16,11 +16,7 @@ from goalmeter.causal import CausalBayesianNetwork, Utility
 from goalmeter.causal.files import load_model, load_utility, parse_do
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.causal.question import ask
-from goalmeter.pages.meg.causal_tables import (
-    goal_table,
-    intervention_table,
-    sensitivity_table,
-)
+from goalmeter.pages.meg.causal_tables import goal_table, intervention_table, sensitivity_table
 from goalmeter.pages.meg.tables import result_table
 from goalmeter.report import Table, write_text
 from goalmeter.report.diagram.drawing import svg_text
@@ -209,12 +205,7 @@ def _sensitivity(query: CausalQuery, up_to: int) -> tuple[tuple[Table, ...], dic
             query.tell(f"set {done} of {count}")
 
     sets = gm.meg.sensitivity(
-        query.network,
-        query.decisions,
-        up_to=up_to,
-        do=query.do,
-        rng=query.rng,
-        progress=hear,
+        query.network, query.decisions, up_to=up_to, do=query.do, rng=query.rng, progress=hear
     )
     best = sets.rows[0].to_json()
     method = f"the best of {len(sets.rows)} sets of up to {up_to} targets"
