@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -50,25 +50,29 @@ def _rows() -> tuple[Number, ...]:
     return tuple(rows)
 
 
-def block_of(text: str, row_id: str) -> re.Match[str]:
-    """Where a row stands.
+def with_row(text: str, row_id: str, *, found: str | None = None, **values: str) -> str:
+    """The text of the ledger with other values, spelled as TOML, of the keys that a row has.
+
+    `found` stands below the remark, "" takes it away, and None leaves it as it is.
 
     Raises:
         InvalidParameterError: the text has no such row.
     """
-    block = re.compile(rf'\[\[number\]\]\nid = "{re.escape(row_id)}"\n(?:(?!\[\[).*\n)*')
-    place = block.search(text)
+    # Python's reader of TOML does not write it: remarks, order and comments are to stay.
+    pattern = re.compile(rf'\[\[number\]\]\nid = "{re.escape(row_id)}"\n(?:(?!\[\[).*\n)*')
+    place = pattern.search(text)
     if place is None:
         raise InvalidParameterError(f"the ledger has no row {row_id!r}")
-    return place
-
-
-def with_values(lines: str, values: Mapping[str, str]) -> str:
-    """The lines of a row with other values, as TOML writes them, where it has such keys."""
-    # Python's reader of TOML does not write it: remarks, order and comments are to stay.
+    block = place.group()
     for key, value in values.items():
-        lines = re.sub(rf"^{key} = .*$", f"{key} = {value}", lines, flags=re.MULTILINE)
-    return lines
+        block = re.sub(rf"^{key} = .*$", f"{key} = {value}", block, flags=re.MULTILINE)
+    if found is not None:
+        block = re.sub(r"^found = .*\n", "", block, flags=re.MULTILINE)
+        remark = re.search(r"^remark = .*\n", block, flags=re.MULTILINE)
+        end = len(block) if remark is None else remark.end()
+        line = f"found = {json.dumps(found, ensure_ascii=False)}\n" if found else ""
+        block = block[:end] + line + block[end:]
+    return text[: place.start()] + block + text[place.end() :]
 
 
 @cache

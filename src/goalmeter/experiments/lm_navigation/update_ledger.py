@@ -17,7 +17,7 @@ from typing import Any
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
 from goalmeter.experiments import ledger
-from goalmeter.experiments.ledger.file import PATH, block_of, with_values
+from goalmeter.experiments.ledger.file import PATH, with_row
 from goalmeter.experiments.lm_navigation.compute import COMPASS, LEDGER_PREFIX
 
 
@@ -42,16 +42,13 @@ def updated(text: str, results: dict[str, Any]) -> tuple[str, list[str]]:
         if agent == COMPASS and quantity.startswith("maze/") and quantity.split("/")[2] == "0":
             # In a room without walls the compass takes shortest ways; ten rooms do not know that.
             low = high = 100.0
-        place = block_of(text, row.id)
-        lines = with_values(
-            place.group(),
-            {
-                "ours": f"{100 * ours['value']:.5g}",
-                "interval": f"[{low:.2f}, {high:.2f}]",
-                "seeds": str(ours["clusters"]),
-            },
+        text = with_row(
+            text,
+            row.id,
+            ours=f"{100 * ours['value']:.5g}",
+            interval=f"[{low:.2f}, {high:.2f}]",
+            seeds=str(ours["clusters"]),
         )
-        text = text[: place.start()] + lines + text[place.end() :]
         changed.append(row.id)
     return text, changed
 

@@ -11,8 +11,6 @@ python -m goalmeter.experiments.ledger.page > docs/ledger.md
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from dataclasses import replace
@@ -21,7 +19,7 @@ from pathlib import Path
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
 from goalmeter.experiments import ledger
-from goalmeter.experiments.ledger.file import PATH, block_of, with_values
+from goalmeter.experiments.ledger.file import PATH, with_row
 from goalmeter.experiments.reflection_table_1 import compute
 from goalmeter.experiments.reflection_table_1.compute import LEDGER_PREFIX, NEURAL, run_folder
 from goalmeter.reflection import Reflection, Trial
@@ -43,24 +41,15 @@ def updated(text: str, rows: list[ledger.Number]) -> str:
         InvalidParameterError: the text has no such row.
     """
     for row in rows:
-        place = block_of(text, row.id)
-        # `found` is written anew, below the remark.
-        block = re.sub(r"^found = .*\n", "", place.group(), flags=re.MULTILINE)
-        block = with_values(
-            block,
-            {
-                "ours": f"{row.ours:.6f}",
-                "error": f"{row.error:.6f}",
-                "seeds": str(row.seeds),
-                "tolerance": f"{row.tolerance:.6f}",
-            },
+        text = with_row(
+            text,
+            row.id,
+            ours=f"{row.ours:.6f}",
+            error=f"{row.error:.6f}",
+            seeds=str(row.seeds),
+            tolerance=f"{row.tolerance:.6f}",
+            found=row.found,
         )
-        if row.found:
-            words = f"found = {json.dumps(row.found, ensure_ascii=False)}\n"
-            remark = re.search(r"^remark = .*\n", block, flags=re.MULTILINE)
-            end = len(block) if remark is None else remark.end()
-            block = block[:end] + words + block[end:]
-        text = text[: place.start()] + block + text[place.end() :]
     return text
 
 
