@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Container, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -182,6 +183,12 @@ def imported_files(tree: ast.Module, module: str, files: Container[str]) -> Iter
                 yield Import(node.lineno, target)
 
 
+@cache
+def parsed(text: str) -> ast.Module:
+    """A file's tree; two tests read every file."""
+    return ast.parse(text)
+
+
 def file_graph(src: Path) -> dict[str, list[Import]]:
     """What every file imports."""
     paths = {}
@@ -189,7 +196,7 @@ def file_graph(src: Path) -> dict[str, list[Import]]:
         module = module_name(path, src)
         paths[module.removesuffix(".__init__")] = (module, path)
     return {
-        name: list(imported_files(ast.parse(path.read_text("utf-8")), module, paths))
+        name: list(imported_files(parsed(path.read_text("utf-8")), module, paths))
         for name, (module, path) in paths.items()
     }
 
@@ -220,7 +227,7 @@ def house_problems(src: Path) -> list[str]:
         where, module = path.relative_to(src).as_posix(), module_name(path, src)
         importer = module.split(".")[1]
         try:
-            tree = ast.parse(path.read_text(encoding="utf-8"))
+            tree = parsed(path.read_text("utf-8"))
         except SyntaxError as error:
             problems.append(f"{where}:{error.lineno}: does not parse: {error.msg}")
             continue

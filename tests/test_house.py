@@ -9,7 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from house import ALLOWED_NEIGHBOURS, FLOORS, ROOT, SRC, file_problems, height, house_problems
+from house import (
+    ALLOWED_NEIGHBOURS,
+    FLOORS,
+    ROOT,
+    SRC,
+    file_problems,
+    height,
+    house_problems,
+    parsed,
+)
 
 
 def build(folder: Path, files: dict[str, str]) -> Path:
@@ -137,7 +146,7 @@ def spelled_commands(text: str) -> list[str]:
     """Every string of a file that spells a command, with its line; docstrings are strings too."""
     return [
         f"{node.lineno}: {node.value.strip()[:80]!r}"
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(parsed(text))
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and A_COMMAND.search(node.value)
