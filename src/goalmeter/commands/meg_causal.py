@@ -177,8 +177,9 @@ def _measured(query: CausalQuery) -> tuple[tuple[Table, ...], dict[str, Any]]:
 
 
 def _result_tables(result: gm.meg.CausalMeg) -> tuple[Table, ...]:
-    goal = () if result.goal is None else (goal_table(result.goal, result),)
-    return (result_table(result), *goal)
+    # A goal that is the same for all outcomes has no table.
+    goal = None if result.goal is None else goal_table(result.goal, result)
+    return (result_table(result),) if goal is None else (result_table(result), goal)
 
 
 def _has_influence(query: CausalQuery) -> bool:

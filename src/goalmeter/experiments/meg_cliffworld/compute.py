@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -117,7 +117,10 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
     """
     # Settings of the paper only: the ledger has no rows of the ends of the scale.
     settings = {s.key: s for s in [*difficulty(), *noise()]}
-    measures = {"known": gm.meg.known_utility, "unknown": gm.meg.unknown_utility}
+    measures: dict[str, Callable[..., gm.MegResult]] = {
+        "known": gm.meg.known_utility,
+        "unknown": gm.meg.unknown_utility,
+    }
     out = {}
     for row in ids:
         _, kind, key = (*row.split("/", 2), "", "")[:3]

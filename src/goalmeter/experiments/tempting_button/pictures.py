@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +28,9 @@ def mean_curves(name: str, caption: str, players: Sequence[Player], traces: Trac
     for player, (colour, stroke) in zip(shown, STROKES, strict=False):
         turns, recent, _ = _recent(traces[player.key])
         mean, low, high = mean_interval(recent)
-        band = {"low": low.tolist(), "high": high.tolist()}
-        look = {"colour": colour, "stroke": stroke}
-        drawn.append(Curve(label=player.label, x=turns, y=mean.tolist(), **band, **look))
+        look: dict[str, Any] = {"label": player.label, "colour": colour, "stroke": stroke}
+        band: dict[str, Any] = {"low": low.tolist(), "high": high.tolist()}
+        drawn.append(Curve(x=turns, y=mean.tolist(), **band, **look))
         ends.append(f"{player.label}: {reward(mean[0])} at first, {reward(mean[-1])} in the end")
     window = _recent(traces[shown[0].key])[2]
     return Figure(
