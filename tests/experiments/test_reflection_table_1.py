@@ -138,15 +138,8 @@ def test_both_tables_hold_published_and_ours(outcome: Outcome) -> None:
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in first.cells}
     assert len(rows) == len(second.rows) == 14
     assert rows["ConstantAgent"] == [
-        "−0.000304 ± 0.0001",
-        "0.0004",
-        "0.0000",
-        "0.0000",
-        "5",
-        "+0.84",
-        "equal within 0.02",
-        "equal within 0.02",
-        "this run",
+        *("−0.000304 ± 0.0001", "0.0004", "0.0000", "0.0000", "5", "+0.84"),
+        *("equal within 0.02", "equal within 0.02", "this run"),
     ]
     assert rows["RandomAgent"][-1] == "ledger" and rows["RandomAgent"][4] == "10"
     assert rows["PPO"][0] == "−0.001384 ± 0.0016 †"
@@ -343,19 +336,11 @@ def test_the_ledger_is_filled_from_the_runs(
     copy.write_text(text, encoding="utf-8")
     update_ledger.main([str(folder), str(copy)])
     assert "reflection-table-1/500/rc(random): -0.0" in capsys.readouterr().out
-    changed = [
-        (old, new)
-        for old, new in zip(
-            text.splitlines(), copy.read_text(encoding="utf-8").splitlines(), strict=True
-        )
-        if old != new
-    ]
+    pairs = zip(text.splitlines(), copy.read_text("utf-8").splitlines(), strict=True)
+    changed = [(old, new) for old, new in pairs if old != new]
     # Five seeds instead of ten in three rows, and other numbers in the one that is not 0.
     assert [new for _, new in changed if new.startswith("seeds")] == ["seeds = 5"] * 3
-    assert len(changed) == 5 and {new.partition(" ")[0] for _, new in changed} == {
-        "ours",
-        "error",
-        "seeds",
-    }
+    keys = {new.partition(" ")[0] for _, new in changed}
+    assert len(changed) == 5 and keys == {"ours", "error", "seeds"}
     with pytest.raises(GoalmeterError, match="the ledger has no row 'nowhere'"):
         update_ledger.updated(text, [replace(PUBLISHED[0], id="nowhere")])
