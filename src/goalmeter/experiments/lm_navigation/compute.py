@@ -81,6 +81,7 @@ def of_run(folder: str | Path) -> tuple[str, Estimates]:
         InvalidParameterError: its worlds have no keys, but neutral objects.
     """
     walked = load(folder)
+    # Beside a published share of walks that took a key, one that took a neutral object misleads.
     if walked.plan.options.objects == (NEUTRAL,):
         raise InvalidParameterError(
             f"{folder} has worlds with a neutral object only, and the published ones have keys; "

@@ -92,6 +92,7 @@ def _two_paths() -> str:
 def _successes() -> str:
     theirs = published()
     with_key, without = (theirs[f"two-path/{name}"] for name in ("success", "success_without_key"))
+    # Both shares are printed rounded; the counts that they come from are told by the pairs.
     shares, intervals = [], []
     for number in (with_key, without):
         reached = round(number.published_value / 100 * number.published_seeds)

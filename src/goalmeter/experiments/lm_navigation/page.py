@@ -94,6 +94,7 @@ def commands(runs: Agents) -> tuple[str, ...]:
     """How to get the rows of language models."""
     if runs:
         return ()
+    # Whoever has a server can add the rows that are missing.
     return (
         "The language model itself was not run. Where one can be asked, as "
         "vllm/openai/gpt-oss-20b on a server of vLLM, its rows are made by: "

@@ -32,6 +32,7 @@ def measured_table(
 
 def policy_row(m: Measured) -> PolicyRow:
     """A setting as a row, with its role if it is an end of the scale."""
+    # The ends of the scale are not in the paper, and say so by their name.
     role = BASELINES.get(m.setting.epsilon) if m.setting.epsilon is not None else None
     name = f"{m.setting.name} ({role})" if role else m.setting.name
     return PolicyRow(name, m.mean_return, m.known, m.unknown)

@@ -45,6 +45,7 @@ class Effect:
 
 def effects(rows: Sequence[Row]) -> list[Effect]:
     """What the reality check changes, for each agent and length that both have numbers for."""
+    # An effect takes two rows: the agent's, and that of its reality check.
     by_key = {(row.agent, row.steps): row for row in rows}
     out = []
     for steps in STEPS:

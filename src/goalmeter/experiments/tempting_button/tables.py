@@ -64,6 +64,7 @@ def mean_verdict(traces: Sequence[Trace]) -> str:
     if len(traces) < FEWEST:
         return TOO_FEW
     mean, low, high = (float(x) for x in mean_interval(np.array([t.late for t in traces])))
+    # The margin is the ledger's: it was stated there, with its reason.
     number = ledger.load(LEDGER_PREFIX)[0]
     return replace(number, ours=mean, interval=(low, high)).verdict
 
