@@ -153,7 +153,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _measured(query: CausalQuery) -> tuple[tuple[Table, ...], dict[str, Any]]:
-    """The tables and the JSON of what was query."""
+    """The tables and the JSON that answer the query."""
     if query.up_to is not None:
         return _sensitivity(query, query.up_to)
     goal: dict[str, Any] = (

@@ -124,7 +124,7 @@ def _side_of_zero(estimate: Estimate) -> int:
 
 
 def _paired_estimate(inner: Row, checked: Row) -> Estimate | None:
-    """Ours from runs of now, paired by environment and seed; None if there are none."""
+    """Ours from runs of this call, paired by environment and seed; None if one is missing."""
     if inner.result is None or checked.result is None:
         return None
     # In the paper's reading of the reality check, which keeps the learning rate to itself.

@@ -107,7 +107,7 @@ def finished(out: Path, agent: str, steps: int, *, partial: bool = False) -> Ref
 
 
 def _usable(out: Path, row: ledger.Number, agent: str, steps: int, *, partial: bool) -> Reflection:
-    """The run of a row, or as much of it as is finished if that is asked for and is not less."""
+    """The run of a row; with `partial` its finished seeds, if the ledger has no more."""
     try:
         result = finished(out, agent, steps)
     except InvalidFileError:
