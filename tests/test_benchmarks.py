@@ -77,9 +77,9 @@ def test_a_quick_run_writes_every_field_and_prints_a_table(name: str, tmp_path: 
 
 def test_all_are_run_by_one_command_with_one_thread(tmp_path: Path) -> None:
     many = os.environ | dict.fromkeys(ONE_THREAD, "2")
-    options = ("--only", "few_clusters", "--out", tmp_path)
+    options = ("--only", "batch_vs_single", "--out", tmp_path)
     assert "|---" in printed_by("run_all.py", *options, environment=many)
-    assert [file.name for file in tmp_path.iterdir()] == ["few_clusters.json"]
+    assert [file.name for file in tmp_path.iterdir()] == ["batch_vs_single.json"]
 
 
 def test_every_script_is_known_to_run_all_and_to_this_test() -> None:
