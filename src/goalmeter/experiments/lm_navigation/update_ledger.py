@@ -55,7 +55,7 @@ def updated(text: str, results: dict[str, Any]) -> tuple[str, list[str]]:
 
 def main(arguments: list[str]) -> None:
     """Update the ledger; says which rows it wrote."""
-    results, target = map(Path, (*arguments, PATH)[:2])
+    results, target = [*map(Path, arguments), PATH][:2]
     text, changed = updated(target.read_text("utf-8"), json.loads(results.read_text("utf-8")))
     write_text(target, text)
     print(f"{len(changed)} rows: {', '.join(changed)}")
