@@ -44,6 +44,8 @@ QUICK_SUITE: dict[str, Any] = {"sizes": [7], "complexities": [0.6], "trajectorie
 
 
 def measure(quick: bool) -> dict[str, Any]:
+    if quick:
+        SUITE.update(sizes=[7], complexities=[0.6], trajectories=2)
     with tempfile.TemporaryDirectory(prefix="goalmeter-bench-") as name:
         # Set before Inspect and transformers are loaded, which read them then.
         os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}

@@ -28,7 +28,7 @@ import harness
 import networkx as nx
 
 from goalmeter.agents.navigators import planned
-from goalmeter.experiments.lm_navigation.compute import AGENTS, values
+from goalmeter.experiments.lm_navigation.compute import AGENTS, of_agents
 from goalmeter.gridworld.world import MOVES
 from goalmeter.navigation.measures import observed
 from goalmeter.navigation.measures.observed import _compass as compass
@@ -45,7 +45,7 @@ def measure(quick: bool) -> dict[str, Any]:
     agents = AGENTS[:1] if quick else AGENTS
     grids, walks = (1, 2) if quick else (10, None)
     before, began = _cpu(), time.perf_counter()
-    values(agents, grids=grids, trajectories=walks, workers=WORKERS)
+    of_agents(agents, grids=grids, trajectories=walks, workers=WORKERS)
     whole = {"seconds": time.perf_counter() - began, "cpu_seconds": _cpu() - before}
     return {
         "agents": list(agents),

@@ -86,7 +86,7 @@ def shown(page: Path, text: str | None = None) -> list[Block | Rows]:
         line, start = lines[at], at + 1
         if fence := re.match(r"^( *)```(\w*)$", line):
             end = next(i for i in range(at + 1, len(lines)) if lines[i] == f"{fence[1]}```")
-            body = "".join(f"{one}\n" for one in lines[at + 1 : end])
+            body = "".join(f"{inner}\n" for inner in lines[at + 1 : end])
             out.append(Block(name, start, fence[2], body, marker, behind))
             at, marker, behind = end + 1, None, True
         elif line.startswith("|"):

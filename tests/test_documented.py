@@ -12,11 +12,8 @@ import ast
 import contextlib
 import gzip
 import io
-import json
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,32 +21,21 @@ from typing import Any
 import numpy as np
 import pytest
 from causal.written_networks import shipped
-from documented import (
-    PAGES,
-    ROOT,
-    Block,
-    Rows,
-    foreign_numbers,
-    numbers_of,
-    parts_with_numbers,
-    plain,
-    says,
-    shown,
-)
+from documented import PAGES, ROOT, Block, Rows, parts_with_numbers, plain, says, shown
+from robustness.cases import run
 
 import goalmeter as gm
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.text import compact
 from goalmeter.navigation.asking.answers import understood
 from goalmeter.organisms import organism
-from goalmeter.report.markdown import filled
 from goalmeter.statistics.clustered import estimate
 from goalmeter.tabular import sample_trajectories
 
 # Pages that a command writes as a whole: the test that compares them.
 GENERATED = {
     "docs/ledger.md": "tests/experiments/test_ledger.py::test_the_page_in_docs_is_up_to_date",
-    "docs/benchmarks.md": "tests/test_documented.py::test_the_page_of_benchmarks_is_its_results",
+    "docs/benchmarks.md": "tests/test_kept_results.py::test_the_page_of_benchmarks_is_its_results",
 }
 WRITTEN = [page for page in PAGES if page.relative_to(ROOT).as_posix() not in GENERATED]
 EVERYTHING = [item for page in WRITTEN for item in shown(page)]
@@ -229,20 +215,15 @@ def test_there_are_commands_on_most_pages() -> None:
     [(command, comment) for _, command, comment in COMMANDS if parts_with_numbers(comment)],
 )
 def test_numbers_behind_a_command_are_in_its_output(
-    line: str, comment: str, tmp_path: Path
+    line: str, comment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in set(re.findall(r"(\w+)\.bif\b", line)):
         (tmp_path / f"{name}.bif").write_bytes(gzip.decompress(shipped(name).read_bytes()))
-    done = subprocess.run(
-        [sys.executable, "-m", *shlex.split(line)],
-        capture_output=True,
-        encoding="utf-8",
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT / "src"), "PATH": "", "COLUMNS": "160", "PYTHONUTF8": "1"},
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.setenv("COLUMNS", "160")
+    ended = run(shlex.split(line)[1:], tmp_path)
+    assert ended.status == 0, ended.err
     for part in parts_with_numbers(comment):
-        assert says(done.stdout, part), f"{line}: {part!r} is not in {plain(done.stdout)!r}"
+        assert says(ended.out, part), f"{line}: {part!r} is not in {plain(ended.out)!r}"
 
 
 def test_the_prompt_that_the_page_on_organisms_shows() -> None:
@@ -295,7 +276,7 @@ def test_what_is_not_run_is_known() -> None:
 # Picture of a page -> the test that draws it again.
 PICTURES = {
     "docs/images/cliffworld.svg": "tests/experiments/test_meg_cliffworld.py::"
-    "test_the_picture_of_the_readme_is_figure_3b",
+    "test_the_picture_of_the_readme_is_figure_3b"
 }
 
 
@@ -316,76 +297,6 @@ def test_a_test_that_is_named_exists() -> None:
         assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), name
 
 
-# --- What long commands left ----------------------------------------------------------------------
-KEPT = [
-    (table, *table.marker[1].split("; ", 1))
-    for table in TABLES
-    if table.marker is not None and table.marker[0] == "kept"
-]
-
-
-@pytest.mark.parametrize(("table", "file", "command"), KEPT, ids=str)
-def test_numbers_are_those_of_the_kept_result(table: Rows, file: str, command: str) -> None:
-    assert foreign_numbers(table, ROOT / file) == []
-
-
-@pytest.mark.parametrize(
-    ("file", "command"), sorted({(file, command) for _, file, command in KEPT}), ids=str
-)
-def test_a_kept_result_is_what_its_command_gives(
-    file: str, command: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if not request.config.getoption("--all-docs"):
-        pytest.skip("may take hours: --all-docs")
-    words = [*shlex.split(command), "--out", str(tmp_path)]
-    subprocess.run([sys.executable, "-m", *words], check=True)
-    again = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-    kept = json.loads((ROOT / file).read_text(encoding="utf-8"))
-    assert list(numbers_of(again)) == pytest.approx(list(numbers_of(kept)), rel=1e-6)
-
-
-# A page -> what runs of a replication wrote to tables.md, by the label of the run.
-FILLED = {
-    "docs/calibration.md": {
-        "": "docs/results/calibration.txt",
-        "ideal": "docs/results/calibration-ideal.txt",
-    },
-    "docs/organisms.md": {"": "docs/results/organisms.txt"},
-}
-
-
-@pytest.mark.parametrize("name", FILLED)
-def test_the_tables_of_a_page_are_those_that_its_runs_wrote(name: str) -> None:
-    page = (ROOT / name).read_text(encoding="utf-8")
-    marked = {
-        item.marker[1]
-        for item in EVERYTHING
-        if item.marker and item.marker[0] == "table" and item.page == name
-    }
-    kept = set()
-    for label, file in FILLED[name].items():
-        tables = (ROOT / file).read_text(encoding="utf-8")
-        assert filled(page, tables, label) == page, f"fill the page from {file} again"
-        captions = re.findall(r"<!-- table: (.+) -->", tables)
-        kept |= {f"{caption}, {label}" if label else caption for caption in captions}
-    assert marked <= kept
-
-
-def test_the_page_of_benchmarks_is_its_results() -> None:
-    """The benchmarks take half an hour, and their times differ; the page is what they left."""
-    code = "import run_all; print(run_all.page(run_all.harness.RESULTS), end='')"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        encoding="utf-8",
-        cwd=ROOT / "benchmarks",
-        env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'benchmarks'}", "PATH": "", "PYTHONUTF8": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    hint = "run: python benchmarks/run_all.py --write-docs"
-    assert done.stdout == (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"), hint
-
-
 def test_the_coverage_table_is_that_of_the_benchmark() -> None:
     """The page of benchmarks is written from the results; the other page shows the same rows."""
     (table,) = (t for t in TABLES if t.page == "docs/statistics.md" and len(t.cells) > 10)
@@ -400,19 +311,6 @@ def test_what_equal_clusters_can_show_is_computed() -> None:
     assert [f"{end[0]:.1%}" for end in ends if end] == list(table.cells[1][1:])
 
 
-def test_speeds_in_the_readme_are_those_of_the_benchmark() -> None:
-    results = ROOT / "benchmarks" / "results" / "reflection_vs_library.json"
-    speeds = {
-        (row["agent"], row["steps"]): row["steps_per_second"]
-        for row in json.loads(results.read_text(encoding="utf-8"))["ours"]
-    }
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    message = re.search(r"take `rc\(naive\)` ([\d,]+) steps a second and `naive` ([\d,]+)", readme)
-    assert message is not None
-    for name, text in zip(("rc(naive)", "naive"), message.groups(), strict=True):
-        assert int(text.replace(",", "")) == round(speeds[name, 500], -3)
-
-
 # --- The test is one that can fail ----------------------------------------------------------------
 def test_blocks_and_tables_are_found_with_their_markers() -> None:
     text = (
@@ -421,13 +319,13 @@ def test_blocks_and_tables_are_found_with_their_markers() -> None:
         "| a | b |\n|---|---:|\n| x | 0.5 [0.4, 0.6] |\n| y | **0.7** |\n\n"
         "| name | meaning |\n|---|---|\n| z | up to 3 of them |\n"
     )
-    program, output, drawing, other, measured, words = shown(PAGES[0], text)
+    program, output, drawing, picture, measured, words = shown(PAGES[0], text)
     assert isinstance(program, Block) and (program.language, program.text) == (
         "python",
         "print(1)\n",
     )
     assert isinstance(output, Block) and is_output(output) and output.line == 7
-    assert drawing.marker == ("not run", "a drawing") and other.marker is None
+    assert drawing.marker == ("not run", "a drawing") and picture.marker is None
     assert isinstance(measured, Rows) and measured.measured
     assert isinstance(words, Rows) and not words.measured
     assert printed_by(program, {}) == ("1\n", [])
@@ -446,10 +344,3 @@ def test_a_wrong_number_behind_an_expression_is_named() -> None:
     assert says(table, "no +1") and says(table, "yes −1") and not says(table, "yes +1")
     assert says("MEG 0.4984 nats", "0.4984 nats") and not says("MEG 0.4984 nats", "4 nats")
     assert not says("MEG 0.4984 nats", "0.498")
-
-
-def test_a_number_that_is_not_in_the_kept_result_is_named(tmp_path: Path) -> None:
-    kept = tmp_path / "results.json"
-    kept.write_text(json.dumps({"share": {"value": 0.9876, "interval": [0.95, 1.0]}, "n": 30}))
-    cells = (("agent", "share", "n"), ("mouse", "98.8% [95, 100]", "30"), ("mole", "97.8%", "30"))
-    assert foreign_numbers(Rows("page", 1, cells, None), kept) == ["mole: 97.8"]

@@ -56,11 +56,7 @@ def test_a_proposal_is_part_of_a_sentence_or_nothing() -> None:
             "random, epsilon-optimal, key-seeker, boltzmann(BETA))",
         ),
         (agent, "goalmeter/gredy", "no reference agent 'gredy'; did you mean goalmeter/greed"),
-        (
-            agent,
-            "goalmeter/rat",
-            "neither an organism nor a reference agent 'rat'; goalmeter/",
-        ),
+        (agent, "goalmeter/rat", "neither an organism nor a reference agent 'rat'; goalmeter/"),
         (agent, "goalmeter/boltzmann(x)", "expected boltzmann(BETA) with a number"),
         (prompted_agent, "mouze", "did you mean goalmeter/mouse?"),
         (prompted_agent, "wall-follower", "remembers where it went"),

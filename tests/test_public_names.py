@@ -51,13 +51,13 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[.!?]) (?=[A-Z])", paragraph)[0]
 
 
-def in_words(name: str, thing: Any, module: ModuleType) -> str:
+def in_words(name: str, value: Any, module: ModuleType) -> str:
     """What the reference says of a public name; empty where nothing documents it."""
-    if callable(thing) or isinstance(thing, ModuleType):
-        return first_sentence(inspect.getdoc(thing) or "")
+    if callable(value) or isinstance(value, ModuleType):
+        return first_sentence(inspect.getdoc(value) or "")
     # Python keeps no docstring of a constant: the comment before it says what it is, and a short
     # one shows what it holds.
-    members = ", ".join(f"`{member}`" for member in thing) if len(thing) <= SHORT else ""
+    members = ", ".join(f"`{member}`" for member in value) if len(value) <= SHORT else ""
     return " ".join(filter(None, (comment_before(name, module), members)))
 
 
@@ -70,12 +70,12 @@ def comment_before(constant: str, module: ModuleType) -> str:
     return ""
 
 
-def spelled(name: str, thing: Any) -> str:
+def spelled(name: str, value: Any) -> str:
     """The name as it is called: the parameters of a function without types and defaults."""
-    if not inspect.isfunction(thing):
+    if not inspect.isfunction(value):
         return name
     parts: list[str] = []
-    for parameter in inspect.signature(thing).parameters.values():
+    for parameter in inspect.signature(value).parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY:
             # Options are many and optional; the docstring explains them.
             parts.append("…")
@@ -100,10 +100,10 @@ def reference() -> str:
         module = import_module(room)
         lines += ["", f"## {room}", "", first_sentence(module.__doc__ or ""), ""]
         lines += ["| name | |", "|---|---|"]
-        for name, thing in public(room).items():
-            if not isinstance(thing, ModuleType):
-                words = in_words(name, thing, module).replace("|", "\\|")
-                lines.append(f"| `{spelled(name, thing)}` | {words} |")
+        for name, value in public(room).items():
+            if not isinstance(value, ModuleType):
+                words = in_words(name, value, module).replace("|", "\\|")
+                lines.append(f"| `{spelled(name, value)}` | {words} |")
     return "\n".join(lines) + "\n"
 
 
@@ -113,17 +113,17 @@ def test_a_room_lists_its_public_names_and_no_others(room: str) -> None:
     assert module.__all__ == sorted(set(module.__all__), key=module.__all__.index)
     bound = {
         name
-        for name, thing in vars(module).items()
-        if not name.startswith("_") and not isinstance(thing, ModuleType) and name != "annotations"
+        for name, value in vars(module).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType) and name != "annotations"
     }
-    rooms = {name for name, thing in public(room).items() if isinstance(thing, ModuleType)}
+    rooms = {name for name, value in public(room).items() if isinstance(value, ModuleType)}
     assert set(module.__all__) - rooms == bound
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_public_name_is_documented(room: str) -> None:
     module = import_module(room)
-    bare = [name for name, thing in public(room).items() if not in_words(name, thing, module)]
+    bare = [name for name, value in public(room).items() if not in_words(name, value, module)]
     assert not bare, f"{room}: no docstring, or of a constant no comment before it: {bare}"
 
 
@@ -133,15 +133,15 @@ def resolved(name: str) -> Any:
     Raises:
         AttributeError: it leads to nothing, or to what its room does not list.
     """
-    thing: Any = gm
+    value: Any = gm
     for part in name.split("."):
-        listed = getattr(thing, "__all__", None)
-        if isinstance(thing, ModuleType) and listed is not None and part not in listed:
-            raise AttributeError(f"{thing.__name__} does not list {part}")
+        listed = getattr(value, "__all__", None)
+        if isinstance(value, ModuleType) and listed is not None and part not in listed:
+            raise AttributeError(f"{value.__name__} does not list {part}")
         # Attributes of a dataclass without a default are on its instances alone.
-        fields = getattr(thing, "__dataclass_fields__", {})
-        thing = getattr(thing, part) if part not in fields else fields[part]
-    return thing
+        fields = getattr(value, "__dataclass_fields__", {})
+        value = getattr(value, part) if part not in fields else fields[part]
+    return value
 
 
 @pytest.mark.parametrize("page", [*PAGES, *TUTORIALS], ids=lambda page: page.name)

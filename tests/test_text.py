@@ -12,21 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goalmeter._errors import GoalmeterError, MissingExtraError
-from goalmeter._text import (
-    LONGEST_MESSAGE,
-    encodable,
-    json_text,
-    message,
-    shown,
-    visible,
-)
+from goalmeter._text import LONGEST_MESSAGE, encodable, json_text, message, shown, visible
 
 # Strings of Python may hold half characters, which hypothesis leaves out unless it is told to.
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "visible_text"),
     [
         ("plain text, ü ε 目", "plain text, ü ε 目"),
         ("a\x1b[31mred", "a\\x1b[31mred"),
@@ -39,8 +32,8 @@ ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
         ("1\u202f000", "1\u202f000"),  # a narrow space is what it looks like
     ],
 )
-def test_what_cannot_be_seen_is_spelled_out(text: str, said: str) -> None:
-    assert visible(text) == said
+def test_what_cannot_be_seen_is_spelled_out(text: str, visible_text: str) -> None:
+    assert visible(text) == visible_text
 
 
 def test_ends_of_lines_stay_where_a_text_has_lines() -> None:

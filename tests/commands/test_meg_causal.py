@@ -177,9 +177,7 @@ def test_the_drawing_shows_the_question(files: Path, tmp_path: Path) -> None:
 
 def test_a_utility_node_takes_a_name_that_is_free(tmp_path: Path) -> None:
     model = gm.CausalBayesianNetwork(
-        {"D": ["a", "b"], "U": ["c", "d"]},
-        {"U": ["D"]},
-        {"D": [0.9, 0.1], "U": [[1, 0], [0, 1]]},
+        {"D": ["a", "b"], "U": ["c", "d"]}, {"U": ["D"]}, {"D": [0.9, 0.1], "U": [[1, 0], [0, 1]]}
     )
     model.to_bif(tmp_path / "m.bif")
     (tmp_path / "u.json").write_text('[{"variables": ["U"], "values": [1, 0]}]')

@@ -13,7 +13,7 @@ import pytest
 from goalmeter import cli
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import navigator
-from goalmeter.commands.model_options import ModelOptions
+from goalmeter.commands.model_options import ASKED, REACHED, ModelOptions
 from goalmeter.commands.navigate import navigate
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.commands.suite_options import bounds, numbers, words
@@ -42,18 +42,18 @@ def number(text: str) -> float:
 
 
 def test_json_has_the_cells_and_agents_beside_them() -> None:
-    found = json.loads(json_text(navigate("wall-follower", **SMALL, seed=1).json))
+    result = json.loads(json_text(navigate("wall-follower", **SMALL, seed=1).json))
     expected = behaviour(list(walks(navigator("wall-follower"), suite("maze", **SMALL, seed=1))))
-    assert (found["agent"], found["suite"]) == ("wall-follower", "maze")
-    assert [(c["size"], c["complexity"]) for c in found["cells"]] == [(7, 0.0), (7, 1.0)]
-    for cell, row in zip(found["cells"], expected.cells, strict=True):
+    assert (result["agent"], result["suite"]) == ("wall-follower", "maze")
+    assert [(c["size"], c["complexity"]) for c in result["cells"]] == [(7, 0.0), (7, 1.0)]
+    for cell, row in zip(result["cells"], expected.cells, strict=True):
         assert (cell["grids"], cell["trajectories"]) == (3, 6)
         for name in CELL:
             value = getattr(row, name).value
             assert cell[name] == (None if value != value else pytest.approx(value))
             assert len(cell[f"{name}_interval"] or (0, 0)) == 2
-    assert set(found["references"]) == {"optimal", "greedy", "random"}
-    assert found["references"]["optimal"]["overall"][0]["accuracy"] == 1.0
+    assert set(result["references"]) == {"optimal", "greedy", "random"}
+    assert result["references"]["optimal"]["overall"][0]["accuracy"] == 1.0
     # An agent that is a reference itself is not shown twice.
     assert set(navigate("greedy", **SMALL).json["references"]) == {"optimal", "random"}
 
@@ -75,7 +75,7 @@ def test_tables_tell_a_plan_from_a_compass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "wilcoxon", "equal", "said"),
+    ("interval", "wilcoxon", "equal", "expected"),
     [
         ((-0.04, -0.01), 0.01, 0.01, "equal"),  # certain, and smaller than what matters
         ((-0.09, -0.01), 0.01, 0.30, "below"),
@@ -87,10 +87,10 @@ def test_tables_tell_a_plan_from_a_compass() -> None:
     ],
 )
 def test_a_frame_is_told_apart_by_both_tests(
-    interval: tuple[float, float] | None, wilcoxon: float, equal: float, said: str
+    interval: tuple[float, float] | None, wilcoxon: float, equal: float, expected: str
 ) -> None:
     value = 0.0 if interval is None else sum(interval) / 2
-    found = Comparison(
+    comparison = Comparison(
         "accuracy",
         0.9,
         0.9 + value,
@@ -100,7 +100,7 @@ def test_a_frame_is_told_apart_by_both_tests(
         Equivalence(value, 0.05, equal, interval, 30),
         equal,
     )
-    assert frames.verdict(found) == said
+    assert frames.verdict(comparison) == expected
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -126,8 +126,8 @@ def test_every_suite_has_its_tables(name: str) -> None:
     taken = rows(outcome, "The key: how often it is taken, and how often by chance")
     assert list(taken) == ["key-seeker", "optimal", "greedy", "random"]
     assert taken["key-seeker"][0].startswith("100.0%")
-    found = keys(list(walks(navigator("key-seeker"), suite(name, grids=6))))[0]
-    assert taken["key-seeker"][1] == f"{found.pick_up.chance:.1%}"
+    of_key = keys(list(walks(navigator("key-seeker"), suite(name, grids=6))))[0]
+    assert taken["key-seeker"][1] == f"{of_key.pick_up.chance:.1%}"
     stages = rows(outcome, "Optimal actions on each part of the way")
     before_key = number(stages["key-seeker"][0])
     # Fetching the key is right where it is needed, and where it lies on one of two equal ways.
@@ -144,9 +144,9 @@ def test_a_run_is_kept_and_continued(tmp_path: Path) -> None:
     first = navigate("random", **SMALL, out=tmp_path / "run")
     assert first.json["run"] == str((tmp_path / "run").resolve())
     assert len(load(tmp_path / "run").trajectories) == 12
-    said: list[str] = []
-    again = navigate("random", **SMALL, out=tmp_path / "run", progress=said.append)
-    assert again.json == first.json and said[0] == "random: 12 of 12 walks were there already"
+    told: list[str] = []
+    again = navigate("random", **SMALL, out=tmp_path / "run", progress=told.append)
+    assert again.json == first.json and told[0] == "random: 12 of 12 walks were there already"
 
 
 def test_names_are_spelled_in_one_way(tmp_path: Path) -> None:
@@ -159,11 +159,11 @@ def test_what_is_refused() -> None:
         navigate(None)
     with pytest.raises(InvalidParameterError, match="or a language model as PROVIDER/NAME"):
         navigate(None)
-    given = ModelOptions(temperature=1.0, options=("a=1",), from_log=(Path("x.eval"),))
+    typed = ModelOptions(temperature=1.0, options=("a=1",), from_log=(Path("x.eval"),))
     with pytest.raises(
         InvalidParameterError, match=r"^--temperature, -M, --from-log: .* greedy is"
     ):
-        navigate("greedy", model=given)
+        navigate("greedy", model=typed)
     with pytest.raises(InvalidParameterError, match="no agent 'gredy'; did you mean"):
         navigate("gredy")
     with pytest.raises(
@@ -198,8 +198,8 @@ def test_from_the_command_line(
     with pytest.raises(SystemExit, match="0"):
         cli.main()
     output = capsys.readouterr()
-    found = json.loads(output.out)
-    assert [cell["condition"]["distance"] for cell in found["cells"]] == [[4, 6], [8, 12]]
+    result = json.loads(output.out)
+    assert [cell["condition"]["distance"] for cell in result["cells"]] == [[4, 6], [8, 12]]
     assert "reference agent: random" in output.err
     monkeypatch.setattr("sys.argv", ["goalmeter", "navigate", "greedy", "--top-p", "0.5"])
     with pytest.raises(SystemExit, match="2"):
@@ -213,14 +213,14 @@ def test_help_lists_the_options_of_models_apart(
     monkeypatch.setattr("sys.argv", ["goalmeter", "navigate", "--help"])
     with pytest.raises(SystemExit, match="0"):
         cli.main()
-    plain, asked = capsys.readouterr().out.split(f"\n{cli.navigate.ASKED}:\n")
-    asked, reached = asked.split(f"\n{cli.navigate.REACHED}:\n")
+    plain, asked = capsys.readouterr().out.split(f"\n{ASKED}:\n")
+    asked, reached = asked.split(f"\n{REACHED}:\n")
     assert "--suite" in plain and "--json" in plain and "AGENT" in plain
     assert "--prompt" in asked and "--reasoning-effort" in asked and "--suite" not in asked
     assert "-M NAME=VALUE" in reached and "--from-log" in reached and "--prompt" not in reached
 
 
 def test_a_condition_is_named_in_words() -> None:
-    said = [condition_in_words(text) for text in ('{"key": false}', '{"distance": [3, 5]}')]
-    assert said == [", without key", ", distance 3 to 5"]
+    texts = [condition_in_words(text) for text in ('{"key": false}', '{"distance": [3, 5]}')]
+    assert texts == [", without key", ", distance 3 to 5"]
     assert condition_in_words('{"prompt": "keys/1"}') == ", prompt keys/1"

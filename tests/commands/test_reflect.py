@@ -33,8 +33,8 @@ def rows(outcome: Outcome, table: int) -> dict[str, list[str]]:
 
 def test_json_is_the_measurement_with_baselines_beside_it() -> None:
     outcome = reflect("naive", environments=NAMES, steps=40, seeds=3, seed=2)
-    found = measure("naive", 40, [2, 3, 4], environments=NAMES)
-    assert json.loads(json_text(outcome.json)) == found.to_json() | {
+    expected = measure("naive", 40, [2, 3, 4], environments=NAMES)
+    assert json.loads(json_text(outcome.json)) == expected.to_json() | {
         "baselines": outcome.json["baselines"]
     }
     assert outcome.json["seeds"] == 3
@@ -48,8 +48,8 @@ def test_json_is_the_measurement_with_baselines_beside_it() -> None:
 
 def test_tables_for_people() -> None:
     outcome = reflect("naive", environments=NAMES, steps=40, seeds=3)
-    found = measure("naive", 40, 3, environments=NAMES)
-    average, spread = found.by_environment(), found.spread()
+    expected = measure("naive", 40, 3, environments=NAMES)
+    average, spread = expected.by_environment(), expected.spread()
     table = rows(outcome, 0)
     assert [column.full for column in outcome.tables[0].heads] == [
         "environment",
@@ -65,7 +65,9 @@ def test_tables_for_people() -> None:
         [average[key, False], spread[key, False], average[key, True], spread[key, True]], abs=5e-4
     )
     summary = rows(outcome, 1)
-    assert float(summary["measure"][0].replace("−", "-")) == pytest.approx(found.measure, abs=1e-6)
+    assert float(summary["measure"][0].replace("−", "-")) == pytest.approx(
+        expected.measure, abs=1e-6
+    )
     assert summary["trials"] == ["9"] and summary["ended early"] == ["0"]
     assert "±" in summary["baseline: random"][0]
     assert summary["95% interval"] == ["–"]
@@ -96,12 +98,12 @@ def test_one_seed_has_no_spread_and_no_interval() -> None:
 def test_a_second_agent_is_compared_on_the_same_trials(tmp_path: Path) -> None:
     options: dict[str, Any] = {"environments": NAMES, "steps": 40, "seeds": 3}
     outcome = reflect("rc(naive)", against="naive", out=tmp_path / "run", **options)
-    one, other = (measure(n, 40, 3, environments=NAMES) for n in ("rc(naive)", "naive"))
-    expected = compare(other, one)
+    check, plain = (measure(n, 40, 3, environments=NAMES) for n in ("rc(naive)", "naive"))
+    expected = compare(plain, check)
     assert outcome.json["comparison"] == expected.to_json()
-    assert outcome.json["against"]["measure"] == other.measure
-    assert load(outcome.json["run"]).trials == one.trials
-    assert load(tmp_path / "run.against").trials == other.trials
+    assert outcome.json["against"]["measure"] == plain.measure
+    assert load(outcome.json["run"]).trials == check.trials
+    assert load(tmp_path / "run.against").trials == plain.trials
     summary = rows(outcome, 1)
     assert summary["less naive, paired"][0].startswith(f"{expected.difference:+.6f}"[:8])
     assert len(outcome.tables[0].heads) == 7
@@ -122,8 +124,8 @@ def test_trials_that_end_early_are_shown(tmp_path: Path) -> None:
     assert outcome.text == (
         f"{tmp_path}/bad.py:agent: 6 of 6 trials ended early (6 illegal action); {nothing}"
     )
-    other = reflect("naive", environments=NAMES, steps=9, against=f"{tmp_path}/bad.py:agent")
-    assert other.text.startswith(f"{tmp_path}/bad.py:agent: 30 of 30 trials ended early")
+    compared = reflect("naive", environments=NAMES, steps=9, against=f"{tmp_path}/bad.py:agent")
+    assert compared.text.startswith(f"{tmp_path}/bad.py:agent: 30 of 30 trials ended early")
     assert reflect("naive", environments=NAMES, steps=9).text == ""
 
 
@@ -183,18 +185,20 @@ def test_what_is_refused() -> None:
 
 def test_the_list_names_everything_that_can_be_played() -> None:
     outcome = catalogue()
-    listed = {one["name"]: one for one in outcome.json["environments"]}
+    listed = {entry["name"]: entry for entry in outcome.json["environments"]}
     assert list(listed) == list(ENVIRONMENTS) and len(listed) == 30
-    assert [name for name, one in listed.items() if one["in_battery"]] == [e.name for e in BATTERY]
+    assert [name for name, entry in listed.items() if entry["in_battery"]] == [
+        e.name for e in BATTERY
+    ]
     assert listed["IncentivizeZero"]["n_actions"] == 10
     assert listed["TemptingButton"]["options"]["coding"][1:] == ["paper"]
-    assert all(one["idea"] and one["known_returns"] for one in listed.values())
+    assert all(entry["idea"] and entry["known_returns"] for entry in listed.values())
     assert "constant 0: n - 1" in listed["PunishSlowAgent"]["known_returns"]
     shown = rows(outcome, 0)
     assert shown["CryingBaby"][:3] == ["2", "2", "yes"] and shown["FlipEveryOther"][2] == "–"
     for words in shown["CryingBaby"][4].split():
         assert find(f"CryingBaby({words})")[0].name == f"CryingBaby({words})"
-    agents = {one["name"] for one in outcome.json["agents"]}
+    agents = {entry["name"] for entry in outcome.json["agents"]}
     assert {"random", "naive", "a2c", "rc(NAME)", "FILE.py:NAME", "constant"} <= agents
     assert agents == set(rows(outcome, 1))
 

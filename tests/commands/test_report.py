@@ -28,8 +28,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_a_page_of_runs(runs: list[Path], tmp_path: Path) -> None:
-    said: list[str] = []
-    outcome = report_runs(runs, tmp_path / "new" / "page.html", progress=said.append)
+    told: list[str] = []
+    outcome = report_runs(runs, tmp_path / "new" / "page.html", progress=told.append)
     assert outcome.report == (tmp_path / "new" / "page.html").resolve()
     page = outcome.report.read_text(encoding="utf-8")
     for words in ("rc(naive)", "TemptingButton", "<svg", "goalmeter report"):
@@ -37,7 +37,7 @@ def test_a_page_of_runs(runs: list[Path], tmp_path: Path) -> None:
     assert outcome.json["report"] == str(outcome.report)
     assert [run["agent"] for run in outcome.json["runs"]] == ["naive", "rc(naive)"]
     assert all("environments" not in run and run["failures"] == 0 for run in outcome.json["runs"])
-    assert outcome.tables and said[0] == f"reading {runs[0]}"
+    assert outcome.tables and told[0] == f"reading {runs[0]}"
 
 
 def test_one_run_is_enough(runs: list[Path], tmp_path: Path) -> None:

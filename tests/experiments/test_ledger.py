@@ -144,14 +144,14 @@ def test_a_verdict_compares_to_the_printed_digits() -> None:
 def test_an_average_over_runs_is_judged_by_its_interval() -> None:
     row = replace(next(row for row in ROWS if row.relation == "average"), published="0.5", ours=0.2)
     # ±0.1 around 0.5: the same average, by intervals of four kinds.
-    for interval, said in (
+    for interval, verdict in (
         ((0.1, 0.3), "below"),
         ((-0.2, 0.55), "cannot be told"),
         ((0.42, 0.58), "equal within 0.1"),
         ((0.55, 0.8), "above"),
     ):
         ours = sum(interval) / 2
-        assert replace(row, ours=ours, interval=interval).verdict == said
+        assert replace(row, ours=ours, interval=interval).verdict == verdict
     with pytest.raises(GoalmeterError, match="an average needs an interval of ours"):
         replace(row, interval=None)
 
@@ -210,11 +210,11 @@ def test_rows_that_no_command_computes_yet_are_counted() -> None:
 
 
 def test_the_summary_counts_every_row_once() -> None:
-    found = ledger_page.counts(ROWS)
-    assert set(found) == set(ledger_page.EXPERIMENTS)
-    assert sum(count.total() for count in found.values()) == len(ROWS)
-    assert found["example-1"] == {"same or equal": 8}
-    assert found["lm-representation"] == {"not yet": 36}
+    counts = ledger_page.counts(ROWS)
+    assert set(counts) == set(ledger_page.EXPERIMENTS)
+    assert sum(count.total() for count in counts.values()) == len(ROWS)
+    assert counts["example-1"] == {"same or equal": 8}
+    assert counts["lm-representation"] == {"not yet": 36}
     lines = [line for line in page(ROWS).splitlines() if line.startswith("| all |")]
     (cells,) = ([int(cell) for cell in line.split("|")[2:-1]] for line in lines)
     assert sum(cells[:-1]) == cells[-1] == len(ROWS)
@@ -249,16 +249,16 @@ def test_every_number_of_example_1_is_there() -> None:
 
 def test_the_rationality_of_a_remark_gives_the_printed_number() -> None:
     """What the ascent had when it stopped: the evidence at that β rounds to what was printed."""
-    said = re.compile(r"([\d.]+) is the evidence at β = ([\d.]+)")
-    found = {}
+    claim = re.compile(r"([\d.]+) is the evidence at β = ([\d.]+)")
+    evidence = {}
     for row in ROWS:
-        if match := said.search(row.remark):
+        if match := claim.search(row.remark):
             world = gm.cliff_world(goal_length=int(row.id[-1]))
             scaled = float(match[2]) * world.reward
             plugged = gm.meg.mce_plug_in(world, gm.optimal_policy(world), utility=scaled)
-            found[row.published] = plugged.evidence
+            evidence[row.published] = plugged.evidence
             assert match[1] == row.published == f"{plugged.evidence:.1f}"
-    assert found == pytest.approx({"37.8": 37.766, "16.8": 16.798}, abs=1e-3)
+    assert evidence == pytest.approx({"37.8": 37.766, "16.8": 16.798}, abs=1e-3)
 
 
 def test_the_remarks_on_the_published_numbers_are_true() -> None:

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
@@ -22,10 +21,10 @@ from goalmeter.experiments.lm_navigation import (
     compute,
     findings,
     page,
-    spread,
+    tables,
     update_ledger,
 )
-from goalmeter.experiments.lm_navigation.compute import Values
+from goalmeter.experiments.lm_navigation.compute import Estimates
 from goalmeter.experiments.lm_navigation.replicate import replicate
 from goalmeter.gridworld.planner import State
 from goalmeter.navigation import suite, walks
@@ -56,18 +55,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def outcome(folder: Path, run: Path) -> Outcome:
     with pytest.MonkeyPatch.context() as patch:
         # One walk through each grid instead of ten.
-        patch.setattr(compute, "values", partial(compute.values, trajectories=1))
+        patch.setattr(compute, "of_agents", partial(compute.of_agents, trajectories=1))
         return replicate(folder, seeds=2, agents=AGENTS, run=[run])
 
 
 def values_of(outcome: Outcome, agent: str) -> dict[str, Any]:
-    found: dict[str, Any] = outcome.json["agents"][agent]
-    return {quantity: estimate["value"] for quantity, estimate in found.items()}
+    estimates: dict[str, Any] = outcome.json["agents"][agent]
+    return {quantity: estimate["value"] for quantity, estimate in estimates.items()}
 
 
 def table(outcome: Outcome, caption: str) -> dict[str, list[str]]:
-    (found,) = (t for t in outcome.tables if t.caption == caption)
-    return {row[0].text: [cell.text for cell in row[1:]] for row in found.cells}
+    (match,) = (t for t in outcome.tables if t.caption == caption)
+    return {row[0].text: [cell.text for cell in row[1:]] for row in match.cells}
 
 
 def test_every_published_number_is_in_the_ledger() -> None:
@@ -79,10 +78,10 @@ def test_every_published_number_is_in_the_ledger() -> None:
         13: (99.5, 90.9, 85.8, 75.7, 73.4, 61.6),
         15: (99.9, 88.0, 79.5, 73.6, 62.9, 56.2),
     }
-    found = beside.published()
+    published = beside.published()
     for size, numbers in printed.items():
         for complexity, number in zip((0, 0.2, 0.4, 0.6, 0.8, 1), numbers, strict=True):
-            assert found[f"every-cell/{size}/{complexity:g}"].published_value == number
+            assert published[f"every-cell/{size}/{complexity:g}"].published_value == number
     headlines = {
         "key-door/success": "100.0",
         "key-door/accuracy": "98.7 ± 3.2",
@@ -95,7 +94,7 @@ def test_every_published_number_is_in_the_ledger() -> None:
         "isometries/reflect/p": "0.582",
         "isometries/transpose/p": "0.949",
     }
-    assert {name: found[name].published for name in headlines} == headlines
+    assert {name: published[name].published for name in headlines} == headlines
     model = [row for row in ROWS if f"/{compute.LANGUAGE_MODEL}/" in row.id]
     assert len(model) == 7 and {row.verdict for row in model} == {ledger.NOT_RUN}
     for row in model:
@@ -108,9 +107,9 @@ def test_every_published_number_is_in_the_ledger() -> None:
     pilot = {"success": (100, 100, 100, 100, 97, 97), "accuracy": (99, 98, 96, 98, 92, 94)}
     for quantity, shares in pilot.items():
         for complexity, share in zip((0, 0.2, 0.4, 0.6, 0.8, 1), shares, strict=True):
-            assert found[f"maze/7/{complexity:g}/{quantity}"].published_value == share
+            assert published[f"maze/7/{complexity:g}/{quantity}"].published_value == share
     # The standard error of a share of n walks.
-    pick_up = found["key-no-door/pick_up"]
+    pick_up = published["key-no-door/pick_up"]
     assert pick_up.published_error == pytest.approx(100 * math.sqrt(0.17 * 0.83 / 94), rel=1e-3)
 
 
@@ -127,7 +126,7 @@ def test_a_reference_row_says_on_which_side_the_published_number_is() -> None:
 
 
 def test_the_exact_protocol_is_an_average_over_open_cells() -> None:
-    found = compute.every_cell("greedy", grids=2, sizes=[7])["every-cell/7/1"]
+    accuracy = compute.every_cell("greedy", grids=2, sizes=[7])["every-cell/7/1"]
     shares = []
     for task in suite("maze", sizes=[7], complexities=[1.0], grids=2, trajectories=1).tasks:
         plan = planned(task.world)
@@ -139,7 +138,7 @@ def test_the_exact_protocol_is_an_average_over_open_cells() -> None:
             for state in states
         ]
         shares.append(sum(right) / len(right))
-    assert found.value == pytest.approx(sum(shares) / 2)
+    assert accuracy.value == pytest.approx(sum(shares) / 2)
     assert compute.every_cell("wall-follower") == {}  # it has no policy
 
 
@@ -180,9 +179,9 @@ def test_a_run_stands_beside_the_published_numbers(outcome: Outcome, run: Path) 
     assert cells["15, 0.4"][-1] == "cannot be told" and "[" in cells["15, 0.4"][-2]
     frames_rows = [
         [cell.text for cell in row]
-        for found in outcome.tables
-        if found.caption == "Changed frames"
-        for row in found.cells
+        for shown in outcome.tables
+        if shown.caption == "Changed frames"
+        for row in shown.cells
     ]
     assert {row[-1] for row in frames_rows if row[0] == "optimal"} <= {
         "equal within 5 points",
@@ -203,10 +202,10 @@ def test_files_and_page(outcome: Outcome, folder: Path) -> None:
         assert words in text
     assert (folder / "figures" / "lm-navigation-surfaces.svg").exists()
     results = json.loads((folder / "results.json").read_text())
-    verdicts = {(one["reference"], one["quantity"]): one for one in results["verdicts"]}
+    verdicts = {(entry["reference"], entry["quantity"]): entry for entry in results["verdicts"]}
     far = verdicts["greedy", "every-cell/15/0.4"]
     assert far["interval"][0] < 0 < far["interval"][1] and far["verdict"] == "cannot be told"
-    assert {one["margin"] for one in verdicts.values()} == {5.0}
+    assert {entry["margin"] for entry in verdicts.values()} == {5.0}
     assert not any(quantity.endswith("/p") for _, quantity in verdicts)
     assert results["findings"] == outcome.json["findings"] and len(results["published"]) >= 40
 
@@ -218,7 +217,7 @@ def test_what_flips_on_other_grids_is_neither_above_nor_below(size: int) -> None
     drawn = [compute.every_cell("greedy", seed=seed, sizes=[size]) for seed in range(3)]
     flipped = []
     for name in drawn[0]:
-        rows = [beside.beside(theirs[name], found[name]) for found in drawn]
+        rows = [beside.beside(theirs[name], compass[name]) for compass in drawn]
         signs = {row.theirs > row.ours for row in rows}
         sides = {row.counted for row in rows} & {"above the reference", "below the reference"}
         assert len(sides) <= 1, name
@@ -230,35 +229,11 @@ def test_what_flips_on_other_grids_is_neither_above_nor_below(size: int) -> None
     # And what is far apart, as nothing of size 11 is, is told on all grids.
     far = {9: ["every-cell/9/0.8", "every-cell/9/1"], 11: []}[size]
     for name in far:
-        rows = [beside.beside(theirs[name], found[name]) for found in drawn]
+        rows = [beside.beside(theirs[name], compass[name]) for compass in drawn]
         assert {row.counted for row in rows} == {"above the reference"}
 
 
-def test_the_intervals_of_published_means_are_of_the_spread_between_grids() -> None:
-    rows = {row.id.removeprefix("lm-navigation/greedy/"): row for row in ROWS}
-    for name, n in (("every-cell/7/0.2", 4), ("every-cell/7/1", 10)):
-        _, size, complexity = name.split("/")
-        row = rows[name]
-        shares = spread.compass_shares(int(size), float(complexity))
-        assert len(shares) == 40 and row.published_seeds == n
-        low, high = spread.interval_of_mean(row.published_value / 100, 0.0005, n, shares)
-        assert row.published_interval == pytest.approx((100 * low, 100 * high), abs=0.01)
-    # Their grids at size 11, complexity 0.8 go from 59% to 87%: ten draws span 3.08 deviations.
-    shares = spread.compass_shares(11, 0.8)
-    assert np.std(shares, ddof=1) == pytest.approx((0.87 - 0.59) / 3.08, abs=0.015)
-
-
-def test_a_share_varies_no_more_than_its_mean_allows() -> None:
-    # By hand: √(0.004 · 0.996) = 0.0631, over √10, times t = 2.262: 0.0451.
-    low, high = spread.interval_of_mean(0.996, 0.0005, 10, [1.0] * 40)
-    assert (low, high) == (pytest.approx(0.996 - 0.0451, abs=1e-4), 1.0)
-    # A large spread of others cannot be that of a share near 1.
-    assert spread.interval_of_mean(0.996, 0.0005, 10, [0.0, 1.0] * 5)[0] == pytest.approx(low)
-    with pytest.raises(InvalidParameterError, match="n is 1, expected at least 2"):
-        spread.interval_of_mean(0.5, 0.0005, 1, [0.4, 0.6])
-
-
-def references(halfwidth: float | None = None, **changes: float) -> dict[str, Values]:
+def references(halfwidth: float | None = None, **changes: float) -> dict[str, Estimates]:
     """Reference agents with numbers of one's own, and intervals of one width."""
     theirs = beside.published()
     cells = {name: 0.9 for name in theirs if name.startswith(compute.EVERY_CELL)}
@@ -271,13 +246,13 @@ def references(halfwidth: float | None = None, **changes: float) -> dict[str, Va
         "two-path/pick_up": 0.5,
     }
     values = {**cells, **ps, **{f"{name}_chance": p for name, p in chances.items()}, **changes}
-    found = {
+    estimates = {
         name: Estimate(
             value, None if halfwidth is None else (value - halfwidth, value + halfwidth), 1, 1
         )
         for name, value in values.items()
     }
-    return {"optimal": found, "greedy": found}
+    return {"optimal": estimates, "greedy": estimates}
 
 
 def test_findings_follow_the_numbers() -> None:
@@ -308,10 +283,10 @@ def test_without_intervals_nothing_is_told() -> None:
 
 
 def test_without_a_run_the_model_is_not_run_and_the_commands_are_there() -> None:
-    found = references()
-    for head in page.headline_tables(found, {}):
+    agents = references()
+    for head in tables.headline_tables(agents, {}):
         name, *cells = (cell.text for cell in head.cells[1])
-        assert name == "GPT-OSS-20B, ours" and set(cells) == {page.NOT_RUN}
+        assert name == "GPT-OSS-20B, ours" and set(cells) == {tables.NOT_RUN}
     (line,) = page.commands({})
     for name in ("maze", "isometries", "key-door", "key-no-door", "two-path"):
         assert f"navigate vllm/openai/gpt-oss-20b --suite {name} --paper --out runs/{name}" in line
@@ -346,11 +321,11 @@ def test_the_ledger_is_filled_from_the_results(
         "optimal/key-door/success",
     ):
         agent, _, quantity = name.partition("/")
-        found = outcome.json["agents"][agent][quantity]
+        ours = outcome.json["agents"][agent][quantity]
         row = written[f"lm-navigation/{name}"]
-        assert row["ours"] == pytest.approx(100 * found["value"], abs=0.01)
-        assert row["interval"] == pytest.approx([100 * end for end in found["interval"]], abs=0.01)
-        assert row["seeds"] == found["clusters"]
+        assert row["ours"] == pytest.approx(100 * ours["value"], abs=0.01)
+        assert row["interval"] == pytest.approx([100 * end for end in ours["interval"]], abs=0.01)
+        assert row["seeds"] == ours["clusters"]
     assert written["lm-navigation/greedy/maze/7/0/success"]["interval"] == [100, 100]
     # Nothing else has changed: not the published numbers, nor the rows of agents that did not walk.
     kept = {"ours", "interval", "seeds"}
@@ -363,8 +338,8 @@ def test_the_ledger_is_filled_from_the_results(
 
 
 def test_workers_change_nothing() -> None:
-    options: dict[str, Any] = {"grids": 2, "trajectories": 1}
+    options: dict[str, Any] = {"grids": 1, "trajectories": 1}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compute, "SUITES", ("key-door",))
-        here, there = (compute.values(["greedy"], workers=n, **options) for n in (1, 2))
-    assert str(here) == str(there) and "key-door/success" in here["greedy"]
+        alone, by_two = (compute.of_agents(["greedy"], workers=n, **options) for n in (1, 2))
+    assert str(alone) == str(by_two) and "key-door/success" in alone["greedy"]

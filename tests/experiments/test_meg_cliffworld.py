@@ -3,7 +3,9 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,14 @@ from goalmeter.experiments.meg_cliffworld.replicate import replicate
 from goalmeter.experiments.meg_cliffworld.tables import comparison_table, spread
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def measured_once() -> Iterator[None]:
+    """Each setting is measured once for all tests of this file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compute, "_measured", cache(compute._measured))
+        yield
 
 
 @pytest.fixture(scope="module")

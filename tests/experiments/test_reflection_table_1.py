@@ -4,7 +4,6 @@ import json
 import math
 import re
 import sys
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,7 @@ from goalmeter.experiments.reflection_table_1.compute import Row
 from goalmeter.experiments.reflection_table_1.effects import effects
 from goalmeter.experiments.reflection_table_1.replicate import replicate
 from goalmeter.reflection import Reflection, Trial, measure
-from goalmeter.reflection.environments import BATTERY
-from goalmeter.reflection.plan import DEFAULTS, plan_of
-from goalmeter.reflection.plan import key as plan_key
 from goalmeter.reflection.result import reflection_of
-from goalmeter.runs import RunStore
 
 
 def unrun(row: ledger.Number) -> ledger.Number:
@@ -38,6 +33,7 @@ def unrun(row: ledger.Number) -> ledger.Number:
 
 PUBLISHED = [unrun(row) for row in ledger.load(compute.LEDGER_PREFIX)]
 ROWS = {row.id.removeprefix(compute.LEDGER_PREFIX): row for row in PUBLISHED}
+SCRIPTED = [Row(a, n, ROWS[f"{n}/{a}"], None) for n in compute.STEPS for a in compute.SCRIPTED]
 RUN = {"agents": "constant,rc(constant),rc(random)", "steps": 500, "seeds": 5}
 
 
@@ -51,12 +47,12 @@ def outcome(folder: Path) -> Outcome:
     return replicate(folder, **RUN)  # type: ignore[arg-type]
 
 
-def made(agent: str, asked: list[tuple[float, float]], other: list[float]) -> Reflection:
+def made(agent: str, asked: list[tuple[float, float]], elsewhere: list[float]) -> Reflection:
     """Rewards over 500 steps of each seed in the environment that asks for a rate, and another."""
     trials = [
         Trial(name, opposite, seed, 500, reward)
-        for seed, (asking, rest) in enumerate(zip(asked, other, strict=True))
-        for name, rewards in ((compute.ASKS_SETTING, asking), ("DejaVu", (rest, 0.0)))
+        for seed, (asking, dejavu) in enumerate(zip(asked, elsewhere, strict=True))
+        for name, rewards in ((compute.ASKS_SETTING, asking), ("DejaVu", (dejavu, 0.0)))
         for opposite, reward in zip((False, True), rewards, strict=True)
     ]
     return reflection_of(agent, 500, trials, runs=4, confidence=0.95)
@@ -111,8 +107,8 @@ def test_both_comparisons_of_a_misprint_are_shown(outcome: Outcome) -> None:
     by_key = {(row["agent"], row["steps"]): row for row in outcome.json["rows"]}
     assert by_key["ppo", 500]["verdict_on_print"] == "below"
     # Elsewhere the print is what the data say, and both are one.
-    other = by_key["rc(random)", 500]
-    assert other["verdict_on_print"] == other["verdict"] == "equal within 0.02"
+    random_check = by_key["rc(random)", 500]
+    assert random_check["verdict_on_print"] == random_check["verdict"] == "equal within 0.02"
 
 
 def test_a_certain_difference_that_is_small_is_named_all_the_same() -> None:
@@ -122,12 +118,11 @@ def test_a_certain_difference_that_is_small_is_named_all_the_same() -> None:
 
 
 def test_findings_count_verdicts_and_not_what_was_not_rejected() -> None:
-    rows = [Row(a, n, ROWS[f"{n}/{a}"], None) for n in compute.STEPS for a in compute.SCRIPTED]
-    line = page.findings(rows)[0]
+    line = page.findings(SCRIPTED)[0]
     # Four agents at two lengths are equal; of the naive learner and its check it cannot be told.
     assert line.startswith("Of the 12 numbers of scripted agents, 8 are shown to be equal within")
     assert "0 are above, 0 below, and of 4 it cannot be told" in line and "agree" not in line
-    text = page.sections(rows)[0].text[0]
+    text = page.sections(SCRIPTED)[0].text[0]
     assert "±0.02. The measure is an average over 50 environments" in text
 
 
@@ -143,15 +138,8 @@ def test_both_tables_hold_published_and_ours(outcome: Outcome) -> None:
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in first.cells}
     assert len(rows) == len(second.rows) == 14
     assert rows["ConstantAgent"] == [
-        "−0.000304 ± 0.0001",
-        "0.0004",
-        "0.0000",
-        "0.0000",
-        "5",
-        "+0.84",
-        "equal within 0.02",
-        "equal within 0.02",
-        "this run",
+        *("−0.000304 ± 0.0001", "0.0004", "0.0000", "0.0000", "5", "+0.84"),
+        *("equal within 0.02", "equal within 0.02", "this run"),
     ]
     assert rows["RandomAgent"][-1] == "ledger" and rows["RandomAgent"][4] == "10"
     assert rows["PPO"][0] == "−0.001384 ± 0.0016 †"
@@ -284,9 +272,9 @@ def test_without_stable_baselines_it_is_said_before_anything_is_run(
 @pytest.mark.parametrize("same", [True, False])
 def test_few_seeds_are_shown_and_not_judged(same: bool) -> None:
     # Four seeds that happen to agree have no spread, and even so there is no verdict.
-    rest = [200.0] * 4 if same else [200.0, 210.0, 190.0, 200.0]
+    elsewhere = [200.0] * 4 if same else [200.0, 210.0, 190.0, 200.0]
     results = {
-        agent: made(agent, [(0, 0)] * 4, [value + shift for value in rest])
+        agent: made(agent, [(0, 0)] * 4, [value + shift for value in elsewhere])
         for agent, shift in (("dqn", 0.0), ("rc(dqn)", 300.0))
     }
     rows = [
@@ -311,8 +299,7 @@ def test_few_seeds_are_shown_and_not_judged(same: bool) -> None:
 
 
 def test_published_differences_have_welchs_interval() -> None:
-    rows = [Row(a, n, ROWS[f"{n}/{a}"], None) for n in compute.STEPS for a in compute.SCRIPTED]
-    naive = next(e for e in effects(rows) if e.agent == "naive" and e.steps == 500)
+    naive = next(e for e in effects(SCRIPTED) if e.agent == "naive" and e.steps == 500)
     errors = [0.006549, 0.007912]
     squares = [error**2 for error in errors]
     freedom = sum(squares) ** 2 / sum(square**2 / 9 for square in squares)
@@ -321,121 +308,8 @@ def test_published_differences_have_welchs_interval() -> None:
 
 
 def test_the_page_says_that_the_wrong_probability_of_ppo_hardly_matters() -> None:
-    rows = [Row(a, n, ROWS[f"{n}/{a}"], None) for n in compute.STEPS for a in compute.SCRIPTED]
-    first, _ = page.sections(rows)
+    first, _ = page.sections(SCRIPTED)
     assert any("wrong log-probability nearly equals the right one" in p for p in first.points)
-
-
-def stored(
-    out: Path, agent: str, seeds: int, *, torn: int | None = None, spread: float = 1.0, **other: Any
-) -> Path:
-    """A run of Table 1 with made-up rewards; of seed `torn` one trial is missing.
-
-    The environment that asks for a learning rate pays 100 and its opposite 50; every other 10 and
-    `spread` times the seed.
-    """
-    plan = plan_of(agent, 500, seeds, BATTERY, *DEFAULTS)
-    folder = compute.run_folder(out, agent, 500)
-    with RunStore(folder, plan.as_json() | other, grows=("seeds",)) as store:
-        for case in plan.cases:
-            name = case.environment.name
-            reward = (100 - 50 * case.opposite) if name == compute.ASKS_SETTING else 10
-            if case.seed == torn and (name, case.opposite) == ("Repeater", True):
-                continue
-            total = reward + spread * case.seed * (name != compute.ASKS_SETTING)
-            trial = Trial(name, case.opposite, case.seed, 500, total)
-            store.add(case.key, trial.to_json())
-    return folder
-
-
-def test_neural_rows_are_filled_with_tolerance_and_words(tmp_path: Path) -> None:
-    stored(tmp_path, "rc(dqn)", 6)
-    stored(tmp_path, "dqn", 4)
-    rows = {row.id: row for row in update_ledger.measured(tmp_path)}
-    checked = rows["reflection-table-1/500/rc(dqn)"]
-    # (10 + seed) * 48 of 50 * 500, the learning rate left out; with it (100 + 50) more.
-    assert checked.ours == pytest.approx((10 + 2.5) * 48 / 25_000) and checked.seeds == 6
-    assert checked.error == pytest.approx(np.std(range(6), ddof=1) / math.sqrt(6) * 48 / 25_000)
-    assert checked.tolerance == pytest.approx(2 * checked.error, abs=2e-6)
-    assert checked.verdict == "below"
-    assert checked.found.startswith("Ours is 0.347 below, ")
-    assert checked.found.endswith(f"With these two ours would be {checked.ours + 0.006:+.4f}.")
-    alone = rows["reflection-table-1/500/dqn"]
-    assert alone.found == (
-        "4 seeds are too few for a verdict. IncentivizeLearningRate and its opposite make +0.0060 "
-        "of ours."
-    )
-    # The remark is by hand, and stays; what the runs said is written anew each time.
-    text = (Path(ledger.__file__).parent / "ledger.toml").read_text(encoding="utf-8")
-    by_hand = text.replace(f'remark = "{alone.remark}"', 'remark = "By \\"hand\\"."')
-    once = update_ledger.updated(by_hand, list(rows.values()))
-    again = update_ledger.updated(once, [replace(alone, found="Else."), checked])
-    assert once == update_ledger.updated(once, list(rows.values()))
-    written = {row["id"]: ledger.Number(**row) for row in tomllib.loads(again)["number"]}
-    assert len(written) == len(ledger.load())
-    own = written[alone.id]
-    assert (own.remark, own.found, own.seeds) == ('By "hand".', "Else.", 4)
-    assert written[checked.id].found == checked.found
-    assert written[checked.id].ours == pytest.approx(checked.ours, abs=1e-6)
-
-
-def test_equal_seeds_have_a_tolerance_all_the_same(tmp_path: Path) -> None:
-    stored(tmp_path, "ppo", 5, spread=0.0)
-    (row,) = update_ledger.measured(tmp_path)
-    assert row.error == pytest.approx(0, abs=1e-12) and row.tolerance == 1e-6
-
-
-def test_an_interrupted_run_counts_with_its_finished_seeds_if_that_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ledger, "load", lambda prefix="": PUBLISHED)
-    folder = stored(tmp_path, "a2c", 10, torn=7)
-    assert update_ledger.measured(tmp_path) == []
-    said = capsys.readouterr().err
-    assert f"{folder}: 9 of 10 seeds are finished, expected all; --partial takes those" in said
-    (row,) = update_ledger.measured(tmp_path, partial=True)
-    kept = [seed for seed in range(10) if seed != 7]
-    assert row.seeds == 9
-    assert row.ours == pytest.approx((48 * (10 + np.mean(kept)) + 150) / 25_000)
-    copy = tmp_path / "ledger.toml"
-    text = (Path(ledger.__file__).parent / "ledger.toml").read_text(encoding="utf-8")
-    copy.write_text(text, encoding="utf-8")
-    update_ledger.main(["--partial", str(tmp_path), str(copy)])
-    assert "reflection-table-1/500/a2c: +0.0" in capsys.readouterr().out
-    assert "seeds = 9\n" in copy.read_text(encoding="utf-8")
-
-
-def test_what_is_finished_in_part_takes_nothing_away(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stored(tmp_path, "naive", 4, torn=2)  # the ledger has 10
-    stored(tmp_path, "rc(a2c)", 2, torn=1)
-    assert update_ledger.measured(tmp_path, partial=True) == []
-    said = capsys.readouterr().err
-    assert "reflection-table-1/500/naive has 10 seeds already, and the run 3 finished" in said
-    assert "1 of 2 seeds are finished, expected at least 2" in said
-
-
-def test_another_run_than_table_1s_is_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = stored(tmp_path, "ppo", 2, step_counting="actions", steps=1000)
-    assert update_ledger.measured(tmp_path, partial=True) == []
-    said = capsys.readouterr().err
-    assert f"{folder} is not the run of ppo, 500 steps, that Table 1 asks for" in said
-    assert "steps, step_counting differs" in said
-
-
-def test_a_run_with_trials_that_ended_early_is_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = stored(tmp_path, "ppo", 2, torn=1)
-    plan = plan_of("ppo", 500, 2, BATTERY, *DEFAULTS)
-    with RunStore(folder, plan.as_json(), grows=("seeds",)) as store:
-        late = Trial("Repeater", True, 1, 500, 0, "timeout", "took over 1 s")
-        store.add(plan_key("opposite(Repeater)", 1), late.to_json())
-    assert update_ledger.measured(tmp_path) == []
-    assert "1 of 100 trials ended early (1 timeout)" in capsys.readouterr().err
 
 
 def test_trials_that_ended_early_are_said_first(
@@ -443,7 +317,7 @@ def test_trials_that_ended_early_are_said_first(
 ) -> None:
     def late(agent: str, *args: Any, **options: Any) -> Reflection:
         result = made(agent, [(0, 0)] * 5, [1.0] * 5)
-        trials = [replace(one, outcome="timeout", detail="over 1 s") for one in result.trials]
+        trials = [replace(trial, outcome="timeout", detail="over 1 s") for trial in result.trials]
         return replace(result, trials=tuple(trials))
 
     monkeypatch.setattr(compute, "measure", late)
@@ -462,19 +336,11 @@ def test_the_ledger_is_filled_from_the_runs(
     copy.write_text(text, encoding="utf-8")
     update_ledger.main([str(folder), str(copy)])
     assert "reflection-table-1/500/rc(random): -0.0" in capsys.readouterr().out
-    changed = [
-        (old, new)
-        for old, new in zip(
-            text.splitlines(), copy.read_text(encoding="utf-8").splitlines(), strict=True
-        )
-        if old != new
-    ]
+    pairs = zip(text.splitlines(), copy.read_text("utf-8").splitlines(), strict=True)
+    changed = [(old, new) for old, new in pairs if old != new]
     # Five seeds instead of ten in three rows, and other numbers in the one that is not 0.
     assert [new for _, new in changed if new.startswith("seeds")] == ["seeds = 5"] * 3
-    assert len(changed) == 5 and {new.partition(" ")[0] for _, new in changed} == {
-        "ours",
-        "error",
-        "seeds",
-    }
+    keys = {new.partition(" ")[0] for _, new in changed}
+    assert len(changed) == 5 and keys == {"ours", "error", "seeds"}
     with pytest.raises(GoalmeterError, match="the ledger has no row 'nowhere'"):
         update_ledger.updated(text, [replace(PUBLISHED[0], id="nowhere")])

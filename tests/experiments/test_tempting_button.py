@@ -45,7 +45,7 @@ def test_a_trace_by_hand() -> None:
     assert trace.per_turn == 0 and trace.late == 0
     assert trace.late_pushes(button=True) == trace.late_pushes(button=False) == 0.5
     assert trace.recent(2).tolist() == [0, -1, 0]
-    assert trace.tried == 1 and trace.ends == MIXED
+    assert trace.early_pushes == 1 and trace.ends == MIXED
 
 
 def test_the_paper_numbers_the_other_way() -> None:
@@ -58,12 +58,12 @@ def test_the_paper_numbers_the_other_way() -> None:
 def test_early_and_late_rooms_are_counted_apart() -> None:
     """Buttons in rooms 1, 5, ... 253 of the first 255; then a change in the last 1000 rooms."""
     trace = trace_of("p" * 255 + "p-" * 372 + "-" + "-" * 950 + "p" * 50, "b..." * 500)
-    assert (trace.tried, trace.ends) == (64, NEVER)
+    assert (trace.early_pushes, trace.ends) == (64, NEVER)
     assert trace.late == np.mean(trace.rewards[-1000:])
     slipped = trace_of("-" * 255 + "p" * 745 + "-" * 949 + "p" * 51, "b..." * 500)
-    assert (slipped.tried, slipped.ends) == (0, MIXED)
+    assert (slipped.early_pushes, slipped.ends) == (0, MIXED)
     assert trace_of("-" * 1000 + "p" * 950 + "-" * 50, "b..." * 500).ends == ALWAYS
-    assert trace_of("p" * 255, "...." * 63 + "...").tried == 0
+    assert trace_of("p" * 255, "...." * 63 + "...").early_pushes == 0
 
 
 def test_a_run_without_a_button_has_no_share_of_pushes_there() -> None:
@@ -84,7 +84,7 @@ def test_the_interval_is_around_the_mean_and_does_not_close_for_equal_runs() -> 
 # --- Trials ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("player", [*BASELINES, compute.ANEW[4], *compute.OTHER_CODING])
+@pytest.mark.parametrize("player", [*BASELINES, compute.ANEW[4], *compute.PAPER_CODING])
 def test_a_trial_is_that_of_the_instrument(player: Player) -> None:
     """The same rooms, the same seed: the rewards add up to those of `run_trial`."""
     value = trial(**player.arguments, steps=80, seed=3)
@@ -98,8 +98,8 @@ def test_a_trial_is_that_of_the_instrument(player: Player) -> None:
 
 def test_those_who_never_and_always_push_are_told_so() -> None:
     never, always = (
-        Trace.of(**trial(**one.arguments, steps=300, seed=0), coding="code")
-        for one in BASELINES[:2]
+        Trace.of(**trial(**player.arguments, steps=300, seed=0), coding="code")
+        for player in BASELINES[:2]
     )
     rooms = never.button
     assert never.rewards.sum() == len(rooms) - 2 * rooms.sum() == -always.rewards.sum()
@@ -107,22 +107,22 @@ def test_those_who_never_and_always_push_are_told_so() -> None:
 
 
 def test_the_published_settings_are_those_of_the_authors() -> None:
-    changed = [dict(one.settings) for one in compute.ANEW]
+    changed = [dict(player.settings) for player in compute.ANEW]
     assert all(settings.pop("draws_from") == "history" for settings in changed)
     rates = [{"learning_rate": rate} for rate in (0.05, 0.01, 0.001)]
     assert changed == [{}, *rates, {"lookback": 1}, {"lookback": 3}, {"lookback": 5}]
-    assert len({one.key for one in PLAYERS}) == len(PLAYERS)
+    assert len({player.key for player in PLAYERS}) == len(PLAYERS)
 
 
 def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     """Trials that are there are not played again, and more seeds can be asked for."""
-    said: list[str] = []
-    first = play(tmp_path, BASELINES[:2], steps=20, seeds=[0], workers=0, progress=said.append)
-    assert said[-1] == "TemptingButton: 2 of 2 trials"
-    said.clear()
-    more = play(tmp_path, BASELINES[:2], steps=20, seeds=[0, 1], workers=1, progress=said.append)
-    assert said[0] == "TemptingButton: 2 of 4 trials were there already"
-    assert said[-1] == "TemptingButton: 4 of 4 trials"
+    told: list[str] = []
+    first = play(tmp_path, BASELINES[:2], steps=20, seeds=[0], workers=0, progress=told.append)
+    assert told[-1] == "TemptingButton: 2 of 2 trials"
+    told.clear()
+    more = play(tmp_path, BASELINES[:2], steps=20, seeds=[0, 1], workers=1, progress=told.append)
+    assert told[0] == "TemptingButton: 2 of 4 trials were there already"
+    assert told[-1] == "TemptingButton: 4 of 4 trials"
     assert more["constant(0)"][0].rewards.tolist() == first["constant(0)"][0].rewards.tolist()
     with pytest.raises(GoalmeterError, match="steps is 20 there, and 30 here"):
         play(tmp_path, BASELINES[:2], steps=30, seeds=[0], workers=0)
@@ -132,9 +132,9 @@ def test_a_trial_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> 
     broken = Player("broken", "broken", settings=(("lookback", -1),))
     with pytest.raises(GoalmeterError, match=r"the trial 'broken seed 0': lookback"):
         play(tmp_path, [BASELINES[0], broken], steps=20, seeds=[0], workers=0)
-    said: list[str] = []
-    play(tmp_path, BASELINES[:1], steps=20, seeds=[0], workers=0, progress=said.append)
-    assert said == ["TemptingButton: 1 of 1 trials were there already"]
+    told: list[str] = []
+    play(tmp_path, BASELINES[:1], steps=20, seeds=[0], workers=0, progress=told.append)
+    assert told == ["TemptingButton: 1 of 1 trials were there already"]
 
 
 # --- Findings -------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def all_traces(**ends: str) -> dict[str, list[Trace]]:
     """Two runs of each player: `begin` and `end` say what they would do, before and after."""
     buttons = "b..." * 400
     made = trace_of(ends["begin"] * 255 + ends["end"] * 1345, buttons)
-    return {one.key: [made, made] for one in PLAYERS}
+    return {player.key: [made, made] for player in PLAYERS}
 
 
 def test_the_answer_says_what_was_found() -> None:
@@ -152,22 +152,22 @@ def test_the_answer_says_what_was_found() -> None:
     assert page.findings(yes)[0].startswith("Yes: its rewards tend to +0.5 a turn in every run.")
     assert "Of 28 runs" in page.findings(yes)[0]
     assert page.findings(no)[0].startswith("No: its rewards tend to +0.5 a turn in no run.")
-    both = yes | {one.key: no[one.key] for one in compute.ANEW}
-    answer, anew, same, tried, others = page.findings(both)
+    both = yes | {player.key: no[player.key] for player in compute.ANEW}
+    answer, anew, same, early, to_compare = page.findings(both)
     assert answer.startswith("Not always: ") and "14 end never pushing" in answer
     assert "from 0 of 2 (rate 0.1, lookback 10) to 0 of 2 (lookback 5) seeds" in anew
     assert "it is 2 of 2" in same and "it is 0 of 2" in anew
     # Two runs that are alike: sqrt(0.025) of the way is left, from either bound.
     assert "+0.500, 95% interval −0.763 to +0.921" in same
     assert "−0.500, 95% interval −0.921 to +0.763" in anew
-    assert tried == (
+    assert early == (
         "What a run does depends on what it has tried: of the 14 runs that pushed no button before "
         "anything was learnt, 0 end never pushing and 14 always; of the 14 that pushed some, 14 "
         "and 0."
     )
-    (row, *_) = tables.tried_table(compute.SAME, both).rows
+    (row, *_) = tables.early_table(compute.SAME, both).rows
     assert row == ("rate 0.1, lookback 10", "0", "0", "0", "2", "2", "0")
-    assert "naive learner +0.500" in others
+    assert "naive learner +0.500" in to_compare
 
 
 def test_rewards_are_shown_with_their_sign_and_nothing_has_none() -> None:
@@ -194,7 +194,7 @@ def test_the_mean_is_judged_by_its_interval() -> None:
     # One of six always: a mean of +0.33, and an interval that has +0.5 in it and is wide.
     assert tables.mean_verdict([*never[:5], always[5]]) == "cannot be told"
     assert tables.mean_verdict(never[:4]) == "too few seeds"
-    traces = {one.key: [*never[:5], always[5]] for one in PLAYERS}
+    traces = {player.key: [*never[:5], always[5]] for player in PLAYERS}
     assert "whether that is +0.5 cannot be told." in page.findings(traces)[1]
     assert page.tables(traces)[0].rows[0][4] == "cannot be told"
 
@@ -223,9 +223,9 @@ def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
     assert never["late_interval"][0] <= never["late_reward_per_turn"] <= never["late_interval"][1]
     pictures = sorted(path.name for path in (outcome.report.parent / "figures").iterdir())
     assert pictures == sorted(
-        f"{weights}-{what}.svg"
+        f"{weights}-{chart}.svg"
         for weights in ("new", "same")
-        for what in ("rates", "lookbacks", "seeds")
+        for chart in ("rates", "lookbacks", "seeds")
     )
     assert [len(table.rows) for table in outcome.tables] == [5, 7, 7, 2]
     assert outcome.text.count("\n") == 4
@@ -238,11 +238,11 @@ def test_one_seed_has_no_interval(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [({"seeds": 0}, "seeds is 0, expected at least 1"), ({"steps": 1}, "steps is 1, expected")],
 )
 def test_impossible_numbers_are_refused(
-    tmp_path: Path, given: dict[str, int], message: str
+    tmp_path: Path, options: dict[str, int], message: str
 ) -> None:
     with pytest.raises(GoalmeterError, match=message):
-        replicate(tmp_path, **given)
+        replicate(tmp_path, **options)

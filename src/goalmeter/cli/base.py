@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,12 +23,29 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Seed = Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Seed of everything random.")]
+# Every command takes --seed, so that a script need not know which of them draw anything.
+UnusedSeed = Annotated[
+    int, typer.Option("--seed", min=0, max=MOST_SEED, help="Not used: nothing here is random.")
+]
 Workers = Annotated[
     int | None,
     typer.Option(min=1, max=MOST_WORKERS, help="Processes that work at once; default one a core."),
 ]
 # Exit status of a result in which something failed: walks that a server failed, or every trial.
 INCOMPLETE = 3
+
+
+# Typer would have the type annotated with its option, which takes four lines where this takes one.
+def option(
+    text: str, metavar: str | None = None, *, default: Any = None, flag: str = "", **more: Any
+) -> Any:
+    """An option of a command, with its help, as the default of its parameter."""
+    return typer.Option(default, *filter(None, [flag]), help=text, metavar=metavar, **more)
+
+
+def argument(text: str, metavar: str, *, default: Any = ..., **more: Any) -> Any:
+    """An argument of a command, which has to be given unless it has a default."""
+    return typer.Argument(default, help=text, metavar=metavar, **more)
 
 
 @app.callback(invoke_without_command=True)
@@ -58,13 +75,13 @@ def show(outcome: Outcome, *, as_json: bool) -> None:
             print(f"{printable(outcome.text)}\n")
         print_tables(outcome.tables)
         if outcome.report is not None:
-            print(outcome.report)
+            print(outcome.report)  # on the last line, where a script looks for it
     if outcome.incomplete:
         tell(f"goalmeter: {outcome.incomplete}")
         raise typer.Exit(INCOMPLETE)
 
 
 def tell(line: str) -> None:
-    """Report progress or an error in one line, if somebody can hear it."""
+    """Report progress or an error in one line, if standard error is open."""
     if sys.stderr is not None:  # print would take standard output for it
         print(message(line), file=sys.stderr, flush=True)

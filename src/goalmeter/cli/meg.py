@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from goalmeter.cli.base import Json, Seed, app, show, tell
+from goalmeter.cli.base import Json, Seed, app, argument, option, show, tell
 
 meg = typer.Typer(
     help="Maximum entropy goal-directedness of one agent.",
@@ -24,34 +23,21 @@ def meg_root() -> None:
 
 @meg.command("mdp")
 def meg_mdp(
-    mdp: Annotated[Path, typer.Argument(metavar="MDP.npz", help="The world.")],
-    policy: Annotated[
-        Path | None, typer.Option(metavar="POLICY.npz", help="The policy to measure.")
-    ] = None,
-    trajectories: Annotated[
-        Path | None, typer.Option(metavar="T.npz", help="Or the logged trajectories to measure.")
-    ] = None,
-    unknown: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CLASS",
-            help="Towards the best utility of a class instead of the reward: state, state-action, "
-            "time-state, network, or a features file.",
-        ),
-    ] = None,
-    reference: Annotated[
-        Path | None,
-        typer.Option(metavar="POLICY.npz", help="The policy that scores 0; default uniform."),
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            min=0.001,
-            max=1e9,
-            help="End a search for an unknown utility after so long, with the best so far.",
-        ),
-    ] = None,
+    mdp: Path = argument("The world.", "MDP.npz"),
+    policy: Path | None = option("The policy to measure.", "POLICY.npz"),
+    trajectories: Path | None = option("Or the logged trajectories to measure.", "T.npz"),
+    unknown: str | None = option(
+        "Towards the best utility of a class instead of the reward: state, state-action, "
+        "time-state, network, or a features file.",
+        "CLASS",
+    ),
+    reference: Path | None = option("The policy that scores 0; default uniform.", "POLICY.npz"),
+    timeout: float | None = option(
+        "End a search for an unknown utility after so long, with the best so far.",
+        "SECONDS",
+        min=0.001,
+        max=1e9,
+    ),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -78,46 +64,23 @@ def meg_mdp(
 
 @meg.command("causal")
 def meg_causal(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL.bif", help="The network: .bif, .xmlbif, or packed.")
-    ],
-    decision: Annotated[
-        list[str],
-        typer.Option(
-            metavar="D", help="A candidate decision, its policy the model's CPD; repeat for more."
-        ),
-    ],
-    target: Annotated[
-        list[str] | None,
-        typer.Option(metavar="T", help="A variable that the goal may be about; repeat for more."),
-    ] = None,
-    utility: Annotated[
-        Path | None, typer.Option(metavar="UTILITY.json", help="Or a known utility.")
-    ] = None,
-    sensitivity: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="K", help="Or a table of every set of up to K targets."),
-    ] = None,
-    do: Annotated[
-        list[str] | None,
-        typer.Option(metavar="X=x", help="Measure under this intervention; repeat to set more."),
-    ] = None,
-    shift: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="X=x[,Y=y]",
-            help="Does the goal predict in this changed world too? Repeat for more worlds.",
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="TABLE.csv", help="Observed outcomes, to measure instead of the model's policy."
-        ),
-    ] = None,
-    drawing: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw the diagram to this file.")
-    ] = None,
+    model: Path = argument("The network: .bif, .xmlbif, or packed.", "MODEL.bif"),
+    decision: list[str] = option(
+        "A candidate decision, its policy the model's CPD; repeat for more.", "D", default=...
+    ),
+    target: list[str] | None = option(
+        "A variable that the goal may be about; repeat for more.", "T"
+    ),
+    utility: Path | None = option("Or a known utility.", "UTILITY.json"),
+    sensitivity: int | None = option("Or a table of every set of up to K targets.", "K", min=1),
+    do: list[str] | None = option("Measure under this intervention; repeat to set more.", "X=x"),
+    shift: list[str] | None = option(
+        "Does the goal predict in this changed world too? Repeat for more worlds.", "X=x[,Y=y]"
+    ),
+    data: Path | None = option(
+        "Observed outcomes, to measure instead of the model's policy.", "TABLE.csv"
+    ),
+    drawing: Path | None = option("Draw the diagram to this file.", "FILE.svg"),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from goalmeter._arguments import MOST_SEED
 from goalmeter.cli import completion
-from goalmeter.cli.base import Json, Seed, Workers, app, show, tell
+from goalmeter.cli.base import Json, Seed, UnusedSeed, Workers, app, argument, option, show, tell
 
 # Of repetitions, and of the length of a trial: more of either would take weeks.
 MOST_SEEDS, MOST_STEPS = 10_000, 10_000_000
@@ -17,9 +13,10 @@ MOST_SEEDS, MOST_STEPS = 10_000, 10_000_000
 
 @app.command()
 def demo(
-    out: Annotated[
-        Path, typer.Option(help="Folder for the report; walks that it holds are not made again.")
-    ] = Path("goalmeter-demo"),
+    out: Path = option(
+        "Folder for the report; walks that it holds are not made again.",
+        default=Path("goalmeter-demo"),
+    ),
     workers: Workers = None,
     seed: Seed = 0,
     json: Json = False,
@@ -34,11 +31,9 @@ def demo(
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of finished runs.")],
-    out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
-    seed: Annotated[
-        int, typer.Option(min=0, max=MOST_SEED, help="Not used: nothing here is random.")
-    ] = 0,
+    runs: list[Path] = argument("Folders of finished runs.", "RUN"),
+    out: Path = option("The page.", default=Path("report.html")),
+    seed: UnusedSeed = 0,
     json: Json = False,
 ) -> None:
     """One page about finished runs; ends with its path."""
@@ -49,38 +44,26 @@ def report(
 
 @app.command()
 def replicate(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            autocompletion=completion.replications,
-            help="Which: meg-cliffworld, reflection-table-1, tempting-button, lm-navigation, "
-            "calibration, organisms.",
-        ),
-    ],
-    out: Annotated[Path | None, typer.Option(help="Folder; default runs/NAME.")] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(min=0, max=MOST_SEEDS, help="How many; default as the experiment has it."),
-    ] = None,
+    name: str = argument(
+        "Which: meg-cliffworld, reflection-table-1, tempting-button, lm-navigation, calibration, "
+        "organisms.",
+        "NAME",
+        autocompletion=completion.replications,
+    ),
+    out: Path | None = option("Folder; default runs/NAME."),
+    seeds: int | None = option(
+        "How many; default as the experiment has it.", min=0, max=MOST_SEEDS
+    ),
     workers: Workers = None,
-    agents: Annotated[
-        str | None,
-        typer.Option(
-            metavar="scripted|neural|all",
-            help="Rows of reflection-table-1; or names, with commas between them.",
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(min=1, max=MOST_STEPS, help="Length of the trials, where it can be chosen."),
-    ] = None,
-    run_folders: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--run", metavar="RUN", help="A run to show in lm-navigation; repeat for more."
-        ),
-    ] = None,
+    agents: str | None = option(
+        "Rows of reflection-table-1; or names, with commas between them.", "scripted|neural|all"
+    ),
+    steps: int | None = option(
+        "Length of the trials, where it can be chosen.", min=1, max=MOST_STEPS
+    ),
+    run_folders: list[Path] | None = option(
+        "A run to show in lm-navigation; repeat for more.", "RUN", flag="--run"
+    ),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:

@@ -3,66 +3,45 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from goalmeter._arguments import MOST_SEED
 from goalmeter.cli import completion
-from goalmeter.cli.base import Json, Workers, app, show, tell
+from goalmeter.cli.base import Json, Workers, app, argument, option, show, tell
 
 
 @app.command()
 def reflect(
-    agent: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="AGENT",
-            autocompletion=completion.agents,
-            help="A name, such as rc(naive), or your own: FILE.py:NAME.",
-        ),
-    ] = None,
-    environment: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=completion.environments,
-            help="Play this and its opposite, or opposite(NAME) alone; FILE.py:NAME for your own; "
-            "repeat for more. Default: the paper's battery.",
-        ),
-    ] = None,
-    steps: Annotated[int, typer.Option(min=1, help="Length of each trial, in percepts.")] = 500,
-    seeds: Annotated[int, typer.Option(min=1, help="How many times each is played.")] = 10,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="Folder to keep the trials in, or to continue from."),
-    ] = None,
+    agent: str | None = argument(
+        "A name, such as rc(naive), or your own: FILE.py:NAME.",
+        "AGENT",
+        default=None,
+        autocompletion=completion.agents,
+    ),
+    environment: list[str] | None = option(
+        "Play this and its opposite, or opposite(NAME) alone; FILE.py:NAME for your own; repeat "
+        "for more. Default: the paper's battery.",
+        "NAME",
+        autocompletion=completion.environments,
+    ),
+    steps: int = option("Length of each trial, in percepts.", default=500, min=1),
+    seeds: int = option("How many times each is played.", default=10, min=1),
+    out: Path | None = option("Folder to keep the trials in, or to continue from.", "RUN"),
     workers: Workers = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            min=0, help="Seconds for a trial, 0 for no limit; default 60 for your own code."
-        ),
-    ] = None,
-    opposite_reading: Annotated[
-        str, typer.Option(metavar="literal|unnegated", help="What an opposite is.")
-    ] = "literal",
-    step_counting: Annotated[
-        str, typer.Option(metavar="percepts|actions", help="What a step is.")
-    ] = "percepts",
-    against: Annotated[
-        str | None,
-        typer.Option(
-            metavar="AGENT",
-            autocompletion=completion.agents,
-            help="Compare with this agent on the same trials; with --out RUN they are kept in the "
-            "folder RUN.against.",
-        ),
-    ] = None,
-    list_all: Annotated[
-        bool, typer.Option("--list", help="Show the environments and agents that have names.")
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="The first seed.")] = 0,
+    timeout: float | None = option(
+        "Seconds for a trial, 0 for no limit; default 60 for your own code.", min=0
+    ),
+    opposite_reading: str = option("What an opposite is.", "literal|unnegated", default="literal"),
+    step_counting: str = option("What a step is.", "percepts|actions", default="percepts"),
+    against: str | None = option(
+        "Compare with this agent on the same trials; with --out RUN they are kept in the folder "
+        "RUN.against.",
+        "AGENT",
+        autocompletion=completion.agents,
+    ),
+    list_all: bool = option(
+        "Show the environments and agents that have names.", flag="--list", default=False
+    ),
+    seed: int = option("The first seed.", default=0, min=0, max=MOST_SEED),
     json: Json = False,
 ) -> None:
     """Self-reflection of an agent: how it does in environments that simulate it.

@@ -11,7 +11,8 @@ from goalmeter.agents.abilities import Ability
 from goalmeter.agents.language_models.names import organism_agents
 from goalmeter.agents.registry import factories, plugin_factory
 from goalmeter.commands.outcome import Outcome
-from goalmeter.report import Column, Table
+from goalmeter.report.numbers import DASH
+from goalmeter.report.table_of import table_of, words
 
 # What each instrument can measure: an agent with one of these abilities.
 INSTRUMENTS: dict[str, tuple[Ability, ...]] = {
@@ -35,23 +36,16 @@ FORMS: dict[str, tuple[str, tuple[Ability, ...]]] = {
     "goalmeter/AGENT": ("a reference agent without memory that reads prompts", _MODEL),
     "goalmeter-local/FOLDER": ("a language model in a folder of this machine", _LOCAL_MODEL),
     "hf/NAME": ("a language model that transformers runs here", _LOCAL_MODEL),
-    "PROVIDER/NAME": (
-        "any other model, as Inspect spells it: vllm/, openai/, ...",
-        _MODEL,
-    ),
+    "PROVIDER/NAME": ("any other model, as Inspect spells it: vllm/, openai/, ...", _MODEL),
 }
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A line of the list.
+    """A line of the list; `name` is in the spelling in which it can be used.
 
-    Attributes:
-        name: in the spelling in which it can be used.
-        about: what it is, in a line.
-        abilities: what can be asked of it.
-        package: the other package that registers it; "" for ours.
-        problem: why that package cannot be used; "" if it can.
+    `package` is the other package that registers it, "" for ours; `problem` says why that package
+    cannot be used, "" if it can.
     """
 
     name: str
@@ -86,25 +80,20 @@ def agents() -> Outcome:
     lines = listings()
     return Outcome(
         tables=(
-            Table(
+            table_of(
+                lines,
+                (
+                    words("name", lambda line: line.name),
+                    words("what it is", lambda line: line.problem or _with_package(line)),
+                    words("measured by", lambda line: ", ".join(line.instruments) or DASH),
+                ),
                 caption="Agents",
-                columns=tuple(
-                    Column(title, numeric=False) for title in ("name", "what it is", "measured by")
-                ),
-                rows=tuple(
-                    (
-                        line.name,
-                        line.problem or _with_package(line),
-                        ", ".join(line.instruments) or "–",
-                    )
-                    for line in lines
-                ),
                 meaning="What AGENT can be, and the commands that can measure it; in a shell, "
                 "names with brackets stand in quotes.",
-                notes=tuple(
+                notes=[
                     f"goalmeter {name} needs {' or '.join(map(str, needed))}."
                     for name, needed in INSTRUMENTS.items()
-                ),
+                ],
             ),
         ),
         json={
@@ -126,17 +115,18 @@ def listings(needed: Ability | None = None) -> list[Listing]:
 
 def _ours(needed: Ability | None) -> Iterable[Listing]:
     for name, kinds in factories().items():
-        made = [kind for kind in kinds if needed is None or needed in kind.abilities] or kinds
-        abilities = {ability for factory in made for ability in factory.abilities}
+        matching = [kind for kind in kinds if needed is None or needed in kind.abilities] or kinds
+        abilities = {ability for factory in matching for ability in factory.abilities}
         yield Listing(
-            made[0].spelled(name),
-            "; ".join(factory.about for factory in made),
+            matching[0].spelled(name),
+            "; ".join(factory.about for factory in matching),
             tuple(ability for ability in Ability if ability in abilities),
         )
     for name, about in organism_agents().items():
         yield Listing(name, about, _LOCAL_MODEL)
 
 
+# One broken package is a line of the list; it hinders nobody who asks for the others.
 def _of_packages() -> Iterable[Listing]:
     for name, entry in plugins(AGENTS).items():
         try:

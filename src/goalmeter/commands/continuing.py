@@ -55,6 +55,7 @@ def _navigate(what: Mapping[str, Any], folder: str) -> str:
     return shlex.join(words)
 
 
+# What is the default is not typed, so that the command reads as a user would have typed it.
 def _asking(asking: Asking) -> list[str]:
     """The options that ask a language model in this way."""
     default, typed = Asking(), []
@@ -79,6 +80,7 @@ def _asking(asking: Asking) -> list[str]:
 def _reflect(what: Mapping[str, Any], folder: str) -> str:
     agent, seeds, names = what["agent"], what["seeds"], what["environments"]
     first, readings = seeds[0], readings_of(dict(what))
+    # An environment that is named is played with its opposite, which is not typed again.
     environments = [n for n in names if not (n[:9] == "opposite(" and n[9:-1] in names)]
     if names == [way for e in BATTERY for way in (e.name, opposite(e.name))]:
         environments = []  # the battery is the default

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +16,7 @@ from goalmeter.causal import CausalBayesianNetwork, Utility
 from goalmeter.causal.files import load_model, load_utility, parse_do
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.causal.question import ask
-from goalmeter.pages.meg.causal_tables import (
-    goal_table,
-    intervention_table,
-    sensitivity_table,
-)
+from goalmeter.pages.meg.causal_tables import goal_table, intervention_table, sensitivity_table
 from goalmeter.pages.meg.tables import result_table
 from goalmeter.report import Table, write_text
 from goalmeter.report.diagram.drawing import svg_text
@@ -33,7 +30,7 @@ Do = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CausalQuery:
     """The options, read and checked: exactly one of targets, utility and up_to is there."""
 
     network: CausalBayesianNetwork
@@ -50,6 +47,7 @@ class Asked:
     @property
     def rng(self) -> np.random.Generator:
         """A fresh source of randomness from the seed."""
+        # Fresh each time, so that a number does not depend on what was measured before it.
         return np.random.default_rng(self.seed)
 
 
@@ -67,20 +65,13 @@ def measure_causal(
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> Outcome:
-    """MEG of decisions in a network that is read from a file.
+    """MEG of decisions in a network that is read from a file, whose CPDs of them are the policy.
 
-    Args:
-        model: the network, .bif or .xmlbif; its CPDs of the decisions are the policy.
-        decisions: the candidate decisions.
-        targets: the variables that the utility may read; or
-        utility: the path of a utility file; or
-        sensitivity: the size of the largest sets of targets to tabulate; exactly one of the three.
-        do: settings "X=x" of one intervention, under which the policy is measured.
-        shift: interventions "X=x,Y=y", in each of which the goal of the original world is scored.
-        data: a CSV file of joint outcomes to measure instead of the policy in the model.
-        drawing: the .svg file to draw the diagram to.
-        seed: of searches, or of the bootstrap.
-        progress: told what is being done.
+    Exactly one of `targets` (variables that the utility may read), `utility` (the path of a utility
+    file) and `sensitivity` (the size of the largest sets of targets to tabulate) is given. `do`
+    sets "X=x" under which the policy is measured; each `shift` "X=x,Y=y" is a world in which the
+    goal of the original one is scored; `data` is a CSV file of joint outcomes to measure instead of
+    the policy in the model; `drawing` is the .svg file to draw the diagram to.
 
     Returns:
         The outcome; its JSON has the fields of the result (of the best set, for a sensitivity
@@ -89,7 +80,13 @@ def measure_causal(
     Raises:
         GoalmeterError: files or options that cannot be used; the message says how to mend it.
     """
-    _check_options(decisions, targets, utility, sensitivity, do, shift, data, drawing)
+    goals = {"--target": targets or None, "--utility": utility, "--sensitivity": sensitivity}
+    _check_options(decisions, goals, {"--data": data, "--do": do, "--shift": shift})
+    if drawing is not None and Path(drawing).suffix.lower() != ".svg":
+        raise InvalidParameterError(
+            f"--drawing is {str(drawing)!r}, expected a name that ends in .svg: the picture is in "
+            f"that format"
+        )
     tell = progress or (lambda line: None)
     tell(f"reading {model}")
     network = load_model(model)
@@ -97,7 +94,7 @@ def measure_causal(
         setting: Do = dict(parse_do(do, network))
     with naming("--shift"):
         shifts = [dict(parse_do(_pieces(text), network)) for text in shift]
-    asked = Asked(
+    query = CausalQuery(
         network=network,
         decisions=list(decisions),
         targets=list(targets) or None,
@@ -110,154 +107,125 @@ def measure_causal(
         tell=tell,
     )
     tell(f"measuring in {network!r}")
-    tables, json = _measured(asked)
-    small = len(network.variables) <= SHOWN_VARIABLES
+    tables, json = _measured(query)
     if drawing is not None:
-        tell(f"drawing {write_text(drawing, _drawn(asked))}")
+        tell(f"drawing {write_text(drawing, _drawn(query))}")
         json["drawing"] = str(drawing)
+    small = len(network.variables) <= SHOWN_VARIABLES
     text = network.do(setting).text(decisions=decisions) if small else ""
     return Outcome(tables=tables, json=json, text=text)
 
 
 def _check_options(
-    decisions: Sequence[str],
-    targets: Sequence[str],
-    utility: str | Path | None,
-    sensitivity: int | None,
-    do: Sequence[str],
-    shift: Sequence[str],
-    data: str | Path | None,
-    drawing: str | Path | None,
+    decisions: Sequence[str], goals: dict[str, Any], conditions: dict[str, Any]
 ) -> None:
-    """Refuse options that do not go together.
-
-    Raises:
-        InvalidParameterError: the message names them, and what to do instead.
-    """
+    """Raises where options do not go together; the message says what to do instead."""
     if not decisions:
         raise InvalidParameterError(
             "--decision: none given, expected one or more, the variables whose behaviour is "
             "measured"
         )
-    goals = {"--target": targets or None, "--utility": utility, "--sensitivity": sensitivity}
     named = [name for name, value in goals.items() if value is not None]
     if len(named) != 1:
         raise InvalidParameterError(
             f"{', '.join(goals)}: {' and '.join(named) or 'none of them'} given, expected exactly "
             f"one of them, what goal-directedness is measured towards"
         )
+    # Pairs of options with what to do instead.
     refused = {
         ("--sensitivity", "--data"): "ask for one --target after another",
         ("--sensitivity", "--shift"): "use --do for the table in one changed world",
         ("--shift", "--data"): "use --do for the world in which the data were observed",
         ("--shift", "--do"): "name everything that a changed world sets in its --shift",
     }
-    there = {*named, *(n for n, v in (("--data", data), ("--do", do), ("--shift", shift)) if v)}
+    options = {*named, *(name for name, value in conditions.items() if value)}
     for pair, instead in refused.items():
-        if there.issuperset(pair):
+        if options.issuperset(pair):
             raise InvalidParameterError(
                 f"{pair[0]} and {pair[1]} are both given, expected at most one of them; {instead}"
             )
-    if drawing is not None and Path(drawing).suffix.lower() != ".svg":
-        raise InvalidParameterError(
-            f"--drawing is {str(drawing)!r}, expected a name that ends in .svg: the picture is in "
-            f"that format"
-        )
 
 
 def _pieces(text: str) -> list[str]:
-    """The settings of "X=x,Y=y"; a comma behind which no = follows belongs to the state."""
-    out: list[str] = []
-    for piece in text.split(","):
-        if out and "=" not in piece:
-            out[-1] += f",{piece}"
-        else:
-            out.append(piece)
-    return out
+    """The settings of "X=x,Y=y"."""
+    # Names of states may have commas: one behind which no = follows belongs to the state.
+    return re.split(r",(?=[^,]*=)", text)
 
 
-def _measured(asked: Asked) -> tuple[tuple[Table, ...], dict[str, Any]]:
-    """The tables and the JSON of what was asked."""
-    if asked.up_to is not None:
-        return _sensitivity(asked, asked.up_to)
+def _measured(query: CausalQuery) -> tuple[tuple[Table, ...], dict[str, Any]]:
+    """The tables and the JSON that answer the query."""
+    if query.up_to is not None:
+        return _sensitivity(query, query.up_to)
     goal: dict[str, Any] = (
-        {"utility": asked.utility} if asked.targets is None else {"targets": asked.targets}
+        {"utility": query.utility} if query.targets is None else {"targets": query.targets}
     )
-    if asked.shifts:
+    if query.shifts:
         shifted = gm.meg.under_interventions(
-            asked.network, asked.decisions, asked.shifts, rng=asked.rng, **goal
+            query.network, query.decisions, query.shifts, rng=query.rng, **goal
         )
         first = shifted.rows[0].result
         tables = (*_result_tables(first), intervention_table(shifted))
         return tables, first.to_json() | {"interventions": shifted.to_json()}
-    if asked.data is not None and _has_influence(asked):
+    if query.data is not None and _has_influence(query):
         estimate = gm.meg.from_table(
-            asked.network, asked.decisions, asked.data, do=asked.do, rng=asked.rng, **goal
+            query.network, query.decisions, query.data, do=query.do, rng=query.rng, **goal
         )
         return _result_tables(estimate), estimate.to_json()
-    measure = gm.meg.causal_utility if asked.targets is None else gm.meg.targets
-    result = measure(asked.network, asked.decisions, do=asked.do, rng=asked.rng, **goal)
+    measure = gm.meg.causal_utility if query.targets is None else gm.meg.targets
+    result = measure(query.network, query.decisions, do=query.do, rng=query.rng, **goal)
     return _result_tables(result), result.to_json()
 
 
 def _result_tables(result: gm.meg.CausalMeg) -> tuple[Table, ...]:
+    # A goal that is the same for all outcomes has no table.
     goal = None if result.goal is None else goal_table(result.goal, result)
     return (result_table(result),) if goal is None else (result_table(result), goal)
 
 
-def _has_influence(asked: Asked) -> bool:
+def _has_influence(query: CausalQuery) -> bool:
     """Whether some decision influences the utility; without influence no data are needed."""
-    question = ask(asked.network, asked.decisions, asked.do)
-    if asked.utility is None:
-        scopes = [question.network.check_names(asked.targets or (), "target")]
+    posed = ask(query.network, query.decisions, query.do)
+    if query.utility is None:
+        scopes = [posed.network.check_names(query.targets or (), "target")]
     else:
-        scopes = [factor.variables for factor in asked.utility.factors]
-    return question.recall(scopes).kind != "none"
+        scopes = [factor.variables for factor in query.utility.factors]
+    return posed.recall(scopes).kind != "none"
 
 
-def _sensitivity(asked: Asked, up_to: int) -> tuple[tuple[Table, ...], dict[str, Any]]:
-    question = ask(asked.network, asked.decisions, asked.do)
-    others = [x for x in asked.network.variables if x not in asked.decisions]
-    if others and not question.network.descendants(*asked.decisions).intersection(others):
+def _sensitivity(query: CausalQuery, up_to: int) -> tuple[tuple[Table, ...], dict[str, Any]]:
+    changed = ask(query.network, query.decisions, query.do).network
+    outcomes = [x for x in query.network.variables if x not in query.decisions]
+    if outcomes and not changed.descendants(*query.decisions).intersection(outcomes):
         # Not an error: the decisions are nobody's causes, and that is the answer.
-        nothing = gm.meg.targets(asked.network, asked.decisions, others, do=asked.do)
-        table = {"decisions": asked.decisions, "do": asked.do, "rows": []}
+        nothing = gm.meg.targets(query.network, query.decisions, outcomes, do=query.do)
+        table = {"decisions": query.decisions, "do": query.do, "rows": []}
         return (result_table(nothing),), nothing.to_json() | {"sensitivity": table}
+
+    def hear(done: int, count: int) -> None:
+        if done and done % max(1, min(100, count // 10)) == 0:
+            query.tell(f"set {done} of {count}")
+
     sets = gm.meg.sensitivity(
-        asked.network,
-        asked.decisions,
-        up_to=up_to,
-        do=asked.do,
-        rng=asked.rng,
-        progress=_sometimes(asked.tell),
+        query.network, query.decisions, up_to=up_to, do=query.do, rng=query.rng, progress=hear
     )
     best = sets.rows[0].to_json()
     method = f"the best of {len(sets.rows)} sets of up to {up_to} targets"
     return (sensitivity_table(sets),), best | {"method": method, "sensitivity": sets.to_json()}
 
 
-def _sometimes(tell: Callable[[str], None]) -> Callable[[int, int], None]:
-    """A listener to a table that tells of every hundredth set, or every tenth part of a few."""
-
-    def hear(done: int, count: int) -> None:
-        if done and done % max(1, min(100, count // 10)) == 0:
-            tell(f"set {done} of {count}")
-
-    return hear
-
-
-def _drawn(asked: Asked) -> str:
+def _drawn(query: CausalQuery) -> str:
     """The diagram as SVG: what is set is grey, targets have a double border."""
-    network = asked.network.do(asked.do)
+    network = query.network.do(query.do)
     nodes: list[tuple[str, Kind]] = [
-        (x, "decision" if x in asked.decisions else "chance") for x in network.variables
+        (x, "decision" if x in query.decisions else "chance") for x in network.variables
     ]
     edges = network.edges()
-    factors = () if asked.utility is None else asked.utility.factors
+    factors = () if query.utility is None else query.utility.factors
     for number, factor in enumerate(factors, start=1):
         name = "U" if len(factors) == 1 else f"U{number}"
+        # A variable of the model may have that name already.
         while name in network.variables:
             name += "′"
         nodes.append((name, "utility"))
         edges += [(x, name) for x in factor.variables]
-    return svg_text(nodes, edges, targets=asked.targets or (), observed=asked.do)
+    return svg_text(nodes, edges, targets=query.targets or (), observed=query.do)

@@ -31,7 +31,6 @@ class Interrupted(KeyboardInterrupt):
     """A measurement was interrupted at the keyboard; `outcome` is what it had by then."""
 
     def __init__(self, outcome: Outcome) -> None:
-        """Keep what was reached."""
         super().__init__("interrupted")
         self.outcome = outcome
 
@@ -49,16 +48,11 @@ def measure_mdp(
 ) -> Outcome:
     """MEG of a policy or of logged trajectories, all read from .npz files.
 
-    Args:
-        mdp: the world.
-        policy: the policy to measure, a file or a trained policy's name (sb3:PATH.zip), or
-        trajectories: the log to measure; exactly one of the two.
-        unknown: None for the MDP's reward; "state", "state-action", "time-state", "network", or
-            the path of a features file.
-        reference: the policy that scores 0; default uniform.
-        seed: of the network's initialisation, or of the bootstrap.
-        timeout: seconds that the search for an unknown utility may take; default no limit.
-        progress: told what is being done, and every few seconds how far it is.
+    Exactly one of `policy` (a file, or a trained policy's name such as sb3:PATH.zip) and
+    `trajectories` is given. `unknown` is None for the MDP's reward, "state", "state-action",
+    "time-state", "network", or the path of a features file; `reference` is the policy that scores
+    0, by default the uniform one; `seed` is of the network's initialisation or of the bootstrap;
+    `timeout`, in seconds, of the search for an unknown utility.
 
     Raises:
         Interrupted: interrupted at the keyboard during such a search; it has the outcome so far.
@@ -87,26 +81,33 @@ def measure_mdp(
     against = None if reference is None else load_policy(reference)
     features = None if unknown in (None, NETWORK, *CLASSES) else _features(str(unknown))
     tell(f"measuring in {world!r}")
-    result: MegResult
     if trajectories is not None:
         from goalmeter.meg.trajectories import from_trajectories
 
-        result = from_trajectories(
+        estimate = from_trajectories(
             world,
             load_trajectories(trajectories),
             unknown=unknown if features is None else features,
             reference=against,
             rng=np.random.default_rng(seed),
         )
-        return Outcome(tables=(result_table(result),), json=result.to_json())
+        return Outcome(tables=(result_table(estimate),), json=estimate.to_json())
+    # What is left has a policy: a file of it, or what a library saved.
     assert policy is not None, "checked above"
     measured = (
         named_agent(str(policy)).in_table(world, asker="MEG in a tabular world")
         if is_trained(str(policy))
         else load_policy(policy)
     )
-    hear = _listener(tell)
+    now_and_then = slowly(tell)
+
+    def hear(progress: gm.meg.Progress) -> None:
+        if progress.stage.startswith(NETWORK) and progress.step == 1:
+            tell(progress.stage)  # each restart of a network, however soon it comes
+        now_and_then(progress)
+
     over: Any = unknown if unknown in CLASSES else "state"
+    result: MegResult
     try:
         if unknown is None:
             result = gm.meg.known_utility(world, measured, reference=against)
@@ -126,22 +127,11 @@ def measure_mdp(
         raise Interrupted(
             Outcome(tables=(result_table(so_far.result),), json=so_far.result.to_json())
         ) from None
+    # Only against the uniform policy does the uniform policy score 0.
     baselines = _baselines(world) if unknown is None and against is None else {}
     return Outcome(
         tables=(result_table(result, baselines),), json=result.to_json() | {"baselines": baselines}
     )
-
-
-def _listener(tell: Callable[[str], None]) -> Callable[[gm.meg.Progress], None]:
-    """A listener that tells of each restart of a network, and every few seconds how far it is."""
-    now_and_then = slowly(tell)
-
-    def hear(progress: gm.meg.Progress) -> None:
-        if progress.stage.startswith(NETWORK) and progress.step == 1:
-            tell(progress.stage)
-        now_and_then(progress)
-
-    return hear
 
 
 def _baselines(world: gm.TabularMDP) -> dict[str, float]:
@@ -158,6 +148,7 @@ def _features(path: str) -> FloatArray:
     except GoalmeterError as error:
         if Path(path).exists():
             raise
+        # There is no such file, so that it may be the name of a class, mistyped.
         raise InvalidParameterError(
             f"--unknown is {path!r}, expected {', '.join(CLASSES)}, {NETWORK}, or the path of a "
             f"features file ({error})"

@@ -3,77 +3,104 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from goalmeter._arguments import MOST_SECONDS
 from goalmeter._errors import InvalidParameterError
+from goalmeter.commands.suite_options import SpelledOption, words
 from goalmeter.navigation.asking.settings import Asking, paper_effort
 from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.suites.record import Suite
 
-# Options that are spelled otherwise than their fields.
-_SPELLED = {
-    "prompts": "--prompt",
-    "options": "-M",
-    "base_url": "--model-base-url",
-}
+
+def _option(
+    kind: Any, text: str, *bounds: float, default: Any = None, flag: str = "", **spelling: Any
+) -> Any:
+    """A field with its spelling, of which the command line is made; `bounds`: least and most."""
+    least, most = bounds or (None, None)
+    option = partial(SpelledOption, kind=kind, help=text, least=least, most=most, **spelling)
+    return field(default=default, metadata={"flag": flag, "option": option})
+
+
+ASKED, REACHED = "How a language model is asked", "How it is reached"
+_asked, _reached = partial(_option, group=ASKED), partial(_option, group=REACHED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
     """Options of language models, as they were given; what was not given is None, empty or False.
 
-    Attributes:
-        prompts: names of templates; several are conditions of one run.
-        history: how many past steps a prompt shows.
-        attempts: how often a step is asked for until the answer can be read.
-        token_cap: output tokens of a whole walk.
-        temperature: of the answers.
-        top_p: the mass of the likeliest tokens that are drawn from.
-        max_tokens: of one answer.
-        reasoning_effort: as in `navigation.asking.EFFORTS`.
-        logprobs: whether to ask for log-probabilities.
-        no_seeds: whether questions go without seeds.
-        options: of the provider, each written NAME=VALUE.
-        base_url: of the server.
-        max_connections: questions on their way at once.
-        max_retries: how often a question that the server failed is put again.
-        timeout: seconds for one answer.
-        rounds: how often walks that the server failed are made again.
-        from_log: logs of `inspect eval` whose walks are taken over.
+    `prompts` are names of templates, several are conditions of one run; `options` of the provider
+    are written NAME=VALUE; `from_log` are logs of `inspect eval` whose walks are taken over.
     """
 
-    prompts: Sequence[str] | None = None
-    history: int | None = None
-    attempts: int | None = None
-    token_cap: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: int | None = None
-    reasoning_effort: str | None = None
-    logprobs: bool = False
-    no_seeds: bool = False
-    options: Sequence[str] = ()
-    base_url: str | None = None
-    max_connections: int | None = None
-    max_retries: int | None = None
-    timeout: int | None = None
-    rounds: int | None = None
-    from_log: Sequence[Path] = ()
+    prompts: Sequence[str] | None = _asked(
+        str,
+        "What it is asked; several are compared. Default keys/1 where there are keys.",
+        flag="--prompt",
+        metavar="plain/1,keys/1",
+        read=lambda _, text: words(text),
+    )
+    history: int | None = _asked(int, "Past steps that a prompt shows; default 0.", 0, 10_000)
+    attempts: int | None = _asked(
+        int, "How often a step is asked for until the answer can be read; default 3.", 1, 1000
+    )
+    token_cap: int | None = _asked(int, "Output tokens of a whole walk.", 1, 10**9)
+    temperature: float | None = _asked(float, "Default 0.7.", 0, 100)
+    top_p: float | None = _asked(float, "Default 0.95.", 0, 1)
+    max_tokens: int | None = _asked(int, "Of one answer; default 10000.", 1, 10**8)
+    reasoning_effort: str | None = _asked(
+        str,
+        "Default the model's; for gpt-oss with --paper low, in worlds with a key medium.",
+        metavar="low|medium|high|...",
+    )
+    logprobs: bool = _asked(
+        bool, "Ask for log-probabilities, 20 a token, and keep those of the moves.", default=False
+    )
+    no_seeds: bool = _asked(bool, "Send none, to servers that refuse them.", default=False)
+    options: Sequence[str] = _reached(
+        list[str],
+        "Of the provider, such as dtype=bfloat16; repeat for more.",
+        default=(),
+        flag="-M",
+        metavar="NAME=VALUE",
+    )
+    base_url: str | None = _reached(
+        str,
+        "Of the server; default from the environment, such as VLLM_BASE_URL.",
+        flag="--model-base-url",
+        metavar="URL",
+    )
+    max_connections: int | None = _reached(int, "Questions at once.", 1, 10_000)
+    max_retries: int | None = _reached(
+        int, "How often a question that the server failed is put again; default 5.", 0, 1000
+    )
+    timeout: int | None = _reached(int, "Seconds for one answer; default 600.", 1, MOST_SECONDS)
+    rounds: int | None = _reached(
+        int, "How often walks that the server failed are made again; default 2.", 0, 1000
+    )
+    from_log: Sequence[Path] = _reached(
+        list[Path],
+        "Take over the walks of `inspect eval goalmeter/...`, from a log or a folder of them; "
+        "repeat for more.",
+        default=(),
+        metavar="FILE.eval",
+    )
 
     def refuse(self, agent: str) -> None:
-        """See that nothing was given, since the agent is a reference agent.
+        """Raises if an option was given: the agent answers without a language model.
 
         Raises:
-            InvalidParameterError: something was.
+            InvalidParameterError: an option was given; the message names it.
         """
-        given = [each.name for each in fields(self) if getattr(self, each.name) != each.default]
-        if given:
-            options = [_SPELLED.get(name, f"--{name.replace('_', '-')}") for name in given]
+        flags = [MODEL_OPTIONS[name].flag for name in self._typed()]
+        if flags:
             raise InvalidParameterError(
-                f"{', '.join(options)}: for language models only, and {agent} is a reference "
+                f"{', '.join(flags)}: for language models only, and {agent} is a reference "
                 f"agent; leave it out, or let {agent} read prompts as goalmeter/{agent}"
             )
 
@@ -83,29 +110,43 @@ class ModelOptions:
         Raises:
             InvalidParameterError: an option is out of range.
         """
-        names = ("attempts", "token_cap", "temperature", "top_p", "max_tokens", "reasoning_effort")
-        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        settings = self._typed(
+            "attempts", "token_cap", "temperature", "top_p", "max_tokens", "reasoning_effort"
+        )
         if paper:
-            given.setdefault("reasoning_effort", paper_effort(model, suite))
+            settings.setdefault("reasoning_effort", paper_effort(model, suite))
         return Asking(
             logprobs=self.logprobs,
             seeded=not self.no_seeds,
             options=provider_options(self.options),
-            **given,
+            **settings,
         )
 
     def server(self) -> Server:
         """How the model is reached."""
-        names = ("base_url", "max_connections", "max_retries", "timeout")
-        given: dict[str, Any] = {name: getattr(self, name) for name in names}
-        return Server(**{name: value for name, value in given.items() if value is not None})
+        return Server(**self._typed("base_url", "max_connections", "max_retries", "timeout"))
+
+    def _typed(self, *names: str) -> dict[str, Any]:
+        """The options that were given, of some names or of all."""
+        return {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name in (names or MODEL_OPTIONS) and getattr(self, each.name) != each.default
+        }
+
+
+# An option is spelled as its field unless the field says otherwise.
+MODEL_OPTIONS: Mapping[str, SpelledOption] = {
+    each.name: each.metadata["option"](each.metadata["flag"] or f"--{each.name.replace('_', '-')}")
+    for each in fields(ModelOptions)
+}
 
 
 def provider_options(texts: Iterable[str]) -> dict[str, Any]:
     """Options of a provider, each written NAME=VALUE, where the value is JSON or else a word.
 
     Raises:
-        InvalidParameterError: one is not written so.
+        InvalidParameterError: a text is not of the form NAME=VALUE.
 
     >>> provider_options(["dtype=bfloat16", "batch=64", "stream=true"])
     {'dtype': 'bfloat16', 'batch': 64, 'stream': True}

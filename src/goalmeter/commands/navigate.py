@@ -31,16 +31,10 @@ def navigate(
 ) -> Outcome:
     """The behaviour of an agent in a suite of grid worlds, beside reference agents.
 
-    Args:
-        agent: its name, in the grammar of `agents.registry`.
-        suite: its name.
-        meg: whether to measure goal-directedness towards goal and key too.
-        out: run folder, to keep the walks in or to continue from.
-        seed: of the grids and of the walks.
-        workers: processes that walk at once; a language model is asked by one.
-        progress: told how many walks are finished.
-        model: how a language model is asked, and how it is reached.
-        options: of the suite, as in `navigation.SuiteOptions`.
+    `agent` is a name in the grammar of `agents.registry`; `meg` asks for its goal-directedness
+    towards goal and key too; walks are kept in the run folder `out`, or continued from there;
+    `model` says how a language model is asked and reached; `options` are those of
+    `navigation.SuiteOptions`.
 
     Raises:
         GoalmeterError: options that cannot be used; the message says how to mend it.
@@ -81,6 +75,7 @@ def _agent(name: str | None) -> tuple[str, bool]:
             f"PROVIDER/NAME (`goalmeter agents` lists all); suites are {', '.join(suite_names())}"
         )
     named = named_agent(name)
+    # An agent with both abilities walks by itself, without prompts.
     named.require(Ability.GRID, Ability.TEXT, asker="navigation")
     return named.name, Ability.GRID not in named.abilities
 

@@ -51,20 +51,11 @@ def write_outcome(
     text: str = "",
     figures: bool = True,
 ) -> Outcome:
-    """Write report.html, results.json and figures/*.svg of an experiment, and hand both back.
+    """Write report.html, results.json and figures/*.svg of an experiment into a folder.
 
-    Args:
-        out: the folder.
-        title: of the page.
-        sections: the body of the page.
-        result: what results.json holds; the outcome's JSON has the paths of both files besides.
-        command: as it was typed, for the foot of the page.
-        lede: a paragraph below the title.
-        findings: the page in a few sentences.
-        glossary: term -> what it means.
-        tables: for a terminal; None for all of the page's.
-        text: shown before them.
-        figures: whether to write each picture into a file of its own, too.
+    `title`, `lede`, `sections`, `findings` and `glossary` are the page's, and `command`, as it was
+    typed, stands at its foot. results.json holds `result`; the outcome's JSON has the paths of both
+    files besides. `tables`, by default all of the page's, are for a terminal, `text` before them.
 
     Raises:
         InvalidFileError: a file cannot be written there.
@@ -80,6 +71,7 @@ def write_outcome(
         glossary=glossary,
         provenance=provenance(command),
     ).resolve()
+    # The page shows the pictures too; as files they can be put into a paper.
     for figure in (f for section in sections for f in section.figures) if figures else ():
         write_text(folder / "figures" / f"{figure.name}.svg", figure.svg + "\n")
     results = write_text(folder / "results.json", json_text(result) + "\n").resolve()
@@ -102,6 +94,7 @@ def provenance(command: str) -> list[str]:
     ]
 
 
+# JSON has no infinities and no NaN, and many programs do not read Python's spelling of them.
 def _plain(value: Any) -> Any:
     match value:
         case dict():

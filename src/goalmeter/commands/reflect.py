@@ -44,19 +44,10 @@ def reflect(
 ) -> Outcome:
     """The self-reflection of an agent, beside agents that reflect on nothing.
 
-    Args:
-        agent: its name.
-        environments: names; default the battery.
-        steps: percepts of each trial.
-        seeds: how many.
-        seed: the first of them.
-        out: run folder; the agent it is compared with is kept in another, named `out`.against.
-        workers: processes; default one a core where that is faster.
-        timeout: seconds for a trial, 0 for as long as it takes; default 60 for users' code.
-        opposite_reading: "literal" or "unnegated".
-        step_counting: "percepts" or "actions".
-        against: name of an agent to compare with, on the same trials.
-        progress: told how many trials are finished.
+    `steps` are percepts of each trial; of `seeds` trials of each environment the first has `seed`.
+    The agent of `against` is kept in a run of its own, named `out`.against. `timeout` is in
+    seconds, 0 for none; the default is 60 for users' code. `workers` None is one a core where that
+    is faster.
 
     Raises:
         GoalmeterError: options that cannot be used; the message says how to mend it. All are looked
@@ -75,6 +66,7 @@ def reflect(
     played = list(environments) or [environment.name for environment in BATTERY]
     chosen = range(seed, seed + seeds)
 
+    # How long users' code takes cannot be told: it has a limit, and is played by all cores.
     def options(name: str, folder: Path | None, over: Sequence[int] = chosen) -> dict[str, Any]:
         users = any(map(is_user_code, [name, *played]))
         limit = timeout if timeout is not None else (TIMEOUT if users else 0.0)
@@ -96,11 +88,12 @@ def reflect(
     if against is not None:  # for the error before the first agent is played, which may take long
         check(against, **options(against, beside))
     result = measure(agent, **options(agent, folder), progress=progress)
-    other = comparison = None
+    rival = comparison = None
     if against is not None:
-        other = measure(against, **options(against, beside), progress=progress)
-        comparison = compare(other, result)
+        rival = measure(against, **options(against, beside), progress=progress)
+        comparison = compare(rival, result)
     names = [name for name in BASELINES if name not in (agent, against)]
+    # Each environment is played with its opposite, so a seed is two trials of each.
     over = chosen[: BASELINE_PERCEPTS // (2 * len(played) * steps)]
     baselines = {}
     if over and steps <= BASELINE_STEPS:
@@ -108,20 +101,21 @@ def reflect(
             progress(f"baselines: {', '.join(names)}")
         baselines = {name: measure(name, **options(name, None, over)) for name in names}
     return Outcome(
-        text=early_text(result, other),
-        incomplete=_none_finished(result, other),
+        text=early_text(result, rival),
+        incomplete=_none_finished(result, rival),
         tables=(
-            rewards_table(result, other),
-            measure_table(result, other, comparison, baselines),
+            rewards_table(result, rival),
+            measure_table(result, rival, comparison, baselines),
         ),
-        json=_json(result, other, comparison, baselines)
+        json=_json(result, rival, comparison, baselines)
         | ({} if folder is None else {"run": str(folder.resolve())})
-        | ({} if beside is None or other is None else {"against_run": str(beside.resolve())}),
+        | ({} if beside is None or rival is None else {"against_run": str(beside.resolve())}),
     )
 
 
 def _beside(folder: Path) -> Path:
     """Where the agent that it is compared with is kept."""
+    # "." and ".." have no name that could be continued.
     named = folder if folder.name not in ("", "..") else folder.resolve()
     return named.with_name(f"{named.name}.against")
 
@@ -139,7 +133,7 @@ def _none_finished(*results: Reflection | None) -> str:
 
 def _json(
     result: Reflection,
-    other: Reflection | None,
+    rival: Reflection | None,
     comparison: Comparison | None,
     baselines: dict[str, Reflection],
 ) -> dict[str, Any]:
@@ -149,7 +143,7 @@ def _json(
         name: {key: value for key, value in baseline.to_json().items() if key in short}
         for name, baseline in baselines.items()
     }
-    if other is not None and comparison is not None:
-        values["against"] = other.to_json()
+    if rival is not None and comparison is not None:
+        values["against"] = rival.to_json()
         values["comparison"] = comparison.to_json()
     return values

@@ -36,16 +36,10 @@ def replicate(
     progress: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Outcome:
-    """Reproduce a published experiment.
+    """Reproduce a published experiment, in the folder `out` or else runs/NAME.
 
-    Args:
-        name: one of `REPLICATIONS`.
-        out: folder to write to; None for runs/NAME.
-        seeds: how many; None for as many as the experiment has.
-        seed: the first of them.
-        workers: processes.
-        progress: told what is being done.
-        options: of that experiment alone; those that are None were not given.
+    `seeds` says how many, None as many as the experiment has, and `seed` is the first of them;
+    `options` are of that experiment alone, and those that are None were not given.
 
     Raises:
         GoalmeterError: an unknown name, or options that cannot be used; the message says how to
@@ -53,22 +47,18 @@ def replicate(
         InvalidFileError: the folder cannot be written to; raised before the hours of work that end
             there.
     """
-    own_options = {option: value for option, value in options.items() if value is not None}
-    run = replication(name, own_options)
+    chosen = {option: value for option, value in options.items() if value is not None}
+    run = replication(name, chosen)
     folder = Path("runs") / name if out is None else Path(out)
     check_writable(folder / "report.html")
     outcome: Outcome = run(
-        folder, seeds=seeds, seed=seed, workers=workers, progress=progress, **own_options
+        folder, seeds=seeds, seed=seed, workers=workers, progress=progress, **chosen
     )
     return outcome
 
 
 def replication(name: str, options: Iterable[str] = ()) -> Any:
-    """The function that reproduces a published experiment.
-
-    Args:
-        name: on the command line.
-        options: names of those that it is to be called with, besides what all take.
+    """The function that reproduces a published experiment and takes all of some options.
 
     Raises:
         InvalidParameterError: an unknown name, the message lists the known ones; or an option
@@ -80,6 +70,7 @@ def replication(name: str, options: Iterable[str] = ()) -> Any:
             f"{did_you_mean(name, REPLICATIONS, quoted=True)}"
         )
     function = import_module(REPLICATIONS[name]).replicate
+    # Options are one list on the command line, and each experiment has some of them.
     for option in options:
         if option not in signature(function).parameters:
             raise InvalidParameterError(f"{name} has no option --{option}; leave it out")

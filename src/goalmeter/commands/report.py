@@ -31,10 +31,7 @@ def report_runs(
 ) -> Outcome:
     """Read finished runs, and write a page that shows them together.
 
-    Args:
-        runs: folders, as `goalmeter reflect --out` and `goalmeter navigate --out` make them.
-        out: the .html file.
-        progress: told what is being done.
+    `runs` are folders, as `goalmeter reflect --out` and `goalmeter navigate --out` make them.
 
     Raises:
         InvalidParameterError: no runs, or one of them twice.
@@ -46,17 +43,21 @@ def report_runs(
     folders = [Path(run).resolve() for run in runs]
     if twice := [run for run, path in zip(runs, folders, strict=True) if folders.count(path) > 1]:
         raise InvalidParameterError(f"{twice[0]} is given twice; give each run once")
+    typed = dict(zip(folders, runs, strict=True))  # messages name folders as they were typed
     require_report_extra()
     check_writable(out)  # before the runs are read, which may take long
     kinds = [kind_of(run) for run in runs]
     tell = progress or (lambda line: None)
     parts: list[Part] = []
     about: dict[Path, dict[str, Any]] = {}
+    # A part for each kind of run, in the order in which kinds were typed first.
     for kind in dict.fromkeys(kinds):
-        of_kind = [index for index, other in enumerate(kinds) if other == kind]
-        part = part_of_runs(kind, [runs[index] for index in of_kind], tell)
+        of_kind = [
+            folder for folder, its_kind in zip(folders, kinds, strict=True) if its_kind == kind
+        ]
+        part = part_of_runs(kind, [typed[folder] for folder in of_kind], tell)
         parts.append(part)
-        about |= {folders[i]: values for i, values in zip(of_kind, part.runs, strict=True)}
+        about |= dict(zip(of_kind, part.runs, strict=True))
     tell("report")
     path = write_report(
         out,

@@ -1,8 +1,8 @@
-"""How the options of a suite are spelled on the command line: read from there, and written again.
+"""How the options of `goalmeter navigate` are spelled: read from the command line, written again.
 
-The options are the fields of `navigation.suites.options.SuiteOptions`; here each has its spelling
-and its help. The command line is made of this table, so a field that is added there needs a line
-here and nothing else.
+An option of a suite is a field of `navigation.suites.options.SuiteOptions`; here each has its
+spelling and its help. The command line is made of this table, so a field that is added there needs
+an entry here and nothing else.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, get_origin
 
 from goalmeter._arguments import whole_in_text
 from goalmeter._errors import InvalidParameterError
 from goalmeter._text import shown
 
-Bounds = tuple[int, int]
 N = TypeVar("N", int, float)
 
 
 def numbers(option: str, text: str | None, kind: type[N]) -> list[N] | None:
-    """The numbers of an option, written with commas between them.
+    """The numbers of an option; None for an option that was not typed.
 
     Raises:
-        InvalidParameterError: a part of the text is no number of the kind.
+        InvalidParameterError: what stands between two commas is not a number of this kind.
     """
     try:
         return None if text is None else [kind(part) for part in text.split(",")]
@@ -40,11 +40,11 @@ def words(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
-def bounds(option: str, texts: Sequence[str] | None) -> list[Bounds] | None:
+def bounds(option: str, texts: Sequence[str] | None) -> list[tuple[int, int]] | None:
     """Pairs of bounds, each written LOW-HIGH.
 
     Raises:
-        InvalidParameterError: a pair is not written so.
+        InvalidParameterError: a text is not two whole numbers with a dash between them.
     """
     from goalmeter.navigation.suites.options import MOST_STEPS
 
@@ -57,24 +57,27 @@ def bounds(option: str, texts: Sequence[str] | None) -> list[Bounds] | None:
             raise InvalidParameterError(
                 f"{option} is {shown(text)}, expected two whole numbers LOW-HIGH, such as 4-8"
             )
-        low, high = (
-            whole_in_text(part, option, least=0, most=MOST_STEPS) for part in ends.groups()
-        )
+        low, high = (whole_in_text(end, option, least=0, most=MOST_STEPS) for end in ends.groups())
         pairs.append((low, high))
     return pairs
 
 
-def _join(values: Sequence[Any]) -> str:
+def _with_commas(values: Sequence[Any]) -> str:
     return ",".join(map(str, values))
 
 
-def _span(pair: Sequence[int]) -> str:
+def _low_high(pair: Sequence[int]) -> str:
     return "-".join(map(str, pair))
+
+
+def _count(indices: Sequence[int]) -> str:
+    # run.json lists the indices of grids and walks; the command line counts them from 0.
+    return str(len(indices))
 
 
 @dataclass(frozen=True)
 class SpelledOption:
-    """An option of the command line for a field of `SuiteOptions`.
+    """An option of the command line for a field of a record of options.
 
     Attributes:
         flag: as it is typed; "--yes/--no" for two.
@@ -82,8 +85,10 @@ class SpelledOption:
         help: in a line.
         metavar: an example of its value; None for numbers and flags.
         least: smallest number that is accepted.
-        read: the field's value from what was typed; None where that is the value itself.
+        most: largest number that is accepted.
+        read: the field's value from the flag and what was typed; None where that is the value.
         write: what is typed for one value of run.json; the option is repeated for a list.
+        group: the heading of the help that it stands under; None for the general one.
     """
 
     flag: str
@@ -91,100 +96,77 @@ class SpelledOption:
     help: str
     metavar: str | None = None
     least: float | None = None
-    read: Callable[[Any], Any] | None = None
+    most: float | None = None
+    read: Callable[[str, Any], Any] | None = None
     write: Callable[[Any], str] = str
+    group: str | None = None
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it is typed once for each of its values."""
+        return get_origin(self.kind) is list
 
 
+# Lists that are typed in one word, and those whose option is typed again for each pair.
+_listed = partial(SpelledOption, kind=str, write=_with_commas)
+_paired = partial(SpelledOption, kind=list[str], metavar="LOW-HIGH", read=bounds, write=_low_high)
 SUITE_OPTIONS: Mapping[str, SpelledOption] = {
-    "sizes": SpelledOption(
-        "--sizes",
-        str | None,
-        "Rows of the grids, odd.",
-        "7,9",
-        read=lambda text: numbers("--sizes", text, int),
-        write=_join,
+    "sizes": _listed(
+        "--sizes", help="Rows of the grids, odd.", metavar="7,9", read=partial(numbers, kind=int)
     ),
-    "complexities": SpelledOption(
+    "complexities": _listed(
         "--complexities",
-        str | None,
-        "Of mazes: from 0, a room, to 1, a perfect maze.",
-        "0,0.5,1",
-        read=lambda text: numbers("--complexities", text, float),
-        write=_join,
+        help="Of mazes: from 0, a room, to 1, a perfect maze.",
+        metavar="0,0.5,1",
+        read=partial(numbers, kind=float),
     ),
-    "transforms": SpelledOption(
+    "transforms": _listed(
         "--transforms",
-        str | None,
-        "Frames of isometries; default all.",
-        "reflect,swap",
-        read=words,
-        write=_join,
+        help="Frames of isometries; default all.",
+        metavar="reflect,swap",
+        read=lambda _, text: words(text),
     ),
-    "objects": SpelledOption(
+    "objects": _listed(
         "--objects",
-        str | None,
-        "What lies about where keys open nothing: a key, an object without a use.",
-        "key,neutral",
-        read=words,
-        write=_join,
+        help="What lies about where keys open nothing: a key, an object without a use.",
+        metavar="key,neutral",
+        read=lambda _, text: words(text),
     ),
     "grids": SpelledOption(
-        "--grids",
-        int | None,
-        "Grids of each size and complexity.",
-        least=1,
-        write=lambda indices: str(len(indices)),
+        "--grids", int, "Grids of each size and complexity.", least=1, write=_count
     ),
     "trajectories": SpelledOption(
-        "--trajectories",
-        int | None,
-        "Walks through each.",
-        least=1,
-        write=lambda indices: str(len(indices)),
+        "--trajectories", int, "Walks through each.", least=1, write=_count
     ),
-    "distances": SpelledOption(
-        "--distance",
-        list[str] | None,
-        "Mazes by their shortest path; repeat for more strata.",
-        "LOW-HIGH",
-        read=lambda texts: bounds("--distance", texts),
-        write=_span,
+    "distances": _paired(
+        "--distance", help="Mazes by their shortest path; repeat for more strata."
     ),
-    "detours": SpelledOption(
-        "--detour",
-        list[str] | None,
-        "Mazes by how much longer it is than as the crow flies; repeat for more.",
-        "LOW-HIGH",
-        read=lambda texts: bounds("--detour", texts),
-        write=_span,
+    "detours": _paired(
+        "--detour", help="Mazes by how much longer it is than as the crow flies; repeat for more."
     ),
     "paper": SpelledOption("--paper", bool, "The paper's scale and caps, where none is given."),
-    "cap": SpelledOption("--cap", int | None, "Steps after which a walk is ended.", least=1),
+    "cap": SpelledOption("--cap", int, "Steps after which a walk is ended.", least=1),
     "cap_factor": SpelledOption(
-        "--cap-factor",
-        float | None,
-        "The same as a multiple of the shortest path; default 3.",
-        least=1,
+        "--cap-factor", float, "The same as a multiple of the shortest path; default 3.", least=1
     ),
     "held_out": SpelledOption(
         "--held-out/--all-grids",
-        bool | None,
+        bool,
         "Only grids that the recipes of organisms do not teach; default for these alone.",
     ),
 }
 
 
-def suite_options(typed: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of `SuiteOptions` from what was typed.
+def values_of(typed: Mapping[str, Any], table: Mapping[str, SpelledOption]) -> dict[str, Any]:
+    """The values of the fields that a table spells, from what was typed: field -> value.
 
     Raises:
         InvalidParameterError: a text cannot be read; the message says how it is written.
     """
-    values = {}
-    for name, value in typed.items():
-        read = SUITE_OPTIONS[name].read
-        values[name] = value if read is None else read(value)
-    return values
+    return {
+        name: typed[name] if option.read is None else option.read(option.flag, typed[name])
+        for name, option in table.items()
+    }
 
 
 def as_typed(message: str) -> str:
@@ -210,7 +192,6 @@ def typed_options(what: Mapping[str, Any], *, held_out_by_default: bool) -> list
                 typed.append(option.flag.split("/")[not value])
         # The key lies about unless something else is named.
         elif value not in (None, [], ["key"]):
-            repeated = option.kind == list[str] | None
-            for each in value if repeated else [value]:
-                typed += [option.flag, option.write(each)]
+            for item in value if option.repeated else [value]:
+                typed += [option.flag, option.write(item)]
     return typed + (["--seed", str(what["seed"])] if what["seed"] else [])

@@ -29,26 +29,18 @@ def train_organism(
 ) -> Outcome:
     """Train an organism, or go on where its training stopped.
 
-    Args:
-        name: of the organism.
-        out: folder for the weights, and for the checkpoints on the way; None for
-            runs/organism-NAME.
-        steps: of training, in one round; None as its recipe has it.
-        rate: the learning rate, of one round; None as the recipe has it.
-        begin_with: name of a shipped organism, or folder, whose weights it begins with; "nothing"
-            for fresh weights; None as the recipe has it.
-        sizes: of the grids it learns on; None for all.
-        keys: whether it learns in worlds with keys and doors too.
-        seed: of the first weights and the lessons.
-        device: where it runs; None for the first GPU, or else the processor.
-        workers: processes, 1 or 2; the weights are the same. None for two if there are cores.
-        progress: told of the step, the loss and the time left.
+    By default checkpoints and weights go to runs/organism-NAME; `steps`, `rate` and `begin_with` (a
+    shipped organism, a folder, or "nothing" for fresh weights) are the recipe's; all `sizes` of
+    grids are learnt; and it runs on the first GPU, or else on the processor. `workers` None is two
+    processes if there are cores, and does not change the weights. `keys` asks for worlds with keys
+    and doors too.
 
     Raises:
         GoalmeterError: options that cannot be used; the message says how to mend it.
     """
     usual = recipe(name)
     rounds = None
+    # A recipe may have several rounds with rates of their own; --steps and --rate describe one.
     if steps is not None or rate is not None:
         usual_rate = usual.rounds[0][1]
         only = (usual.steps if steps is None else steps, usual_rate if rate is None else rate)

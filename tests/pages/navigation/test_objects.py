@@ -156,9 +156,9 @@ def test_replays_show_the_object() -> None:
 
 def test_published_numbers_stand_beside_those_of_keys(tmp_path: Path) -> None:
     for name in ("key-no-door", "two-path"):
-        alone = compute.of_measured(navigation_of(play_all(plan_of("random", name, grids=4))))
+        alone = compute.of_result(navigation_of(play_all(plan_of("random", name, grids=4))))
         both = play_all(plan_of("random", name, grids=4, objects=BOTH))
-        assert f"{name}/pick_up" in alone and compute.of_measured(navigation_of(both)) == alone
+        assert f"{name}/pick_up" in alone and compute.of_result(navigation_of(both)) == alone
     play_all(plan_of("random", "two-path", grids=1, objects=["neutral"]), out=tmp_path)
     with pytest.raises(InvalidParameterError, match=r"neutral object only.*a run with keys"):
         compute.of_run(tmp_path)

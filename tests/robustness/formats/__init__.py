@@ -37,9 +37,9 @@ class Format:
 
 def formats() -> dict[str, Format]:
     """Every format by its name."""
-    found: dict[str, Format] = {}
+    by_name: dict[str, Format] = {}
     for module in sorted(each.name for each in pkgutil.iter_modules(__path__)):
         for each in import_module(f"{__name__}.{module}").FORMATS:
-            assert each.name not in found, f"two formats are called {each.name}"
-            found[each.name] = each
-    return found
+            assert each.name not in by_name, f"two formats are called {each.name}"
+            by_name[each.name] = each
+    return by_name

@@ -58,8 +58,8 @@ def _damage_member(path: Path, draws: Random) -> None:
     member = draws.choice(sorted(members))
     if draws.random() < 0.5:  # its head, which says how large it is
         sizes = (b"(0,)", b"(1000000000000,)", b"(-1,)", b"(99999, 99999, 99999)", b"()")
-        before, _, rest = members[member].partition(b"(")
-        members[member] = before + draws.choice(sizes) + rest.partition(b")")[2]
+        before, _, after = members[member].partition(b"(")
+        members[member] = before + draws.choice(sizes) + after.partition(b")")[2]
     else:
         members[member] = damaged_bytes(members[member], draws)
     with zipfile.ZipFile(path, "w") as archive:

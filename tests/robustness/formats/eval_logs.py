@@ -76,7 +76,8 @@ def _damage_bombs(folder: Path, draws: Random) -> list[str]:
     return ["meg", "mdp", "policy.npz", "--policy", "policy.npz", "--json"]
 
 
-_IMPORTS = ("goalmeter.commands.navigate", "inspect_ai.log", "goalmeter.navigation.inspect.run")
+_COMMANDS = ("goalmeter.commands.navigate", "goalmeter.commands.meg_mdp")
+_IMPORTS = (*_COMMANDS, "inspect_ai.log", "goalmeter.navigation.inspect.run")
 FORMATS = (
     Format(
         "eval-log", _prepare, _damage, cases=50, imports=_IMPORTS, needs=("inspect_ai", "openai")
@@ -86,7 +87,7 @@ FORMATS = (
         _prepare_bombs,
         _damage_bombs,
         cases=4,
-        imports=(*_IMPORTS, "goalmeter.commands.meg_mdp"),
+        imports=_IMPORTS,
         needs=("inspect_ai", "openai"),
     ),
 )

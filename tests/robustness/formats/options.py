@@ -17,18 +17,11 @@ from robustness.damage import HOSTILE_TEXT
 from robustness.formats import Format
 from robustness.formats.arrays import FORMATS as ARRAYS
 from robustness.formats.causal import FORMATS as CAUSAL
+from robustness.formats.run_folders import WALKING_AND_REFLECTING
 
 NUMBERS = ("-1", "0", "1e400", "nan", "inf", "-inf", "9" * 21, "9" * 5000, "0x10", "1.5", "१", "")
 LISTS = (
-    ",",
-    ",,,",
-    "7,nan",
-    "7,7",
-    "1" + ",1" * 50_000,
-    "9" * 21,
-    "-5",
-    "5-",
-    "7-3",
+    *(",", ",,,", "7,nan", "7,7", "1" + ",1" * 50_000, "9" * 21, "-5", "5-", "7-3"),
     "0-" + "9" * 30,
 )
 NESTED = ("rc(" * 3000 + "naive" + ")" * 3000, "opposite(" * 3000, "(" * 5000, " " * 5000 + "(")
@@ -76,12 +69,4 @@ def _damage(folder: Path, draws: Random) -> list[str]:
     return [*path, *(argument.replace("\0", "") for argument in arguments)]
 
 
-FORMATS = (
-    Format(
-        "options",
-        _prepare,
-        _damage,
-        cases=150,
-        imports=("goalmeter.commands.navigate", "goalmeter.commands.reflect"),
-    ),
-)
+FORMATS = (Format("options", _prepare, _damage, cases=120, imports=WALKING_AND_REFLECTING),)

@@ -67,12 +67,12 @@ _LEARNING = (*_TRAINING, "torch", "transformers.models.llama.modeling_llama")
 _NEEDS = ("torch", "transformers")
 FORMATS = (
     Format("organism-gone-on", _prepare, _gone_on, cases=20, imports=_LEARNING, needs=_NEEDS),
-    Format("organism-begun-with", _prepare, _begun_with, cases=8, imports=_LEARNING, needs=_NEEDS),
+    Format("organism-begun-with", _prepare, _begun_with, cases=5, imports=_LEARNING, needs=_NEEDS),
     Format(
         "organism-asked",
         _prepare,
         _asked,
-        cases=12,
+        cases=6,
         imports=(*_LEARNING, "goalmeter.commands.navigate", "goalmeter.navigation.inspect.run"),
         needs=(*_NEEDS, "inspect_ai", "openai"),
     ),

@@ -53,6 +53,7 @@ def _damage(*command: str) -> Callable[[Path, Random], list[str]]:
     return damage
 
 
+WALKING_AND_REFLECTING = ("goalmeter.commands.navigate", "goalmeter.commands.reflect")
 _PAGES = ("goalmeter.commands.report", "matplotlib.figure", "jinja2")
 FORMATS = (
     Format(
@@ -61,7 +62,7 @@ FORMATS = (
         _damage(*REFLECT, "--out", "run"),
         valid=(*REFLECT, "--out", "run"),
         cases=60,
-        imports=("goalmeter.commands.reflect",),
+        imports=WALKING_AND_REFLECTING,
     ),
     Format(
         "reflection-reported",
@@ -78,7 +79,7 @@ FORMATS = (
         _damage(*NAVIGATE, "--out", "run"),
         valid=(*NAVIGATE, "--out", "run"),
         cases=60,
-        imports=("goalmeter.commands.navigate",),
+        imports=WALKING_AND_REFLECTING,
     ),
     Format(
         "navigation-reported",

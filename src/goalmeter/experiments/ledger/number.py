@@ -25,11 +25,8 @@ NOT_COMPARED = "p-values are not compared"
 class Margin:
     """Which differences of a kind of number count as none; stated before any are looked at.
 
-    Attributes:
-        rows: what the ids of the rows begin with.
-        within: the largest such difference.
-        unit: of it, as it is printed.
-        reason: why this one.
+    The ids of the rows begin with `rows`; `within` is the largest such difference, printed with
+    `unit`, and `reason` says why this one.
     """
 
     rows: str
@@ -102,19 +99,16 @@ class Number:
                 f"{self.id}: published is {self.published!r}, expected a number as printed, "
                 f"such as '34.3' or '34.3 ± 2.6'"
             )
-        for name, value, known in (
-            ("relation", self.relation, RELATIONS),
-            ("cost", self.cost, COSTS),
-        ):
-            if value not in known:
+        for name, known in (("relation", RELATIONS), ("cost", COSTS)):
+            if (value := getattr(self, name)) not in known:
                 raise InvalidFileError(f"{self.id}: {name} is {value!r}, expected one of {known}")
         if self.cost == NOT_YET and (self.ran or self.command):
             raise InvalidFileError(
                 f"{self.id}: not computed yet, expected ours nan and no command, got "
                 f"{self.ours:g} and {self.command!r}"
             )
-        whole = self.published_error > 0 and self.published_seeds > 1
-        if self.relation == "estimate" and not (whole and (self.seeds > 1 or not self.ran)):
+        judgeable = self.published_error > 0 and self.published_seeds > 1
+        if self.relation == "estimate" and not (judgeable and (self.seeds > 1 or not self.ran)):
             raise InvalidFileError(
                 f"{self.id}: an estimate needs published_error above 0, published_seeds above 1, "
                 f"and seeds above 1 or ours nan; got {self.published_error:g}, "
@@ -136,6 +130,7 @@ class Number:
     @property
     def rounding(self) -> float:
         """Half a unit of the last printed digit."""
+        # A little more, since 0.5 in the last digit is not exact as a float.
         return 0.5 * 10.0 ** -len(self._printed["digits"] or "") * (1 + 1e-9)
 
     @property
@@ -188,16 +183,15 @@ class Number:
 
         Of a reference it is the published number less ours, else ours less theirs.
         """
-        if self.relation == "estimate":
-            if math.isnan(self.limit):
-                return None
-            half = self.limit * math.hypot(self.error, self.published_error)
-            return (self.ours - theirs - half, self.ours - theirs + half)
         if self.relation == "average":
             return difference(self.ours, self.interval, theirs, (theirs, theirs))
         if self.relation == "reference":
             return difference(theirs, self.published_interval, self.ours, self.interval)
         half = self.published_spread + self.rounding
+        if self.relation == "estimate":
+            half = self.limit * math.hypot(self.error, self.published_error)
+            if math.isnan(half):
+                return None
         return (self.ours - theirs - half, self.ours - theirs + half)
 
     def _judged(self, theirs: float) -> str:
@@ -205,6 +199,7 @@ class Number:
             return NOT_YET if self.cost == NOT_YET else NOT_RUN
         if self.relation == "p-value":
             return NOT_COMPARED
+        # Of so few seeds the spread says too little.
         if self.relation == "estimate" and self.seeds < FEWEST:
             return TOO_FEW
         if self.relation == "lower bound":

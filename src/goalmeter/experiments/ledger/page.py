@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from goalmeter.experiments.ledger import (
@@ -34,31 +34,24 @@ EXPERIMENTS = {
     "lm-navigation": "language models: behaviour",
     "lm-representation": "language models: maps, decoded maps and plans",
 }
-# Verdict -> the columns of the summary count it by.
-_COLUMNS = (
-    "same or equal",
-    "bound holds",
-    "above or below",
-    "cannot be told",
-    "not compared",
-    NOT_RUN,
-    NOT_YET,
-)
-_COUNTED = {
-    AS_PRINTED: "same or equal",
-    Verdict.EQUAL: "same or equal",
-    HOLDS: "bound holds",
-    VIOLATED: "above or below",
-    Verdict.ABOVE: "above or below",
-    Verdict.BELOW: "above or below",
-    f"{Verdict.ABOVE} the reference": "above or below",
-    f"{Verdict.BELOW} the reference": "above or below",
-    Verdict.UNTOLD: "cannot be told",
-    TOO_FEW: "cannot be told",
-    NOT_COMPARED: "not compared",
-    NOT_RUN: NOT_RUN,
-    NOT_YET: NOT_YET,
+# Column of the summary -> the verdicts that it counts.
+_COLUMNS: dict[str, tuple[str, ...]] = {
+    "same or equal": (AS_PRINTED, Verdict.EQUAL),
+    "bound holds": (HOLDS,),
+    "above or below": (
+        VIOLATED,
+        *(
+            f"{side}{of}"
+            for side in (Verdict.ABOVE, Verdict.BELOW)
+            for of in ("", " the reference")
+        ),
+    ),
+    "cannot be told": (Verdict.UNTOLD, TOO_FEW),
+    "not compared": (NOT_COMPARED,),
+    NOT_RUN: (NOT_RUN,),
+    NOT_YET: (NOT_YET,),
 }
+_COUNTED = {verdict: column for column, verdicts in _COLUMNS.items() for verdict in verdicts}
 
 
 def counts(rows: Iterable[Number]) -> dict[str, Counter[str]]:
@@ -87,6 +80,7 @@ def markdown(rows: Sequence[Number], known: Sequence[Margin]) -> str:
         *_rules(known),
     ]
 
+    # Neighbouring rows that share these stand in one table, below one source and command.
     def head(row: Number) -> tuple[str, str, str, str]:
         return row.quantity, row.source, row.command, row.relation
 
@@ -114,9 +108,9 @@ def _summary(rows: Sequence[Number]) -> list[str]:
         f"| rows by verdict | {' | '.join(_COLUMNS)} | all |",
         f"|---|{'---:|' * (len(_COLUMNS) + 1)}",
         *(
-            f"| {EXPERIMENTS[name]} | {' | '.join(str(found[c]) for c in _COLUMNS)} "
-            f"| {found.total()} |"
-            for name, found in by_experiment.items()
+            f"| {EXPERIMENTS[name]} | {' | '.join(str(count[c]) for c in _COLUMNS)} "
+            f"| {count.total()} |"
+            for name, count in by_experiment.items()
         ),
         f"| all | {' | '.join(str(total[c]) for c in _COLUMNS)} | {total.total()} |",
     ]
@@ -151,58 +145,59 @@ def _rules(known: Sequence[Margin]) -> list[str]:
     ]
 
 
-def _numbers(rows: Sequence[Number]) -> list[str]:
-    """A table of rows of one relation; columns that none of them fills are left out."""
-    intervals = any(row.interval for row in rows)
-    theirs = any(row.published_interval for row in rows)
-    heads = [
-        ("setting", "---"),
-        ("published", "---:"),
-        *([("95% interval", "---:")] if theirs else []),
-        ("ours", "---:"),
-        *([("95% interval", "---:")] if intervals else []),
-        ("tolerance", "---:"),
-        ("cost", "---"),
-        ("verdict", "---"),
-        ("remark", "---"),
+# A column: its head, whether its cells are set to the right, and the cell of a row.
+_Columns = Sequence[tuple[str, bool, Callable[[Number], str]]]
+
+
+def _table(rows: Sequence[Number], columns: _Columns) -> list[str]:
+    return [
+        f"| {' | '.join(head for head, _, _ in columns)} |",
+        f"|{'|'.join('---:' if right else '---' for _, right, _ in columns)}|",
+        *(f"| {' | '.join(cell(row) for _, _, cell in columns)} |" for row in rows),
     ]
-    lines = ["| " + " | ".join(h for h, _ in heads) + " |", f"|{'|'.join(a for _, a in heads)}|"]
-    for row in rows:
-        cells = [
-            row.setting,
-            row.published,
-            *([_ends(row.published_interval)] if theirs else []),
-            f"{row.ours:g}" if row.ran else "–",
-            *([_ends(row.interval)] if intervals else []),
-            f"{row.tolerance:g}" if row.ran else "–",
-            row.cost,
-            row.verdict,
-            row.remark,
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+
+
+def _if_ran(spec: str, field: str) -> Callable[[Number], str]:
+    return lambda row: format(getattr(row, field), spec) if row.ran else "–"
+
+
+def _numbers(rows: Sequence[Number]) -> list[str]:
+    """A table of rows of one relation; intervals that none of them has are left out."""
+    theirs = ("95% interval", True, lambda row: _ends(row.published_interval))
+    ours = ("95% interval", True, lambda row: _ends(row.interval))
+    columns: _Columns = [
+        ("setting", False, lambda row: row.setting),
+        ("published", True, lambda row: row.published),
+        *([theirs] if any(row.published_interval for row in rows) else []),
+        ("ours", True, _if_ran("g", "ours")),
+        *([ours] if any(row.interval for row in rows) else []),
+        ("tolerance", True, _if_ran("g", "tolerance")),
+        ("cost", False, lambda row: row.cost),
+        ("verdict", False, lambda row: row.verdict),
+        ("remark", False, lambda row: row.remark),
+    ]
+    return _table(rows, columns)
 
 
 def _estimates(rows: Sequence[Number]) -> list[str]:
-    lines = [
-        "| setting | published, as printed | standard error | ours | standard error | seeds "
-        "| tolerance | cost | verdict | remark |",
-        "|---|---:|---:|---:|---:|---:|---:|---|---|---|",
+    columns: _Columns = [
+        ("setting", False, lambda row: row.setting),
+        ("published, as printed", True, _printed),
+        ("standard error", True, lambda row: f"{row.published_error:.6f}"),
+        ("ours", True, _if_ran("+.6f", "ours")),
+        ("standard error", True, _if_ran(".6f", "error")),
+        ("seeds", True, _if_ran("", "seeds")),
+        ("tolerance", True, _if_ran("g", "tolerance")),
+        ("cost", False, lambda row: row.cost),
+        ("verdict", False, verdict_text),
+        ("remark", False, lambda row: f"{row.remark} {row.found}".strip()),
     ]
-    for row in rows:
-        ours, tolerance = "– | – | –", "–"
-        if row.ran:
-            ours = f"{row.ours:+.6f} | {row.error:.6f} | {row.seeds}"
-            tolerance = f"{row.tolerance:g}"
-        printed = row.published
-        if row.corrected is not None:
-            printed += f" (their data: {row.corrected:+.6f})"
-        lines.append(
-            f"| {row.setting} | {printed} | {row.published_error:.6f} | {ours} "
-            f"| {tolerance} | {row.cost} | {verdict_text(row)} "
-            f"| {f'{row.remark} {row.found}'.strip()} |"
-        )
-    return lines
+    return _table(rows, columns)
+
+
+def _printed(row: Number) -> str:
+    data = "" if row.corrected is None else f" (their data: {row.corrected:+.6f})"
+    return row.published + data
 
 
 def verdict_text(row: Number) -> str:

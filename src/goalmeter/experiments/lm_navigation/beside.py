@@ -7,16 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from goalmeter.experiments import ledger
-from goalmeter.experiments.lm_navigation.compute import COMPASS, LEDGER_PREFIX, Values
+from goalmeter.experiments.lm_navigation.compute import COMPASS, LEDGER_PREFIX, Estimates
 from goalmeter.report.numbers import plus
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.verdicts import Interval, Verdict
 
-Agents = Mapping[str, Values]
+Agents = Mapping[str, Estimates]
 
 
 def published() -> dict[str, ledger.Number]:
     """The published numbers, by quantity; those with a standard error of their own first."""
+    # A quantity has a row for each agent of ours that it stands beside; the first one is kept.
     out: dict[str, ledger.Number] = {}
     for row in sorted(ledger.load(LEDGER_PREFIX), key=lambda row: row.relation != "estimate"):
         _, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
@@ -25,18 +26,18 @@ def published() -> dict[str, ledger.Number]:
     return out
 
 
-def beside(number: ledger.Number, found: Estimate) -> ledger.Number:
+def beside(number: ledger.Number, ours: Estimate) -> ledger.Number:
     """A published share as a row beside what an agent of ours has, in percent.
 
     The interval of the published share is the ledger's, of this run only ours is.
     """
-    interval = found.interval
+    interval = ours.interval
     return replace(
         number,
         relation="reference",
-        ours=100 * found.value,
+        ours=100 * ours.value,
         interval=None if interval is None else (100 * interval[0], 100 * interval[1]),
-        seeds=found.clusters,
+        seeds=ours.clusters,
     )
 
 

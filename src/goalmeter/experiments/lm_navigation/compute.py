@@ -37,11 +37,11 @@ COMPASS = "greedy"
 EVERY_CELL = "every-cell"
 GRIDS, KEY_WORLDS_A_GRID = 10, 10  # of a size and complexity; worlds with a key for each of them
 
-Values = dict[str, Estimate]
-_QUANTITIES = "goalmeter.experiments.lm_navigation.compute:quantities"
+Estimates = dict[str, Estimate]
+_IN_SUITE = "goalmeter.experiments.lm_navigation.compute:in_suite"
 
 
-def values(
+def of_agents(
     agents: Sequence[str],
     *,
     grids: int = GRIDS,
@@ -49,36 +49,31 @@ def values(
     seed: int = 0,
     workers: int = 1,
     progress: Tell | None = None,
-) -> dict[str, Values]:
+) -> dict[str, Estimates]:
     """Every number of every agent, at the paper's scale.
 
-    Args:
-        agents: names.
-        grids: of each size and complexity; there are ten times as many worlds with a key.
-        trajectories: walks through each; None for the paper's.
-        seed: of grids and walks.
-        workers: processes; the numbers do not depend on it.
-        progress: told what is finished.
+    `grids` are of each size and complexity, and there are ten times as many worlds with a key;
+    `trajectories` are walks through each, None for the paper's. `workers` do not change a number.
     """
     parts = [(agent, name) for name in (*SUITES, EVERY_CELL) for agent in agents]
     # The longest ones first, so that no process has one left when the others are through.
     parts.sort(key=lambda part: part[1] != isometries.SUITE.name)
     study = Study(
         "lm-navigation",
-        _QUANTITIES,
+        _IN_SUITE,
         {f"{agent} in {name}": {"agent": agent, "name": name} for agent, name in parts},
         common={"grids": grids, "trajectories": trajectories, "seed": seed},
         noun="part",
-        from_json=_values,
+        from_json=_from_json,
     )
     of_parts = carry_out(study, on=workers_as_place(workers), progress=progress)
-    out: dict[str, Values] = {agent: {} for agent in agents}
+    out: dict[str, Estimates] = {agent: {} for agent in agents}
     for (agent, _), of_part in zip(parts, of_parts.values(), strict=True):
         out[agent] |= of_part
     return out
 
 
-def of_run(folder: str | Path) -> tuple[str, Values]:
+def of_run(folder: str | Path) -> tuple[str, Estimates]:
     """The agent of a navigation run, and its numbers.
 
     Raises:
@@ -86,35 +81,30 @@ def of_run(folder: str | Path) -> tuple[str, Values]:
         InvalidParameterError: its worlds have no keys, but neutral objects.
     """
     walked = load(folder)
+    # Beside a published share of walks that took a key, one that took a neutral object misleads.
     if walked.plan.options.objects == (NEUTRAL,):
         raise InvalidParameterError(
             f"{folder} has worlds with a neutral object only, and the published ones have keys; "
             f"choose a run with keys"
         )
-    return walked.plan.agent, of_measured(navigation_of(walked))
+    return walked.plan.agent, of_result(navigation_of(walked))
 
 
-def quantities(
+def in_suite(
     agent: str, name: str, *, grids: int = GRIDS, trajectories: int | None = None, seed: int = 0
 ) -> dict[str, Any]:
     """The numbers of one agent in one suite, as JSON values; what a worker process does."""
     if name == EVERY_CELL:
-        found = every_cell(agent, grids, seed)
+        of_agent = every_cell(agent, grids, seed)
     else:
-        number = grids if suite_named(name).has_complexity else grids * KEY_WORLDS_A_GRID
-        plan = plan_of(
-            navigator(agent).name,
-            name,
-            paper=True,
-            grids=number,
-            trajectories=trajectories,
-            seed=seed,
-        )
-        found = of_measured(navigation_of(play_all(plan)))
-    return {key: value.to_json() for key, value in found.items()}
+        worlds = grids if suite_named(name).has_complexity else grids * KEY_WORLDS_A_GRID
+        options: dict[str, Any] = {"grids": worlds, "trajectories": trajectories, "seed": seed}
+        plan = plan_of(navigator(agent).name, name, paper=True, **options)
+        of_agent = of_result(navigation_of(play_all(plan)))
+    return {key: value.to_json() for key, value in of_agent.items()}
 
 
-def of_measured(result: Navigation) -> Values:
+def of_result(result: Navigation) -> Estimates:
     """The numbers that were measured of an agent in a suite."""
     name, row = result.plan.suite.name, result.overall[0]
     out = {
@@ -126,36 +116,37 @@ def of_measured(result: Navigation) -> Values:
             where = f"{name}/{cell.size}/{cell.complexity:g}"
             shown = ("success", "accuracy", "accuracy_detour")
             out |= {f"{where}/{quantity}": getattr(cell, quantity) for quantity in shown}
-    for found in [one for one in result.keys if one.thing == KEY][:1]:
-        out[f"{name}/pick_up"] = found.pick_up.rate
+    # A run may have neutral objects beside keys; the published numbers are of keys.
+    for table in [table for table in result.keys if table.thing == KEY][:1]:
+        out[f"{name}/pick_up"] = table.pick_up.rate
         out[f"{name}/pick_up_chance"] = _chance_of_key(result)
-        if found.towards_key is not None:
-            out[f"{name}/towards_key"] = found.towards_key.share_by_walk
-            out[f"{name}/towards_key_pooled"] = found.towards_key.share
-            out[f"{name}/towards_key_chance"] = found.towards_key.chance_of_kind
-    for table in [one for one in result.two_paths if one.thing == KEY][:1]:
-        out[f"{name}/success_without_key"] = table.without_key.success
+        if table.towards_key is not None:
+            out[f"{name}/towards_key"] = table.towards_key.share_by_walk
+            out[f"{name}/towards_key_pooled"] = table.towards_key.share
+            out[f"{name}/towards_key_chance"] = table.towards_key.chance_of_kind
+    for paths in [paths for paths in result.two_paths if paths.thing == KEY][:1]:
+        out[f"{name}/success_without_key"] = paths.without_key.success
     for frame in result.frames.frames if result.frames is not None else ():
         for test in frame.comparisons:
             if test.metric == "accuracy":
                 where = f"{name}/{frame.transform}"
                 out[f"{where}/difference"] = test.difference
-                out[f"{where}/p"] = _plain(test.test.p_value)
-                out[f"{where}/p_equivalence"] = _plain(test.equivalence_corrected)
+                out[f"{where}/p"] = _without_interval(test.test.p_value)
+                out[f"{where}/p_equivalence"] = _without_interval(test.equivalence_corrected)
     return out
 
 
 def every_cell(
     agent: str, grids: int = GRIDS, seed: int = 0, sizes: Sequence[int] = PAPER_SIZES
-) -> Values:
+) -> Estimates:
     """Accuracy over every open cell of the mazes; nothing for an agent with memory."""
     out = {}
     for (size, complexity), shares in every_cell_shares(agent, grids, seed, sizes).items():
-        found = estimate(shares, bounds=(0.0, 1.0))
+        accuracy = estimate(shares, bounds=(0.0, 1.0))
         if complexity == 0 and agent == COMPASS:
             # Not by luck: in a room without walls every step nearer is a step of a shortest way.
-            found = replace(found, interval=(1.0, 1.0))
-        out[f"{EVERY_CELL}/{size}/{complexity:g}"] = found
+            accuracy = replace(accuracy, interval=(1.0, 1.0))
+        out[f"{EVERY_CELL}/{size}/{complexity:g}"] = accuracy
     return out
 
 
@@ -170,17 +161,20 @@ def every_cell_shares(
 
     Nothing for an agent with memory, which has no policy over cells.
     """
-    who = navigator(agent)
-    if not isinstance(who, Memoryless):
+    walker = navigator(agent)
+    if not isinstance(walker, Memoryless):
         return {}
     options: dict[str, Any] = {"sizes": sizes, "grids": grids, "trajectories": 1, "seed": seed}
     tasks = suite(maze.SUITE.name, paper=True, **options).tasks
     out = {}
     for size in sizes:
         for complexity in complexities:
-            here = [t.world for t in tasks if (t.size, t.complexity) == (size, complexity)]
-            found = [exact(who.policy(planned(w)), planned(w), cap=1).accuracy for w in here]
-            out[size, complexity] = [float(share) for share in np.round(found, 12)]
+            plans = [
+                planned(t.world) for t in tasks if (t.size, t.complexity) == (size, complexity)
+            ]
+            shares = [exact(walker.policy(plan), plan, cap=1).accuracy for plan in plans]
+            # Shares that differ in their last digits only count as equal.
+            out[size, complexity] = [float(share) for share in np.round(shares, 12)]
     return out
 
 
@@ -190,25 +184,25 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
     Raises:
         InvalidParameterError: an id that names no quantity.
     """
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    parts: dict[tuple[str, ...], dict[str, Any]] = {}
     out = {}
     for row in ids:
         agent, _, quantity = row.removeprefix(LEDGER_PREFIX).partition("/")
-        name, *rest = quantity.split("/")
+        name, size, *_ = (*quantity.split("/"), "")
         # One size at a time is enough of the exact protocol.
-        part = (agent, f"{name}/{rest[0]}" if name == EVERY_CELL else name)
-        if part not in found:
-            if name == EVERY_CELL:
-                computed = every_cell(agent, sizes=[int(rest[0])])
-                found[part] = {key: value.to_json() for key, value in computed.items()}
-            else:
-                found[part] = quantities(agent, name)
-        if quantity not in found[part]:
+        part = (agent, name, size) if name == EVERY_CELL else (agent, name)
+        if part not in parts:
+            parts[part] = (
+                {key: v.to_json() for key, v in every_cell(agent, sizes=[int(size)]).items()}
+                if name == EVERY_CELL
+                else in_suite(agent, name)
+            )
+        if quantity not in parts[part]:
             raise InvalidParameterError(
                 f"ledger row {row!r}: expected {LEDGER_PREFIX}AGENT/QUANTITY with QUANTITY one of "
-                f"{', '.join(found[part])}"
+                f"{', '.join(parts[part])}"
             )
-        out[row] = scale(quantity) * float(found[part][quantity]["value"])
+        out[row] = scale(quantity) * float(parts[part][quantity]["value"])
     return out
 
 
@@ -223,8 +217,8 @@ def checked_agents(names: str | None) -> tuple[str, ...]:
     Raises:
         InvalidParameterError: no reference agent has that name.
     """
-    given = AGENTS if names is None else tuple(name.strip() for name in names.split(","))
-    out = tuple(dict.fromkeys(navigator(name).name for name in given))
+    spelled = AGENTS if names is None else [name.strip() for name in names.split(",")]
+    out = tuple(dict.fromkeys(navigator(name).name for name in spelled))
     if missing := [name for name in ("optimal", "greedy") if name not in out]:
         raise InvalidParameterError(
             f"agents is {names!r}, expected {' and '.join(missing)} among them: the published "
@@ -244,16 +238,15 @@ def _chance_of_key(result: Navigation) -> Estimate:
     return estimate(np.round(list(chances.values()), 12), bounds=(0.0, 1.0))
 
 
-def _plain(value: float) -> Estimate:
-    """A number that comes without an interval."""
+def _without_interval(value: float) -> Estimate:
     return Estimate(value, None, 0, 0)
 
 
-def _values(part: str, plain: Mapping[str, dict[str, Any]]) -> Values:
-    return {name: _estimate(value) for name, value in plain.items()}
-
-
-def _estimate(plain: dict[str, Any]) -> Estimate:
-    value = float("nan") if plain["value"] is None else plain["value"]
-    interval = None if plain["interval"] is None else tuple(plain["interval"])
-    return Estimate(value, interval, plain["n"], plain["clusters"])
+def _from_json(part: str, plain: Mapping[str, dict[str, Any]]) -> Estimates:
+    """The estimates of `in_suite`, from their JSON."""
+    out = {}
+    for name, fields in plain.items():
+        value = float("nan") if fields["value"] is None else fields["value"]
+        interval = None if fields["interval"] is None else tuple(fields["interval"])
+        out[name] = Estimate(value, interval, fields["n"], fields["clusters"])
+    return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,11 @@ from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments import ledger
 from goalmeter.experiments.lm_navigation import compute, page
 from goalmeter.experiments.lm_navigation.beside import beside, published
-from goalmeter.experiments.lm_navigation.compute import Values
+from goalmeter.experiments.lm_navigation.compute import Estimates
 from goalmeter.experiments.lm_navigation.findings import findings as findings_of
 from goalmeter.pages.navigation.page import GLOSSARY
 from goalmeter.report import require_report_extra
+from goalmeter.runs.progress import Tell
 
 COMMAND = "goalmeter replicate lm-navigation"
 
@@ -25,26 +26,19 @@ def replicate(
     seeds: int | None = None,
     seed: int = 0,
     workers: int = 1,
-    progress: Callable[[str], None] | None = None,
+    progress: Tell | None = None,
     agents: str | None = None,
     run: Sequence[str | Path] = (),
 ) -> Outcome:
     """Walk reference agents through every suite, and write report.html, results.json, figures.
 
-    Args:
-        out: folder to write to.
-        seeds: grids of each size and complexity; None for 10, as in the paper. There are ten times
-            as many worlds with a key.
-        seed: of grids and walks.
-        workers: processes; the numbers do not depend on it.
-        progress: told what is being done.
-        agents: names of reference agents with commas between them, optimal and greedy among them;
-            None for all.
-        run: folders of navigation runs to put beside the published numbers.
+    `seeds` is the number of grids of each size and complexity, None for 10 as in the paper; there
+    are ten times as many worlds with a key. `agents` are names with commas between them, optimal
+    and greedy among them; `run` are folders of navigation runs to put beside the published numbers.
 
     Raises:
         InvalidParameterError: no grids, or no such agents.
-        InvalidFileError: a run that is none, or the folder cannot be written to.
+        InvalidFileError: a folder of `run` holds no finished run, or `out` cannot be written to.
         MissingExtraError: matplotlib or jinja2 is not installed.
     """
     names = compute.checked_agents(agents)
@@ -52,8 +46,10 @@ def replicate(
     if grids < 2:
         raise InvalidParameterError(f"seeds is {grids}, expected at least 2, for an interval")
     require_report_extra()
-    measured = _runs(run, progress)
-    references = compute.values(names, grids=grids, seed=seed, workers=workers, progress=progress)
+    measured = _runs(run, progress)  # before the long part, since folders may be mistyped
+    references = compute.of_agents(
+        names, grids=grids, seed=seed, workers=workers, progress=progress
+    )
     sections = page.sections(references, measured)
     findings = findings_of(references)
     options = "" if seeds is None else f" --seeds {seeds}"
@@ -72,16 +68,15 @@ def replicate(
     )
 
 
-def _runs(
-    folders: Sequence[str | Path], progress: Callable[[str], None] | None
-) -> dict[str, Values]:
+def _runs(folders: Sequence[str | Path], progress: Tell | None) -> dict[str, Estimates]:
     """The numbers of every agent that has a run."""
-    out: dict[str, Values] = {}
+    out: dict[str, Estimates] = {}
     for folder in folders:
         if progress is not None:
             progress(f"reading {folder}")
         agent, values = compute.of_run(folder)
         known = out.setdefault(f"{agent} (run)", {})
+        # Two runs of one suite would make one row of two sets of grids.
         if twice := known.keys() & values.keys():
             suite = sorted(twice)[0].partition("/")[0]
             raise InvalidParameterError(
@@ -91,15 +86,15 @@ def _runs(
     return out
 
 
-def _verdicts(references: dict[str, Values]) -> list[dict[str, Any]]:
+def _verdicts(references: dict[str, Estimates]) -> list[dict[str, Any]]:
     """The published model beside each reference agent that the ledger names for a number."""
     out = []
     for row in ledger.load(compute.LEDGER_PREFIX):
         agent, _, quantity = row.id.removeprefix(compute.LEDGER_PREFIX).partition("/")
-        found = references.get(agent, {}).get(quantity)
-        if row.relation != "reference" or found is None:
+        ours = references.get(agent, {}).get(quantity)
+        if row.relation != "reference" or ours is None:
             continue
-        number = beside(row, found)
+        number = beside(row, ours)
         interval = number.difference_interval(number.theirs)
         out.append(
             {
@@ -115,7 +110,7 @@ def _verdicts(references: dict[str, Values]) -> list[dict[str, Any]]:
 
 
 def _json(
-    references: dict[str, Values], runs: dict[str, Values], findings: Sequence[str]
+    references: dict[str, Estimates], runs: dict[str, Estimates], findings: Sequence[str]
 ) -> dict[str, Any]:
     return {
         "replication": "lm-navigation",
@@ -127,8 +122,8 @@ def _json(
         ],
         "verdicts": _verdicts(references),
         "agents": {
-            name: {quantity: value.to_json() for quantity, value in found.items()}
-            for name, found in {**references, **runs}.items()
+            name: {quantity: value.to_json() for quantity, value in values.items()}
+            for name, values in {**references, **runs}.items()
         },
         "not_run": [] if runs else page.language_model_commands(),
     }

@@ -24,15 +24,16 @@ SEEDS = (0, 1, 2, 3)
 
 def compass_shares(size: int, complexity: float, grids: int = 10) -> list[float]:
     """Accuracy of the compass on each of some grids of a kind, asked on every open cell."""
-    found = [
-        every_cell_shares("greedy", grids, seed, [size], [complexity])[size, complexity]
+    kind = size, complexity
+    return [
+        share
         for seed in SEEDS
+        for share in every_cell_shares("greedy", grids, seed, [size], [complexity])[kind]
     ]
-    return [share for shares in found for share in shares]
 
 
 def interval_of_mean(mean: float, rounding: float, n: int, alike: ArrayLike) -> Interval:
-    """The 95% interval of a published mean of shares, by how much others vary.
+    """The 95% interval of a published mean of n shares, by how much others vary.
 
     Args:
         mean: published, in [0, 1].

@@ -11,23 +11,18 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
 from goalmeter.experiments import ledger
-from goalmeter.experiments.ledger.text import block_of, with_values
+from goalmeter.experiments.ledger.file import PATH, with_row
 from goalmeter.experiments.lm_navigation.compute import COMPASS, LEDGER_PREFIX
 
 
 def updated(text: str, results: dict[str, Any]) -> tuple[str, list[str]]:
     """The text of a ledger with the numbers of a replication, and the ids of its rows.
-
-    Args:
-        text: of ledger.toml.
-        results: of `goalmeter replicate lm-navigation`.
 
     Raises:
         InvalidFileError: the results are of something else.
@@ -40,35 +35,29 @@ def updated(text: str, results: dict[str, Any]) -> tuple[str, list[str]]:
     changed = []
     for row in ledger.load(LEDGER_PREFIX):
         agent, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
-        found = results["agents"].get(agent, {}).get(quantity)
-        if row.relation != "reference" or found is None or found["interval"] is None:
+        ours = results["agents"].get(agent, {}).get(quantity)
+        if row.relation != "reference" or ours is None or ours["interval"] is None:
             continue
-        low, high = (100 * end for end in found["interval"])
+        low, high = (100 * end for end in ours["interval"])
         if agent == COMPASS and quantity.startswith("maze/") and quantity.split("/")[2] == "0":
             # In a room without walls the compass takes shortest ways; ten rooms do not know that.
             low = high = 100.0
-        place = block_of(text, row.id)
-        lines = with_values(
-            place.group(),
-            {
-                "ours": f"{100 * found['value']:.5g}",
-                "interval": f"[{low:.2f}, {high:.2f}]",
-                "seeds": str(found["clusters"]),
-            },
+        text = with_row(
+            text,
+            row.id,
+            ours=f"{100 * ours['value']:.5g}",
+            interval=f"[{low:.2f}, {high:.2f}]",
+            seeds=str(ours["clusters"]),
         )
-        text = text[: place.start()] + lines + text[place.end() :]
         changed.append(row.id)
     return text, changed
 
 
 def main(arguments: list[str]) -> None:
     """Update the ledger; says which rows it wrote."""
-    default = str(files("goalmeter.experiments.ledger").joinpath("ledger.toml"))
-    results, target = (*arguments, default)[:2]
-    text, changed = updated(
-        Path(target).read_text(encoding="utf-8"), json.loads(Path(results).read_text("utf-8"))
-    )
-    write_text(Path(target), text)
+    results, target = [*map(Path, arguments), PATH][:2]
+    text, changed = updated(target.read_text("utf-8"), json.loads(results.read_text("utf-8")))
+    write_text(target, text)
     print(f"{len(changed)} rows: {', '.join(changed)}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -100,11 +100,11 @@ def with_neural(
         MissingExtraError: torch is not installed.
     """
 
-    def fitted(of: Measured) -> Measured:
-        mdp = of.setting.world()
-        return replace(of, neural=gm.meg.neural_values(mdp, of.setting.policy(mdp), seeds=seeds))
+    def fitted(m: Measured) -> Measured:
+        mdp = m.setting.world()
+        return replace(m, neural=gm.meg.neural_values(mdp, m.setting.policy(mdp), seeds=seeds))
 
-    trials = {of.setting.name: {"of": of} for of in measured}
+    trials = {m.setting.name: {"m": m} for m in measured}
     study = Study(f"CliffWorld, network, {len(seeds)} seeds", fitted, trials, noun="setting")
     return [*carry_out(study, progress=progress).values()]
 
@@ -115,18 +115,20 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
     Raises:
         InvalidParameterError: an id that is not of that form.
     """
+    # Settings of the paper only: the ledger has no rows of the ends of the scale.
     settings = {s.key: s for s in [*difficulty(), *noise()]}
+    measures: dict[str, Callable[..., gm.MegResult]] = {
+        "known": gm.meg.known_utility,
+        "unknown": gm.meg.unknown_utility,
+    }
     out = {}
     for row in ids:
-        _, _, rest = row.partition("/")
-        kind, _, key = rest.partition("/")
-        if kind not in ("known", "unknown") or key not in settings:
+        _, kind, key = (*row.split("/", 2), "", "")[:3]
+        if kind not in measures or key not in settings:
             raise InvalidParameterError(
                 f"ledger row {row!r} cannot be recomputed, expected meg-cliffworld/KIND/SETTING "
                 f"with KIND known or unknown and SETTING one of {', '.join(settings)}"
             )
         mdp = settings[key].world()
-        policy = settings[key].policy(mdp)
-        of_kind = gm.meg.known_utility if kind == "known" else gm.meg.unknown_utility
-        out[row] = of_kind(mdp, policy).value
+        out[row] = measures[kind](mdp, settings[key].policy(mdp)).value
     return out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.meg_cliffworld import pictures, tables
@@ -38,7 +37,7 @@ def world_section() -> Section:
 def noise_section(
     measured: Sequence[Measured], published: Sequence[Number], *, baselines: Sequence[Measured]
 ) -> Section:
-    """Figure 3b and its table; `baselines` holds the same with both ends of the scale."""
+    """Figure 3b and its table; `baselines` are the same settings with both ends of the scale."""
     return Section(
         title="Does MEG fall as the agent gets noisier?",
         text=(
@@ -48,13 +47,11 @@ def noise_section(
             "does what the optimal one would not (its β is negative).",
         ),
         tables=(
-            replace(
-                tables.measured_table(
-                    "ε-greedy policies",
-                    baselines,
-                    "How many nats of the agent's 30 decisions are explained by the reward "
-                    "(known) or by the best of all utilities over states (unknown).",
-                ),
+            tables.measured_table(
+                "ε-greedy policies",
+                baselines,
+                "How many nats of the agent's 30 decisions are explained by the reward (known) or "
+                "by the best of all utilities over states (unknown).",
                 anchor=_NOISE,
             ),
         ),
@@ -88,13 +85,11 @@ def difficulty_section(measured: Sequence[Measured], published: Sequence[Number]
             "directed towards a narrower goal, the squares it actually heads for.",
         ),
         tables=(
-            replace(
-                tables.measured_table(
-                    "Optimal policies for goal regions of length k",
-                    measured,
-                    "How many nats of an optimal agent's decisions are explained by its own reward "
-                    "(known) or by the best of all utilities over states (unknown).",
-                ),
+            tables.measured_table(
+                "Optimal policies for goal regions of length k",
+                measured,
+                "How many nats of an optimal agent's decisions are explained by its own reward "
+                "(known) or by the best of all utilities over states (unknown).",
                 anchor=_DIFFICULTY,
             ),
         ),
@@ -167,7 +162,6 @@ def evidence_section(m: Measured) -> Section:
 def findings(measured: Sequence[Measured], noisy: Sequence[Measured]) -> list[Finding]:
     """The CliffWorld results in a few sentences, from the numbers."""
     easy, hard = measured[-1], measured[0]
-    least = noisy[0]
     ends = {BASELINES.get(m.setting.epsilon or 0.0): m for m in noisy}
     first = next(m for m in noisy if m.setting.epsilon)
     lines = [
@@ -180,7 +174,7 @@ def findings(measured: Sequence[Measured], noisy: Sequence[Measured]) -> list[Fi
         f"over states {percent(easy.unknown.fraction)}: it acts on a narrower goal than it is "
         "given.",
     ]
-    if "uniform" in ends and ends["uniform"] is not least:
+    if "uniform" in ends and ends["uniform"] is not noisy[0]:
         lines.append(
             f"The uniform policy scores {nats(ends['uniform'].known.value)} nats, as it must."
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 import goalmeter as gm
+from goalmeter._types import FloatArray
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.meg_cliffworld.compute import Measured
 from goalmeter.report import Figure
@@ -20,7 +21,6 @@ from goalmeter.tabular.cliff_world import HEIGHT, WIDTH, cliff_world
 SHAPE = (HEIGHT, WIDTH)
 # Fewer expected visits than this, and what a map says of a square rests on next to nothing.
 RARE = 0.01
-_KEY = "S: start. G: goal. Hatched: cliff."
 
 
 def measure_chart(
@@ -37,23 +37,20 @@ def measure_chart(
     keys = [m.setting.key for m in measured]
     rows = {row.id.removeprefix("meg-cliffworld/"): row for row in published}
     known, unknown = ([rows[f"{kind}/{key}"] for key in keys] for kind in ("known", "unknown"))
+    unknown_look: dict[str, Any] = {"x": x, "colour": VERMILION, "marker": "s"}
     series = [
         Curve(
             label="unknown utility, certified",
-            x=x,
             y=[m.unknown.value for m in measured],
-            colour=VERMILION,
-            marker="s",
+            **unknown_look,
         ),
         Curve(
             label="unknown utility, published MLP",
-            x=x,
             y=[r.published_value for r in unknown],
             error=[r.published_spread for r in unknown],
-            colour=VERMILION,
             stroke="none",
-            marker="s",
             hollow=True,
+            **unknown_look,
         ),
         Curve(label="known utility, exact", x=x, y=[m.known.value for m in measured], marker="o"),
         Curve(
@@ -65,6 +62,7 @@ def measure_chart(
             hollow=True,
         ),
     ]
+    # The series has a point for every setting, or is left out.
     neural = [m.neural for m in measured if m.neural is not None]
     if len(neural) == len(measured):
         spread = [2 * v.std(ddof=1) if len(v) > 1 else 0.0 for v in neural]
@@ -102,82 +100,73 @@ def measure_chart(
 
 def world_map(goal_length: int) -> Figure:
     """Figure 3a: the reward of each square."""
-    reward = cliff_world(goal_length).reward.reshape(SHAPE)
-    return Figure(
-        svg=grid_map(
-            f"world-{goal_length}",
-            reward,
-            label="reward at each decision",
-            palette="signed",
-            marks=_marks(goal_length),
-        ),
+    return _map(
+        f"world-{goal_length}",
+        cliff_world(goal_length).reward,
+        goal_length,
+        palette="signed",
+        label="reward at each decision",
         alt=f"Map of CliffWorld, 4 rows by 10 columns, with a goal region of length {goal_length}: "
         "start top left, goal top right, cliff along the top row between them.",
-        caption=f"CliffWorld with a goal region of length {goal_length} (Figure 3a). {_KEY}",
+        caption=f"CliffWorld with a goal region of length {goal_length} (Figure 3a).",
     )
 
 
 def visits_map(m: Measured, label: str) -> Figure:
     """Figure 5: where the policy spends its decisions."""
     inside = float(m.visits[cliff_world(m.setting.goal_length).reward > 0].sum())
-    return Figure(
-        svg=grid_map(
-            f"visits-{_slug(m)}",
-            m.visits.reshape(SHAPE),
-            palette="visits",
-            log=True,
-            label="expected decisions in the square, of 30",
-            marks=_marks(m.setting.goal_length),
-        ),
+    return _map(
+        f"visits-{_slug(m)}",
+        m.visits,
+        m.setting.goal_length,
+        palette="visits",
+        log=True,
+        label="expected decisions in the square, of 30",
         alt=f"Map of expected visits, {m.setting.name}: {inside:.1f} of 30 decisions are taken in "
         f"the goal region, most in {_squares(m, 2)}.",
         caption=f"{label} Visits, {m.setting.name}: {inside:.1f} of 30 decisions fall in the "
-        f"goal region. {_KEY}",
+        "goal region.",
     )
 
 
 def utility_map(m: Measured) -> Figure:
     """The simplest utility over states that explains nearly as much as any, from 0 to 1."""
     mdp = m.setting.world()
-    found = gm.meg.simplest_utility(mdp, m.setting.policy(mdp))
-    rare = np.flatnonzero(m.visits < RARE)
-    share = found.evidence / m.unknown.maximum
+    simplest = gm.meg.simplest_utility(mdp, m.setting.policy(mdp))
+    share = simplest.evidence / m.unknown.maximum
     faint = share < LEAST_SHARE
-    return Figure(
-        svg=grid_map(
-            f"utility-{_slug(m)}",
-            found.utility.reshape(SHAPE),
-            label="learnt utility" + ", explains little" * faint,
-            palette="faint" if faint else "utility",
-            limit=1.0,
-            marks=replace(_marks(m.setting.goal_length), faint=frozenset(rare.tolist())),
-        ),
+    return _map(
+        f"utility-{_slug(m)}",
+        simplest.utility,
+        m.setting.goal_length,
+        faint=frozenset(np.flatnonzero(m.visits < RARE).tolist()),
+        label="learnt utility" + ", explains little" * faint,
+        palette="faint" if faint else "utility",
+        limit=1.0,
         alt=f"Map of the learnt utility, {m.setting.name}, from 0 (worst) to 1 (best square).",
-        caption=f"Learnt utility, {m.setting.name}. It explains {nats(found.evidence)} nats, "
+        caption=f"Learnt utility, {m.setting.name}. It explains {nats(simplest.evidence)} nats, "
         f"{percent(share)} of the maximum"
         + f", which is too little to say where the agent wants to be (grey, below "
         f"{percent(LEAST_SHARE, 0)})"
         * faint
         + f"; the best of all utilities explains {nats(m.unknown.value)}. Squares in brackets have "
-        f"fewer than {RARE:g} expected visits. {_KEY}",
+        f"fewer than {RARE:g} expected visits.",
     )
 
 
 def evidence_map(m: Measured) -> Figure:
     """The share of the known-utility MEG that decisions in each square give."""
-    return Figure(
-        svg=grid_map(
-            f"evidence-{_slug(m)}",
-            m.known.by_state.reshape(SHAPE),
-            palette="signed",
-            log=True,
-            label="evidence from decisions in the square, nats",
-            marks=_marks(m.setting.goal_length),
-        ),
+    return _map(
+        f"evidence-{_slug(m)}",
+        m.known.by_state,
+        m.setting.goal_length,
+        palette="signed",
+        log=True,
+        label="evidence from decisions in the square, nats",
         alt=f"Map of the evidence by square, {m.setting.name}; it adds up to "
         f"{nats(m.known.value)} nats.",
         caption=f"Where the evidence comes from, {m.setting.name}, known utility: the squares add "
-        f"up to {nats(m.known.value)} nats. {_KEY}",
+        f"up to {nats(m.known.value)} nats.",
     )
 
 
@@ -202,10 +191,27 @@ def evidence_steps(m: Measured) -> Figure:
     )
 
 
-def _marks(goal_length: int) -> Marks:
+def _map(
+    name: str,
+    values: FloatArray,
+    goal_length: int,
+    *,
+    alt: str,
+    caption: str,
+    faint: frozenset[int] = frozenset(),
+    **look: Any,
+) -> Figure:
+    """A value of each square, [S], with start, goals and cliff marked."""
+    # Goals pay more than nothing, the cliff costs more than the -1 of every other square.
     reward = cliff_world(goal_length).reward
     goals = {int(s): "G" for s in np.flatnonzero(reward > 0)}
-    return Marks({0: "S", **goals}, frozenset(np.flatnonzero(reward < -1).tolist()))
+    cliff = frozenset(np.flatnonzero(reward < -1).tolist())
+    marks = Marks({0: "S", **goals}, cliff, faint)
+    return Figure(
+        svg=grid_map(name, values.reshape(SHAPE), marks=marks, **look),
+        alt=alt,
+        caption=f"{caption} S: start. G: goal. Hatched: cliff.",
+    )
 
 
 def _squares(m: Measured, n: int) -> str:

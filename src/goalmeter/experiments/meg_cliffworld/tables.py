@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from goalmeter._types import FloatArray
 from goalmeter.experiments.ledger import Number
@@ -13,9 +14,11 @@ from goalmeter.report.numbers import gap, nats
 from goalmeter.report.table_of import column, grouped, table_of, words
 
 
-def measured_table(caption: str, measured: Sequence[Measured], meaning: str) -> Table:
+def measured_table(
+    caption: str, measured: Sequence[Measured], meaning: str, *, anchor: str = ""
+) -> Table:
     """Known and unknown utility of each policy with bounds, shares and rationalities."""
-    return policy_table(
+    table = policy_table(
         caption,
         [policy_row(m) for m in measured],
         meaning,
@@ -24,10 +27,12 @@ def measured_table(caption: str, measured: Sequence[Measured], meaning: str) -> 
             "each worth log 4. Nothing is collected after the 30th.",
         ),
     )
+    return replace(table, anchor=anchor)
 
 
 def policy_row(m: Measured) -> PolicyRow:
     """A setting as a row, with its role if it is an end of the scale."""
+    # The ends of the scale are not in the paper, and say so by their name.
     role = BASELINES.get(m.setting.epsilon) if m.setting.epsilon is not None else None
     name = f"{m.setting.name} ({role})" if role else m.setting.name
     return PolicyRow(name, m.mean_return, m.known, m.unknown)
@@ -75,7 +80,8 @@ def remarks_table(caption: str, rows: Sequence[Number]) -> Table:
     return table_of(
         rows,
         (
-            words("policy", lambda row: _policy_of(row.id)),
+            # "ε = 0.1" of a row with the id .../eps=0.1
+            words("policy", lambda row: row.id.rpartition("/")[2], _policy_of),
             column("published", lambda row: row.published),
             column("ours", lambda row: f"{row.ours:g}"),
             words("verdict", lambda row: row.verdict),
@@ -88,9 +94,8 @@ def remarks_table(caption: str, rows: Sequence[Number]) -> Table:
     )
 
 
-def _policy_of(row_id: str) -> str:
-    """The policy that a row of the ledger is of: "ε = 0.1" of .../eps=0.1."""
-    return row_id.rpartition("/")[2].replace("eps", "ε").replace("=", " = ")
+def _policy_of(key: str) -> str:
+    return key.replace("eps", "ε").replace("=", " = ")
 
 
 def spread(values: FloatArray) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from goalmeter._types import FloatArray
 from goalmeter.experiments import ledger
 from goalmeter.pages.reflection.pairs import inner_name
 from goalmeter.reflection import Reflection, measure
+from goalmeter.runs.progress import Tell
 
 LEDGER_PREFIX = "reflection-table-1/"
 STEPS = (500, 1000)
@@ -21,7 +22,7 @@ COMMAND = "goalmeter replicate reflection-table-1"
 # The environment that tells the agent's learning rate, and the only one that asks for a setting.
 ASKS_SETTING = "IncentivizeLearningRate"
 
-_PAIRS = {
+_AGENTS = {
     "RandomAgent": "random",
     "ConstantAgent": "constant",
     "NaiveLearner": "naive",
@@ -33,8 +34,8 @@ _PAIRS = {
 # Name here -> name in the paper, each agent followed by its reality check.
 PUBLISHED_NAMES = {
     name: shown
-    for paper, own in _PAIRS.items()
-    for name, shown in ((own, paper), (f"rc({own})", f"RC({paper})"))
+    for paper, agent in _AGENTS.items()
+    for name, shown in ((agent, paper), (f"rc({agent})", f"RC({paper})"))
 }
 SCRIPTED = tuple(PUBLISHED_NAMES)[:6]
 NEURAL = tuple(PUBLISHED_NAMES)[6:]
@@ -42,19 +43,10 @@ GROUPS = {"scripted": SCRIPTED, "neural": NEURAL, "all": (*SCRIPTED, *NEURAL)}
 SEEDS = 10  # as in the paper
 SEEDS_NEURAL_1000 = 2  # these take long; the paper has 10 of them too
 
-Progress = Callable[[str], None]
-
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One number of Table 1 and ours.
-
-    Attributes:
-        agent: its name here.
-        steps: of each trial.
-        published: the row of the ledger.
-        result: what was measured now; None where ours is the ledger's.
-    """
+    """One number of Table 1 and ours; `result` is None where ours is the ledger's."""
 
     agent: str
     steps: int
@@ -86,7 +78,7 @@ def chosen(agents: str) -> tuple[str, ...]:
 
 
 def default_seeds(agent: str, steps: int) -> int:
-    """How many seeds a row has if nothing else is said."""
+    """How many seeds a row has unless `seeds` says otherwise."""
     return SEEDS_NEURAL_1000 if agent in NEURAL and steps == 1000 else SEEDS
 
 
@@ -98,18 +90,12 @@ def table(
     seeds: int | None = None,
     seed: int = 0,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> list[Row]:
-    """Every row of Table 1; those of the agents named are run, the others are as in the ledger.
+    """Every row of Table 1; those of the agents named are run, the rest is as in the ledger.
 
-    Args:
-        agents: names of those to run.
-        out: folder of the runs; those that are there already are continued.
-        lengths: steps of the trials to run.
-        seeds: runs of each agent; None for `default_seeds`.
-        seed: the first of them.
-        workers: processes.
-        progress: told what is being done.
+    Runs that the folder `out` holds are continued. `lengths` are the steps of the trials to run;
+    `seeds` None is `default_seeds`.
     """
     rows = []
     for number in ledger.load(LEDGER_PREFIX):
@@ -160,26 +146,23 @@ def with_ours(number: ledger.Number, result: Reflection) -> ledger.Number:
 
 
 def as_published(result: Reflection) -> FloatArray:
-    """The measure of each seed, [seeds], as the authors' library would give it.
-
-    Its reality check hands no setting on to the agent inside, so that one environment pays it
-    -1 and the opposite +1, whatever it does, and both together nothing. What they paid is left
-    out for a reality check; nothing else depends on it.
-    """
-    if inner_name(result.agent) is None:
-        return result.by_seed
-    return result.by_seed - forwarded(result)
+    """The measure of each seed, [seeds], as the authors' library would give it."""
+    # Their reality check hands no setting on to the agent inside, so that one environment pays it
+    # -1 and the opposite +1, whatever it does, and both together nothing. What they paid is left
+    # out for a reality check; nothing else depends on it.
+    is_check = inner_name(result.agent) is not None
+    return result.by_seed - forwarded(result) if is_check else result.by_seed
 
 
 def forwarded(result: Reflection) -> FloatArray:
     """What the environment that asks for a setting adds to the measure of each seed, [seeds]."""
     seeds = list(dict.fromkeys(trial.seed for trial in result.trials))
-    each = len(result.trials) // len(seeds)
+    trials_a_seed = len(result.trials) // len(seeds)
     totals = np.zeros(len(seeds))
     for trial in result.trials:
         if trial.environment == ASKS_SETTING:
             totals[seeds.index(trial.seed)] += trial.total_reward
-    return totals / (each * result.steps)
+    return totals / (trials_a_seed * result.steps)
 
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from goalmeter.experiments.reflection_table_1.compute import (
     Row,
     as_published,
 )
-from goalmeter.experiments.reflection_table_1.effects import Effect, effects, known, thesis
+from goalmeter.experiments.reflection_table_1.effects import Effect, effects, has_ours, thesis
 from goalmeter.pages.reflection.pairs import UNTOLD, verdict
 from goalmeter.report import Section, Table
 from goalmeter.report.numbers import between, number, percent, plus, true_minus
@@ -63,10 +63,10 @@ def sections(rows: Sequence[Row]) -> list[Section]:
 def findings(rows: Sequence[Row]) -> list[str]:
     """The page in a few sentences, from the numbers."""
     lines = []
-    for what, neural in (("scripted", False), ("neural", True)):
-        numbers = [row.number for row in rows if known(row) and _neural(row) == neural]
+    for kind, neural in (("scripted", False), ("neural", True)):
+        numbers = [row.number for row in rows if has_ours(row) and _neural(row) == neural]
         if numbers:
-            lines.append(_agreement(what, numbers))
+            lines.append(_agreement(kind, numbers))
     every_effect = effects(rows)
     if every_effect:
         lines.append(thesis(every_effect))
@@ -75,8 +75,9 @@ def findings(rows: Sequence[Row]) -> list[str]:
 
 def table_1(rows: Sequence[Row], steps: int) -> Table:
     """One column of Table 1."""
+    of_length = [row for row in rows if row.steps == steps]
     return table_of(
-        [row for row in rows if row.steps == steps],
+        of_length,
         (
             words("agent", lambda row: row.number.setting),
             *grouped(
@@ -109,7 +110,7 @@ def table_1(rows: Sequence[Row], steps: int) -> Table:
         f"opposites. Equal: the whole {percent(LEVEL, 0)} interval of the difference lies within "
         "the margin. Above, below: ours, with the interval on one side of 0. Cannot be told: "
         "everything else.",
-        notes=_table_notes(rows, steps),
+        notes=_table_notes(of_length),
     )
 
 
@@ -119,7 +120,7 @@ def _printed(published: Number) -> str:
 
 
 def _if_ran(row: Row, value: object) -> object:
-    """A value of ours; None where there is none to have one of."""
+    """A value of ours; None for a row that was never run."""
     return value if row.number.ran else None
 
 
@@ -156,16 +157,16 @@ def effects_table(effects: Sequence[Effect]) -> Table:
     )
 
 
-def _agreement(what: str, numbers: Sequence[Number]) -> str:
+def _agreement(kind: str, numbers: Sequence[Number]) -> str:
     """How many numbers of ours are shown to equal the published ones, and what of the rest."""
-    judged = [row for row in numbers if _judged(row)]
-    text = f"{len(numbers)} numbers of {what} agents are of too few seeds to be judged."
+    judged = [row for row in numbers if _has_enough_seeds(row)]
+    text = f"{len(numbers)} numbers of {kind} agents are of too few seeds to be judged."
     if judged:
         count = Counter(row.counted for row in judged)
         margin = judged[0].margin
         within = f" within {margin.within:g}" if margin else ""
         text = (
-            f"Of the {len(judged)} numbers of {what} agents, {count[Verdict.EQUAL]} are shown to "
+            f"Of the {len(judged)} numbers of {kind} agents, {count[Verdict.EQUAL]} are shown to "
             f"be equal{within} to the published ones by the 95% interval of the difference, "
             f"{count[Verdict.ABOVE]} are above, {count[Verdict.BELOW]} below, and of "
             f"{count[Verdict.UNTOLD]} it cannot be told; the largest |z| is "
@@ -176,6 +177,7 @@ def _agreement(what: str, numbers: Sequence[Number]) -> str:
     return text
 
 
+# The margin was stated before any number was looked at, so the page gives its reason too.
 def _margin(rows: Sequence[Row]) -> str:
     """The margin of the table with its reason, as a sentence."""
     margin = rows[0].published.margin
@@ -184,7 +186,7 @@ def _margin(rows: Sequence[Row]) -> str:
     return f"±{margin.within:g}. {margin.reason}"
 
 
-def _judged(row: Number) -> bool:
+def _has_enough_seeds(row: Number) -> bool:
     """Whether it was run, with enough seeds."""
     return not math.isnan(row.z)
 
@@ -193,12 +195,11 @@ def _neural(row: Row) -> bool:
     return "neural" in row.published.quantity
 
 
-def _table_notes(rows: Sequence[Row], steps: int) -> tuple[str, ...]:
-    own = [row for row in rows if row.steps == steps]
+def _table_notes(rows: Sequence[Row]) -> tuple[str, ...]:
     notes = []
     data = {
         row.agent: plus(row.published.corrected, 6)
-        for row in own
+        for row in rows
         if row.published.corrected is not None
     }
     if data:
@@ -207,8 +208,8 @@ def _table_notes(rows: Sequence[Row], steps: int) -> tuple[str, ...]:
             f"one in that of RC(PPO). Their data say {data['ppo']} and {data['rc(ppo)']}. Ours are "
             "compared with these, z too, and in a column of its own with the print."
         )
-    if any(row.result is None for row in own):
-        commands = sorted({row.published.command for row in own if row.result is None})
+    if any(row.result is None for row in rows):
+        commands = sorted({row.published.command for row in rows if row.result is None})
         notes.append(
             "Ours from the ledger: as they were when the ledger was last made; – where they were "
             f"not. To run them: {' or '.join(commands)}."
@@ -217,7 +218,7 @@ def _table_notes(rows: Sequence[Row], steps: int) -> tuple[str, ...]:
 
 
 def _points(rows: Sequence[Row]) -> tuple[str, ...]:
-    numbers = [row.number for row in rows if not _neural(row) and _judged(row.number)]
+    numbers = [row.number for row in rows if not _neural(row) and _has_enough_seeds(row.number)]
     points = []
     if numbers:
         squares = sum(row.z**2 for row in numbers)
@@ -241,6 +242,7 @@ def _points(rows: Sequence[Row]) -> tuple[str, ...]:
     for row in rows:
         if row.result is not None and _neural(row):
             shift = float((row.result.by_seed - as_published(row.result)).mean())
+            # Half a unit of the fourth digit: less would be shown as 0.
             if abs(shift) > 5e-5:
                 points.append(
                     f"{row.published.setting}, {row.steps} steps: IncentivizeLearningRate and its "

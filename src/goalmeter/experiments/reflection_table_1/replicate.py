@@ -11,7 +11,7 @@ from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments.ledger import Number
 from goalmeter.experiments.reflection_table_1 import compute, page
 from goalmeter.experiments.reflection_table_1.compute import COMMAND, NEURAL, STEPS, Row
-from goalmeter.experiments.reflection_table_1.effects import effects
+from goalmeter.experiments.reflection_table_1.effects import Estimate, effects
 from goalmeter.pages.reflection import page as reflection_page
 from goalmeter.pages.reflection.pairs import verdict
 from goalmeter.reflection.result import interval_json
@@ -31,17 +31,9 @@ def replicate(
     """Measure agents of Table 1 and write report.html, results.json and figures/*.svg.
 
     The runs are kept in `out`/runs, one an agent and length; what is there already is not run
-    again, and a run that was interrupted goes on.
-
-    Args:
-        out: folder to write to.
-        seeds: runs of each agent; None for 10, but 2 of neural agents for 1000 steps.
-        seed: the first of them.
-        workers: processes; the numbers do not depend on it.
-        progress: told what is being done.
-        agents: which to run now: "scripted", "neural", "all", or names with commas between them;
-            the others are shown as the ledger has them.
-        steps: run only trials of this length, 500 or 1000; None for both.
+    again, and a run that was interrupted goes on. `seeds` None is 10, but 2 of neural agents for
+    1000 steps. `agents` to run now are "scripted", "neural", "all", or names with commas between
+    them; the others are shown as the ledger has them. `steps` runs one length of trials only.
 
     Raises:
         InvalidParameterError: fewer than 2 seeds, an agent or a length that Table 1 does not have.
@@ -49,6 +41,7 @@ def replicate(
             agent.
         InvalidFileError: the folder cannot be written to.
     """
+    # All options are looked at before anything is played, which may take hours.
     names = compute.chosen(agents)
     if seeds is not None and seeds < 2:
         raise InvalidParameterError(f"seeds is {seeds}, expected at least 2, for a standard error")
@@ -97,24 +90,25 @@ def _json(rows: list[Row]) -> dict[str, Any]:
                 "agent": effect.agent,
                 "steps": effect.steps,
                 "paired": effect.paired,
-                **{
-                    whose: {
-                        "difference": estimate.value,
-                        "stderr": estimate.error,
-                        "interval": interval_json(estimate.interval),
-                        "verdict": verdict(estimate.interval),
-                    }
-                    for whose, estimate in (("ours", effect.ours), ("published", effect.theirs))
-                },
+                "ours": _estimate(effect.ours),
+                "published": _estimate(effect.theirs),
             }
             for effect in effects(rows)
         ],
     }
 
 
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "difference": estimate.value,
+        "stderr": estimate.error,
+        "interval": interval_json(estimate.interval),
+        "verdict": verdict(estimate.interval),
+    }
+
+
 def _row(row: Row, number: Number) -> dict[str, Any]:
-    found = row.result
-    measured = found is not None
+    result = row.result
     return {
         "agent": row.agent,
         "steps": row.steps,
@@ -128,7 +122,7 @@ def _row(row: Row, number: Number) -> dict[str, Any]:
         "verdict": number.verdict,
         "verdict_on_print": number.verdict_on_print or number.verdict,
         "margin": None if number.margin is None else number.margin.within,
-        "run_now": measured,
-        "measure": found.measure if found is not None else None,
-        "ended_early": len(found.failures) if found is not None else None,
+        "run_now": result is not None,
+        "measure": None if result is None else result.measure,
+        "ended_early": None if result is None else len(result.failures),
     }

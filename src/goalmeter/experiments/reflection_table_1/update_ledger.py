@@ -11,32 +11,27 @@ python -m goalmeter.experiments.ledger.page > docs/ledger.md
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
 from goalmeter.experiments import ledger
-from goalmeter.experiments.ledger.text import block_of, with_values
-from goalmeter.experiments.reflection_table_1.compute import (
-    LEDGER_PREFIX,
-    NEURAL,
-    forwarded,
-    run_folder,
-    setting,
-    with_ours,
-)
-from goalmeter.experiments.reflection_table_1.finished import finished
-from goalmeter.reflection import Reflection
+from goalmeter.experiments.ledger.file import PATH, with_row
+from goalmeter.experiments.reflection_table_1 import compute
+from goalmeter.experiments.reflection_table_1.compute import LEDGER_PREFIX, NEURAL, run_folder
+from goalmeter.reflection import Reflection, Trial
+from goalmeter.reflection.environments import BATTERY
+from goalmeter.reflection.plan import DEFAULTS, key, plan_of
+from goalmeter.reflection.result import failures_in_words, reflection_of
+from goalmeter.runs import read_run
 from goalmeter.statistics.verdicts import Verdict, verdict
 from goalmeter.statistics.welch import TOO_FEW
 
 _LEAST_TOLERANCE = 1e-6  # as many digits as there are
+_LEAST_SEEDS = 2  # for a standard error
 
 
 def updated(text: str, rows: list[ledger.Number]) -> str:
@@ -46,24 +41,15 @@ def updated(text: str, rows: list[ledger.Number]) -> str:
         InvalidParameterError: the text has no such row.
     """
     for row in rows:
-        place = block_of(text, row.id)
-        # Written anew, below the remark.
-        own = re.sub(r"^found = .*\n", "", place.group(), flags=re.MULTILINE)
-        own = with_values(
-            own,
-            {
-                "ours": f"{row.ours:.6f}",
-                "error": f"{row.error:.6f}",
-                "seeds": str(row.seeds),
-                "tolerance": f"{row.tolerance:.6f}",
-            },
+        text = with_row(
+            text,
+            row.id,
+            ours=f"{row.ours:.6f}",
+            error=f"{row.error:.6f}",
+            seeds=str(row.seeds),
+            tolerance=f"{row.tolerance:.6f}",
+            found=row.found,
         )
-        if row.found:
-            words = f"found = {json.dumps(row.found, ensure_ascii=False)}\n"
-            at = re.search(r"^remark = .*\n", own, flags=re.MULTILINE)
-            end = len(own) if at is None else at.end()
-            own = own[:end] + words + own[end:]
-        text = text[: place.start()] + own + text[place.end() :]
     return text
 
 
@@ -74,7 +60,7 @@ def measured(out: Path, *, partial: bool = False) -> list[ledger.Number]:
     """
     rows = []
     for row in ledger.load(LEDGER_PREFIX):
-        steps, agent = setting(row.id)
+        steps, agent = compute.setting(row.id)
         if not run_folder(out, agent, steps).is_dir():
             continue
         try:
@@ -86,13 +72,48 @@ def measured(out: Path, *, partial: bool = False) -> list[ledger.Number]:
     return rows
 
 
+def finished(out: Path, agent: str, steps: int, *, partial: bool = False) -> Reflection:
+    """The measurement that a run of Table 1 holds.
+
+    With `partial`, an unfinished run counts with the seeds that have all of their trials.
+
+    Raises:
+        InvalidFileError: there is no such run, it is another than Table 1 asks for, it is not
+            finished, or trials of it ended early.
+    """
+    folder = run_folder(out, agent, steps)
+    run = read_run(folder)
+    plan = plan_of(agent, steps, 1, BATTERY, *DEFAULTS).as_json()
+    # How many seeds a run has may differ; anything else would make it another row.
+    differ = [k for k in {**plan, **run.what} if k != "seeds" and run.what.get(k) != plan.get(k)]
+    seeds = run.what.get("seeds")
+    if differ or not isinstance(seeds, list):
+        raise InvalidFileError(
+            f"{folder} is not the run of {agent}, {steps} steps, that Table 1 asks for: "
+            f"{', '.join(differ) or 'seeds'} differs"
+        )
+    names = plan["environments"]
+    complete = [s for s in seeds if all(key(name, s) in run.values for name in names)]
+    if len(complete) < (_LEAST_SEEDS if partial else len(seeds)):
+        wanted = f"at least {_LEAST_SEEDS}" if partial else "all; --partial takes those that are"
+        raise InvalidFileError(
+            f"{folder}: {len(complete)} of {len(seeds)} seeds are finished, expected {wanted}"
+        )
+    trials = [Trial.from_json(run.values[key(name, s)]) for s in complete for name in names]
+    result = reflection_of(agent, steps, trials, runs=len(names), confidence=0.95)
+    if result.failures:
+        raise InvalidFileError(f"{folder}: {failures_in_words(result)}")
+    return result
+
+
 def _usable(out: Path, row: ledger.Number, agent: str, steps: int, *, partial: bool) -> Reflection:
-    """The run of a row, or as much of it as is finished if that is asked for and is not less."""
+    """The run of a row; with `partial` its finished seeds, if the ledger has no more."""
     try:
         result = finished(out, agent, steps)
     except InvalidFileError:
         if not partial:
             raise
+        # A run that is under way must not take the place of one that was finished.
         result = finished(out, agent, steps, partial=True)
         if len(result.by_seed) < row.seeds:
             raise InvalidFileError(
@@ -105,14 +126,14 @@ def _usable(out: Path, row: ledger.Number, agent: str, steps: int, *, partial: b
 
 
 def _filled(row: ledger.Number, agent: str, result: Reflection) -> ledger.Number:
-    filled = with_ours(row, result)
+    filled = compute.with_ours(row, result)
     if agent in NEURAL:
         tolerance = max(2 * round(filled.error, 6), _LEAST_TOLERANCE)
         filled = replace(filled, tolerance=tolerance)
-    return replace(filled, found=" ".join(_said(filled, agent, result)))
+    return replace(filled, found=" ".join(_explained(filled, agent, result)))
 
 
-def _said(row: ledger.Number, agent: str, result: Reflection) -> list[str]:
+def _explained(row: ledger.Number, agent: str, result: Reflection) -> list[str]:
     """What the runs say of the difference, sentence by sentence."""
     lines = []
     if row.verdict == TOO_FEW:
@@ -125,11 +146,11 @@ def _said(row: ledger.Number, agent: str, result: Reflection) -> list[str]:
             f"errors; up to {row.limit:.1f} would be luck. What could explain it are the "
             f"differences named here; 1 row in 20 is told to differ by luck alone."
         )
-    asked = float(forwarded(result).mean())
+    forwarded = float(compute.forwarded(result).mean())
     if agent in NEURAL and agent.startswith("rc("):
-        lines.append(f"With these two ours would be {row.ours + asked:+.4f}.")
+        lines.append(f"With these two ours would be {row.ours + forwarded:+.4f}.")
     elif agent in NEURAL:
-        lines.append(f"IncentivizeLearningRate and its opposite make {asked:+.4f} of ours.")
+        lines.append(f"IncentivizeLearningRate and its opposite make {forwarded:+.4f} of ours.")
     return lines
 
 
@@ -139,12 +160,11 @@ def main(arguments: list[str]) -> None:
         prog="update_ledger", description=__doc__, formatter_class=RawDescriptionHelpFormatter
     )
     parser.add_argument("out", type=Path, metavar="OUT")
-    default = Path(str(files("goalmeter.experiments.ledger").joinpath("ledger.toml")))
-    parser.add_argument("ledger", type=Path, nargs="?", default=default, metavar="LEDGER.toml")
+    parser.add_argument("ledger", type=Path, nargs="?", default=PATH, metavar="LEDGER.toml")
     parser.add_argument("--partial", action="store_true")
-    given = parser.parse_args(arguments)
-    rows = measured(given.out, partial=given.partial)
-    write_text(given.ledger, updated(given.ledger.read_text(encoding="utf-8"), rows))
+    options = parser.parse_args(arguments)
+    rows = measured(options.out, partial=options.partial)
+    write_text(options.ledger, updated(options.ledger.read_text(encoding="utf-8"), rows))
     for row in rows:
         print(f"{row.id}: {row.ours:+.6f} ± {row.error:.6f}, {row.seeds} seeds, {row.verdict}")
 

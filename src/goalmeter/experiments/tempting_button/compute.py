@@ -23,14 +23,10 @@ _DQN = "recurrent-dqn"
 
 @dataclass(frozen=True)
 class Player:
-    """An agent, with what differs from the published settings.
+    """An agent, with what differs from the published settings of the recurrent DQN.
 
-    Attributes:
-        key: in results and in the run.
-        label: in tables.
-        agent: its name.
-        settings: of the recurrent DQN.
-        coding: of the environment; see `TemptingButton`.
+    `key` names it in results and in the run, `label` in tables; `coding` is the environment's, see
+    `TemptingButton`.
     """
 
     key: str
@@ -57,24 +53,17 @@ _PUBLISHED: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def _key(draws_from: str, settings: dict[str, Any]) -> str:
-    changed = "".join(f",{name}={value:g}" for name, value in settings.items())
-    return f"{_DQN},draws_from={draws_from}{changed}"
-
-
 def _published(draws_from: str) -> tuple[Player, ...]:
-    return tuple(
-        Player(
-            _key(draws_from, settings),
-            label,
-            settings=(("draws_from", draws_from), *settings.items()),
-        )
-        for label, settings in _PUBLISHED
-    )
+    players = []
+    for label, settings in _PUBLISHED:
+        changed = "".join(f",{name}={value:g}" for name, value in settings.items())
+        key = f"{_DQN},draws_from={draws_from}{changed}"
+        players.append(Player(key, label, settings=(("draws_from", draws_from), *settings.items())))
+    return tuple(players)
 
 
 ANEW, SAME = _published(HISTORY), _published(SEED)
-OTHER_CODING = tuple(
+PAPER_CODING = tuple(
     Player(f"{who.key},coding=paper", f"{who.label}, {weights}", who.agent, who.settings, "paper")
     for who, weights in ((ANEW[0], "new weights"), (SAME[0], "the same weights"))
 )
@@ -85,23 +74,18 @@ BASELINES = (
     Player("naive", "naive learner", "naive"),
     Player("q-learner", "tabular Q-learner", "q-learner"),
 )
-PLAYERS = (*BASELINES, *ANEW, *SAME, *OTHER_CODING)
+PLAYERS = (*BASELINES, *ANEW, *SAME, *PAPER_CODING)
 
 
 def trial(agent: str, settings: dict[str, Any], coding: str, steps: int, seed: int) -> Any:
     """Everything that happens in a run of TemptingButton, as three strings.
 
-    The rooms are those of a trial of `goalmeter reflect` with the same seed.
-
-    Args:
-        agent: name.
-        settings: of the recurrent DQN; empty for others.
-        coding: of the environment.
-        steps: percepts, the first included.
-        seed: of the agent's draws and of the rooms.
+    The rooms are those of a trial of `goalmeter reflect` with the same seed. `steps` are percepts,
+    the first included; `settings` are the recurrent DQN's, empty for other agents.
     """
     player = RecurrentDQN(seed, **settings) if agent == _DQN else history_agent(agent, seed)
     environment, _ = find(f"TemptingButton(coding={coding})")
+    # The stream of random numbers that `reflection.trial` draws the rooms from.
     run = environment.start(player, Random(f"{environment.base}:{seed}"))
     mind = player.begin(environment.n_actions, environment.n_observations)
     rewards, observations, actions = [], [], []
@@ -134,13 +118,7 @@ def play(
 ) -> dict[str, list[Trace]]:
     """The trace of each player with each seed: key -> [seeds].
 
-    Args:
-        out: folder of the run; trials that it holds are not played again.
-        players: who plays.
-        steps: of a trial.
-        seeds: of the trials.
-        workers: processes; 0 for this one.
-        progress: told of finished trials.
+    Trials that the folder `out` of the run holds are not played again. `workers` 0 is this process.
 
     Raises:
         GoalmeterError: a trial failed; those that are finished are kept.

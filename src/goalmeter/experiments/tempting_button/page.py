@@ -7,18 +7,12 @@ from collections.abc import Sequence
 from goalmeter.experiments.tempting_button.compute import (
     ANEW,
     BASELINES,
-    OTHER_CODING,
+    PAPER_CODING,
     SAME,
     Player,
 )
 from goalmeter.experiments.tempting_button.pictures import every_seed, mean_curves
-from goalmeter.experiments.tempting_button.tables import (
-    Traces,
-    reward,
-    summary,
-    table,
-    tried_table,
-)
+from goalmeter.experiments.tempting_button.tables import Traces, early_table, reward, summary, table
 from goalmeter.experiments.tempting_button.trace import ALWAYS, NEVER, Trace
 from goalmeter.report import Figure, Section, Table
 from goalmeter.statistics.verdicts import Verdict
@@ -35,7 +29,7 @@ GLOSSARY = {
     "seed.",
 }
 # Measured once, apart from the runs that the page shows.
-_BESIDE = (
+_OTHER_RUNS = (
     "The authors' own agent and environment (e4dd0d0, with PyTorch 2.13, a process for each run) "
     "depend on the seed too: from seed 0 they end always pushing and average −0.215 over all 4000 "
     "turns, from seed 1 they hardly push and average +0.477. With its dropout off, and its first "
@@ -56,12 +50,12 @@ def tables(traces: Traces) -> tuple[Table, ...]:
         ("Agents to compare with", BASELINES),
         ("Recurrent DQN, new weights at each training, as in the authors' library", ANEW),
         ("Recurrent DQN, the same weights at each training", SAME),
-        ("Recurrent DQN, buttons and pushes numbered as in the paper's text", OTHER_CODING),
+        ("Recurrent DQN, buttons and pushes numbered as in the paper's text", PAPER_CODING),
     )
     return tuple(
         table(caption, players, traces, explained=players is BASELINES)
         for caption, players in parts
-        if any(one.key in traces for one in players)
+        if any(player.key in traces for player in players)
     )
 
 
@@ -100,7 +94,7 @@ def sections(traces: Traces) -> list[Section]:
                 "the habit costs in other rooms shows only in how rewards there follow earlier "
                 "pushes; the runs that end always pushing have not learnt it.",
             ),
-            tables=(anew, tried_table(ANEW, traces)),
+            tables=(anew, early_table(ANEW, traces)),
             figures=_figures("new", ANEW, traces),
         ),
         Section(
@@ -110,7 +104,7 @@ def sections(traces: Traces) -> list[Section]:
                 "with which all its trainings begin. Until turn 256 the agent then has one network "
                 "instead of eight.",
             ),
-            tables=(same, tried_table(SAME, traces)),
+            tables=(same, early_table(SAME, traces)),
             figures=_figures("same", SAME, traces),
         ),
         Section(
@@ -121,7 +115,7 @@ def sections(traces: Traces) -> list[Section]:
             ),
             tables=(coding,),
         ),
-        Section(title="Beside this run", points=_BESIDE),
+        Section(title="Beside this run", points=_OTHER_RUNS),
     ]
 
 
@@ -129,25 +123,20 @@ def findings(traces: Traces) -> list[str]:
     """The page in a few sentences."""
     return [
         _answer(traces),
-        *(
-            _settings(name, players, traces)
-            for name, players in (
-                ("With new weights at each training", ANEW),
-                ("With the same weights at each training", SAME),
-            )
-        ),
-        _tried(traces),
+        _of_settings("With new weights at each training", ANEW, traces),
+        _of_settings("With the same weights at each training", SAME, traces),
+        _by_early_pushes(traces),
         "To compare: "
         + ", ".join(
-            f"{one.label} {reward(summary(traces[one.key])['late_reward_per_turn'])}"
-            for one in BASELINES
+            f"{player.label} {reward(summary(traces[player.key])['late_reward_per_turn'])}"
+            for player in BASELINES
         )
         + " a turn over the last 1000 turns.",
     ]
 
 
 def _answer(traces: Traces) -> str:
-    runs = [t.ends for t in _runs(traces)]
+    runs = [t.ends for t in _published_runs(traces)]
     never, always = runs.count(NEVER), runs.count(ALWAYS)
     if never == len(runs):
         answer = "Yes: its rewards tend to +0.5 a turn in every run"
@@ -162,8 +151,8 @@ def _answer(traces: Traces) -> str:
     )
 
 
-def _settings(name: str, players: Sequence[Player], traces: Traces) -> str:
-    rows = {one.label: summary(traces[one.key]) for one in players}
+def _of_settings(name: str, players: Sequence[Player], traces: Traces) -> str:
+    rows = {player.label: summary(traces[player.key]) for player in players}
     by_count = sorted(rows, key=lambda label: rows[label]["ends"][NEVER])
     least, most = (
         f"{rows[label]['ends'][NEVER]} of {rows[label]['seeds']} ({label})"
@@ -176,32 +165,35 @@ def _settings(name: str, players: Sequence[Player], traces: Traces) -> str:
         f"{name}: from {least} to {most} seeds end never pushing. With learning rate 0.1 and "
         f"lookback 10 it is {first['ends'][NEVER]} of {first['seeds']}, and over the last 1000 "
         f"turns the reward per turn is {reward(first['late_reward_per_turn'])}{interval}: "
-        f"{_beside(first['mean_verdict'])}."
+        f"{_compared_with_published(first['mean_verdict'])}."
     )
 
 
-def _beside(said: str) -> str:
+def _compared_with_published(verdict: str) -> str:
     """The verdict on a mean as part of a sentence."""
-    if said in (Verdict.ABOVE, Verdict.BELOW):
-        return f"{said} the published +0.5"
-    if said == Verdict.UNTOLD:
+    if verdict in (Verdict.ABOVE, Verdict.BELOW):
+        return f"{verdict} the published +0.5"
+    if verdict == Verdict.UNTOLD:
         return "whether that is +0.5 cannot be told"
-    return "too few seeds for a verdict" if said == TOO_FEW else f"{said} to the published +0.5"
-
-
-def _tried(traces: Traces) -> str:
-    none = [t.ends for t in _runs(traces) if not t.tried]
-    some = [t.ends for t in _runs(traces) if t.tried]
+    # What is left is "equal within" the margin.
     return (
-        f"What a run does depends on what it has tried: of the {len(none)} runs that pushed no "
-        f"button before anything was learnt, {none.count(NEVER)} end never pushing and "
-        f"{none.count(ALWAYS)} always; of the {len(some)} that pushed some, {some.count(NEVER)} "
-        f"and {some.count(ALWAYS)}."
+        "too few seeds for a verdict" if verdict == TOO_FEW else f"{verdict} to the published +0.5"
     )
 
 
-def _runs(traces: Traces) -> list[Trace]:
-    return [t for one in (*ANEW, *SAME) for t in traces[one.key]]
+def _by_early_pushes(traces: Traces) -> str:
+    without = [t.ends for t in _published_runs(traces) if not t.early_pushes]
+    pushed = [t.ends for t in _published_runs(traces) if t.early_pushes]
+    return (
+        f"What a run does depends on what it has tried: of the {len(without)} runs that pushed no "
+        f"button before anything was learnt, {without.count(NEVER)} end never pushing and "
+        f"{without.count(ALWAYS)} always; of the {len(pushed)} that pushed some, "
+        f"{pushed.count(NEVER)} and {pushed.count(ALWAYS)}."
+    )
+
+
+def _published_runs(traces: Traces) -> list[Trace]:
+    return [t for player in (*ANEW, *SAME) for t in traces[player.key]]
 
 
 def _figures(name: str, players: Sequence[Player], traces: Traces) -> tuple[Figure, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,27 +23,19 @@ _LEVELS = ((0.5, "never push"), (-0.5, "always push"))
 
 def mean_curves(name: str, caption: str, players: Sequence[Player], traces: Traces) -> Figure:
     """The mean over seeds of each player, with a band."""
-    drawn, said = [], []
-    shown = [one for one in players if one.key in traces]
-    for one, (colour, stroke) in zip(shown, STROKES, strict=False):
-        turns, recent, _ = _recent(traces[one.key])
+    drawn, ends = [], []
+    shown = [player for player in players if player.key in traces]
+    for player, (colour, stroke) in zip(shown, STROKES, strict=False):
+        turns, recent, _ = _recent(traces[player.key])
         mean, low, high = mean_interval(recent)
-        drawn.append(
-            Curve(
-                label=one.label,
-                x=turns,
-                y=mean.tolist(),
-                low=low.tolist(),
-                high=high.tolist(),
-                colour=colour,
-                stroke=stroke,
-            )
-        )
-        said.append(f"{one.label}: {reward(mean[0])} at first, {reward(mean[-1])} in the end")
+        look: dict[str, Any] = {"label": player.label, "colour": colour, "stroke": stroke}
+        band: dict[str, Any] = {"low": low.tolist(), "high": high.tolist()}
+        drawn.append(Curve(x=turns, y=mean.tolist(), **band, **look))
+        ends.append(f"{player.label}: {reward(mean[0])} at first, {reward(mean[-1])} in the end")
     window = _recent(traces[shown[0].key])[2]
     return Figure(
         svg=_chart(name, drawn, window),
-        alt=f"Curves of the mean reward per turn. {'; '.join(said)}.",
+        alt=f"Curves of the mean reward per turn. {'; '.join(ends)}.",
         caption=f"{caption} Mean over seeds of the reward per turn over the last {window} turns, "
         "with a 95% interval.",
     )
@@ -67,6 +60,7 @@ def every_seed(name: str, caption: str, player: Player, traces: Traces) -> Figur
 def _recent(traces: Sequence[Trace]) -> tuple[list[float], FloatArray, int]:
     """Turns [points], reward per turn over the latest window [seeds, points], and the window."""
     length = len(traces[0].button)
+    # Runs of tests are shorter than the window.
     window = min(WINDOW, max(1, length // 4))
     every = max(1, (length - window) // _POINTS)
     recent = np.array([t.recent(window)[::every] for t in traces])

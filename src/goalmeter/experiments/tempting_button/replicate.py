@@ -24,22 +24,15 @@ def replicate(
     """Play TemptingButton with the published settings and write report.html and results.json.
 
     The trials are kept in the folder as they are finished; the same command goes on from there.
-
-    Args:
-        out: folder of the run and of what is written.
-        seeds: runs of each setting; None for 10, some 15 minutes on two cores.
-        seed: the first of them.
-        workers: processes; 0 for this one.
-        progress: told of finished trials.
-        steps: percepts of each run, the first included.
+    `seeds` None is 10, some 15 minutes on two cores; `steps` are percepts, the first included.
 
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed; raised before anything is played.
         InvalidParameterError: fewer than 1 seed, or than 2 steps; or a trial failed.
         InvalidFileError: the folder cannot be written to, or holds something else.
 
-    Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning",
-    section 3.2, and the authors' TemptingButtonExperiment at e4dd0d0.
+    Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section
+    3.2, and the authors' TemptingButtonExperiment at e4dd0d0.
     """
     count = compute.SEEDS if seeds is None else seeds
     for name, value, least in (("seeds", count, 1), ("steps", steps, 2)):
@@ -63,8 +56,10 @@ def replicate(
         "seeds": list(range(seed, seed + count)),
         "findings": findings,
         "agents": [
-            {"key": one.key, "name": one.label} | one.arguments | summary(traces[one.key])
-            for one in compute.PLAYERS
+            {"key": player.key, "name": player.label}
+            | player.arguments
+            | summary(traces[player.key])
+            for player in compute.PLAYERS
         ],
     }
     return write_outcome(

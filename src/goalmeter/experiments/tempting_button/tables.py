@@ -33,7 +33,7 @@ _NOTES = (
 
 
 def summary(traces: Sequence[Trace]) -> dict[str, Any]:
-    """The numbers of a row as JSON values."""
+    """The numbers of a player as JSON values."""
     late, low, high = (float(x) for x in mean_interval(np.array([t.late for t in traces])))
     ends = Counter(t.ends for t in traces)
     return {
@@ -47,7 +47,7 @@ def summary(traces: Sequence[Trace]) -> dict[str, Any]:
         "verdict": verdict(traces),
         "mean_verdict": mean_verdict(traces),
         "by_seed": [
-            {"reward_per_turn": t.per_turn, "late": t.late, "tried": t.tried, "ends": t.ends}
+            {"reward_per_turn": t.per_turn, "late": t.late, "tried": t.early_pushes, "ends": t.ends}
             for t in traces
         ],
     }
@@ -64,6 +64,7 @@ def mean_verdict(traces: Sequence[Trace]) -> str:
     if len(traces) < FEWEST:
         return TOO_FEW
     mean, low, high = (float(x) for x in mean_interval(np.array([t.late for t in traces])))
+    # The margin is the ledger's: it was stated there, with its reason.
     number = ledger.load(LEDGER_PREFIX)[0]
     return replace(number, ours=mean, interval=(low, high)).verdict
 
@@ -73,7 +74,7 @@ def table(
 ) -> Table:
     """A row for each player that was run; `explained` adds what one table of a page needs."""
     return table_of(
-        [(one, summary(traces[one.key])) for one in players if one.key in traces],
+        [(player, summary(traces[player.key])) for player in players if player.key in traces],
         (
             words("agent", lambda row: row[0].label),
             *grouped(
@@ -103,25 +104,25 @@ def table(
     )
 
 
-def tried_table(players: Sequence[Player], traces: Traces) -> Table:
+def early_table(players: Sequence[Player], traces: Traces) -> Table:
     """How runs end that did and did not push buttons before anything was learnt."""
 
-    def ends(player: Player, *, tried: bool) -> list[str]:
-        return [t.ends for t in traces[player.key] if (t.tried > 0) == tried]
+    def outcomes(*, pushed: bool) -> tuple[ColumnOf[Player], ...]:
+        def ends(player: Player) -> list[str]:
+            return [t.ends for t in traces[player.key] if (t.early_pushes > 0) == pushed]
 
-    def outcomes(*, tried: bool) -> tuple[ColumnOf[Player], ...]:
         return (
-            column("runs", lambda player: len(ends(player, tried=tried))),
-            column("end never", lambda player: ends(player, tried=tried).count(NEVER)),
-            column("end always", lambda player: ends(player, tried=tried).count(ALWAYS)),
+            column("runs", ends, lambda habits: str(len(habits))),
+            column("end never", ends, lambda habits: str(habits.count(NEVER))),
+            column("end always", ends, lambda habits: str(habits.count(ALWAYS))),
         )
 
     return table_of(
         players,
         (
             words("agent", lambda player: player.label),
-            *grouped("pushed no button early", *outcomes(tried=False)),
-            *grouped("pushed some", *outcomes(tried=True)),
+            *grouped("pushed no button early", *outcomes(pushed=False)),
+            *grouped("pushed some", *outcomes(pushed=True)),
         ),
         caption="What was tried, and how it ends",
         meaning="Runs by whether the agent pushed any button in turns 1 to 255, before anything "

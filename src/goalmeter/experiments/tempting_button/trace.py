@@ -44,6 +44,7 @@ class Trace:
     @property
     def answers(self) -> BoolArray:
         """Whether it pushed the button or, where there was none, would have, [steps - 1]."""
+        # In a room without a button, -1 tells that the agent would push, were there one.
         return np.where(self.button, self.pushes, self.rewards[1:] < 0)
 
     @property
@@ -57,7 +58,7 @@ class Trace:
         return float(self.rewards[1:][-LATE:].mean())
 
     @property
-    def tried(self) -> int:
+    def early_pushes(self) -> int:
         """How many buttons it pushed before anything was learnt."""
         return int((self.button & self.pushes)[:EARLY].sum())
 
@@ -72,6 +73,7 @@ class Trace:
     def late_pushes(self, *, button: bool) -> float:
         """Share of the last rooms with, or without, a button in which it did as if to push."""
         rooms = self.button[-LATE:] == button
+        # Short runs may have no such room, and a share of nothing is no number.
         return float(self.pushes[-LATE:][rooms].mean()) if rooms.any() else float("nan")
 
     def recent(self, window: int) -> FloatArray:

@@ -1,0 +1,97 @@
+"""What all commands share, and those that have no file of their own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import goalmeter as gm
+from goalmeter.commands.outcome import Outcome
+
+Run = Callable[..., Any]
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version") == (0, f"goalmeter {gm.__version__}\n", "")
+    for command in ("", "meg", "meg mdp", "meg causal", "demo", "reflect", "report", "replicate"):
+        done = run(*command.split(), "--help")
+        assert done.status == 0 and "Usage" in done.out and done.err == ""
+    names = ("meg", "demo", "reflect", "report", "replicate")
+    assert all(name in run("--help").out for name in names)
+
+
+def test_wrong_usage_is_status_2(run: Run) -> None:
+    wrong = (
+        ["meg", "mdp"],
+        ["meg", "causal", "m.bif"],
+        ["nothing"],
+        ["demo", "--seed", "-1"],
+        ["reflect", "naive", "--steps", "0"],
+        ["report"],
+    )
+    for arguments in wrong:
+        done = run(*arguments)
+        assert done.status == 2 and done.out == "" and "Traceback" not in done.err
+
+
+def test_an_unknown_replication_lists_the_known_ones(run: Run) -> None:
+    done = run("replicate", "atlantis")
+    assert done.status == 2 and done.out == ""
+    assert "'atlantis' is not a known replication, expected one of: meg-cliffworld" in done.err
+
+
+def test_a_missing_extra_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = run("demo", "--out", tmp_path / "out")
+    assert done.status == 2 and "pip install 'goalmeter[report]'" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_demo_ends_with_the_path_of_its_report(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What the demo measures, and its summary, are tested in tests/experiments/test_demo.py."""
+    seeds = []
+
+    def demo(out: Path, *, seed: int, workers: int, progress: Callable[[str], None]) -> Outcome:
+        seeds.append(seed)
+        progress("walking")
+        report = (out / "report.html").resolve()
+        return Outcome(tables=(), json={"report": str(report)}, report=report, text="- summary")
+
+    monkeypatch.setattr("goalmeter.experiments.demo.run.demo", demo)
+    report = str((tmp_path / "new" / "report.html").resolve())
+    done = run("demo", "--out", tmp_path / "new")
+    assert done == (0, f"- summary\n\n{report}\n", "walking\n")
+    done = run("demo", "--out", tmp_path / "new", "--json", "--seed", "3")
+    assert json.loads(done.out) == {"report": report} and seeds == [0, 3]
+
+
+def test_an_organism_is_trained_from_a_shell(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    few = ("--steps", 3, "--rate", 0.01, "--from", "nothing", "--sizes", "5", "--no-keys")
+    command = ("train-organism", "moth", *few, "--workers", 1, "--out", tmp_path / "moth")
+    done = run(*command, "--json")
+    assert done.status == 0
+    result = json.loads(done.out)
+    assert result["organism"] == "moth" and result["weights"] == str((tmp_path / "moth").resolve())
+    kept = json.loads((tmp_path / "moth" / "training.json").read_text())
+    assert kept["rounds"] == result["rounds"] == [[3, 0.01]] and kept["sizes"] == [5]
+    assert (tmp_path / "moth" / "model.safetensors").exists()
+    again = run(*command)
+    assert again.status == 0 and "goalmeter replicate organisms --agents moth=" in again.out
+    reseeded = run(*command, "--seed", 1)
+    assert reseeded.status == 2 and "holds another training" in reseeded.err
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("replicate", "meg-cliffworld", "--seeds", "0", "--out", tmp_path / "file")
+    assert done.status == 2 and "cannot be written" in done.err and done.out == ""

@@ -1,0 +1,201 @@
+"""`goalmeter meg` in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import goalmeter as gm
+
+Run = Callable[..., Any]
+
+
+def test_a_search_that_is_interrupted_prints_what_it_has(
+    run: Run, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at_the_keyboard(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("goalmeter.meg.linear._climb", at_the_keyboard)
+    arguments = ["meg", "mdp", files / "m.npz", "--policy", files / "p.npz", "--unknown", "state"]
+    done = run(*arguments, "--timeout", "60", "--json")
+    assert done.status == 130
+    result = json.loads(done.out)
+    assert result["stopped"] == "interrupt"
+    assert 0 <= result["meg"] <= 0.1927447 + 1e-6 and result["upper_bound"] >= 0.1927447
+    assert "interrupted; this is the best so far" in done.err
+    refused = run(*arguments, "--timeout", "0")
+    assert refused.status == 2 and "--timeout" in refused.err
+
+
+def test_json_is_one_object_and_nothing_else(run: Run, files: Path) -> None:
+    done = run("meg", "mdp", files / "m.npz", "--policy", files / "p.npz", "--json")
+    assert done.status == 0
+    result = json.loads(done.out)
+    assert done.out.count("\n") == 1
+    # log 2 - H(0.8) at rationality log 2 (the paper's Example 1).
+    assert result["meg"] == pytest.approx(np.log(2) - 0.5004024, abs=1e-6)
+    assert result["rationality"] == pytest.approx(np.log(2))
+    assert result["maximum"] == pytest.approx(np.log(2))
+    assert result["fraction"] == pytest.approx(result["meg"] / result["maximum"])
+    assert result["upper_bound"] >= result["meg"] and isinstance(result["method"], str)
+
+
+def test_a_table_for_people(run: Run, files: Path) -> None:
+    done = run("meg", "mdp", files / "m.npz", "--policy", files / "p.npz", "--unknown", "state")
+    assert done.status == 0
+    for words in ("0.1927 nats", "some utility over states", "27.8%", "uniform policy scores 0"):
+        assert words in done.out
+    assert "reading" in done.err and "reading" not in done.out
+
+
+def test_trajectories(run: Run, files: Path) -> None:
+    np.savez(
+        files / "t.npz", states=[[0, 1]] * 8 + [[0, 2]] * 2, actions=[[0, 0]] * 8 + [[1, 0]] * 2
+    )
+    done = run("meg", "mdp", files / "m.npz", "--trajectories", files / "t.npz", "--json")
+    assert done.status == 0, done.err
+    result = json.loads(done.out)
+    assert result["n"] == 10 and result["raw"] == pytest.approx(0.19274, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.npz", "--policy", "p.npz"], "none.npz: there is no such file"),
+        (["m.npz", "--policy", "m.npz"], "m.npz: the array 'policy' is missing"),
+        (["p.npz", "--policy", "p.npz"], "p.npz: the array 'reward' is missing"),
+    ],
+)
+@pytest.mark.parametrize("json_too", [False, True])
+def test_bad_input_is_one_line_on_standard_error(
+    run: Run,
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+    json_too: bool,
+) -> None:
+    monkeypatch.chdir(files)
+    done = run("meg", "mdp", *arguments, *(["--json"] if json_too else []))
+    assert done.status == 2
+    assert done.out == "" and "Traceback" not in done.err
+    errors = [line for line in done.err.splitlines() if line.startswith("goalmeter: ")]
+    assert len(errors) == 1 and message in errors[0]
+
+
+# --- meg causal -----------------------------------------------------------------------------------
+HOSTILE = "\x1b[31m[red]<b>"
+
+
+@pytest.fixture
+def causal(tmp_path: Path) -> Path:
+    """The same mouse as a network, and its files."""
+    side = ["left", "right"]
+    network = gm.CausalBayesianNetwork(
+        {"S": side, "D": side, "T": ["cheese", "none"]},
+        {"D": ["S"], "T": ["S", "D"]},
+        {
+            "S": [0.5, 0.5],
+            "D": [[0.8, 0.2], [0.2, 0.8]],
+            "T": lambda s, d: "cheese" if s == d else "none",
+        },
+    )
+    network.to_bif(tmp_path / "m.bif")
+    (tmp_path / "u.json").write_text('[{"variables": ["T"], "values": [1, -1]}]')
+    (tmp_path / "bad.json").write_text('[{"variables": ["T"], "values": [1]}]')
+    (tmp_path / "bad.bif").write_text((tmp_path / "m.bif").read_text().replace("0.8", "0.7"))
+    (tmp_path / "t.csv").write_text("S,D\n" + "left,left\n" * 8 + "right,left\n" * 2)
+    return tmp_path
+
+
+def test_a_causal_model_gives_the_papers_numbers(run: Run, causal: Path) -> None:
+    for goal in (["--target", "T"], ["--utility", causal / "u.json"], ["--sensitivity", "2"]):
+        done = run("meg", "causal", causal / "m.bif", "--decision", "D", *goal, "--json")
+        assert done.status == 0, done.err
+        assert done.out.count("\n") == 1
+        result = json.loads(done.out)
+        assert result["meg"] == pytest.approx(np.log(2) - 0.5004024, abs=1e-6)
+        assert result["rationality"] == pytest.approx(np.log(2), abs=1e-6)
+        assert result["maximum"] == pytest.approx(np.log(2))
+        assert result["fraction"] == pytest.approx(result["meg"] / result["maximum"])
+        assert result["upper_bound"] >= result["meg"] and isinstance(result["method"], str)
+
+
+def test_a_causal_model_for_people(run: Run, causal: Path) -> None:
+    done = run("meg", "causal", causal / "m.bif", "--decision", "D", "--target", "T")
+    assert done.status == 0
+    for words in ("[D]  {left, right}", "0.1927 nats", "27.8%", "cheese", "one decision"):
+        assert words in done.out
+    assert "reading" in done.err and "reading" not in done.out
+
+
+def test_other_options_of_a_causal_model(run: Run, causal: Path) -> None:
+    question = ["meg", "causal", causal / "m.bif", "--decision", "D", "--target", "T", "--json"]
+    done = run(*question, "--do", "S=left", "--drawing", causal / "d.svg")
+    assert done.status == 0 and json.loads(done.out)["do"] == {"S": "left"}
+    assert (causal / "d.svg").read_text().startswith("<svg")
+    done = run(*question, "--shift", "S=left", "--shift", "S=right")
+    assert len(json.loads(done.out)["interventions"]["rows"]) == 3
+    done = run(*question, "--data", causal / "t.csv")
+    assert json.loads(done.out)["n"] == 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["m.bif", "--target", "T", "--do", "S=lift"], "did you mean 'left'?"),
+        (["m.bif", "--utility", "bad.json"], "bad.json, factor 1: the values are a list of 1"),
+        (["m.bif", "--target", "T", "--data", "u.json"], "u.json has 1 lines"),
+        (["bad.bif", "--target", "T"], "the row of 'D' given S = left sums to 0.9, expected 1"),
+        (["none.bif", "--target", "T"], "none.bif: there is no such file"),
+        (["u.json", "--target", "T"], "u.json: the name of a model ends in .bif, .xmlbif or"),
+    ],
+)
+@pytest.mark.parametrize("json_too", [False, True])
+def test_bad_causal_input_is_one_line_on_standard_error(
+    run: Run,
+    causal: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+    json_too: bool,
+) -> None:
+    monkeypatch.chdir(causal)
+    done = run("meg", "causal", *arguments, "--decision", "D", *(["--json"] if json_too else []))
+    assert done.status == 2
+    assert done.out == "" and "Traceback" not in done.err
+    errors = [line for line in done.err.splitlines() if line.startswith("goalmeter: ")]
+    assert len(errors) == 1 and message in errors[0]
+
+
+def test_names_of_a_file_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> None:
+    network = gm.CausalBayesianNetwork(
+        {"D": ["a", HOSTILE], HOSTILE: ["a", "b"]},
+        {HOSTILE: ["D"]},
+        {"D": [0.9, 0.1], HOSTILE: [[1, 0], [0, 1]]},
+        name=HOSTILE,
+    )
+    network.to_bif(tmp_path / "m.bif")
+    for goal in (["--target", HOSTILE], ["--sensitivity", "1"], ["--target", "no"]):
+        done = run("meg", "causal", tmp_path / "m.bif", "--decision", "D", *goal)
+        assert "\x1b" not in done.out + done.err
+        assert "\\x1b[31m[red]<b>" in done.out + done.err
+
+
+def test_interruption_has_the_status_of_the_signal(
+    run: Run, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from goalmeter.commands import meg_mdp as measure_mdp
+
+    def stop(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measure_mdp, "measure_mdp", stop)
+    done = run("meg", "mdp", files / "m.npz", "--policy", files / "p.npz")
+    assert done.status == 130 and done.out == "" and "Traceback" not in done.err

@@ -1,0 +1,112 @@
+"""`goalmeter reflect` and `report` in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+SHORT = ["--environment", "IgnoreRewards", "--steps", "9", "--seeds", "2"]
+
+
+def test_reflect_for_people_and_its_list(run: Run, agents: Path) -> None:
+    done = run("reflect", "rc(naive)", *SHORT, "--against", "naive", "--out", "run")
+    assert done.status == 0, done.err
+    for words in ("IgnoreRewards", "95% interval", "baseline: random", "less naive, paired"):
+        assert words in done.out
+    assert "4 of 4 trials" in done.err
+    done = run("reflect", "--list")
+    assert done.status == 0 and done.err == ""
+    for words in ("BackwardConsciousness", "FlipEveryOther", "opposite(NAME)", "rc(NAME)", "ppo"):
+        assert words in done.out
+    assert len(json.loads(run("reflect", "--list", "--json").out)["environments"]) == 30
+    done = run("report", "run", "run.against", "--out", "page.html")
+    assert done.status == 0, done.err
+    assert done.out.splitlines()[-1] == str((agents / "page.html").resolve())
+
+
+def test_trials_that_all_fail_have_a_status_and_cannot_steer(run: Run, agents: Path) -> None:
+    done = run("reflect", "mine.py:bad", *SHORT, "--workers", "1")
+    assert done.status == 3, done.err
+    assert done.out.startswith("mine.py:bad: 4 of 4 trials ended early (4 exception); no trial")
+    assert "\x1b" not in done.out + done.err
+    assert "\\x1b[31m[red]" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reflect"], "AGENT is missing: name one, such as rc(naive)"),
+        (["reflect", "naif"], "there is no agent 'naif'; did you mean 'naive'?"),
+        (["reflect", "mine.py"], "mine.py is a file; say which of its agents: mine.py:NAME"),
+        (["reflect", "none.py:agent"], "there is no file none.py"),
+        (["reflect", "rc(naive"], "there is no agent 'rc(naive': a bracket is missing"),
+        (["reflect", "constant(-1)"], "in constant(K), K is a whole number, 0 or more"),
+        (["reflect", "x.txt:agent"], "expected a file that ends in .py, as in my_agent.py:agent"),
+        (["reflect", "mine.py:short"], "mine.py:short: short(history) cannot be called as it"),
+        (["reflect", "rc(mine.py:short)"], "mine.py:short: short(history) cannot"),
+        (["reflect", "naive", "--environment", "opposite(x"], "'opposite(x': a bracket is missing"),
+        (["reflect", "naive", "--environment", "w.txt:W"], "file that ends in .py, as in my_wo"),
+        (
+            ["reflect", "naive", "--environment", "opposite(opposite(DejaVu))"],
+            "the opposite of an opposite is DejaVu itself; name that",
+        ),
+        (["reflect", "mine.py:agnt"], "mine.py has no agent 'agnt'; did you mean mine.py:agent?"),
+        (["reflect", "naive", "--environment", "x"], "there is no environment 'x'"),
+        (["reflect", "naive", "--environment", "mine.py:agent"], "expected a class derived from"),
+        (["reflect", "naive", "--out", "."], ". holds 'mine.py' and no run.json"),
+        (["reflect", "naive", "--opposite-reading", "x"], "expected 'literal' or 'unnegated'"),
+        (["report", "."], ". is no run: it has no run.json"),
+        (["replicate", "meg-cliffworld", "--agents", "all"], "meg-cliffworld has no option --agen"),
+    ],
+)
+def test_what_reflect_and_report_refuse(
+    run: Run, agents: Path, arguments: list[str], message: str
+) -> None:
+    done = run(*arguments, "--json")
+    assert done.status == 2 and done.out == "" and "Traceback" not in done.err
+    (error,) = [line for line in done.err.splitlines() if line.startswith("goalmeter: ")]
+    assert message in error
+
+
+@pytest.mark.parametrize("against", ["naif", "mine.py:short", "mine.py:agnt", "none.py:x"])
+def test_a_second_agent_is_looked_at_before_the_first_is_played(
+    run: Run, agents: Path, against: str
+) -> None:
+    done = run("reflect", "naive", *SHORT, "--against", against, "--out", "run")
+    assert done.status == 2 and done.out == ""
+    assert done.err.startswith("goalmeter: ") and done.err.count("\n") == 1
+    assert not (agents / "run").exists() and not (agents / "run.against").exists()
+
+
+def test_the_folder_of_the_second_agent_is_told(run: Run, agents: Path) -> None:
+    options = ["reflect", "naive", *SHORT, "--against", "random"]
+    result = json.loads(run(*options, "--out", "run", "--json").out)
+    assert result["run"] == str((agents / "run").resolve())
+    assert result["against_run"] == str((agents / "run.against").resolve())
+    assert "against_run" not in json.loads(run(*options, "--json").out)
+    longer = run(
+        "reflect", "naive", *SHORT, "--against", "constant", "--out", "new", "--steps", "8"
+    )
+    assert longer.status == 0
+    done = run("reflect", "q-learner", *SHORT, "--against", "naive", "--out", "new")
+    assert done.status == 2 and "new.against holds another run" in done.err
+
+
+def test_an_interrupted_measurement_says_what_is_kept(
+    run: Run, agents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from goalmeter.commands import reflect
+
+    def stop(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reflect, "measure", stop)
+    done = run("reflect", "naive")
+    assert done.status == 130
+    assert "nothing is kept; with --out RUN the finished trials would have been" in done.err
+    assert "run keeps what is finished" in run("reflect", "naive", "--out", "run").err

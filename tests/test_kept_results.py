@@ -1,0 +1,106 @@
+"""Numbers that pages show are those that long commands and benchmarks left."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from documented import PAGES, ROOT, Rows, foreign_numbers, numbers_of, shown
+
+from goalmeter.report.markdown import filled
+
+EVERYTHING = [item for page in PAGES for item in shown(page)]
+
+# --- What long commands left ----------------------------------------------------------------------
+KEPT = [
+    (table, *table.marker[1].split("; ", 1))
+    for table in EVERYTHING
+    if isinstance(table, Rows) and table.marker is not None and table.marker[0] == "kept"
+]
+
+
+@pytest.mark.parametrize(("table", "file", "command"), KEPT, ids=str)
+def test_numbers_are_those_of_the_kept_result(table: Rows, file: str, command: str) -> None:
+    assert foreign_numbers(table, ROOT / file) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "command"), sorted({(file, command) for _, file, command in KEPT}), ids=str
+)
+def test_a_kept_result_is_what_its_command_gives(
+    file: str, command: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if not request.config.getoption("--all-docs"):
+        pytest.skip("may take hours: --all-docs")
+    words = [*shlex.split(command), "--out", str(tmp_path)]
+    subprocess.run([sys.executable, "-m", *words], check=True)
+    again = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    kept = json.loads((ROOT / file).read_text(encoding="utf-8"))
+    assert list(numbers_of(again)) == pytest.approx(list(numbers_of(kept)), rel=1e-6)
+
+
+# A page -> what runs of a replication wrote to tables.md, by the label of the run.
+FILLED = {
+    "docs/calibration.md": {
+        "": "docs/results/calibration.txt",
+        "ideal": "docs/results/calibration-ideal.txt",
+    },
+    "docs/organisms.md": {"": "docs/results/organisms.txt"},
+}
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_the_tables_of_a_page_are_those_that_its_runs_wrote(name: str) -> None:
+    page = (ROOT / name).read_text(encoding="utf-8")
+    marked = {
+        item.marker[1]
+        for item in EVERYTHING
+        if item.marker and item.marker[0] == "table" and item.page == name
+    }
+    kept = set()
+    for label, file in FILLED[name].items():
+        tables = (ROOT / file).read_text(encoding="utf-8")
+        assert filled(page, tables, label) == page, f"fill the page from {file} again"
+        captions = re.findall(r"<!-- table: (.+) -->", tables)
+        kept |= {f"{caption}, {label}" if label else caption for caption in captions}
+    assert marked <= kept
+
+
+def test_the_page_of_benchmarks_is_its_results() -> None:
+    """The benchmarks take half an hour, and their times differ; the page is what they left."""
+    code = "import run_all; print(run_all.page(run_all.harness.RESULTS), end='')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        encoding="utf-8",
+        cwd=ROOT / "benchmarks",
+        env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'benchmarks'}", "PATH": "", "PYTHONUTF8": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    hint = "run: python benchmarks/run_all.py --write-docs"
+    assert done.stdout == (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"), hint
+
+
+def test_speeds_in_the_readme_are_those_of_the_benchmark() -> None:
+    results = ROOT / "benchmarks" / "results" / "reflection_vs_library.json"
+    speeds = {
+        (row["agent"], row["steps"]): row["steps_per_second"]
+        for row in json.loads(results.read_text(encoding="utf-8"))["ours"]
+    }
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    message = re.search(r"take `rc\(naive\)` ([\d,]+) steps a second and `naive` ([\d,]+)", readme)
+    assert message is not None
+    for name, text in zip(("rc(naive)", "naive"), message.groups(), strict=True):
+        assert int(text.replace(",", "")) == round(speeds[name, 500], -3)
+
+
+def test_a_number_that_is_not_in_the_kept_result_is_named(tmp_path: Path) -> None:
+    kept = tmp_path / "results.json"
+    kept.write_text(json.dumps({"share": {"value": 0.9876, "interval": [0.95, 1.0]}, "n": 30}))
+    cells = (("agent", "share", "n"), ("mouse", "98.8% [95, 100]", "30"), ("mole", "97.8%", "30"))
+    assert foreign_numbers(Rows("page", 1, cells, None), kept) == ["mole: 97.8"]
