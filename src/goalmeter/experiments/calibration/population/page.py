@@ -134,7 +134,8 @@ def _aims(first: PopulationRates, second: PopulationRates) -> list[str]:
     for asked, level, before_it, after_it in pairs:
         least = aims.get(asked)
         most = traits.FALSE_ALARMS if least is None else None
-        aim = f"at most {percent(most, 0)}" if least is None else f"at least {percent(least, 0)}"
+        bound = traits.FALSE_ALARMS if least is None else least
+        aim = f"at {'most' if least is None else 'least'} {percent(bound, 0)}"
         sentences.append(
             f"{asked} (p ≤ {level:g}): {percent(after_it)} on the second population, "
             f"{percent(before_it)} on the first. Aim: {aim}; on the second population: "
