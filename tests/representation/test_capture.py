@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +18,13 @@ pytest.importorskip("transformers")
 from representation.tiny import ANSWER, REASONING, ROOM, sample
 
 from goalmeter.navigation.playing import load
-from goalmeter.representation import capture as module
 from goalmeter.representation.activations import Activations
 from goalmeter.representation.capture import bytes_of, capture
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import samples_of
 
+# The function of the same name stands for it in the package.
+module: Any = importlib.import_module("goalmeter.representation.capture")
 PLACES = ["pre/end", "post/end", "post/answer"]
 # Answers of different lengths; the third has no reasoning, so it lacks a position.
 ANSWERS = [REASONING + ANSWER, f"Hm. {REASONING}{ANSWER}", ANSWER, f"No. No. {REASONING}{ANSWER}"]
