@@ -1,0 +1,1 @@
+"""What an agent's activations encode of its world, and what of it the agent acts on."""
