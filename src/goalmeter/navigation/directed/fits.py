@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,6 +29,21 @@ from goalmeter.navigation.measures.grids import Grids
 from goalmeter.statistics.clustered import Estimate, estimate_of_sums
 
 _CHI_SQUARE = 3.841  # 95% of it, with one degree of freedom
+
+
+class Clusters(Protocol):
+    """Which walks are of one grid, and which grids of one kind, as `Grids` has it."""
+
+    @property
+    def cluster(self) -> IntArray:
+        """Number of the grid of each walk, from 0 without gaps, [N]."""
+
+    @property
+    def strata(self) -> IntArray:
+        """The kind of each grid."""
+
+    def __len__(self) -> int:
+        """How many grids there are."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +102,7 @@ def goal_fit(grids: Grids, curves: Curves, most: FloatArray) -> GoalFit:
     )
 
 
-def fit_tops(grids: Grids, curves: Curves) -> IntArray:
+def fit_tops(grids: Clusters, curves: Curves) -> IntArray:
     """Indices of the rationalities that are best for all walks, and without each of the grids."""
     sums = _by_grid(grids, curves.nats)
     total = sums.sum(axis=0)
@@ -95,7 +110,7 @@ def fit_tops(grids: Grids, curves: Curves) -> IntArray:
 
 
 def fitted(
-    grids: Grids,
+    grids: Clusters,
     curves: Sequence[Curves],
     combine: Callable[..., FloatArray],
     *others: FloatArray,
@@ -142,7 +157,7 @@ def fitted(
     )
 
 
-def _by_grid(grids: Grids, columns: FloatArray) -> FloatArray:
+def _by_grid(grids: Clusters, columns: FloatArray) -> FloatArray:
     """The mean of columns [N, K] over the walks of each grid, every kind with the same weight."""
     sums = np.zeros((len(grids), columns.shape[1]))
     np.add.at(sums, grids.cluster, columns)
@@ -151,5 +166,5 @@ def _by_grid(grids: Grids, columns: FloatArray) -> FloatArray:
     return np.asarray(sums / (walks * sizes[kind])[:, None])
 
 
-def _kinds(grids: Grids) -> int:
+def _kinds(grids: Clusters) -> int:
     return len(np.unique(grids.strata))

@@ -185,7 +185,7 @@ def towards(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
         indices_of(tabular, seen.cell[counts]),
         seen.action[counts],
     )
-    return np.maximum(summed_evidence(tabular, decisions, len(seen.last), TRIED), NEVER)
+    return np.maximum(summed_evidence(tabular.mdp, decisions, len(seen.last), TRIED), NEVER)
 
 
 def arrivals(
