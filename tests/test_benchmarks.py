@@ -45,9 +45,10 @@ SCRIPTS = {
     },
     "navigation_reference_agents": {"agents", "rows", "scoring", "whole"},
     "navigation_overhead": {"batch", "libraries", "once", "rows", "tokens"},
+    "probe_rows": {"dimensions", "hidden", "rows"},
 }
 # Script -> a package without which it cannot run.
-NEEDS = {"navigation_overhead": "inspect_ai"}
+NEEDS = {"navigation_overhead": "inspect_ai", "probe_rows": "torch"}
 
 
 def quick_run(name: str, folder: Path) -> tuple[dict[str, Any], str]:
