@@ -222,7 +222,10 @@ def test_an_idle_worker_that_dies_costs_no_job(user: Path) -> None:
 
 
 PARENT = """
+import signal
 import sys
+# A shell's background job ignores the keyboard's signal, and so does all that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from goalmeter.runs import Batch
 from goalmeter.runs.backends.processes import Processes
 arguments = {"agent": sys.argv[1], "environment": "IgnoreRewards", "opposite": False, "steps": 4,
