@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.representation.probes.places import Places
@@ -43,8 +44,15 @@ class Standard:
         return cls(mean, np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, spread)))
 
     def __call__(self, activations: Activations) -> FloatArray:
-        """Z-scores, [n, D]."""
+        """Scaled activations, [n, D]."""
         return np.asarray((activations - self.mean) * self.weight)
+
+    def single(self, activations: Activations) -> npt.NDArray[np.float32]:
+        """The same in single precision, without a copy in double precision of all of them."""
+        out = np.empty(activations.shape, dtype=np.float32)
+        for at in range(0, len(out), _CHUNK):
+            out[at : at + _CHUNK] = self(activations[at : at + _CHUNK])
+        return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,7 +77,7 @@ class Published:
         target = torch.from_numpy(flat.reshape(len(labels), -1))
         often = torch.from_numpy(_drawn(target.numpy(), rng).astype(np.float32))
         where = torch.from_numpy(_coordinates(labels.shape[1:]).astype(np.float32))
-        rows = torch.from_numpy(standard(train.activations).astype(np.float32))
+        rows = torch.from_numpy(standard.single(train.activations))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             first = nn.Linear(rows.shape[1] + 2, self.hidden or len(classes))

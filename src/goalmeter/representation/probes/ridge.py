@@ -26,7 +26,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.representation.probes.heads import FittedHeads, Standard
 from goalmeter.representation.probes.places import Places, Targets
-from goalmeter.representation.probes.protocol import Reading, check_reading
+from goalmeter.representation.probes.protocol import Activations, Reading, check_reading
 from goalmeter.representation.scenes import Scenes
 
 PENALTIES = (1.0, 10.0, 100.0, 300.0, 1e3, 3e3, 1e4, 1e5)
@@ -36,6 +36,7 @@ _SCALES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
 _CONFIDENCES = np.linspace(0.0, 1.5, 16)
 # Above this share of variance odds would be decided by a few scenes.
 _MOST_EXPLAINED = 0.98
+_CHUNK = 1024
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,9 @@ def _head(
     penalties: tuple[float, ...],
 ) -> _Head:
     """The heads of one shape; `offset` is what position alone says, [P + 1, 1 + objects]."""
-    rows = standard(train.activations)
-    centre = rows.mean(axis=0)
-    basis, spectrum, loads = _decomposed(rows - centre, _residuals(train.scenes, objects))
+    centre = standard(train.activations.mean(axis=0, dtype=np.float64))
+    residuals = _residuals(train.scenes, objects)
+    basis, spectrum, loads = _decomposed(train.activations, standard, centre, residuals)
     beside = (standard(validation.activations) - centre) @ basis
     targets = Targets.of(validation.scenes, objects)
     trials = [
@@ -135,14 +136,24 @@ def _residuals(scenes: Scenes, objects: tuple[int, ...]) -> FloatArray:
     return out.reshape(n, -1)
 
 
-def _decomposed(rows: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _decomposed(
+    activations: Activations, standard: Standard, centre: FloatArray, targets: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Basis [D, m], spectrum [m] and loads [m, T], by the smaller of the rows' two products.
 
     Weights are basis (loads / (spectrum + penalty)).
     """
-    if len(rows) >= rows.shape[1]:
-        spectrum, basis = np.linalg.eigh(rows.T @ rows)
-        return basis, np.maximum(spectrum, 0.0), basis.T @ (rows.T @ targets)
+    n, dimensions = activations.shape
+    if n >= dimensions:
+        gram, moments = np.zeros((dimensions, dimensions)), np.zeros((dimensions, targets.shape[1]))
+        # In parts: all rows in double precision would be the largest array by far.
+        for at in range(0, n, _CHUNK):
+            rows = standard(activations[at : at + _CHUNK]) - centre
+            gram += rows.T @ rows
+            moments += rows.T @ targets[at : at + _CHUNK]
+        spectrum, basis = np.linalg.eigh(gram)
+        return basis, np.maximum(spectrum, 0.0), basis.T @ moments
+    rows = standard(activations) - centre
     spectrum, vectors = np.linalg.eigh(rows @ rows.T)
     return rows.T @ vectors, np.maximum(spectrum, 0.0), vectors.T @ targets
 

@@ -126,7 +126,7 @@ class _Batches:
             same_shape = reading.where(where)
             targets = Targets.of(same_shape.scenes, places.objects)
             arrays = (
-                standard(same_shape.activations).astype(np.float32),
+                standard.single(same_shape.activations),
                 targets.wall.astype(np.float32),
                 targets.free.astype(np.float32),
                 targets.place,
