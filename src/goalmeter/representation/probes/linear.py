@@ -29,8 +29,8 @@ class Logistic:
         schedule: of the training.
     """
 
-    # Nothing but decay keeps a matrix a cell from learning few grids by heart.
-    schedule: Schedule = field(default_factory=lambda: Schedule(rate=3e-3, decay=1.0))
+    # A matrix a cell learns few grids by heart; more decay than this makes it too unsure of itself.
+    schedule: Schedule = field(default_factory=lambda: Schedule(decay=0.1))
     name: str = "logistic"
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
