@@ -39,6 +39,7 @@ SCRIPTS = (
     "reflection_workers",
     "navigation_reference_agents",
     "navigation_overhead",
+    "probe_rows",
 )
 DOCS = harness.HERE.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks

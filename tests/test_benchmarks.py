@@ -45,9 +45,10 @@ SCRIPTS = {
     },
     "navigation_reference_agents": {"agents", "rows", "scoring", "whole"},
     "navigation_overhead": {"batch", "libraries", "once", "rows", "tokens"},
+    "probe_rows": {"dimensions", "hidden", "rows"},
 }
 # Script -> a package without which it cannot run.
-NEEDS = {"navigation_overhead": "inspect_ai"}
+NEEDS = {"navigation_overhead": "inspect_ai", "probe_rows": "torch"}
 
 
 # A script starts itself again where the linear algebra has more threads.

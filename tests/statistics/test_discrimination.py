@@ -7,7 +7,13 @@ import pytest
 from scipy.stats import mannwhitneyu, norm
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.statistics.discrimination import area_under_curve, area_within_bands, clustered_area
+from goalmeter.statistics.discrimination import (
+    GRADES,
+    area_under_curve,
+    area_within_bands,
+    clustered_area,
+    graded_area,
+)
 
 
 def counted(above: list[float], below: list[float]) -> float:
@@ -130,3 +136,33 @@ def test_bands_without_a_pair_and_bands_of_another_length() -> None:
     assert np.isnan(area_within_bands([1.0], [0.0], [0], [1]))
     with pytest.raises(InvalidParameterError, match="expected one band for each score"):
         area_within_bands([1.0, 2.0], [0.0], [0], [0])
+
+
+def test_a_graded_area_is_that_of_all_pairs() -> None:
+    rng = np.random.default_rng(5)
+    scores, above = rng.normal(size=400).round(1), rng.random(400) < 0.4
+    cluster = rng.integers(0, 12, 400)
+    scores[above] += 0.5
+    pairs = clustered_area(scores[above], scores[~above], cluster[above], cluster[~above])
+    grades = graded_area(scores, above, cluster)
+    assert grades.value == pytest.approx(pairs.value, abs=1e-12)
+    assert grades.interval == pytest.approx(pairs.interval, abs=1e-9)
+    assert (grades.n, grades.clusters) == (pairs.n, pairs.clusters)
+
+
+def test_many_different_scores_are_graded_finely() -> None:
+    rng = np.random.default_rng(6)
+    above = rng.random(40_000) < 0.3
+    scores = rng.normal(size=40_000) + above
+    # Many equal scores share a grade, however many there are.
+    scores[:10_000] = 0.0
+    ranks = mannwhitneyu(scores[above], scores[~above]).statistic
+    exact = ranks / (above.sum() * (~above).sum())
+    graded = graded_area(scores, above, np.arange(40_000) % 7).value
+    assert graded == pytest.approx(exact, abs=1 / GRADES)
+
+
+def test_graded_areas_refuse_what_does_not_fit() -> None:
+    assert np.isnan(graded_area([1.0, 2.0], [True, True], [0, 1]).value)
+    with pytest.raises(InvalidParameterError, match="2 scores but 1 classes and 2 clusters"):
+        graded_area([1.0, 2.0], [True], [0, 1])

@@ -25,6 +25,7 @@ from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.directed.fits import RATIONALITIES, Curves, between
 from goalmeter.navigation.measures.observed import INVALID, Observed
 from goalmeter.tabular.backup import Backup, problem
+from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import backward
 from goalmeter.tabular.rewards import rewards_of
 from goalmeter.tabular.transition import Block
@@ -180,18 +181,18 @@ def _passes(
     ]
     rows = np.concatenate([walk, walk[without] + len(walks)])
     whole, first = np.split(
-        summed_evidence(tabular, Decisions(rows, *twice), 2 * len(walks), rationalities), 2
+        summed_evidence(tabular.mdp, Decisions(rows, *twice), 2 * len(walks), rationalities), 2
     )
     return whole, first
 
 
 class Decisions(NamedTuple):
-    """M decisions in one world.
+    """M decisions in one world, or in several that are one MDP.
 
     Attributes:
         row: where their evidence is added up, [M]; a row has at most one decision a step.
         number: of the step within the walk, from 0, [M].
-        state: index in the tabular world, [M].
+        state: index in the MDP, [M].
         action: what was done; `INVALID` for an answer that is no action, [M].
     """
 
@@ -212,11 +213,15 @@ def indices_of(tabular: TabularWorld, numbers: IntArray) -> IntArray:
 
 
 def summed_evidence(
-    tabular: TabularWorld, decisions: Decisions, rows: int, rationalities: FloatArray
+    mdp: TabularMDP, decisions: Decisions, rows: int, rationalities: FloatArray
 ) -> FloatArray:
     """The evidence of decisions at each rationality, nats, added up by row: [rows, G].
 
-    Rationalities are in rising order, [G], decisions in any.
+    Args:
+        mdp: the world and its utility.
+        decisions: in any order.
+        rows: how many there are.
+        rationalities: in rising order, [G].
     """
     row, number, state, action = decisions
     made = action != INVALID
@@ -232,6 +237,6 @@ def summed_evidence(
             inside = made & (number == step) & (state >= block.start) & (state < block.stop)
             out[row[inside], bounds] += done.log_ratio[action[inside], state[inside] - block.start]
 
-        task = problem(tabular.mdp, rewards_of(tabular.mdp), rationalities[bounds])
+        task = problem(mdp, rewards_of(mdp), rationalities[bounds])
         backward(task, visit, derivatives=False)
     return np.maximum(out, RULED_OUT)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -54,6 +54,21 @@ class RationalityFit(NamedTuple):
 
     top: IntArray
     offset: FloatArray
+
+
+class Clusters(Protocol):
+    """Which walks are of one grid, and which grids of one kind, as `Grids` has it."""
+
+    @property
+    def cluster(self) -> IntArray:
+        """Number of the grid of each walk, from 0 without gaps, [N]."""
+
+    @property
+    def strata(self) -> IntArray:
+        """The kind of each grid."""
+
+    def __len__(self) -> int:
+        """How many grids there are."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +119,7 @@ def goal_fit(grids: Grids, curves: Curves, most: FloatArray) -> GoalFit:
     )
 
 
-def fit_tops(grids: Grids, curves: Curves) -> IntArray:
+def fit_tops(grids: Clusters, curves: Curves) -> IntArray:
     """Indices of the rationalities that are best for all walks, and without each of the grids."""
     # An interval fits again without each grid, so those fits need their rationalities listed too.
     sums = _by_grid(grids, curves.nats)
@@ -113,7 +128,7 @@ def fit_tops(grids: Grids, curves: Curves) -> IntArray:
 
 
 def fitted(
-    grids: Grids,
+    grids: Clusters,
     curves: Sequence[Curves],
     combine: Callable[..., FloatArray],
     *columns: FloatArray,
@@ -160,7 +175,7 @@ def fitted(
     )
 
 
-def _by_grid(grids: Grids, columns: FloatArray) -> FloatArray:
+def _by_grid(grids: Clusters, columns: FloatArray) -> FloatArray:
     """The mean of columns [N, K] over the walks of each grid, every kind with the same weight."""
     sums = np.zeros((len(grids), columns.shape[1]))
     np.add.at(sums, grids.cluster, columns)

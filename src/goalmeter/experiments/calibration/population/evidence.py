@@ -173,7 +173,7 @@ def towards(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
         counts = _before_arrival(seen, _number(scene, scene.place(target)))
     states = indices_of(tabular, seen.cell[counts])
     decisions = Decisions(seen.walk[counts], seen.number[counts], states, seen.action[counts])
-    return np.maximum(summed_evidence(tabular, decisions, len(seen.last), GRID), NEVER)
+    return np.maximum(summed_evidence(tabular.mdp, decisions, len(seen.last), GRID), NEVER)
 
 
 def arrivals(

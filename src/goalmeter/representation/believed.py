@@ -1,0 +1,291 @@
+"""Goal-directedness in the world that an agent believes in, against that in the true world.
+
+The decisions are the same in both. In the true world each is one step of a walk whose horizon is
+the cap. In the believed world the agent plans, at every step, on the map that it has at that step
+and from the place where it believes to be, for as many decisions as are left; what it then does is
+judged by that plan. So one rationality is fitted to the walks in each world, and the difference
+says whose shortest ways they follow: above 0, the agent is more directed in its own world than in
+the true one, and mistaken rather than aimless.
+
+Nothing is explained of a step without a map, nor of an answer that could not be read; both stay
+among the decisions that could have been explained. A decoded world has to be compared with worlds
+that are no map of this state as well (`map_controls`): any world with the right goal explains much.
+
+Source: MEG paper (NeurIPS 2024), Definition 5.2; the second world is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.world import ACTIONS, GridWorld
+from goalmeter.navigation.directed.fits import (
+    RATIONALITIES,
+    Curves,
+    best_fit,
+    between,
+    fit_tops,
+    fitted,
+    rationality_of,
+)
+from goalmeter.navigation.measures.observed import INVALID
+from goalmeter.representation.map_evidence import evidence_on_maps
+from goalmeter.representation.scenes import Scenes
+from goalmeter.statistics.clustered import Estimate
+
+# As `navigation.directed.evidence` divides the steps of the list around a fit.
+_PARTS = 8
+
+
+@dataclass(frozen=True)
+class WorldFit:
+    """How far the wish for the goal explains the walks in one world.
+
+    Attributes:
+        nats: a walk, corrected for the bias of a fit.
+        share: of what there is to explain.
+        rationality: that of the fit.
+    """
+
+    nats: Estimate
+    share: Estimate
+    rationality: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "nats": self.nats.to_json(),
+            "share": self.share.to_json(),
+            "rationality": self.rationality,
+        }
+
+
+@dataclass(frozen=True)
+class Believed:
+    """Goal-directedness in the true world, in the believed one and in controls.
+
+    Attributes:
+        true: the walks in the world in which they were made.
+        believed: the same decisions in the believed worlds.
+        controls: the same in other worlds, by name.
+        difference: believed less true, nats a walk.
+        beyond: believed less each control, nats a walk.
+        maximum: nats a walk if every decision were explained.
+        missing: decisions without a believed world.
+    """
+
+    true: WorldFit
+    believed: WorldFit
+    controls: Mapping[str, WorldFit]
+    difference: Estimate
+    beyond: Mapping[str, Estimate]
+    maximum: float
+    missing: int
+
+    @property
+    def exceeds_controls(self) -> bool:
+        """Whether it is above every control with an interval of the difference above 0."""
+        intervals = [each.interval for each in self.beyond.values()]
+        return bool(intervals) and all(i is not None and i[0] > 0 for i in intervals)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "meg_true": self.true.to_json(),
+            "meg_believed": self.believed.to_json(),
+            "controls": {name: each.to_json() for name, each in self.controls.items()},
+            "difference": self.difference.to_json(),
+            "beyond": {name: each.to_json() for name, each in self.beyond.items()},
+            "maximum": self.maximum,
+            "missing": self.missing,
+            "exceeds_controls": self.exceeds_controls,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class WalkSteps:
+    """Where each of N scenes stands in its walk.
+
+    Attributes:
+        walks: number of the walk, [N].
+        steps: number of the step in it, from 0, [N]; no step twice.
+        caps: most steps of the walk, [N].
+    """
+
+    walks: IntArray
+    steps: IntArray
+    caps: IntArray
+
+
+def believed_meg(
+    scenes: Scenes,
+    walk_steps: WalkSteps,
+    believed: Sequence[GridWorld | None],
+    controls: Mapping[str, Sequence[GridWorld | None]] | None = None,
+) -> Believed:
+    """MEG towards the goal in the believed worlds and in the true ones, on the same decisions.
+
+    Args:
+        scenes: N decisions in their true worlds.
+        walk_steps: which of them are one walk, and when.
+        believed: the world of each decision, its start where the agent believes to be; None where
+            there is none, [N].
+        controls: other worlds of the same decisions, by name.
+
+    Raises:
+        InvalidParameterError: lists of other lengths, a step twice, or a step beyond the cap.
+    """
+    _check(scenes, walk_steps, {"believed": believed, **(controls or {})})
+    decisions = _Walks.of(scenes, walk_steps)
+    true = decisions.curves(scenes.worlds, scenes.states)
+    inner = decisions.curves(believed, None)
+    others = {name: decisions.curves(worlds, None) for name, worlds in (controls or {}).items()}
+    return Believed(
+        true=decisions.fit(true),
+        believed=decisions.fit(inner),
+        controls={name: decisions.fit(curves) for name, curves in others.items()},
+        difference=decisions.difference(inner, true),
+        beyond={name: decisions.difference(inner, curves) for name, curves in others.items()},
+        maximum=decisions.maximum,
+        missing=sum(world is None for world in believed),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Clusters:
+    """The grids of W walks, as fits ask for them."""
+
+    cluster: IntArray  # [W]
+    strata: IntArray  # [grids]
+
+    def __len__(self) -> int:
+        return len(self.strata)
+
+
+@dataclass(frozen=True, eq=False)
+class _Walks:
+    """The decisions, by walk."""
+
+    walks: IntArray  # [N], from 0 without gaps
+    steps: IntArray  # [N]
+    caps: IntArray  # [N]
+    actions: IntArray  # [N], INVALID for an answer that could not be read
+    most: FloatArray  # nats of each walk if all that matters were explained, [W]
+    clusters: _Clusters
+
+    @classmethod
+    def of(cls, scenes: Scenes, walk_steps: WalkSteps) -> _Walks:
+        _, first, walks = np.unique(walk_steps.walks, return_index=True, return_inverse=True)
+        grids, of_grid, cluster = np.unique(
+            scenes.grids[first], return_index=True, return_inverse=True
+        )
+        # What the last decision before the cap leads to is not seen.
+        matters = walk_steps.steps + 1 < walk_steps.caps
+        most = np.log(len(ACTIONS)) * np.bincount(walks[matters], minlength=len(first))
+        # A shape is what was chosen, so each has the same weight, however many grids it has.
+        shapes = scenes.shapes[first][of_grid]
+        strata = np.unique(shapes, axis=0, return_inverse=True)[1].reshape(len(grids))
+        actions = [INVALID if action is None else action for action in scenes.actions]
+        return cls(
+            walks,
+            walk_steps.steps,
+            walk_steps.caps,
+            np.array(actions),
+            most,
+            _Clusters(cluster, strata),
+        )
+
+    @property
+    def maximum(self) -> float:
+        return float(self.most.mean())
+
+    def curves(self, worlds: Sequence[GridWorld | None], states: Sequence[State] | None) -> Curves:
+        """The evidence of each walk, at a list of rationalities and at more around the best."""
+        coarse = Curves(RATIONALITIES, self._evidence(worlds, states, RATIONALITIES))
+        beside = between(RATIONALITIES, fit_tops(self.clusters, coarse), _PARTS)
+        # Nothing is explained at any rationality, so there is nowhere to look closer.
+        if not beside.size:
+            return coarse
+        tried = np.concatenate([RATIONALITIES, beside])
+        nats = np.concatenate([coarse.nats, self._evidence(worlds, states, beside)], axis=1)
+        order = np.argsort(tried)
+        return Curves(tried[order], nats[:, order])
+
+    def _evidence(
+        self,
+        worlds: Sequence[GridWorld | None],
+        states: Sequence[State] | None,
+        rationalities: FloatArray,
+    ) -> FloatArray:
+        return evidence_on_maps(
+            self.walks, self.steps, self.caps, self.actions, worlds, states, rationalities
+        )
+
+    def fit(self, curves: Curves) -> WorldFit:
+        means = _mean_of_walks(self.clusters, curves.nats)
+        return WorldFit(
+            nats=fitted(self.clusters, [curves], lambda nats: nats),
+            share=fitted(
+                self.clusters,
+                [curves],
+                lambda nats, most: nats / np.where(most > 0, most, np.nan),
+                self.most,
+                bounds=(-1.0, 1.0),
+            ),
+            rationality=float(
+                rationality_of(best_fit(means, curves.rationalities), curves.rationalities)
+            ),
+        )
+
+    def difference(self, ours: Curves, theirs: Curves) -> Estimate:
+        most = float(self.most.max(initial=0.0))
+        return fitted(
+            self.clusters,
+            [ours, theirs],
+            # What differs by rounding does not differ.
+            lambda ours, theirs: np.round(ours - theirs, 9),
+            bounds=(-most, most),
+            paired=True,
+        )
+
+
+def _mean_of_walks(clusters: _Clusters, nats: FloatArray) -> FloatArray:
+    """Of each grid's walks, of the grids of a shape, of shapes: [G]."""
+    sums = np.zeros((len(clusters), nats.shape[1]))
+    np.add.at(sums, clusters.cluster, nats)
+    means = sums / np.bincount(clusters.cluster, minlength=len(clusters))[:, None]
+    kinds = [means[clusters.strata == kind].mean(axis=0) for kind in np.unique(clusters.strata)]
+    return np.asarray(np.mean(kinds, axis=0))
+
+
+def _check(
+    scenes: Scenes, walk_steps: WalkSteps, worlds: Mapping[str, Sequence[GridWorld | None]]
+) -> None:
+    n = len(scenes)
+    lengths = {
+        "walks": len(walk_steps.walks),
+        "steps": len(walk_steps.steps),
+        "caps": len(walk_steps.caps),
+        **{f"worlds of {name}": len(each) for name, each in worlds.items()},
+    }
+    for name, length in lengths.items():
+        if length != n:
+            raise InvalidParameterError(
+                f"there are {length} {name} for {n} decisions, expected one each"
+            )
+    places = np.stack([walk_steps.walks, walk_steps.steps], axis=1)
+    if len(np.unique(places, axis=0)) != n:
+        raise InvalidParameterError("a step of a walk is there twice, expected each once")
+    if (walk_steps.steps >= walk_steps.caps).any() or (walk_steps.steps < 0).any():
+        bad = int(np.flatnonzero((walk_steps.steps >= walk_steps.caps) | (walk_steps.steps < 0))[0])
+        raise InvalidParameterError(
+            f"decision {bad} is step {walk_steps.steps[bad]} of a walk of at most "
+            f"{walk_steps.caps[bad]} steps, expected 0 to the cap less one"
+        )

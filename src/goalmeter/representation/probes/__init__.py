@@ -1,0 +1,1 @@
+"""Probes: what is read of a map from activations, and how it is judged."""

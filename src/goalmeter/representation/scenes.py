@@ -1,0 +1,221 @@
+"""States of worlds as grids of classes: what a probe is to read, and how much position alone tells.
+
+A scene is a world with the agent somewhere in it, as the model was shown it. Worlds of several
+shapes share one frame, whose rows and columns are those of the largest; cells outside of a world
+are labelled `OUTSIDE` and are never counted.
+
+Which cells are worth reading depends on the generator. In a maze the cells with two odd coordinates
+are always open and the border is always wall, so a table of positions reads them as well as any
+probe; what tells is the cells whose class differs between grids.
+
+Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+Agents", section 5, for the classes; its probes are scored on all cells alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import BoolArray, IntArray
+from goalmeter.agents.navigators import planned
+from goalmeter.agents.navigators.memoryless import greedy
+from goalmeter.gridworld import content
+from goalmeter.gridworld.planner import State, layers_of
+from goalmeter.gridworld.text import symbols_at
+from goalmeter.gridworld.world import ACTIONS, GridWorld
+from goalmeter.gridworld.world import AGENT as A
+from goalmeter.gridworld.world import DOOR as D
+from goalmeter.gridworld.world import EMPTY as E
+from goalmeter.gridworld.world import GOAL as G
+from goalmeter.gridworld.world import KEY as K
+from goalmeter.gridworld.world import NEUTRAL as N
+from goalmeter.gridworld.world import WALL as W
+
+# What a cell can hold, in the order of the last axis of every posterior.
+CLASSES = ("wall", "empty", "agent", "goal", "key", "door", "neutral")
+WALL, EMPTY, AGENT, GOAL, KEY, DOOR, NEUTRAL = range(len(CLASSES))
+# The label of a cell that its world does not have.
+OUTSIDE = -1
+_CLASS_OF = {W: WALL, E: EMPTY, A: AGENT, G: GOAL, K: KEY, D: DOOR, N: NEUTRAL}
+
+Shape = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Scenes:
+    """N states, each in its world.
+
+    Attributes:
+        worlds: [N].
+        states: where the agent is, and what it has taken, [N].
+        actions: what the agent did there, 0 to 3; None for an answer that could not be read, [N].
+        grids: number of the grid's content, [N]; scenes with equal numbers are never split.
+
+    Raises:
+        InvalidParameterError: no scenes, lists of different lengths, or a state that its world
+            does not have.
+    """
+
+    worlds: tuple[GridWorld, ...]
+    states: tuple[State, ...]
+    actions: tuple[int | None, ...]
+    grids: IntArray
+
+    def __post_init__(self) -> None:
+        lengths = [len(self.worlds), len(self.states), len(self.actions), len(self.grids)]
+        if len(set(lengths)) != 1 or not lengths[0]:
+            raise InvalidParameterError(
+                f"there are {lengths[0]} worlds, {lengths[1]} states, {lengths[2]} actions and "
+                f"{lengths[3]} numbers of grids, expected one of each for every scene, and at "
+                f"least one scene"
+            )
+        for number, (world, state, action) in enumerate(
+            zip(self.worlds, self.states, self.actions, strict=True)
+        ):
+            (row, column), layer = state
+            inside = 0 <= row < world.shape[0] and 0 <= column < world.shape[1]
+            if not inside or world.walls[row, column] or not 0 <= layer < layers_of(world):
+                raise InvalidParameterError(
+                    f"scene {number} has the agent at row {row}, column {column}, layer {layer}, "
+                    f"which is no state of its world; expected an open cell"
+                )
+            if action is not None and not 0 <= action < len(ACTIONS):
+                raise InvalidParameterError(
+                    f"scene {number} has the action {action!r}, expected 0 to {len(ACTIONS) - 1}, "
+                    f"or None for an answer that could not be read"
+                )
+
+    @classmethod
+    def of(
+        cls,
+        worlds: Sequence[GridWorld],
+        states: Sequence[State],
+        actions: Sequence[int | None],
+    ) -> Scenes:
+        """Scenes whose grids are numbered by what they contain, in the order of appearance."""
+        # Seeds do not name a grid: two of them can draw the same one, or its mirror image.
+        numbers: dict[str, int] = {}
+        grids = [numbers.setdefault(_content(world), len(numbers)) for world in worlds]
+        return cls(tuple(worlds), tuple(states), tuple(actions), np.array(grids, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.worlds)
+
+    @cached_property
+    def shapes(self) -> IntArray:
+        """Rows and columns of each world, [N, 2]."""
+        return np.array([world.shape for world in self.worlds], dtype=np.int64)
+
+    @cached_property
+    def labels(self) -> IntArray:
+        """The class of every cell, [N, rows, columns] of the largest world."""
+        rows, columns = self.shapes.max(axis=0)
+        out = np.full((len(self), rows, columns), OUTSIDE, dtype=np.int64)
+        for number, (world, state) in enumerate(zip(self.worlds, self.states, strict=True)):
+            out[number, : world.shape[0], : world.shape[1]] = _labels(world, state)
+        return out
+
+    @cached_property
+    def optimal(self) -> BoolArray:
+        """Whether an action leads one step closer to the goal, [N, 4]."""
+        rows = []
+        for world, state in zip(self.worlds, self.states, strict=True):
+            plan = planned(world)
+            rows.append(plan.plans.optimal[plan.index, plan.number(state)])
+        return np.array(rows, dtype=bool)
+
+    @cached_property
+    def compass(self) -> BoolArray:
+        """Whether the greedy agent may choose an action, [N, 4]: the moves nearer to the goal."""
+        rows = []
+        for world, state in zip(self.worlds, self.states, strict=True):
+            plan = planned(world)
+            rows.append(_compass(world)[plan.number(state)])
+        return np.array(rows, dtype=bool)
+
+    @property
+    def detour(self) -> BoolArray:
+        """Whether the compass may err: some action that it may choose is not optimal, [N]."""
+        return np.asarray((self.compass & ~self.optimal).any(axis=1))
+
+    def where(self, kept: IntArray | BoolArray) -> Scenes:
+        """Some of the scenes, by their numbers or by a mask, [N]; grids keep their numbers."""
+        places = np.arange(len(self))[kept]
+        return Scenes(
+            tuple(self.worlds[i] for i in places),
+            tuple(self.states[i] for i in places),
+            tuple(self.actions[i] for i in places),
+            self.grids[places],
+        )
+
+
+def link_cells(shape: Shape) -> BoolArray:
+    """The inner cells of a maze that join two rooms: exactly one coordinate is odd.
+
+    Whether they are open is what the maze decides. Cells with two odd coordinates are always open,
+    those with two even ones are pillars, open only where complexity is below 1.
+    """
+    rows, columns = np.indices(shape)
+    inner = (rows > 0) & (rows < shape[0] - 1) & (columns > 0) & (columns < shape[1] - 1)
+    return np.asarray(inner & (rows % 2 != columns % 2))
+
+
+def uncertain_cells(scenes: Scenes, *, least: float = 0.05) -> dict[Shape, BoolArray]:
+    """The cells that are wall in some grids and open in others, for each shape: [rows, columns].
+
+    A cell is uncertain if both shares, of grids where it is wall and of grids where it is not, are
+    at least `least`. Each grid has one vote, however many scenes it has.
+
+    Args:
+        scenes: those that probes are trained on; the ones they are scored on have no say.
+        least: share of grids, in (0, 0.5].
+
+    Raises:
+        InvalidParameterError: least is outside its range.
+    """
+    if not 0.0 < least <= 0.5:
+        raise InvalidParameterError(
+            f"least is {least!r}, expected a share of grids above 0 and up to 0.5"
+        )
+    votes: dict[Shape, dict[int, list[BoolArray]]] = {}
+    for world, grid in zip(scenes.worlds, scenes.grids.tolist(), strict=True):
+        votes.setdefault(world.shape, {}).setdefault(grid, []).append(world.walls)
+    out = {}
+    for shape, of_grids in votes.items():
+        # A grid that is there in several frames still has one vote.
+        share = np.mean([np.mean(walls, axis=0) for walls in of_grids.values()], axis=0)
+        out[shape] = np.asarray((share >= least) & (share <= 1.0 - least))
+    return out
+
+
+def cells_in(scenes: Scenes, by_shape: Mapping[Shape, BoolArray]) -> BoolArray:
+    """Cells that are named by shape, in the frame of the scenes, [N, rows, columns].
+
+    Of a shape that is not named no cell is in.
+    """
+    out = np.zeros(scenes.labels.shape, dtype=bool)
+    for number, world in enumerate(scenes.worlds):
+        if (cells := by_shape.get(world.shape)) is not None:
+            out[number, : world.shape[0], : world.shape[1]] = cells
+    return out
+
+
+@lru_cache(maxsize=4096)
+def _content(world: GridWorld) -> str:
+    return content(world)
+
+
+@lru_cache(maxsize=4096)
+def _labels(world: GridWorld, state: State) -> IntArray:
+    rows = [[_CLASS_OF[symbol] for symbol in row] for row in symbols_at(world, state)]
+    return np.array(rows, dtype=np.int64)
+
+
+@lru_cache(maxsize=2048)
+def _compass(world: GridWorld) -> BoolArray:
+    return np.asarray(greedy(planned(world)) > 0)

@@ -1,0 +1,233 @@
+"""Every probe of the registry: posteriors, seeds, refusals; and what each one computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles import representation as oracle
+from representation.scenery import scenes_of
+
+from goalmeter import GoalmeterError
+from goalmeter.representation.planted import Plant, planted
+from goalmeter.representation.probes.heads import FittedHeads, Standard
+from goalmeter.representation.probes.linear import Bilinear, Logistic
+from goalmeter.representation.probes.mlp import Mlp
+from goalmeter.representation.probes.places import Places
+from goalmeter.representation.probes.position import PositionOnly
+from goalmeter.representation.probes.protocol import Reading
+from goalmeter.representation.probes.published import FittedPublished, Published, _drawn
+from goalmeter.representation.probes.registry import PROBES, probe
+from goalmeter.representation.probes.ridge import Ridge
+from goalmeter.representation.probes.splits import split
+from goalmeter.representation.probes.training import Schedule
+from goalmeter.representation.scenes import AGENT, CLASSES, EMPTY, GOAL, WALL, Scenes
+
+pytest.importorskip("torch")
+SMALL = planted(Plant(grids=40, size=5, dimensions=32, noise=0.4), seed=0)
+READING = Reading(SMALL.activations, SMALL.believed_scenes)
+TRAIN, VALIDATION, TEST = (READING.where(part) for part in split(READING.scenes, seed=0))
+SHORT = Schedule(epochs=4)
+QUICK: dict[str, Any] = {
+    "ridge": Ridge(),
+    "logistic": Logistic(SHORT),
+    "bilinear(32)": Bilinear(8, SHORT),
+    "mlp(512)": Mlp(32, SHORT),
+    "linear (as published)": Published(epochs=2),
+    "MLP (as published)": Published(hidden=16, epochs=2),
+}
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_every_probe_gives_a_posterior_and_its_seed_decides(name: str) -> None:
+    chosen = QUICK.get(name, PROBES[name])
+    assert probe(name).name == name
+    before = TRAIN.activations.copy()
+    fitted = chosen.fit(TRAIN, VALIDATION, seed=3)
+    posterior = fitted.posterior(TEST.activations, TEST.scenes.shapes)
+    assert posterior.shape == (*TEST.scenes.labels.shape, len(CLASSES))
+    assert posterior.min() >= 0.0 and np.abs(posterior.sum(axis=-1) - 1).max() < 1e-9
+    again = chosen.fit(TRAIN, VALIDATION, seed=3)
+    assert (again.posterior(TEST.activations, TEST.scenes.shapes) == posterior).all()
+    # Rows do not depend on each other, and what was given is as it was.
+    last = fitted.posterior(TEST.activations[-1:], TEST.scenes.shapes[-1:])
+    assert last == pytest.approx(posterior[-1:], abs=1e-9)
+    assert (TRAIN.activations == before).all()
+    assert (fitted.parameters == 0) == (name in ("position only", "majority"))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_every_probe_refuses_what_is_not_its_scenes(name: str) -> None:
+    chosen = QUICK[name]
+    with pytest.raises(GoalmeterError, match="the training part has activations of shape"):
+        chosen.fit(Reading(TRAIN.activations[1:], TRAIN.scenes), VALIDATION, seed=0)
+    broken = VALIDATION.activations.copy()
+    broken[2, 1] = np.nan
+    with pytest.raises(GoalmeterError, match="no finite numbers, first in row 2; capture"):
+        chosen.fit(TRAIN, Reading(broken, VALIDATION.scenes), seed=0)
+    fitted = chosen.fit(TRAIN, VALIDATION, seed=0)
+    with pytest.raises(GoalmeterError, match=r"expected \[scenes, 32\], as those that"):
+        fitted.posterior(TEST.activations[:, 1:], TEST.scenes.shapes)
+
+
+def test_a_shape_that_was_not_fitted_is_refused() -> None:
+    fitted = PositionOnly().fit(TRAIN, VALIDATION, seed=0)
+    with pytest.raises(GoalmeterError, match="a world has 7 x 7 cells, but the probe was fitted"):
+        fitted.posterior(TEST.activations, TEST.scenes.shapes + 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: probe("rigde"), "there is no probe 'rigde'; did you mean 'ridge'"),
+        (lambda: Bilinear(0).fit(TRAIN, VALIDATION, seed=0), "rank is 0, expected at least 1"),
+        (lambda: Mlp(0).fit(TRAIN, VALIDATION, seed=0), "hidden is 0, expected at least 1"),
+        (
+            lambda: Logistic(Schedule(epochs=0)).fit(TRAIN, VALIDATION, seed=0),
+            "expected at least one epoch",
+        ),
+    ],
+)
+def test_impossible_probes_are_refused(call: Any, message: str) -> None:
+    with pytest.raises(GoalmeterError, match=message):
+        call()
+
+
+# --- Places ---------------------------------------------------------------------------------------
+
+
+def test_things_are_in_one_cell_each_and_never_in_the_same() -> None:
+    scenes = scenes_of(["####", "#AG#", "####"], ["####", "#GA#", "####"])
+    places = Places.of(scenes)
+    scores = np.random.default_rng(0).normal(size=(2, 13, 3)) * 3
+    scores[:, -1, 1:] = -np.inf  # nowhere, where no scene has them
+    posterior = places.classes(0, scores).reshape(2, 12, -1)
+    for n in range(2):
+        shares = np.exp(scores[n, :-1, 1:])
+        shares /= shares.sum(axis=0)
+        agent, goal = oracle.exclusive_places(*shares.T.tolist())
+        assert posterior[n, :, AGENT] == pytest.approx(agent, abs=1e-12)
+        assert posterior[n, :, GOAL] == pytest.approx(goal, abs=1e-12)
+        odds = posterior[n, :, WALL] / (posterior[n, :, WALL] + posterior[n, :, EMPTY])
+        assert odds == pytest.approx(1 / (1 + np.exp(-scores[n, :-1, 0])), abs=1e-9)
+
+
+def test_position_alone_is_the_table_of_frequencies() -> None:
+    fitted = PositionOnly().fit(TRAIN, VALIDATION, seed=0)
+    (posterior,) = fitted.posterior(TEST.activations[:1], TEST.scenes.shapes[:1])
+    labels = [[[CLASSES[k] for k in row] for row in scene] for scene in TRAIN.scenes.labels]
+    table = oracle.position_table(labels)
+    for (row, column), shares in table.items():
+        for k, name in enumerate(CLASSES):
+            # Half a scene is added to what was counted, and two objects never share a cell.
+            assert posterior[row, column, k] == pytest.approx(shares.get(name, 0.0), abs=0.02)
+
+
+def test_a_thing_that_may_be_absent_may_be_nowhere() -> None:
+    there = ["#####", "#AGK#", "#####"]
+    scenes = scenes_of(there, there, there, ["#####", "#AG_#", "#####"])
+    fitted = PositionOnly().fit(Reading(np.zeros((4, 2)), scenes), READING, seed=0)
+    (posterior,) = fitted.posterior(np.zeros((1, 2)), np.array([[3, 5]]))
+    assert posterior[1, 3, CLASSES.index("key")] == pytest.approx(0.75, abs=0.1)
+    assert posterior[1, 3, EMPTY] == pytest.approx(0.25, abs=0.1)
+    assert posterior[1, 1, AGENT] > 0.9
+
+
+# --- What each one computes -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [10, 60])
+def test_ridge_is_ridge_in_either_product(rows: int) -> None:
+    # 32 dimensions: by rows if there are fewer, by dimensions if there are more.
+    part = TRAIN.where(np.arange(min(rows, len(TRAIN.scenes))))
+    standard = Standard.of(part.activations)
+    fitted = Ridge(penalties=(10.0,)).fit(part, VALIDATION, seed=0)
+    slopes = fitted.slopes(0)  # type: ignore[misc]
+    z = standard(part.activations)
+    z = z - z.mean(axis=0)
+    checked = 0
+    for cell in np.flatnonzero(np.abs(slopes[:, :-1, 0]).sum(axis=0))[:3]:
+        labels = part.scenes.labels.reshape(len(z), -1)[:, cell]
+        free = (labels == WALL) | (labels == EMPTY)
+        target = np.where(free, (labels == WALL) - (labels == WALL)[free].mean(), 0.0)
+        weights = np.array(oracle.ridge(z.tolist(), target.tolist(), 10.0))
+        cosine = weights @ slopes[:, cell, 0]
+        cosine /= np.linalg.norm(weights) * np.linalg.norm(slopes[:, cell, 0])
+        assert cosine == pytest.approx(1.0, abs=1e-9)
+        checked += 1
+    assert checked
+
+
+def test_ridge_agrees_with_scikit_learn() -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    fitted = Ridge(penalties=(10.0,)).fit(TRAIN, VALIDATION, seed=0)
+    z = Standard.of(TRAIN.activations)(TRAIN.activations)
+    labels = TRAIN.scenes.labels
+    theirs = linear_model.Ridge(alpha=10.0).fit(z, labels[:, 1, 1] == AGENT).coef_
+    ours = fitted.slopes(0)[:, 6, 1]  # type: ignore[misc]
+    assert ours / np.linalg.norm(ours) == pytest.approx(theirs / np.linalg.norm(theirs), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["ridge", "logistic", "bilinear(32)"])
+def test_a_wall_direction_is_how_its_odds_change(name: str) -> None:
+    fitted: FittedHeads = QUICK[name].fit(TRAIN, VALIDATION, seed=0)
+    directions = fitted.wall_directions((5, 5))
+    assert directions is not None and fitted.wall_directions((7, 7)) is None
+    row = TEST.activations[:1].astype(float)
+    shape = TEST.scenes.shapes[:1]
+
+    def odds(rows: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+        posterior = fitted.posterior(rows, shape)[0, 1, 2]
+        return np.log(posterior[WALL] / posterior[EMPTY])
+
+    along = directions[1, 2]
+    rise = odds(row + 1e-3 * along) - odds(row - 1e-3 * along)
+    assert rise == pytest.approx(2e-3 * along @ along, rel=1e-4)
+
+
+def test_an_mlp_has_no_direction() -> None:
+    assert QUICK["mlp(512)"].fit(TRAIN, VALIDATION, seed=0).wall_directions((5, 5)) is None
+
+
+@pytest.mark.parametrize("hidden", [None, 8])
+def test_the_published_probes_are_those_of_whole_rows(hidden: int | None) -> None:
+    fitted: FittedPublished = Published(hidden, epochs=1).fit(TRAIN, VALIDATION, seed=0)
+    posterior = fitted.posterior(TEST.activations[:2], TEST.scenes.shapes[:2])
+    for scene, (row, column) in ((0, (1, 2)), (1, (3, 3))):
+        z = fitted.standard(TEST.activations[scene])
+        whole = np.concatenate([z, [row, column]])
+        scores = fitted.weights[0] @ whole + fitted.weights[1]
+        if hidden is not None:
+            scores = fitted.weights[2] @ np.maximum(scores, 0) + fitted.weights[3]
+        shares = np.exp(scores) / np.exp(scores).sum()
+        assert posterior[scene, row, column, fitted.classes] == pytest.approx(shares, abs=1e-6)
+
+
+def test_the_published_linear_probe_cannot_tell_cells_of_a_state_apart() -> None:
+    fitted = Published(epochs=1).fit(TRAIN, VALIDATION, seed=0)
+    posterior = fitted.posterior(TEST.activations, TEST.scenes.shapes)
+    odds = np.log(posterior[:, 1, 2, WALL] / posterior[:, 1, 2, EMPTY])
+    other = np.log(posterior[:, 2, 1, WALL] / posterior[:, 2, 1, EMPTY])
+    # What the activations add is the same for both cells.
+    assert np.ptp(odds - other) < 1e-9 < np.ptp(odds)
+
+
+def test_padding_is_a_class_in_training_and_none_afterwards() -> None:
+    mixed = planted(Plant(grids=12, size=7, dimensions=80, noise=0.4), seed=1)
+    few = SMALL.believed_scenes.where(np.arange(30))
+    large = mixed.believed_scenes.where(np.arange(30))
+    both = Scenes.of(few.worlds + large.worlds, few.states + large.states, few.actions * 2)
+    reading = Reading(np.random.default_rng(0).normal(size=(60, 4)), both)
+    fitted: FittedPublished = Published(epochs=1).fit(reading, reading, seed=0)
+    assert len(CLASSES) in fitted.classes.tolist()
+    posterior = fitted.posterior(reading.activations, both.shapes)
+    assert np.abs(posterior.sum(axis=-1) - 1).max() < 1e-9
+    assert (posterior[:30, 5:, :, WALL] == 1).all()
+
+
+def test_every_class_is_drawn_as_often_as_the_most_common() -> None:
+    target = np.array([[0, 0, 0, 0, 0, 1, 1, 2]])
+    often = _drawn(target, np.random.default_rng(0))
+    assert np.bincount(target[0], often[0]).tolist() == [5, 5, 5]
+    assert set(often[0, 5:7].tolist()) == {2, 3} and often[0, 7] == 5

@@ -1,0 +1,117 @@
+"""MEG in believed worlds: against navigation's in the true one, and against soft values by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from navigation.walked import walked
+from oracles import representation as oracle
+
+from goalmeter import GoalmeterError
+from goalmeter.gridworld import GridWorld, State
+from goalmeter.navigation.directed.directedness import directedness
+from goalmeter.navigation.measures.observed import observed
+from goalmeter.navigation.record import Trajectory
+from goalmeter.representation.believed import WalkSteps, believed_meg
+from goalmeter.representation.map_controls import EMPTY_ROOM, empty_rooms
+from goalmeter.representation.planted import Plant, planted
+from goalmeter.representation.scenes import Scenes
+
+TRUE = ["#####", "#A#_#", "#_#_#", "#__G#", "#####"]
+WRONG = ["#####", "#A__#", "###_#", "#__G#", "#####"]
+RIGHT, DOWN = 1, 3
+
+
+def recorded(trajectories: list[Trajectory]) -> tuple[Scenes, WalkSteps]:
+    each = [(w, n, s) for w, t in enumerate(trajectories) for n, s in enumerate(t.steps)]
+    scenes = Scenes.of(
+        [trajectories[w].world for w, _, _ in each],
+        [s.state for _, _, s in each],
+        [s.action for _, _, s in each],
+    )
+    caps = np.array([trajectories[w].cap for w, _, _ in each])
+    return scenes, WalkSteps(np.array([e[0] for e in each]), np.array([e[1] for e in each]), caps)
+
+
+def test_the_true_world_is_navigation_s() -> None:
+    trajectories = walked(
+        "epsilon-optimal", sizes=(7,), complexities=(0.8,), grids=4, trajectories=2
+    )
+    scenes, steps = recorded(trajectories)
+
+    class Walks:
+        agent, reference, seen = "some", False, observed(trajectories)
+
+    (known,) = directedness([Walks()])
+    result = believed_meg(scenes, steps, [w.with_(start=s.cell) for w, s in _pairs(scenes)])
+    assert result.true.nats.value == pytest.approx(known.goal.nats.value, abs=1e-9)
+    assert result.true.share.value == pytest.approx(known.goal.share.value, abs=1e-9)
+    assert result.true.rationality == pytest.approx(known.goal.rationality)
+    assert result.maximum == pytest.approx(known.goal.maximum)
+    # Whoever believes what is so is as directed in either world.
+    assert result.believed.nats.value == pytest.approx(result.true.nats.value, abs=1e-9)
+    assert result.difference.value == 0.0 and result.missing == 0
+
+
+def _pairs(scenes: Scenes) -> list[tuple[GridWorld, State]]:
+    return list(zip(scenes.worlds, scenes.states, strict=True))
+
+
+@pytest.mark.parametrize("action", [RIGHT, DOWN])
+def test_a_decision_is_judged_by_the_plan_on_its_own_map(action: int) -> None:
+    true, wrong = (GridWorld.from_text(picture) for picture in (TRUE, WRONG))
+    scenes = Scenes.of([true], [State(true.start)], [action])
+    # The third decision of eight: six are left.
+    place = WalkSteps(np.array([5]), np.array([2]), np.array([8]))
+    result = believed_meg(scenes, place, [wrong])
+    tried = np.concatenate([-np.geomspace(0.002, 30, 400), np.geomspace(0.002, 30, 400)])
+    for fit, picture in ((result.true, TRUE), (result.believed, WRONG)):
+        nats = np.array([oracle.evidence(picture, action, b, 6) for b in tried])
+        best = int(nats.argmax())
+        assert fit.nats.value == pytest.approx(np.sign(tried[best]) * nats[best], abs=2e-3)
+    # Alone, right is the way of the wrong map and down of the true one.
+    assert np.sign(result.difference.value) == (1 if action == RIGHT else -1)
+
+
+def test_who_follows_a_wrong_map_is_more_directed_in_it() -> None:
+    plant = Plant(grids=150, wrong=0.35, use="believed", cap=8)
+    walks = planted(plant, seed=0)
+    steps = WalkSteps(walks.walks, walks.steps, np.full(len(walks.steps), walks.cap))
+    rooms = {EMPTY_ROOM: empty_rooms(walks.scenes)}
+    result = believed_meg(walks.scenes, steps, walks.believed, rooms)
+    assert result.difference.interval is not None and result.difference.interval[0] > 0
+    assert result.exceeds_controls and result.to_json()["exceeds_controls"] is True
+    # Every decision follows a shortest way there: all that ties leave to chance is unexplained.
+    assert result.believed.rationality > 10
+    aimless = planted(Plant(grids=60, wrong=0.35, use="nothing"), seed=0)
+    steps = WalkSteps(aimless.walks, aimless.steps, np.full(len(aimless.steps), aimless.cap))
+    nothing = believed_meg(aimless.scenes, steps, aimless.believed)
+    assert nothing.believed.share.interval is not None
+    assert nothing.believed.share.interval[0] < 0.02 and nothing.believed.share.value < 0.05
+
+
+def test_steps_without_a_map_and_without_an_answer_explain_nothing() -> None:
+    true = GridWorld.from_text(TRUE)
+    scenes = Scenes.of([true] * 2, [State(true.start)] * 2, [None, DOWN])
+    steps = WalkSteps(np.array([0, 0]), np.array([0, 1]), np.array([8, 8]))
+    result = believed_meg(scenes, steps, [true, None])
+    assert result.missing == 1 and result.believed.nats.value == 0.0
+    assert result.true.nats.value > 0 and result.maximum == pytest.approx(2 * np.log(4))
+
+
+@pytest.mark.parametrize(
+    ("steps", "worlds", "message"),
+    [
+        (([0, 0], [0, 0], [8, 8]), 2, "a step of a walk is there twice"),
+        (([0, 0], [0, 8], [8, 8]), 2, "decision 1 is step 8 of a walk of at most 8 steps"),
+        (([0, 0], [0, 1], [8, 8]), 1, "there are 1 worlds of believed for 2 decisions"),
+        (([0], [0, 1], [8, 8]), 2, "there are 1 walks for 2 decisions"),
+    ],
+)
+def test_what_is_no_walk_is_refused(
+    steps: tuple[list[int], ...], worlds: int, message: str
+) -> None:
+    true = GridWorld.from_text(TRUE)
+    scenes = Scenes.of([true] * 2, [State(true.start)] * 2, [DOWN, DOWN])
+    with pytest.raises(GoalmeterError, match=message):
+        believed_meg(scenes, WalkSteps(*map(np.array, steps)), [true] * worlds)

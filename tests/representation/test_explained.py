@@ -1,0 +1,131 @@
+"""What a map explains: by hand, against the literal shares, and beside its controls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import representation as oracle
+from representation.scenery import random_posterior, scenes_of
+
+from goalmeter.gridworld import State, maze
+from goalmeter.representation.decoded import Maps, decoded
+from goalmeter.representation.explained import CHANCE, explained
+from goalmeter.representation.map_controls import (
+    ANOTHER,
+    ANOTHER_WALLS,
+    EMPTY_ROOM,
+    GREEDY,
+    empty_rooms,
+    map_controls,
+)
+from goalmeter.representation.scenes import Scenes
+
+LEFT, RIGHT, UP, DOWN = range(4)
+
+
+def test_four_steps_by_hand() -> None:
+    # True: the only way is down. Believed: the way to the right is open as well, and as short.
+    true = ["#####", "#A#_#", "#_#_#", "#__G#", "#####"]
+    wrong = ["#####", "#A__#", "#_#_#", "#__G#", "#####"]
+    scenes = scenes_of(*[true] * 5, actions=[DOWN, RIGHT, LEFT, None, RIGHT])
+    (belief,) = scenes_of(wrong).worlds
+    maps = Maps.of([belief, belief, belief, belief, None])
+    (row, *_) = explained(maps, {}, scenes)
+    assert (row.steps, row.errors, row.unreadable) == (5, 3, 1)
+    assert row.invalid.value == pytest.approx(1 / 5)
+    # Down and the first right are optimal on the map.
+    assert row.on_map.value.value == pytest.approx(2 / 5)
+    # Of right, left and the right without a map, the first is explained.
+    assert row.explained_errors.value.value == pytest.approx(1 / 3)
+    # The map has down, which is right, in two of the three errors; always where it is valid.
+    assert row.map_corrects.value.value == pytest.approx(2 / 3)
+    assert row.recovery.value == 1.0 and row.agreement.value.value == pytest.approx(4 / 5)
+    assert row.reversed.value == 0.0
+    # Of the three wrong actions one is optimal on the map, and none where there is no map.
+    assert row.explained_errors.controls[CHANCE].value == pytest.approx(2 / 9)
+    # The compass goes down alone: it explains no error.
+    assert row.explained_errors.controls[GREEDY].value == 0.0
+
+
+def walked(seed: int, n: int = 30) -> Scenes:
+    rng = np.random.default_rng(seed)
+    worlds = [maze(7, 0.7, seed=int(i)).world for i in rng.integers(0, 12, n)]
+    cells = [
+        rooms[rng.integers(len(rooms))]
+        for rooms in ([c for c in world.open_cells if c != world.goal] for world in worlds)
+    ]
+    actions = [None if a == 4 else int(a) for a in rng.integers(0, 5, n)]
+    return Scenes.of(worlds, [State(cell) for cell in cells], actions)
+
+
+@pytest.mark.parametrize("rule", ["published", "places"])
+def test_shares_agree_with_their_definition(rule: str) -> None:
+    scenes = walked(0)
+    maps = decoded(random_posterior(scenes, 1), scenes, rule=rule)
+    states = []
+    for n, (world, state) in enumerate(zip(scenes.worlds, scenes.states, strict=True)):
+        here = str(world.with_(start=state.cell)).splitlines()
+        belief = maps.worlds[n]
+        on_map = oracle.best_moves(None if belief is None else str(belief).splitlines())
+        states.append((scenes.actions[n], oracle.best_moves(here), on_map))
+    for row in explained(maps, {}, scenes):
+        kept = np.ones(len(scenes), dtype=bool) if row.states == "all" else scenes.detour
+        expected = oracle.shares([states[n] for n in np.flatnonzero(kept)])
+        for name, value in expected.items():
+            if name == "chance":
+                seen = row.explained_errors.controls[CHANCE]
+            else:
+                field = getattr(row, name)
+                seen = getattr(field, "value", field)
+                seen = field if isinstance(seen, float) else seen
+            assert seen.value == pytest.approx(value, nan_ok=True), name
+
+
+def test_detour_states_are_those_in_which_the_compass_may_err() -> None:
+    scenes = walked(1)
+    rows = explained(Maps(scenes.worlds, scenes.optimal), {}, scenes)
+    assert [row.states for row in rows] == ["all", "detour"]
+    assert rows[1].steps == int(scenes.detour.sum()) > 0
+    assert rows[1].agreement.value.value == 1.0 and rows[1].agreement.controls[GREEDY].value <= 1.0
+
+
+def test_controls_know_nothing_of_the_map() -> None:
+    scenes = walked(2)
+    maps = decoded(random_posterior(scenes, 3), scenes)
+    controls = map_controls(maps, scenes, seed=0)
+    rooms = empty_rooms(scenes)
+    assert controls[EMPTY_ROOM].worlds == tuple(rooms)
+    assert all(not w.walls[1:-1, 1:-1].any() for w in rooms)
+    assert [w.start for w in rooms] == [s.cell for s in scenes.states]
+    for n, world in enumerate(controls[ANOTHER_WALLS].worlds):
+        own, whole = maps.worlds[n], controls[ANOTHER].worlds[n]
+        assert world is not None and own is not None and whole is not None
+        assert (world.start, world.goal) == (own.start, own.goal)
+        lent = whole.walls.copy()
+        objects = [own.start, own.goal, whole.start, whole.goal]
+        for cell in objects:
+            lent[cell] = False
+        drawn = world.walls.copy()
+        for cell in objects:
+            drawn[cell] = False
+        assert (drawn == lent).all()
+
+
+def test_a_map_that_is_followed_exceeds_its_controls_and_one_that_is_not_does_not() -> None:
+    # The believed map is that of another maze: whoever follows it errs by it.
+    worlds = [maze(7, 1.0, seed=seed).world for seed in range(40)]
+    beliefs = [
+        world.with_() if seed % 2 else maze(7, 1.0, seed=100 + seed).world
+        for seed, world in enumerate(worlds)
+    ]
+    maps = Maps.of(beliefs)
+    followed = [int(np.flatnonzero(row)[0]) for row in maps.optimal]
+    states = [State(world.start) for world in worlds]
+    donors = Maps.of([maze(7, 1.0, seed=200 + seed).world for seed in range(40)])
+    used = explained(maps, {ANOTHER: donors}, Scenes.of(worlds, states, followed))[0]
+    assert used.explained_errors.value.value == 1.0 and used.explained_errors.exceeds_controls
+    rng = np.random.default_rng(0)
+    aimless = [int(a) for a in rng.integers(0, 4, 40)]
+    unused = explained(maps, {ANOTHER: donors}, Scenes.of(worlds, states, aimless))[0]
+    assert not unused.explained_errors.exceeds_controls
+    assert used.to_json()["explained_errors"]["exceeds_controls"] is True

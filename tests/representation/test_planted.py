@@ -1,0 +1,222 @@
+"""What is planted is what is read: every estimate recovers the truth, and nothing is read of none.
+
+Test grids are drawn apart from those that probes are fitted to; the rotation is the same, since the
+activations of both are drawn together.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from goalmeter import GoalmeterError
+from goalmeter.representation.believed import Believed, WalkSteps, believed_meg
+from goalmeter.representation.decoded import Maps, decoded
+from goalmeter.representation.explained import Explained, explained
+from goalmeter.representation.map_controls import map_controls
+from goalmeter.representation.planted import Plant, Planted, known_auroc, known_bits, planted
+from goalmeter.representation.probes.linear import Logistic
+from goalmeter.representation.probes.mlp import Mlp
+from goalmeter.representation.probes.position import PositionOnly
+from goalmeter.representation.probes.protocol import Probe, Reading
+from goalmeter.representation.probes.ridge import Ridge
+from goalmeter.representation.probes.scores import Score, scores
+from goalmeter.representation.probes.splits import split
+from goalmeter.representation.probes.training import Schedule
+from goalmeter.representation.scenes import EMPTY, WALL, link_cells
+
+
+@lru_cache
+def drawn(encoding: str = "linear", noise: float = 0.7, use: str = "believed") -> Planted:
+    """Agents that slip, so that no share is 1 in truth."""
+    plant = Plant(
+        grids=400,
+        encoding=encoding,
+        noise=noise,
+        wrong=0.5,
+        use=use,
+        slip=0.1,
+        dimensions=96,
+        cap=6,
+    )
+    return planted(plant, seed=7)
+
+
+def read(probe: Probe, made: Planted) -> Score:
+    """How well the links' walls are read, in test grids."""
+    reading = Reading(made.activations, made.believed_scenes)
+    train, validation, test = (reading.where(part) for part in split(reading.scenes, seed=0))
+    shapes = test.scenes.shapes
+    ours, position = (
+        each.fit(train, validation, seed=0).posterior(test.activations, shapes)
+        for each in (probe, PositionOnly())
+    )
+    rows, columns = shapes[0].tolist()
+    links = np.isin(test.scenes.labels, (WALL, EMPTY)) & link_cells((rows, columns))
+    table = scores(ours, position, test.scenes, {"links": links})
+    return next(score for score in table if (score.cells, score.label) == ("links", "wall"))
+
+
+# --- The simulator --------------------------------------------------------------------------------
+
+
+def test_the_activations_are_features_that_were_turned_and_noise() -> None:
+    quiet, loud = (planted(Plant(grids=30, noise=noise), seed=0) for noise in (0.5, 1.0))
+    # The same draws: what differs is half of the noise.
+    noise = 2.0 * (loud.activations.astype(float) - quiet.activations)
+    assert abs(noise.mean()) < 0.02 and noise.std() == pytest.approx(1.0, abs=0.02)
+    features = quiet.activations - 0.5 * noise
+    for i, j in ((0, 1), (0, 60), (7, 80)):
+        a, b = quiet.believed[i], quiet.believed[j]
+        # A wall and open ground are 2 apart; an object is 4 in its cell.
+        apart = 4 * (a.walls != b.walls).sum() + 32 * ((a.start != b.start) + (a.goal != b.goal))
+        assert ((features[i] - features[j]) ** 2).sum() == pytest.approx(apart, abs=0.01)
+
+
+def test_links_are_wrong_as_often_as_asked_and_every_room_reaches_the_goal() -> None:
+    made = drawn()
+    wrong = np.array(
+        [
+            belief.walls[link_cells((7, 7))] != world.walls[link_cells((7, 7))]
+            for belief, world in zip(made.believed, made.scenes.worlds, strict=True)
+        ]
+    )
+    # As many as asked, less those that would have closed a room in.
+    assert 0.25 < wrong.mean() < 0.5
+    assert Maps.of(made.believed).valid.all()
+    assert (
+        planted(Plant(grids=5), seed=1).believed_scenes.worlds[0]
+        == (planted(Plant(grids=5), seed=1).scenes.worlds[0])
+    )
+
+
+def test_who_uses_a_map_follows_it() -> None:
+    for use in ("believed", "true", "nothing"):
+        made = planted(Plant(grids=60, wrong=0.3, use=use), seed=2)
+        chosen = np.array(made.scenes.actions)
+        rows = np.arange(len(chosen))
+        followed = Maps.of(made.believed).optimal[rows, chosen].mean()
+        right = made.scenes.optimal[rows, chosen].mean()
+        assert (followed == 1.0) == (use == "believed") and (right == 1.0) == (use == "true")
+
+
+def test_what_the_best_reader_knows() -> None:
+    # Two normals that are 2 apart with spread 1: Phi(sqrt 2) = 0.9214; without noise all of it.
+    assert known_auroc(1.0) == pytest.approx(0.92135, abs=1e-5)
+    assert known_bits(0.05, 0.5) == pytest.approx(1.0, abs=1e-6)
+    rng = np.random.default_rng(0)
+    sign = rng.choice([1.0, -1.0], size=200_000, p=[0.4, 0.6])
+    odds = 2 * (sign + 0.8 * rng.normal(size=sign.size)) / 0.64 + np.log(0.4 / 0.6)
+    gain = -np.logaddexp(0, -sign * odds) - np.log(np.where(sign > 0, 0.4, 0.6))
+    assert known_bits(0.8, 0.4) == pytest.approx(gain.mean() / np.log(2), abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("plant", "message"),
+    [
+        (Plant(encoding="dense"), "encoding is 'dense', expected linear, xor, none"),
+        (Plant(use="both"), "use is 'both', expected believed, true, nothing"),
+        (Plant(wrong=1.0), "wrong is 1.0, expected a probability below 1"),
+        (Plant(size=8), "size is 8, grids 200 and cap 12, expected an odd size"),
+        (Plant(dimensions=20), "dimensions 20, expected noise above 0 and at least the 76"),
+    ],
+)
+def test_what_cannot_be_planted_is_refused(plant: Plant, message: str) -> None:
+    with pytest.raises(GoalmeterError, match=message):
+        planted(plant, seed=0)
+
+
+# --- Probes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["ridge", "logistic"])
+def test_linear_probes_read_a_linear_map_as_well_as_the_best_reader(name: str) -> None:
+    pytest.importorskip("torch")
+    score = read(Ridge() if name == "ridge" else Logistic(), drawn())
+    assert score.auroc is not None and score.auroc.interval is not None
+    # A probe is fitted to some 250 grids, so it stays a little below the best.
+    assert known_auroc(0.7) - 0.03 < score.auroc.value < known_auroc(0.7) + 0.01
+    share = 0.4
+    assert 0.7 * known_bits(0.7, share) < score.gain_bits.value < 1.05 * known_bits(0.7, share)
+
+
+def test_a_map_that_is_not_linear_is_read_by_an_mlp_alone() -> None:
+    pytest.importorskip("torch")
+    # Small grids, whose four links an MLP learns from few of them.
+    plant = Plant(grids=500, size=5, cap=2, encoding="xor", noise=0.2, dimensions=32)
+    made = planted(plant, seed=7)
+    linear = read(Ridge(), made).auroc
+    assert linear is not None and linear.interval is not None
+    assert linear.interval[0] < 0.5 < linear.interval[1] and linear.value < 0.6
+    mlp = read(Mlp(128, Schedule(rate=2e-2, epochs=60, patience=20)), made).auroc
+    assert mlp is not None and mlp.interval is not None
+    # Grids of size 5 have few contents, so few of them are test grids: the interval is wide.
+    assert mlp.value > 0.95 and mlp.interval[0] > 0.6
+
+
+@pytest.mark.parametrize("name", ["ridge", "logistic", "mlp"])
+def test_no_information_comes_out_as_none(name: str) -> None:
+    pytest.importorskip("torch")
+    chosen: dict[str, Probe] = {"ridge": Ridge(), "logistic": Logistic(), "mlp": Mlp(64)}
+    score = read(chosen[name], drawn("none"))
+    assert score.auroc is not None and score.auroc.interval is not None
+    assert score.auroc.interval[0] < 0.5 < score.auroc.interval[1]
+    # Nor is there a price for having looked.
+    assert abs(score.gain_bits.value) < 0.01
+
+
+# --- What maps explain ----------------------------------------------------------------------------
+
+
+@lru_cache
+def judged(encoding: str, use: str) -> tuple[Explained, Explained, Believed]:
+    """What decoded maps explain, what the planted ones do, and MEG in the decoded worlds."""
+    made = drawn(encoding, 0.3, use)
+    reading = Reading(made.activations, made.believed_scenes)
+    parts = split(reading.scenes, test=0.4, seed=0)
+    train, validation, test = (reading.where(part) for part in parts)
+    fitted = Ridge().fit(train, validation, seed=0)
+    posterior = fitted.posterior(test.activations, test.scenes.shapes)
+    true = made.scenes.where(parts.test)
+    maps = decoded(posterior, true)
+    controls = map_controls(maps, true, seed=0)
+    known = Maps.of([made.believed[i] for i in parts.test])
+    steps = WalkSteps(
+        made.walks[parts.test], made.steps[parts.test], np.full(len(parts.test), made.cap)
+    )
+    worlds = {name: each.worlds for name, each in controls.items()}
+    return (
+        explained(maps, controls, true)[0],
+        explained(known, controls, true)[0],
+        believed_meg(true, steps, maps.worlds, worlds),
+    )
+
+
+def test_a_map_that_is_read_and_used_explains_errors_beyond_its_controls() -> None:
+    seen, known, meg = judged("linear", "believed")
+    assert seen.errors > 50 and 0.5 < known.explained_errors.value.value < 1.0
+    for name in ("explained_errors", "map_corrects", "on_map"):
+        ours, truth = (getattr(each, name).value for each in (seen, known))
+        assert ours.interval is not None
+        assert ours.interval[0] <= truth.value <= ours.interval[1], name
+    assert seen.explained_errors.exceeds_controls
+    assert meg.difference.interval is not None and meg.difference.interval[0] > 0
+    assert meg.exceeds_controls
+
+
+@pytest.mark.parametrize("use", ["true", "nothing"])
+def test_a_map_that_is_read_and_not_used_does_not(use: str) -> None:
+    seen, known, meg = judged("linear", use)
+    # It is read as well as before.
+    assert seen.agreement.value.value == pytest.approx(known.agreement.value.value, abs=0.05)
+    assert not seen.explained_errors.exceeds_controls
+    assert meg.difference.interval is None or meg.difference.interval[0] <= 0
+
+
+def test_a_map_that_is_used_and_not_read_explains_nothing() -> None:
+    seen, known, meg = judged("none", "believed")
+    assert known.explained_errors.value.value > 0.5
+    assert not seen.explained_errors.exceeds_controls
+    assert not meg.exceeds_controls

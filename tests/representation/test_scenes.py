@@ -1,0 +1,115 @@
+"""Scenes: labels of cells, grids by content, which cells are uncertain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import representation as oracle
+from representation.scenery import PICTURES, scenes_of
+
+from goalmeter import GoalmeterError
+from goalmeter.gridworld import Cell, GridWorld, State, key_door, maze
+from goalmeter.gridworld.planner import plan
+from goalmeter.representation.scenes import (
+    AGENT,
+    DOOR,
+    EMPTY,
+    GOAL,
+    KEY,
+    OUTSIDE,
+    WALL,
+    Scenes,
+    cells_in,
+    link_cells,
+    uncertain_cells,
+)
+
+
+def test_labels_are_what_the_model_is_shown() -> None:
+    world = GridWorld.from_text(["######", "#A_G_#", "######"])
+    scenes = Scenes.of([world], [State(Cell(1, 4))], [0])
+    assert scenes.labels[0, 1].tolist() == [WALL, EMPTY, EMPTY, GOAL, AGENT, WALL]
+
+
+def test_a_key_that_was_taken_and_an_open_door_are_empty() -> None:
+    world = key_door(0)
+    assert world.key is not None and world.door is not None
+    kept = [world.start] * 3
+    labels = Scenes.of([world] * 3, [State(c, layer) for layer, c in enumerate(kept)], [0] * 3)
+    assert [labels.labels[i][world.key] for i in range(3)] == [KEY, EMPTY, EMPTY]
+    assert [labels.labels[i][world.door] for i in range(3)] == [DOOR, DOOR, EMPTY]
+
+
+def test_worlds_of_several_shapes_share_a_frame() -> None:
+    scenes = scenes_of(PICTURES[0], ["####", "#AG#", "####"])
+    assert scenes.labels.shape == (2, 5, 5)
+    assert (scenes.labels[1, 3:] == OUTSIDE).all() and (scenes.labels[1, :, 4] == OUTSIDE).all()
+    assert (scenes.labels[1, :3, :4] != OUTSIDE).all()
+    assert scenes.shapes.tolist() == [[5, 5], [3, 4]]
+
+
+def test_grids_are_numbered_by_content() -> None:
+    base = maze(7, 1.0, seed=3).world
+    turned = GridWorld(np.rot90(base.walls), *(_turned(c) for c in (base.start, base.goal)))
+    other = maze(7, 1.0, seed=4).world
+    scenes = Scenes.of(
+        [base, other, turned], [State(w.start) for w in (base, other, turned)], [0, None, 1]
+    )
+    assert scenes.grids.tolist() == [0, 1, 0]
+    assert scenes.where(np.array([2, 1])).grids.tolist() == [0, 1]
+    assert scenes.where(np.array([False, True, False])).actions == (None,)
+
+
+def _turned(cell: Cell) -> Cell:
+    return Cell(6 - cell.column, cell.row)
+
+
+def test_optimal_actions_and_detours_are_the_planner_s() -> None:
+    scenes = scenes_of(*PICTURES)
+    for number, world in enumerate(scenes.worlds):
+        planned = plan(world)
+        actions = np.flatnonzero(scenes.optimal[number]).tolist()
+        assert actions == list(planned.optimal_actions(planned.start))
+    # In the first the compass has only the way down; in the second and third it has both or one.
+    assert scenes.compass.tolist() == [
+        [False, False, False, True],
+        [False, True, False, True],
+        [False, False, False, True],
+    ]
+    assert scenes.detour.tolist() == [False, True, False]
+
+
+def test_link_cells_of_a_maze() -> None:
+    links = link_cells((5, 7))
+    assert np.argwhere(links).tolist() == [[1, 2], [1, 4], [2, 1], [2, 3], [2, 5], [3, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("least", [0.05, 0.3, 0.5])
+def test_uncertain_cells_agree_with_counting(least: float) -> None:
+    # The first grid has two scenes, and still one vote.
+    worlds = [maze(7, 0.6, seed=seed).world for seed in (0, 0, 1, 2, 3)]
+    scenes = Scenes.of(worlds, [State(world.start) for world in worlds], [0] * 5)
+    (cells,) = uncertain_cells(scenes, least=least).values()
+    by_grid = [[w.walls.tolist() for w in worlds[:2]], *([w.walls.tolist()] for w in worlds[2:])]
+    expected = oracle.uncertain(by_grid, least)
+    assert {(int(r), int(c)) for r, c in np.argwhere(cells)} == expected
+    spread = cells_in(scenes, {(7, 7): cells})
+    assert (spread == cells).all() and not cells_in(scenes, {}).any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"worlds": ()}, "0 worlds, 1 states, 1 actions and 1 numbers of grids"),
+        ({"states": (State(Cell(0, 0)),)}, "scene 0 has the agent at row 0, column 0, layer 0"),
+        ({"states": (State(Cell(1, 1), 1),)}, "layer 1, which is no state of its world"),
+        ({"actions": (4,)}, "scene 0 has the action 4, expected 0 to 3, or None"),
+    ],
+)
+def test_what_is_no_scene_is_refused(change: dict[str, object], message: str) -> None:
+    scenes = scenes_of(PICTURES[0])
+    parts = {"worlds": scenes.worlds, "states": scenes.states, "actions": scenes.actions}
+    with pytest.raises(GoalmeterError, match=message):
+        Scenes(**(parts | {"grids": scenes.grids} | change))  # type: ignore[arg-type]
+    with pytest.raises(GoalmeterError, match=r"least is 0.7, expected a share"):
+        uncertain_cells(scenes, least=0.7)
