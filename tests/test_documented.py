@@ -46,6 +46,8 @@ OTHERS = ("make ", "pip install ", "export ", "MODEL=", "vllm serve ", "inspect 
 # What cannot be run where the tests run, and why: a marker that is not here fails, and one that is
 # here and on no page as well.
 NOT_RUN = {
+    "docs/representation.md: it asks the mouse two thousand times; "
+    "tests/representation/use/test_causal_use.py asks less",
     "docs/architecture.md: a drawing",
     "docs/navigation-language-models.md: goes on until the model has answered",
     "docs/navigation-language-models.md: asks through Inspect, as the tests in tests/lm do",
@@ -128,6 +130,8 @@ def short_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neural, "climb", shortly)
 
 
+# Inspect calls its own libraries in ways that they have given up.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:inspect_ai", "ignore::ResourceWarning")
 @pytest.mark.usefixtures("short_networks")
 @pytest.mark.parametrize("page", PROGRAMS)
 def test_programs_print_what_the_page_shows(

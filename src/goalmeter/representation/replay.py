@@ -8,7 +8,7 @@ model wrote them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from goalmeter.navigation.inspect.samples import made_of
 from goalmeter.navigation.playing import load
 from goalmeter.navigation.record import Step, Trajectory
 from goalmeter.representation.network import Network
+from goalmeter.representation.scenes import Scenes
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,15 @@ def replay(
     # Before the model is loaded, which takes longer.
     samples = samples_of(walked.trajectories, first_only=first_only)
     return samples, Network.open(model or walked.plan.agent)
+
+
+def scenes_of(samples: Sequence[Sample]) -> Scenes:
+    """What the states of some decisions look like: row i is decision i."""
+    return Scenes.of(
+        [sample.world for sample in samples],
+        [sample.state for sample in samples],
+        [sample.action for sample in samples],
+    )
 
 
 def samples_of(

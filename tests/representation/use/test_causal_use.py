@@ -15,7 +15,8 @@ from goalmeter.navigation import suite
 from goalmeter.navigation.asking.prompts import template
 from goalmeter.representation import Network, causal_use
 from goalmeter.representation.replay import Sample
-from goalmeter.representation.use.cells import target_cells, uncertain_cells
+from goalmeter.representation.scenes import Scenes, uncertain_cells
+from goalmeter.representation.use.cells import target_cells
 
 
 def decisions(network: Network, grids: int, complexity: float = 0.6) -> list[Sample]:
@@ -24,7 +25,9 @@ def decisions(network: Network, grids: int, complexity: float = 0.6) -> list[Sam
     The agent stands where a shortest way needs an uncertain cell, if there is such a place.
     """
     tasks = suite("maze", sizes=[7], complexities=[complexity], grids=grids, held_out=True).tasks
-    uncertain = uncertain_cells(task.world for task in tasks)[7, 7]
+    worlds = [task.world for task in tasks]
+    starts = [State(world.start) for world in worlds]
+    uncertain = uncertain_cells(Scenes.of(worlds, starts, [None] * len(worlds)))[7, 7]
     samples = []
     for task in tasks:
         states = [State(cell) for cell in task.world.open_cells if cell != task.world.goal]

@@ -14,7 +14,7 @@ from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.asking.prompts import template
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.use.candidates import Candidate
-from goalmeter.representation.use.cells import TargetCell, target_cells, uncertain_cells
+from goalmeter.representation.use.cells import TargetCell, target_cells
 from goalmeter.representation.use.closing import closed_question
 from goalmeter.representation.use.halves import half_of
 from goalmeter.representation.use.outcomes import Outcome, row_of
@@ -44,16 +44,6 @@ def test_cells_that_tell_nothing() -> None:
     assert target_cells(corridor, State(corridor.start)) == ()
     room = GridWorld.from_text(["####", "#A_#", "#_G#", "####"])
     assert target_cells(room, State(room.start)) == ()
-
-
-def test_uncertain_cells_are_open_here_and_walls_there() -> None:
-    other = GridWorld.from_text(["#######", "#A___G#", "#_###_#", "#__#__#", "#######"])
-    small = GridWorld.from_text(["#####", "#A_G#", "#####"])
-    uncertain = uncertain_cells([RING, other, small])
-    assert [tuple(map(int, cell)) for cell in zip(*uncertain[5, 7].nonzero(), strict=True)] == [
-        (3, 3)
-    ]
-    assert not uncertain[3, 5].any()
 
 
 def asked(prompt: str, world: GridWorld = RING) -> Sample:

@@ -21,8 +21,9 @@ from goalmeter.navigation.suites.tasks import suite
 from goalmeter.organisms.kinds import is_unseen
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
+from goalmeter.representation.scenes import Scenes, uncertain_cells
 from goalmeter.representation.use.causal_use import Use, Wanted, causal_use
-from goalmeter.representation.use.cells import target_cells, uncertain_cells
+from goalmeter.representation.use.cells import target_cells
 
 SEEN, UNSEEN, FAR = "seen", "unseen", "far"
 PROMPT = "compact/2"
@@ -79,7 +80,9 @@ def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int)
         seed=seed,
         held_out=True,
     ).tasks
-    uncertain = uncertain_cells(task.world for task in tasks)
+    worlds = [task.world for task in tasks]
+    starts = [State(world.start) for world in worlds]
+    uncertain = uncertain_cells(Scenes.of(worlds, starts, [None] * len(worlds)))
     samples = []
     for task in tasks:
         states = [State(cell) for cell in task.world.open_cells if cell != task.world.goal]

@@ -21,10 +21,11 @@ from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.world import Cell
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located
-from goalmeter.representation.replay import Sample
+from goalmeter.representation.replay import Sample, scenes_of
+from goalmeter.representation.scenes import uncertain_cells
 from goalmeter.representation.use.answering import Answered, answer_all
 from goalmeter.representation.use.candidates import Candidate, candidates
-from goalmeter.representation.use.cells import TargetCell, target_cells, uncertain_cells
+from goalmeter.representation.use.cells import TargetCell, target_cells
 from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
 from goalmeter.representation.use.outcomes import Outcome, UseRow, row_of
 
@@ -192,7 +193,7 @@ def _trials(
     seed: int,
 ) -> Iterator[tuple[Sample, TargetCell]]:
     """The decisions and cells of a half, in their order."""
-    uncertain = uncertain_cells(sample.world for sample in samples)
+    uncertain = uncertain_cells(scenes_of(samples))
     for sample in samples:
         if half_of(sample.world, salt) != half:
             continue

@@ -12,13 +12,9 @@ uncertain ones 97%.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
-from goalmeter._types import BoolArray
 from goalmeter.agents.navigators import planned
 from goalmeter.gridworld.planner import State, plan
 from goalmeter.gridworld.world import Cell, GridWorld
@@ -41,18 +37,6 @@ class TargetCell:
     needed: bool
     optimal: tuple[int, ...]
     without: tuple[int, ...]
-
-
-def uncertain_cells(worlds: Iterable[GridWorld]) -> dict[tuple[int, int], BoolArray]:
-    """By shape of the grid, the cells that are a wall in some worlds and open in others.
-
-    Returns:
-        For each shape an array [rows, columns].
-    """
-    walls: dict[tuple[int, int], list[BoolArray]] = {}
-    for world in worlds:
-        walls.setdefault(world.shape, []).append(world.walls)
-    return {shape: np.any(grids, axis=0) & ~np.all(grids, axis=0) for shape, grids in walls.items()}
 
 
 @lru_cache(maxsize=4096)
