@@ -28,14 +28,7 @@ from goalmeter.meg.causal.targets import TargetFit
 from goalmeter.meg.linear_utility import TOLERANCE
 from goalmeter.meg.result import json_number
 from goalmeter.report.notebook import data_frame, html_table
-from goalmeter.report.numbers import (
-    general,
-    nats,
-    nats_of_search,
-    number,
-    percent,
-    rationality,
-)
+from goalmeter.report.numbers import general, nats, nats_of_search, number, percent, rationality
 
 # More sets than this take too long to be what was meant.
 MAX_SETS = 20_000
