@@ -45,7 +45,7 @@ def decisions(network: Network, grids: int, complexity: float = 0.6) -> list[Sam
 
 @pytest.fixture(scope="module")
 def of_the_mouse(mouse: Network) -> Any:
-    return causal_use(decisions(mouse, 40), mouse, layers=[1])
+    return causal_use(decisions(mouse, 30), mouse, layers=[1])
 
 
 def test_the_mouse_uses_the_words_of_a_cell(of_the_mouse: Any) -> None:
@@ -73,7 +73,7 @@ def test_the_moth_uses_no_cell_that_it_does_not_touch() -> None:
         at = sample.state.cell
         return abs(at.row - cell.row) + abs(at.column - cell.column) > 1
 
-    use = causal_use(decisions(moth, 40), moth, layers=[1], cells=away)
+    use = causal_use(decisions(moth, 30), moth, layers=[1], cells=away)
     assert use.verdict != "used" and use.confirmed.needed.flips.value == 0
 
 
