@@ -73,7 +73,7 @@ def test_the_moth_uses_no_cell_that_it_does_not_touch() -> None:
         at = sample.state.cell
         return abs(at.row - cell.row) + abs(at.column - cell.column) > 1
 
-    use = causal_use(decisions(moth, 30), moth, layers=[1], cells=away)
+    use = causal_use(decisions(moth, 44), moth, layers=[1], cells=away)
     assert use.verdict != "used" and use.confirmed.needed.flips.value == 0
 
 
