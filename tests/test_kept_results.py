@@ -51,6 +51,7 @@ FILLED = {
         "ideal": "docs/results/calibration-ideal.txt",
     },
     "docs/organisms.md": {"": "docs/results/organisms.txt"},
+    "docs/representation.md": {"": "docs/results/organism-use.txt"},
 }
 
 
