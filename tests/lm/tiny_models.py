@@ -86,7 +86,7 @@ def llama(folder: Path, *, speaks: bool) -> Path:
     if speaks:
         answer = {"": {OPEN: 1.0}, OPEN: PROBABILITIES, CLOSE: {END: 1.0}}
         _speak(model, words, answer | {action: {CLOSE: 1.0} for action in ACTIONS})
-    return _saved(folder, model, words)
+    return saved(folder, model, words)
 
 
 def gpt_oss(folder: Path, *, speaks: bool) -> Path:
@@ -112,7 +112,7 @@ def gpt_oss(folder: Path, *, speaks: bool) -> Path:
             CLOSE: {END: 1.0},
         }
         _speak(model, words, chain | {action: {CLOSE: 1.0} for action in ACTIONS})
-    return _saved(folder, model, words)
+    return saved(folder, model, words)
 
 
 def mxfp4(folder: Path) -> Path:
@@ -187,7 +187,7 @@ def _speak(model: Any, words: Any, after: dict[str, dict[str, float]]) -> None:
                 head[at, place] = torch.tensor(probability).log() / size**0.5
 
 
-def _saved(folder: Path, model: Any, words: Any) -> Path:
+def saved(folder: Path, model: Any, words: Any) -> Path:
     model.save_pretrained(folder)
     words.save_pretrained(folder)
     return folder

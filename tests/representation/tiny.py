@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lm.tiny_models import gpt_oss, llama, tokenizer
+from lm.tiny_models import gpt_oss, llama, saved, tokenizer
 
 from goalmeter.gridworld import GridWorld, State
 from goalmeter.navigation.asking.prompts import template
@@ -56,47 +56,32 @@ def sample(
 
 
 def _gpt2(folder: Path) -> Path:
-    import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    words = tokenizer()
-    torch.manual_seed(0)
-    config = GPT2Config(
-        vocab_size=len(words),
-        n_embd=32,
-        n_layer=3,
-        n_head=4,
-        n_positions=2048,
-        eos_token_id=words.eos_token_id,
-        bos_token_id=None,
-        initializer_range=0.2,
-    )
-    return _saved(folder, GPT2LMHeadModel(config), words)
+    sizes = {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 2048}
+    return _random(folder, GPT2LMHeadModel, GPT2Config, sizes)
 
 
 def _qwen(folder: Path) -> Path:
-    import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    sizes = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "max_position_embeddings": 2048,
+    }
+    return _random(folder, Qwen3ForCausalLM, Qwen3Config, sizes)
+
+
+def _random(folder: Path, network: Any, config: Any, sizes: dict[str, int]) -> Path:
+    """A network of an architecture and some sizes, with weights from one seed."""
+    import torch
 
     words = tokenizer()
     torch.manual_seed(0)
-    config = Qwen3Config(
-        vocab_size=len(words),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=2048,
-        eos_token_id=words.eos_token_id,
-        bos_token_id=None,
-        initializer_range=0.2,
-    )
-    return _saved(folder, Qwen3ForCausalLM(config), words)
-
-
-def _saved(folder: Path, model: Any, words: Any) -> Path:
-    model.save_pretrained(folder)
-    words.save_pretrained(folder)
-    return folder
+    options = {"vocab_size": len(words), "eos_token_id": words.eos_token_id, "bos_token_id": None}
+    return saved(folder, network(config(**options, **sizes, initializer_range=0.2)), words)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,16 +144,9 @@ def _stream(
                     if at := places[row][name]:
                         arrays[f"{layer}/{name}"][row] = stream[place, list(at)].cpu()
 
-        with network.changed({layer: _watching(keep, layer) for layer in layers}):
+        with network.changed({layer: partial(keep, layer) for layer in layers}):
             network.forward([samples[row].ids for row in batch])
     return arrays
-
-
-def _watching(keep: Callable[[int, torch.Tensor], None], layer: int) -> Any:
-    def watch(stream: torch.Tensor) -> None:
-        keep(layer, stream)
-
-    return watch
 
 
 def _batches(samples: Sequence[Sample]) -> list[list[int]]:

@@ -7,10 +7,11 @@ single arrays, heads share keys, and normalisations stand in different places.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import InvalidParameterError
@@ -95,8 +96,6 @@ class Network:
     @cached_property
     def revision(self) -> str:
         """The SHA-256 of all weights, in hexadecimal digits: which model this is, by content."""
-        import hashlib
-
         import torch
 
         digest = hashlib.sha256()
@@ -136,13 +135,10 @@ class Network:
         """The residual stream of one sequence of tokens at some layers, each [T, D]."""
         read: dict[int, torch.Tensor] = {}
 
-        def reader(layer: int) -> Change:
-            def read_it(stream: torch.Tensor) -> None:
-                read[layer] = stream[0].clone()
+        def keep(layer: int, stream: torch.Tensor) -> None:
+            read[layer] = stream[0].clone()
 
-            return read_it
-
-        with self.changed({layer: reader(layer) for layer in layers}):
+        with self.changed({layer: partial(keep, layer) for layer in layers}):
             self.forward([ids])
         return read
 

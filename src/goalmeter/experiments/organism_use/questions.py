@@ -10,7 +10,7 @@ one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State
@@ -96,7 +96,7 @@ def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int)
                 if wants(sample, target.cell)
             ):
                 ids = network.local.ids([{"role": "user", "content": question}])
-                samples.append(Sample(task.name, 0, task.world, state, None, (), question, ids, ()))
+                samples.append(replace(sample, prompt=ids))
                 break
     return samples
 

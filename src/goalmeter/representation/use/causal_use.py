@@ -19,6 +19,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.contents import content
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.world import Cell
+from goalmeter.report.numbers import percent
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located
 from goalmeter.representation.replay import Sample, scenes_of
@@ -37,6 +38,7 @@ USED, NOT_USED, UNKNOWN = "used", "not used", "cannot be told"
 _LONGER = 2
 Progress = Callable[[str], None]
 Wanted = Callable[[Sample, Cell], bool]
+Trial = tuple[Located, TargetCell]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +90,6 @@ class Use:
         }
 
     def __str__(self) -> str:
-        from goalmeter.report.numbers import percent
-
         def shown(row: UseRow) -> str:
             needed, unneeded = row.needed.flips, row.unneeded.flips
             return (
@@ -139,8 +139,12 @@ def causal_use(
     """
     every = range(len(network.blocks) + 1)
     wanted = network.check_layers(every if layers is None else layers)
+    # Located here, since every intervention asks where the tokens of these prompts stand.
     trials = {
-        half: list(_trials(samples, half, cells, per_decision, salt, seed))
+        half: [
+            (Located(sample, network.local.tokenizer), target)
+            for sample, target in _trials(samples, half, cells, per_decision, salt, seed)
+        ]
         for half in (SCREEN, CONFIRM)
     }
     for half, listed in trials.items():
@@ -149,17 +153,17 @@ def causal_use(
                 f"none of the decisions in the {half} half has an uncertain cell that "
                 f"every shortest way needs; take more grids, or mazes of complexity 0.4 and above"
             )
-    tried = candidates(network, layers=wanted, seed=seed)
+    options = candidates(network, layers=wanted, seed=seed)
     bases = {half: _answers(network, listed) for half, listed in trials.items()}
     if progress is not None:
-        progress(f"use: {len(tried)} interventions on {len(trials[SCREEN])} cells")
+        progress(f"use: {len(options)} interventions on {len(trials[SCREEN])} cells")
     screened = []
-    for number, candidate in enumerate(tried, start=1):
+    for number, candidate in enumerate(options, start=1):
         outcomes = _outcomes(network, candidate, trials[SCREEN], bases[SCREEN])
         if outcomes:
             screened.append((candidate, row_of(candidate, outcomes)))
         if progress is not None:
-            progress(f"use: screened {number} of {len(tried)}: {candidate.label}")
+            progress(f"use: screened {number} of {len(options)}: {candidate.label}")
     able = [(candidate, row) for candidate, row in screened if not candidate.is_null]
     best, _ = max(able, key=lambda entry: _merit(entry[1]))
     confirmed = _outcomes(network, best, trials[CONFIRM], bases[CONFIRM])
@@ -209,30 +213,27 @@ def _trials(
             yield from ((sample, each) for each in kind[:per_decision])
 
 
-def _answers(network: Network, trials: Sequence[tuple[Sample, TargetCell]]) -> list[Answered]:
+def _answers(network: Network, trials: Sequence[Trial]) -> list[Answered]:
     """Unchanged answers to the prompts of some trials, each prompt asked once."""
-    samples = {sample.digest: sample for sample, _ in trials}
+    samples = {located.sample.digest: located.sample for located, _ in trials}
     answers = answer_all(network, list(samples.values()))
     by_digest = dict(zip(samples, answers, strict=True))
-    return [by_digest[sample.digest] for sample, _ in trials]
+    return [by_digest[located.sample.digest] for located, _ in trials]
 
 
 def _outcomes(
     network: Network,
     candidate: Candidate,
-    trials: Sequence[tuple[Sample, TargetCell]],
+    trials: Sequence[Trial],
     bases: Sequence[Answered],
 ) -> list[Outcome]:
     """What becomes of the trials that an intervention can be tried on."""
-    changes = [
-        candidate.make(Located(sample, network.local.tokenizer), target.cell)
-        for sample, target in trials
-    ]
+    changes = [candidate.make(located, target.cell) for located, target in trials]
     able = [number for number, change in enumerate(changes) if change is not None]
     cap = _LONGER * max(len(base.tokens) for base in bases)
     answers = answer_all(
         network,
-        [trials[number][0] for number in able],
+        [trials[number][0].sample for number in able],
         [change for change in changes if change is not None],
         tokens=cap,
     )
@@ -246,5 +247,5 @@ def _outcomes(
             answer.action,
         )
         for number, answer in zip(able, answers, strict=True)
-        for sample, target in [trials[number]]
+        for sample, target in [(trials[number][0].sample, trials[number][1])]
     ]
