@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
+
+# Models are those of this machine; the tests that have some ask nobody else.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+ASKING = [Path(__file__).parent / room for room in ("lm", "representation")]
+# Inspect calls its own libraries in ways that they have given up.
+IGNORED = ("ignore::DeprecationWarning:inspect_ai", "ignore::ResourceWarning")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -11,3 +21,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the commands anew whose results the documentation keeps; may take hours",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(room in item.path.parents for room in ASKING):
+            for category in IGNORED:
+                item.add_marker(pytest.mark.filterwarnings(category))

@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from lm.tiny_models import Models
-
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["TOKENIZERS_PARALLELISM"] = "false"
-HERE = Path(__file__).parent
-# Inspect calls its own libraries in ways that they have given up.
-IGNORED = ("ignore::DeprecationWarning:inspect_ai", "ignore::ResourceWarning")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            for each in IGNORED:
-                item.add_marker(pytest.mark.filterwarnings(each))
 
 
 @pytest.fixture(scope="session")

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["TOKENIZERS_PARALLELISM"] = "false"
-HERE = Path(__file__).parent
-# Inspect calls its own libraries in ways that they have given up.
-IGNORED = ("ignore::DeprecationWarning:inspect_ai", "ignore::ResourceWarning")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            for category in IGNORED:
-                item.add_marker(pytest.mark.filterwarnings(category))
 
 
 @pytest.fixture(scope="session", autouse=True)

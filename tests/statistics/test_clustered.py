@@ -230,3 +230,12 @@ def test_confidence_is_a_probability(confidence: float) -> None:
         estimate([1.0, 2.0], confidence=confidence)
     with pytest.raises(InvalidParameterError, match="expected a number between 0 and 1, such as"):
         estimate_of_sums([[1.0], [2.0]], lambda s: s[..., 0], n=2, confidence=confidence)
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0, 6.0], [3.0], []])
+def test_an_estimate_is_read_back_from_its_json(values: list[float]) -> None:
+    """With an interval, without one, and of nothing, whose value is NaN."""
+    result = estimate(values)
+    back = Estimate.from_json(result.to_json())
+    np.testing.assert_equal(back.value, result.value)
+    assert (back.interval, back.n, back.clusters) == (result.interval, result.n, result.clusters)

@@ -14,7 +14,7 @@ there are, however many observations each of them has. The methods are those of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -67,6 +67,13 @@ class Estimate:
             "clusters": self.clusters,
         }
         return plain if self.reason is None else plain | {"reason": self.reason}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Estimate:
+        """The estimate that `to_json` was of; KeyError if an entry is missing."""
+        number = float("nan") if value["value"] is None else value["value"]
+        interval = None if value["interval"] is None else tuple(value["interval"])
+        return cls(number, interval, value["n"], value["clusters"])
 
 
 def estimate(

@@ -244,9 +244,4 @@ def _without_interval(value: float) -> Estimate:
 
 def _from_json(part: str, plain: Mapping[str, dict[str, Any]]) -> Estimates:
     """The estimates of `in_suite`, from their JSON."""
-    out = {}
-    for name, fields in plain.items():
-        value = float("nan") if fields["value"] is None else fields["value"]
-        interval = None if fields["interval"] is None else tuple(fields["interval"])
-        out[name] = Estimate(value, interval, fields["n"], fields["clusters"])
-    return out
+    return {name: Estimate.from_json(value) for name, value in plain.items()}

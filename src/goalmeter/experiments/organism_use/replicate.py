@@ -31,13 +31,13 @@ class Answer:
 
     def share(self, kind: str, measure: str) -> Estimate:
         """A share of the confirmed intervention, such as flips at needed cells."""
-        return _estimate(self.use["confirmed"][kind][measure])
+        return Estimate.from_json(self.use["confirmed"][kind][measure])
 
     def row(self, name: str, layer: int | str, *, where: str = "screened") -> Estimate | None:
         """Flips at needed cells under another intervention."""
         for row in self.use[where]:
             if (row["intervention"], row["layer"]) == (name, layer):
-                return _estimate(row["needed"]["flips"])
+                return Estimate.from_json(row["needed"]["flips"])
         return None
 
 
@@ -141,9 +141,3 @@ def use_table(answers: list[Answer]) -> Table:
 
 def _label(row: dict[str, Any]) -> str:
     return f"{row['intervention']}, layer {row['layer']}"
-
-
-def _estimate(value: dict[str, Any]) -> Estimate:
-    interval = value["interval"]
-    number = float("nan") if value["value"] is None else value["value"]
-    return Estimate(number, interval and tuple(interval), value["n"], value["clusters"])
