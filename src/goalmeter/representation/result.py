@@ -1,0 +1,227 @@
+"""What was read of a model's activations, and what of it the model acts on: all numbers of a probe.
+
+Everything that a report shows is here, so a page is drawn from the file alone and no model is
+asked again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import InvalidFileError
+from goalmeter._files import read_bytes, write_text
+from goalmeter._text import json_text
+from goalmeter.report.notebook import data_frame, html_table
+from goalmeter.report.numbers import nats, number, percent
+from goalmeter.representation.result_rows import (
+    DecidedRow,
+    DoseRow,
+    MapRow,
+    PlaceRow,
+    PlanRow,
+    StatePicture,
+    UsedRow,
+)
+from goalmeter.representation.rows import plain, row_from
+from goalmeter.statistics.clustered import Estimate
+
+# In the folder of a navigation run: what was read of its model.
+FOLDER, RESULT = "probe", "result.json"
+FORMAT = 1
+_MOST_BYTES = 2**28
+
+
+@dataclass(frozen=True)
+class Representation:
+    """All that was read of a model in a navigation run.
+
+    Attributes:
+        run: name of the run's folder.
+        model: as it is named.
+        revision: hash of its weights.
+        decisions: how many were replayed.
+        grids: in how many different grids.
+        about: what was asked: layers, positions, probes, seed, and the hash of the halves.
+        chosen: {"layer", "position", "probe"} whose maps are decoded, chosen on validation grids.
+        maps: by layer, position, probe and control.
+        places: of agent and goal.
+        explained: what the decoded maps explain of the actions, as `Explained` says it, with
+            "detour" for the states where a compass may err; empty where it was not asked.
+        believed: `meg_true`, `meg_decoded`, `meg_believed` and their differences; empty where not
+            asked.
+        use: interventions of both halves.
+        verdict: "used", "not used" or "cannot be told"; "" where no cause was asked for.
+        doses: of the write that did best.
+        plan: by place and number of actions.
+        decided: along the reasoning.
+        states: some, to be drawn.
+        left_out: why a part is missing, by its name.
+    """
+
+    run: str
+    model: str
+    revision: str
+    decisions: int
+    grids: int
+    about: Mapping[str, Any]
+    chosen: Mapping[str, Any]
+    maps: tuple[MapRow, ...] = ()
+    places: tuple[PlaceRow, ...] = ()
+    explained: Mapping[str, Any] = field(default_factory=dict)
+    believed: Mapping[str, Any] = field(default_factory=dict)
+    use: tuple[UsedRow, ...] = ()
+    verdict: str = ""
+    doses: tuple[DoseRow, ...] = ()
+    plan: tuple[PlanRow, ...] = ()
+    decided: tuple[DecidedRow, ...] = ()
+    states: tuple[StatePicture, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def maps_of(self, label: str = "wall", cells: str = "uncertain") -> tuple[MapRow, ...]:
+        """The rows of one class in one set of cells."""
+        return tuple(row for row in self.maps if (row.label, row.cells) == (label, cells))
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values: what the command prints with --json."""
+        return {"format": FORMAT} | dict(plain(self))
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Representation:
+        """The result that `to_json` was of; KeyError if an entry is missing."""
+        return row_from(cls, value)
+
+    def save(self, run: str | Path) -> Path:
+        """Write it into the folder of its run, whole or not at all."""
+        return write_text(Path(run) / FOLDER / RESULT, json_text(self.to_json()) + "\n")
+
+    @classmethod
+    def load(cls, run: str | Path) -> Representation:
+        """The result in the folder of a navigation run.
+
+        Raises:
+            InvalidFileError: there is none, or the file is damaged or of another version.
+        """
+        path = Path(run) / FOLDER / RESULT
+        try:
+            value = json.loads(read_bytes(path, _MOST_BYTES))
+            if value["format"] != FORMAT:
+                raise ValueError(f"format {value['format']!r}")
+            return cls.from_json(value)
+        except FileNotFoundError as cause:
+            raise InvalidFileError(
+                f"{run} holds nothing that was read of its model: {path.name} is not in {FOLDER}; "
+                f"probe the run first"
+            ) from cause
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as cause:
+            raise InvalidFileError(
+                f"{path} is no result of this version ({type(cause).__name__}: {cause}); delete it "
+                f"and probe the run again"
+            ) from cause
+
+    def records(self) -> list[dict[str, Any]]:
+        """A record for each row of `maps`, with NAME_low and NAME_high for each measured number."""
+        return [_record(row) for row in self.maps]
+
+    def to_pandas(self) -> Any:
+        """`records` as a pandas data frame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(self.records())
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        return "\n".join([f"{self.model}: {self.headline}", *lines])
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._rows()
+        return html_table(f"{self.model}: {self.headline}", head, rows, [_NOTE])
+
+    @property
+    def headline(self) -> str:
+        """What was asked and what of it is used, in a clause."""
+        asked = f"{self.decisions} decisions in {self.grids} grids were replayed"
+        said = {
+            "used": "; what it reads of cells is used",
+            "not used": "; what it reads of cells is not used",
+            "cannot be told": "; whether it uses what it reads of cells cannot be told",
+        }
+        return asked + said.get(self.verdict, "")
+
+    def _rows(self) -> list[list[str]]:
+        """The numbers that matter most, as text."""
+        rows = [["what", "where", "value", "beside"]]
+        for row in self.maps_of():
+            if row.control is None and row.auroc is not None:
+                rows.append(
+                    [
+                        f"walls of uncertain cells, {row.probe}: AUROC",
+                        f"layer {row.layer}, {row.position}",
+                        number(row.auroc, 2),
+                        self._best_control(row),
+                    ]
+                )
+        for used in self.use:
+            if used.chosen and used.half == "confirm":
+                null = used.null_flips
+                beside = "" if null is None else f"null {percent(null)}"
+                place = f"layer {used.layer}, {used.position}"
+                rows.append(
+                    [f"moves that flip, {used.intervention}", place, percent(used.flips), beside]
+                )
+        if self.believed:
+            true, inner = (
+                nats(self.believed[name]["nats"]["value"]) for name in ("meg_true", "meg_believed")
+            )
+            rows.append(["MEG in the believed world", "", inner, f"true world {true}"])
+        return rows
+
+    def _best_control(self, row: MapRow) -> str:
+        """The control of a row that reads walls best."""
+        controls = [
+            each
+            for each in self.maps_of()
+            if (each.layer, each.position, each.probe) == (row.layer, row.position, row.probe)
+            and each.control is not None
+            and each.auroc is not None
+        ]
+        if not controls:
+            return ""
+        best = max(controls, key=_auroc)
+        return f"{best.control} {_auroc(best):.2f}"
+
+
+_NOTE = (
+    "AUROC on held-out grids; in brackets 95% intervals over grids. What is read of a model need "
+    "not be used by it: moves that flip are those of answers that it gave with a cell changed."
+)
+
+
+def has_result(run: str | Path) -> bool:
+    """Whether something was read of the model of a run."""
+    return (Path(run) / FOLDER / RESULT).is_file()
+
+
+def _auroc(row: MapRow) -> float:
+    return float("-inf") if row.auroc is None else row.auroc.value
+
+
+def _record(row: MapRow) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, value in vars(row).items():
+        if not isinstance(value, Estimate):
+            out["class" if name == "label" else name] = value
+            continue
+        low, high = value.interval or (None, None)
+        out |= {name: value.value, f"{name}_low": low, f"{name}_high": high, f"{name}_n": value.n}
+    return out

@@ -1,0 +1,191 @@
+"""The rows of a probe's result: one number with its place, beside what it has to be better than."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from goalmeter.statistics.clustered import Estimate
+
+
+@dataclass(frozen=True)
+class MapRow:
+    """How well the class of cells is read at one place of the network.
+
+    Attributes:
+        layer: 0 for the embedding, k for what block k passes on.
+        position: name of the tokens, "pre/..." before and "post/..." after the model reasons.
+        probe: its name.
+        control: None for the probe itself, else the name of its control.
+        label: the class, or "all".
+        cells: which cells were scored: "all", "uncertain" or "links".
+        accuracy: share of cells.
+        balanced_accuracy: mean over classes of the share of their cells.
+        auroc: None where it is not defined.
+        gain_bits: log-loss gain over position alone, bits a cell.
+        parameters: numbers that were fitted to activations.
+        scored: which grids were scored.
+    """
+
+    layer: int
+    position: str
+    probe: str
+    control: str | None
+    label: str
+    cells: str
+    accuracy: Estimate
+    balanced_accuracy: Estimate
+    auroc: Estimate | None
+    gain_bits: Estimate
+    parameters: int
+    scored: str
+
+
+@dataclass(frozen=True)
+class PlaceRow:
+    """How well agent or goal is located; the first fields are those of `MapRow`.
+
+    Attributes:
+        layer: see `MapRow`, like position, probe, control and label.
+        position: name of the tokens.
+        probe: its name.
+        control: None for the probe itself.
+        label: "agent" or "goal".
+        exact: share of states whose most probable cell is the true one.
+        distance: steps between them.
+    """
+
+    layer: int
+    position: str
+    probe: str
+    control: str | None
+    label: str
+    exact: Estimate
+    distance: Estimate
+
+
+@dataclass(frozen=True)
+class UsedRow:
+    """What becomes of first moves when a cell's representation is changed.
+
+    Attributes:
+        half: of the grids: "screen" or "confirm".
+        intervention: what was done.
+        layer: where; "all" for every block.
+        position: the tokens that were changed.
+        is_null: whether nothing is expected of it.
+        chosen: whether it is the intervention that did best on the screen half.
+        cells: how many needed cells it was tried on.
+        flips: share of moves that change, at needed cells.
+        as_if_wall: share that becomes optimal for the cell being a wall, at needed cells.
+        unreadable: share of answers that cannot be read, at needed cells.
+        unneeded_flips: share of moves that change, at cells on no shortest way.
+        null_flips: flips at needed cells under the null whose interval reaches highest; None where
+            no null was tried in this half.
+        effect_nats: divergence of the next action's distribution; None where it was not asked for.
+    """
+
+    half: str
+    intervention: str
+    layer: int | str
+    position: str
+    is_null: bool
+    chosen: bool
+    cells: int
+    flips: Estimate
+    as_if_wall: Estimate
+    unreadable: Estimate
+    unneeded_flips: Estimate
+    null_flips: Estimate | None
+    effect_nats: Estimate | None
+
+
+@dataclass(frozen=True)
+class DoseRow:
+    """Flips under a write of some strength.
+
+    Attributes:
+        intervention: what is written.
+        layer: where.
+        position: at which tokens.
+        dose: in units of the mean distance between wall and open along the direction.
+        flips: share of moves at needed cells that change.
+        null_flips: the same along a random direction of equal length.
+    """
+
+    intervention: str
+    layer: int | str
+    position: str
+    dose: float
+    flips: Estimate
+    null_flips: Estimate
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """How well the first `n` actions of a walk are read at one place.
+
+    Attributes:
+        layer: see `MapRow`.
+        position: name of the tokens.
+        decoder: its name.
+        n: how many actions.
+        prefix: share of walks of at least n actions whose first n are all right.
+        conditional: share whose action n is right, of those whose n - 1 before are.
+        baselines: the same two, "prefix" and "conditional", of what knows no activations, by name.
+    """
+
+    layer: int
+    position: str
+    decoder: str
+    n: int
+    prefix: Estimate
+    conditional: Estimate
+    baselines: Mapping[str, Mapping[str, Estimate]]
+
+
+@dataclass(frozen=True)
+class DecidedRow:
+    """How well one action is read along the reasoning.
+
+    Attributes:
+        layer: see `MapRow`.
+        position: name of the token.
+        step: which action of the walk, from 1.
+        accuracy: share of walks.
+        baselines: the same of what knows no activations, by name.
+    """
+
+    layer: int
+    position: str
+    step: int
+    accuracy: Estimate
+    baselines: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True)
+class StatePicture:
+    """One state as it is and as it is read.
+
+    Attributes:
+        walk: key of its walk.
+        step: number of the decision.
+        truth: the grid, a text a row, with A and G.
+        decoded: the decoded map in the same way; empty where there is none.
+        wall: probability of a wall in each cell, [rows][columns].
+        used: share of moves that flip when a cell at that place is changed, [rows][columns]; None
+            where it was not tried.
+        action: what the agent did, 0 to 3; None for an answer that could not be read.
+        optimal: the actions that lead one step closer to the goal.
+        optimal_decoded: those on the decoded map.
+    """
+
+    walk: str
+    step: int
+    truth: tuple[str, ...]
+    decoded: tuple[str, ...]
+    wall: tuple[tuple[float, ...], ...]
+    used: tuple[tuple[float | None, ...], ...]
+    action: int | None
+    optimal: tuple[int, ...]
+    optimal_decoded: tuple[int, ...]
