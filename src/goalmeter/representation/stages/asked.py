@@ -1,0 +1,103 @@
+"""What a probe of a run asks for: one record, of which the store's header is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from goalmeter._arguments import whole
+from goalmeter._errors import InvalidParameterError
+from goalmeter._names import did_you_mean
+from goalmeter.representation.network import Network
+from goalmeter.representation.positions import position
+from goalmeter.representation.probes.registry import probe
+
+MAPS, USE, PLAN = "maps", "use", "plan"
+PARTS = (MAPS, USE, PLAN)
+POSITIONS = ("pre/end", "post/end")
+PROBES = ("ridge",)
+# Of larger models the paper's three places: a third and two thirds of the way, and the end.
+_FEW_BLOCKS = 8
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be read of the model of a run.
+
+    Attributes:
+        layers: 1 to L, each once; the embedding is read beside them, as a control.
+        positions: names of tokens.
+        probes: names of probes.
+        parts: "maps", "use" and "plan", those that are wanted.
+        use_decisions: decisions whose prompts are asked again under interventions, at most.
+        draws: answers for each of them by which the effect in nats is measured; 0 for none.
+        seed: of everything random.
+    """
+
+    layers: tuple[int, ...]
+    positions: tuple[str, ...]
+    probes: tuple[str, ...]
+    parts: tuple[str, ...]
+    use_decisions: int
+    draws: int
+    seed: int
+
+    def what(self) -> dict[str, Any]:
+        """What decides the numbers, as JSON values."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
+
+
+def asked(
+    network: Network,
+    *,
+    layers: Sequence[int] | None,
+    positions: Sequence[str],
+    probes: Sequence[str],
+    parts: Sequence[str],
+    use_decisions: int,
+    draws: int,
+    seed: int,
+) -> Asked:
+    """The record, after every part of it was looked at.
+
+    Raises:
+        InvalidParameterError: a layer, position, probe or part that is not there, or a number out
+            of range.
+    """
+    most = len(network.blocks)
+    chosen = network.check_layers(layers if layers is not None else default_layers(most))
+    if chosen == (0,):
+        raise InvalidParameterError(
+            f"layers are [0], the embedding, which is read as a control; expected some of 1 to "
+            f"{most}"
+        )
+    for each in positions:
+        position(each)
+    for each in probes:
+        probe(each)
+    for name, values in (("positions", positions), ("probes", probes), ("parts", parts)):
+        if not values:
+            raise InvalidParameterError(f"{name} is empty, expected at least one")
+    for part in parts:
+        if part not in PARTS:
+            raise InvalidParameterError(
+                f"there is no part {part!r}{did_you_mean(part, PARTS, quoted=True)}; the parts "
+                f"are {', '.join(PARTS)}"
+            )
+    return Asked(
+        tuple(layer for layer in chosen if layer > 0),
+        tuple(dict.fromkeys(positions)),
+        tuple(dict.fromkeys(probes)),
+        tuple(part for part in PARTS if part in parts),
+        whole(use_decisions, "use_decisions", least=4, most=100_000),
+        whole(draws, "draws", least=0, most=1000),
+        whole(seed, "seed", least=0, most=2**63 - 1),
+    )
+
+
+def default_layers(blocks: int) -> tuple[int, ...]:
+    """All layers of a small model; of a larger one a third, two thirds and the end of the way."""
+    if blocks <= _FEW_BLOCKS:
+        return tuple(range(1, blocks + 1))
+    return tuple(sorted({round(blocks / 3), round(2 * blocks / 3), blocks}))

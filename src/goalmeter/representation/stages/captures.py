@@ -1,0 +1,101 @@
+"""Activations of all decisions of a run: of the model, of its embedding, of random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.representation.activations import Activations
+from goalmeter.representation.capture import capture
+from goalmeter.representation.network import Network
+from goalmeter.representation.probes.protocol import Reading
+from goalmeter.representation.replay import Sample, scenes_of
+from goalmeter.representation.scenes import Scenes
+from goalmeter.representation.untrained import alternatives_of, untrained
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What was captured of the decisions of a run.
+
+    Attributes:
+        samples: the decisions, [N].
+        scenes: what they look like, [N].
+        trained: activations of the model.
+        random: those of the same architecture with random weights.
+        rows: numbers of the decisions that have every position, so that positions can be compared.
+        lacking: how many decisions lack a position, by its name.
+    """
+
+    samples: tuple[Sample, ...]
+    scenes: Scenes
+    trained: Activations
+    random: Activations
+    rows: IntArray
+    lacking: Mapping[str, int]
+
+    def reading(self, layer: int, position: str) -> Reading:
+        """Activations at a place, tokens side by side, of decisions that have every position."""
+        return Reading(self._flat(layer, position), self.scenes.where(self.rows))
+
+    def alternatives(self, layer: int, position: str) -> dict[str, FloatArray]:
+        """What might hold as much without having learnt anything, by name."""
+        return alternatives_of(self.trained, layer, position, random=self.random, rows=self.rows)
+
+    def _flat(self, layer: int, position: str) -> FloatArray:
+        rows = self.trained.at(layer, position)[self.rows]
+        return rows.reshape(len(rows), -1)
+
+
+def captured(
+    samples: tuple[Sample, ...],
+    network: Network,
+    folder: Path,
+    *,
+    layers: Sequence[int],
+    positions: Sequence[str],
+    seed: int,
+    tell: Callable[[str], None],
+) -> Captured:
+    """Replay all decisions through the model and through random weights.
+
+    Raises:
+        InvalidFileError: as `capture`.
+        InvalidParameterError: no decision has all positions.
+    """
+    trained = capture(
+        samples,
+        network,
+        folder / "activations",
+        layers=[0, *layers],
+        positions=positions,
+        progress=tell,
+    )
+    random = capture(
+        samples,
+        untrained(network, seed=seed),
+        folder / "random-weights",
+        layers=layers,
+        positions=positions,
+        progress=tell,
+    )
+    lacks = {name: [name in row.lacks for row in trained.rows] for name in positions}
+    complete = ~np.any(list(lacks.values()), axis=0)
+    if not complete.any():
+        raise InvalidParameterError(
+            f"none of {len(samples)} decisions has all of the positions {', '.join(positions)}; "
+            f"choose fewer"
+        )
+    return Captured(
+        samples,
+        scenes_of(samples),
+        trained,
+        random,
+        np.flatnonzero(complete),
+        {name: sum(lacking) for name, lacking in lacks.items()},
+    )
