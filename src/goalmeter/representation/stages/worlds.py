@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,8 +83,8 @@ def explained_stage(
         out = {part.states: part.to_json() for part in parts}
         return out["all"] | {"detour": out.get("detour"), "reasons": worlds.maps.counts}
 
-    by_position = {
-        position: stages.value(f"explained/{position}", lambda position=position: at(position))
+    by_position: dict[str, dict[str, Any]] = {
+        position: stages.value(f"explained/{position}", partial(at, position))
         for position in positions
     }
     others = {name: value for name, value in by_position.items() if name != chosen["position"]}

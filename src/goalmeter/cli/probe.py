@@ -1,0 +1,77 @@
+"""`goalmeter probe`: what a model's activations hold, and what of it the model acts on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from goalmeter.cli.base import INCOMPLETE, Json, Seed, app, argument, option, show, tell
+
+
+@app.command()
+def probe(
+    run: Path = argument(
+        "Folder of a navigation run of a language model that ran on this machine.", "RUN"
+    ),
+    model: str | None = option(
+        "Whose activations; default the model that walked, which any other name has to be a copy "
+        "of.",
+        "NAME",
+    ),
+    layers: str | None = option(
+        "Blocks, with commas; default all of up to eight, else a third, two thirds and the end of "
+        "the way.",
+        "K,...",
+    ),
+    positions: str | None = option(
+        "Tokens by their names, with commas; default pre/end,post/end.", "NAME,..."
+    ),
+    probes: str | None = option(
+        "ridge, logistic, bilinear, mlp or those of the paper, with commas; default ridge.",
+        "NAME,...",
+    ),
+    parts: str | None = option("maps, use, plan, with commas; default all.", "PART,..."),
+    use_decisions: int = option(
+        "Decisions whose prompts are asked again with a cell changed, at most.",
+        default=120,
+        min=4,
+        max=100_000,
+    ),
+    draws: int = option(
+        "Answers for each of them, to measure the effect in nats; 0 for none.",
+        default=0,
+        min=0,
+        max=1000,
+    ),
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """What a model reads of its worlds, what of it it acts on, and its plans, of a finished run.
+
+    Everything is kept in the folder "probe" of the run as soon as it is finished; the same command
+    goes on where it was interrupted, and `goalmeter report RUN` then shows it. The exit status is 3
+    if a part could not be measured.
+    """
+    from goalmeter.commands.probe import probe as measured
+    from goalmeter.commands.suite_options import numbers, words
+
+    try:
+        outcome = measured(
+            run,
+            model=model,
+            layers=numbers("--layers", layers, int),
+            positions=words(positions),
+            probes=words(probes),
+            parts=words(parts),
+            use_decisions=use_decisions,
+            draws=draws,
+            seed=seed,
+            progress=tell,
+        )
+    except KeyboardInterrupt:
+        tell(f"goalmeter: {run} keeps what is finished; the same command continues it")
+        raise
+    show(outcome, as_json=json)
+    if outcome.incomplete:
+        raise typer.Exit(INCOMPLETE)

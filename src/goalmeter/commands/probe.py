@@ -1,0 +1,53 @@
+"""`goalmeter probe`: a navigation run in, what its model reads and acts on out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from goalmeter.commands.outcome import Outcome
+from goalmeter.pages.representation.page import part_of_results
+from goalmeter.representation.measure import measure
+from goalmeter.representation.stages.asked import PARTS, POSITIONS, PROBES
+
+
+def probe(
+    run: str | Path,
+    *,
+    model: str | None = None,
+    layers: Sequence[int] | None = None,
+    positions: Sequence[str] | None = None,
+    probes: Sequence[str] | None = None,
+    parts: Sequence[str] | None = None,
+    use_decisions: int = 120,
+    draws: int = 0,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Probe the model of a run, and keep activations and results in the run.
+
+    Options are those of `representation.measure`; None stands for its default.
+
+    Raises:
+        GoalmeterError: options or a run that cannot be used; the message says how to mend it.
+        MissingExtraError: torch or transformers is not installed.
+    """
+    result = measure(
+        run,
+        model=model,
+        layers=layers,
+        positions=positions or POSITIONS,
+        probes=probes or PROBES,
+        parts=parts or PARTS,
+        use_decisions=use_decisions,
+        draws=draws,
+        seed=seed,
+        progress=progress,
+    )
+    part = part_of_results([result], progress or (lambda line: None))
+    missing = [part for part in parts or PARTS if part in result.left_out]
+    incomplete = ""
+    if missing:
+        reasons = "; ".join(f"{name}: {result.left_out[name]}" for name in missing)
+        incomplete = f"{', '.join(missing)} could not be measured ({reasons})"
+    return Outcome(tables=part.tables, json=result.to_json(), incomplete=incomplete)

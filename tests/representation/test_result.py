@@ -1,0 +1,142 @@
+"""A probe's result is the same after it was written and read."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from goalmeter._errors import InvalidFileError
+from goalmeter.representation.result import FOLDER, RESULT, Representation, has_result
+from goalmeter.representation.result_rows import (
+    DecidedRow,
+    DoseRow,
+    MapRow,
+    PlaceRow,
+    PlanRow,
+    StatePicture,
+    UsedRow,
+)
+from goalmeter.statistics.clustered import Estimate
+
+HALF = Estimate(0.5, (0.4, 0.6), 20, 10)
+NONE = Estimate(math.nan, None, 0, 0)
+
+
+def a_result() -> Representation:
+    """A result with a row of every kind."""
+    return Representation(
+        run="walks",
+        model="goalmeter/mouse",
+        revision="abc",
+        decisions=20,
+        grids=10,
+        about={"layers": [1], "seed": 0},
+        chosen={"layer": 1, "position": "pre/end", "probe": "ridge"},
+        maps=(
+            MapRow(
+                *(1, "pre/end", "ridge", None, "wall", "uncertain"),
+                *(HALF, HALF, Estimate(0.97, (0.9, 0.99), 20, 10), HALF, 12, "test grids"),
+            ),
+            MapRow(
+                *(1, "pre/end", "ridge", "position only", "wall", "uncertain"),
+                *(HALF, HALF, Estimate(0.61, (0.5, 0.7), 20, 10), HALF, 0, "test grids"),
+            ),
+            MapRow(
+                *(1, "pre/end", "ridge", "majority", "wall", "uncertain"),
+                *(HALF, HALF, None, HALF, 0, "test grids"),
+            ),
+        ),
+        places=(PlaceRow(1, "pre/end", "ridge", None, "goal", HALF, HALF),),
+        use=(
+            UsedRow(
+                *("confirm", "knock-out", "all", "pre/cell", False, True, 20),
+                *(Estimate(0.9, (0.8, 0.95), 20, 10), HALF, NONE, NONE, HALF, None),
+            ),
+        ),
+        verdict="used",
+        doses=(DoseRow("write", 2, "pre/cell", 1.5, HALF, NONE),),
+        plan=(PlanRow(1, "post/end", "decoder", 2, HALF, NONE, {"majority": {"prefix": HALF}}),),
+        decided=(DecidedRow(1, "post/0.5", 1, HALF, {"position only": HALF}),),
+        states=(
+            StatePicture(
+                *("walk", 3, ("###", "#A#", "###"), (), ((1.0, 0.2),), ((None, 0.5),)),
+                *(None, (0, 2), ()),
+            ),
+        ),
+        left_out={"plan": "no reasoning"},
+    )
+
+
+def test_a_result_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    """Also what is undefined, which JSON has no number for."""
+    result = a_result()
+    result.save(tmp_path)
+    read = Representation.load(tmp_path)
+    assert read.to_json() == result.to_json()
+    assert read.maps == result.maps and read.states == result.states
+    assert math.isnan(read.use[0].unreadable.value) and read.use[0].effect_nats is None
+    assert read.plan[0].baselines["majority"]["prefix"] == HALF
+
+
+def test_the_json_has_the_names_of_the_contract() -> None:
+    """A measured number is a value with its interval and count."""
+    value = json.loads(json.dumps(a_result().to_json()))
+    assert {"run", "model", "maps", "use", "explained", "believed", "plan"} <= set(value)
+    row = value["maps"][0]
+    assert {"layer", "position", "probe", "control", "class", "accuracy", "auroc"} <= set(row)
+    assert row["class"] == "wall" and row["auroc"]["interval"] == [0.9, 0.99]
+    assert row["auroc"]["n"] == 20 and value["maps"][2]["auroc"] is None
+    names = {"layer", "position", "intervention", "cells", "flips", "null_flips", "effect_nats"}
+    assert names <= set(value["use"][0])
+
+
+def test_it_prints_the_probe_beside_its_best_control() -> None:
+    """And the intervention that was confirmed, beside its null."""
+    text = str(a_result())
+    assert "0.97 [0.90, 0.99]" in text and "position only 0.61" in text
+    assert "90.0% [80.0, 95.0]" in text and "is used" in text
+    assert "0.97" in a_result()._repr_html_()
+
+
+def test_records_have_the_ends_of_intervals() -> None:
+    """A row of numbers for a data frame."""
+    record = a_result().records()[0]
+    assert (record["auroc"], record["auroc_low"], record["auroc_high"]) == (0.97, 0.9, 0.99)
+    assert record["class"] == "wall"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "holds nothing that was read of its model"),
+        ("{", "is no result of this version"),
+        ('{"format": 99}', "format 99"),
+        ('{"format": 1}', "KeyError"),
+        ("[]", "is no result of this version"),
+    ],
+)
+def test_a_file_that_is_no_result_is_refused(
+    tmp_path: Path, text: str | None, message: str
+) -> None:
+    """In one sentence that says what to do."""
+    if text is not None:
+        (tmp_path / FOLDER).mkdir()
+        (tmp_path / FOLDER / RESULT).write_text(text)
+    with pytest.raises(InvalidFileError, match=message) as caught:
+        Representation.load(tmp_path)
+    assert "probe" in str(caught.value)
+    assert has_result(tmp_path) == (text is not None)
+
+
+def test_a_row_that_lacks_a_field_is_refused(tmp_path: Path) -> None:
+    """Nothing is filled in."""
+    path = replace(a_result()).save(tmp_path)
+    value = json.loads(path.read_text())
+    del value["maps"][0]["auroc"]
+    path.write_text(json.dumps(value))
+    with pytest.raises(InvalidFileError, match="auroc"):
+        Representation.load(tmp_path)
