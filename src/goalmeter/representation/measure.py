@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter.gridworld.contents import content
 from goalmeter.navigation.playing import load
 from goalmeter.navigation.record import Trajectory
@@ -14,10 +14,11 @@ from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located, position
 from goalmeter.representation.replay import Sample, digest_of, samples_of
 from goalmeter.representation.result import FOLDER, Representation
-from goalmeter.representation.stages.asked import MAPS, PARTS, POSITIONS, PROBES, Asked, asked
+from goalmeter.representation.stages.asked import MAPS, PARTS, PLAN, POSITIONS, PROBES, Asked, asked
 from goalmeter.representation.stages.captures import captured
 from goalmeter.representation.stages.maps import map_stage
 from goalmeter.representation.stages.pictures import pictures
+from goalmeter.representation.stages.plans import plan_stage
 from goalmeter.representation.stages.store import Stages
 from goalmeter.representation.stages.worlds import decoded_worlds, explained_stage
 
@@ -108,6 +109,18 @@ def _all_parts(
             results |= _maps(stages, trajectories, samples, network, wanted, found)
         except InvalidParameterError as cause:
             left_out[MAPS] = str(cause)
+    if PLAN in wanted.parts:
+        try:
+            results |= plan_stage(
+                stages,
+                samples,
+                network,
+                layers=wanted.layers,
+                positions=found,
+                seed=wanted.seed,
+            )
+        except (InvalidParameterError, InvalidTrajectoryError) as cause:
+            left_out[PLAN] = str(cause)
     return Representation(
         run=run.resolve().name,
         model=network.name,

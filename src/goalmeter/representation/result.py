@@ -23,6 +23,7 @@ from goalmeter.representation.result_rows import (
     MapRow,
     PlaceRow,
     PlanRow,
+    SettledRow,
     StatePicture,
     UsedRow,
 )
@@ -58,6 +59,7 @@ class Representation:
         doses: of the write that did best.
         plan: by place and number of actions.
         decided: along the reasoning.
+        settled: from where on the actions can be read.
         states: some, to be drawn.
         left_out: why a part is missing, by its name.
     """
@@ -78,6 +80,7 @@ class Representation:
     doses: tuple[DoseRow, ...] = ()
     plan: tuple[PlanRow, ...] = ()
     decided: tuple[DecidedRow, ...] = ()
+    settled: tuple[SettledRow, ...] = ()
     states: tuple[StatePicture, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 

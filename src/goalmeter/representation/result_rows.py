@@ -132,7 +132,8 @@ class PlanRow:
         n: how many actions.
         prefix: share of walks of at least n actions whose first n are all right.
         conditional: share whose action n is right, of those whose n - 1 before are.
-        baselines: the same two, "prefix" and "conditional", of what knows no activations, by name.
+        baselines: by name "prefix" and "conditional" of what knows no activations, and "beyond",
+            prefix accuracy less that of the baseline; None for one that the run does not have.
     """
 
     layer: int
@@ -141,7 +142,7 @@ class PlanRow:
     n: int
     prefix: Estimate
     conditional: Estimate
-    baselines: Mapping[str, Mapping[str, Estimate]]
+    baselines: Mapping[str, Mapping[str, Estimate] | None]
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,7 @@ class DecidedRow:
         step: which action of the walk, from 1.
         accuracy: share of walks.
         baselines: the same of what knows no activations, by name.
+        beyond: accuracy less that of position alone; None where it was not asked for.
     """
 
     layer: int
@@ -161,6 +163,23 @@ class DecidedRow:
     step: int
     accuracy: Estimate
     baselines: Mapping[str, Estimate]
+    beyond: Estimate | None = None
+
+
+@dataclass(frozen=True)
+class SettledRow:
+    """From where on an action of the walk can be read.
+
+    Attributes:
+        layer: see `MapRow`.
+        step: which action, from 1.
+        share: the earliest share of the reasoning from which accuracy stays above that of position
+            alone, by the interval of the difference; None where there is none.
+    """
+
+    layer: int
+    step: int
+    share: float | None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,115 @@
+"""The stage of the plan: what a walk will do, read from its first decision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from goalmeter.representation.capture import capture
+from goalmeter.representation.network import Network
+from goalmeter.representation.plan.comparison import read_plans, rows_of
+from goalmeter.representation.plan.decided import Decided, along, decided
+from goalmeter.representation.plan.decoder import PlanDecoder
+from goalmeter.representation.plan.known import stated_plans
+from goalmeter.representation.plan.linear import LinearSteps
+from goalmeter.representation.plan.targets import Plans, plans_of
+from goalmeter.representation.replay import Sample
+from goalmeter.representation.result_rows import DecidedRow, PlanRow, SettledRow
+from goalmeter.representation.rows import plain, row_from
+from goalmeter.representation.stages.store import Stages
+
+# The published width; a decoder of a narrow stream needs no more than this.
+_WIDTH, _NARROW = 1024, 256
+_BLOCKS = 2
+
+
+def plan_stage(
+    stages: Stages,
+    samples: tuple[Sample, ...],
+    network: Network,
+    *,
+    layers: Sequence[int],
+    positions: Sequence[str],
+    seed: int,
+) -> dict[str, Any]:
+    """Plans at all places by linear heads, at the last layer by the decoder; when it is decided.
+
+    Raises:
+        InvalidTrajectoryError: a walk lacks decisions.
+        InvalidParameterError: too few grids, or no decision with all positions.
+    """
+    plans = plans_of(samples)
+    first = tuple(sample for sample in samples if sample.step == 0)
+    activations = capture(
+        first,
+        network,
+        stages.folder / "first-decisions",
+        layers=layers,
+        positions=tuple(dict.fromkeys([*positions, *along()])),
+        progress=stages.tell,
+    )
+    at = rows_of(activations, plans)
+    stated = stated_plans(first, network.local.tokenizer, plans)
+    decoder = PlanDecoder(_BLOCKS, width=_WIDTH if network.width >= _WIDTH else _NARROW)
+    rows: list[PlanRow] = []
+    for reader, places in (
+        (LinearSteps(), [(layer, name) for layer in layers for name in positions]),
+        (decoder, [(layers[-1], name) for name in positions]),
+    ):
+        read = partial(
+            _read,
+            at,
+            plans,
+            places,
+            readers=[reader],
+            stated=stated,
+            # The decoder is trained for minutes, so a quarter of the grids is scored, as published.
+            parts=1 if reader is decoder else 5,
+            seed=seed,
+            progress=stages.tell,
+        )
+        value = stages.value(f"plan/{reader.name}", read)
+        rows += [row_from(PlanRow, row) for row in value]
+    value = stages.value("plan/decided", partial(_decided, at, plans, layers[-1], seed, stages))
+    return {
+        "plan": tuple(rows),
+        "decided": tuple(row_from(DecidedRow, row) for row in value["decided"]),
+        "settled": tuple(row_from(SettledRow, row) for row in value["settled"]),
+    }
+
+
+def _decided(at: Any, plans: Plans, layer: int, seed: int, stages: Stages) -> dict[str, Any]:
+    result: Decided = decided(at, plans, layers=[layer], seed=seed, progress=stages.tell)
+    rows = [
+        DecidedRow(row.layer, row.position, row.step, row.accuracy, row.baselines, row.beyond)
+        for row in result.rows
+    ]
+    settled = [SettledRow(each.layer, each.step, each.share) for each in result.settled]
+    return {"decided": plain(rows), "settled": plain(settled)}
+
+
+def _read(*arguments: Any, **options: Any) -> Any:
+    table = read_plans(*arguments, **options)
+    rows = [
+        PlanRow(
+            row.layer,
+            row.position,
+            row.decoder,
+            row.score.n,
+            row.score.prefix,
+            row.score.conditional,
+            {
+                name: None
+                if beside is None
+                else {
+                    "prefix": beside.score.prefix,
+                    "conditional": beside.score.conditional,
+                    "beyond": beside.beyond,
+                }
+                for name, beside in row.baselines.items()
+            },
+        )
+        for row in table.rows
+    ]
+    return plain(rows)
