@@ -22,6 +22,7 @@ REPLICATIONS = {
     "lm-navigation": "goalmeter.experiments.lm_navigation.replicate",
     "organisms": "goalmeter.experiments.organisms.replicate",
     "organism-use": "goalmeter.experiments.organism_use.replicate",
+    "lm-representation": "goalmeter.experiments.lm_representation.replicate",
     "calibration": "goalmeter.experiments.calibration.replicate",
 }
 

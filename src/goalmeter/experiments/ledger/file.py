@@ -51,7 +51,7 @@ def _rows() -> tuple[Number, ...]:
 
 
 def with_row(text: str, row_id: str, *, found: str | None = None, **values: str) -> str:
-    """The text of the ledger with other values, spelled as TOML, of the keys that a row has.
+    """The text of the ledger with other values, spelled as TOML, of some keys of a row.
 
     `found` stands below the remark, "" takes it away, and None leaves it as it is.
 
@@ -65,13 +65,18 @@ def with_row(text: str, row_id: str, *, found: str | None = None, **values: str)
         raise InvalidParameterError(f"the ledger has no row {row_id!r}")
     block = place.group()
     for key, value in values.items():
-        block = re.sub(rf"^{key} = .*$", f"{key} = {value}", block, flags=re.MULTILINE)
+        line = f"{key} = {value}"
+        block, count = re.subn(
+            rf"^{key} = .*$", lambda _, line=line: line, block, flags=re.MULTILINE
+        )
+        if not count:
+            block = f"{block.rstrip()}\n{line}{block[len(block.rstrip()) :]}"
     if found is not None:
         block = re.sub(r"^found = .*\n", "", block, flags=re.MULTILINE)
         remark = re.search(r"^remark = .*\n", block, flags=re.MULTILINE)
         end = len(block) if remark is None else remark.end()
-        line = f"found = {json.dumps(found, ensure_ascii=False)}\n" if found else ""
-        block = block[:end] + line + block[end:]
+        told = f"found = {json.dumps(found, ensure_ascii=False)}\n" if found else ""
+        block = block[:end] + told + block[end:]
     return text[: place.start()] + block + text[place.end() :]
 
 
