@@ -66,9 +66,9 @@ def with_row(text: str, row_id: str, *, found: str | None = None, **values: str)
     block = place.group()
     for key, value in values.items():
         line = f"{key} = {value}"
-        block, count = re.subn(
-            rf"^{key} = .*$", lambda _, line=line: line, block, flags=re.MULTILINE
-        )
+        # A backslash in the text of a replacement would begin a reference.
+        safe = line.replace("\\", r"\\")
+        block, count = re.subn(rf"^{key} = .*$", safe, block, flags=re.MULTILINE)
         if not count:
             block = f"{block.rstrip()}\n{line}{block[len(block.rstrip()) :]}"
     if found is not None:
