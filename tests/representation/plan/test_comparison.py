@@ -31,12 +31,12 @@ from goalmeter.representation.probes.training import Schedule
 
 pytest.importorskip("torch")
 PLACE = (3, "pre/end")
-SMALL = PlanDecoder(1, 64, 4, schedule=Schedule(2e-3, decay=0.1, batch=64, epochs=80, patience=12))
+SMALL = PlanDecoder(1, 64, 4, schedule=Schedule(2e-3, decay=0.1, batch=64, epochs=60, patience=10))
 
 
 @lru_cache
 def table(encoding: str) -> PlanTable:
-    plans = walked(400, queries=4)
+    plans = walked(400, queries=3)
     rows = planted_plans(plans, encoding)
     return read_plans(lambda *_: rows, plans, [PLACE], readers=[LinearSteps(), SMALL], parts=1)
 
@@ -66,10 +66,13 @@ def test_a_plan_in_a_code_that_is_not_linear_is_read_by_the_decoder_alone() -> N
 @pytest.mark.parametrize("reader", ["linear", "decoder(1)"])
 def test_no_plan_comes_out_as_none(reader: str) -> None:
     for n in (1, 2, 3):
-        row = prefix("none", reader, n)
-        assert not {MAJORITY, POSITION, SHUFFLED} & set(row.exceeds)
-    # Position alone tells a good part of what such a reader cannot tell.
+        assert POSITION not in prefix("none", reader, n).exceeds
     one = prefix("none", reader, 1)
+    for name in (MAJORITY, SHUFFLED):
+        assert one.score.prefix.value == pytest.approx(
+            one.baselines[name].score.prefix.value, abs=0.15
+        )
+    # Position alone tells a good part of what such a reader cannot tell.
     assert one.baselines[POSITION].score.prefix.value > one.score.prefix.value + 0.2
     assert one.baselines[POSITION].beyond.interval[1] < 0
 
@@ -154,7 +157,7 @@ def test_what_cannot_be_read_is_refused() -> None:
 def test_on_walks_of_the_mouse(mouse: Any, tmp_path: Path) -> None:
     import goalmeter as gm
 
-    options: dict[str, Any] = {"sizes": [5], "complexities": [0.6], "grids": 3, "trajectories": 2}
+    options: dict[str, Any] = {"sizes": [7], "complexities": [0.6], "grids": 3, "trajectories": 2}
     gm.navigation.measure("goalmeter/mouse", beside=[], out=tmp_path / "run", **options)
     samples, network = gm.representation.replay(tmp_path / "run")
     first = [sample for sample in samples if sample.step == 0]

@@ -36,6 +36,9 @@ def test_a_step_is_settled_from_where_it_can_be_read_and_stays_so() -> None:
     assert made.row("post/0.25", 2, 1).exceeds and not made.row("post/0.5", 2, 1).exceeds
     assert made.share(2, 1) == 0.75 and made.share(2, 2) == 1.0
     assert made.share(2, 3) is None
+    # With the position, what tells the first action tells something of the second as well.
+    assert {each.step: each.added for each in made.settled} == {1: 0.75, 2: 0.75, 3: None}
+    assert not made.row("post/0.5", 2, 1).adds
     first = made.row("post/0.75", 2, 1)
     assert first.accuracy.value > 0.95 > first.baselines[POSITION].value
     difference = first.accuracy.value - first.baselines[POSITION].value
@@ -48,11 +51,13 @@ def test_a_step_is_settled_from_where_it_can_be_read_and_stays_so() -> None:
 
 def test_where_nothing_is_held_nothing_is_settled() -> None:
     made = emergent({}, steps=2, parts=1)
-    assert [each.share for each in made.settled] == [None, None]
+    assert [(each.share, each.added) for each in made.settled] == [(None, None)] * 2
     row = made.row("post/0.5", 2, 1)
     # A head that sees nothing tells what is most frequent, and position alone tells more.
     assert row.accuracy.value == pytest.approx(row.baselines[MAJORITY].value, abs=0.15)
     assert row.beyond.interval is not None and row.beyond.interval[1] < 0
+    # Nor does noise take much of it away from a head that sees the position too.
+    assert row.joint.value == pytest.approx(row.baselines[POSITION].value, abs=0.2)
 
 
 def test_json_and_the_same_numbers_again() -> None:
@@ -60,7 +65,7 @@ def test_json_and_the_same_numbers_again() -> None:
     lines = json.loads(json.dumps(made.to_json()))
     assert set(lines["decided"][0]) >= {"position", "layer", "step", "accuracy", "baselines"}
     assert set(lines["decided"][0]["baselines"]) == {POSITION, MAJORITY}
-    assert lines["settled"] == [{"layer": 2, "step": 1, "share": 1.0}]
+    assert lines["settled"] == [{"layer": 2, "step": 1, "share": 1.0, "added": 1.0}]
     assert emergent({"post/1.0": 1}, steps=1, parts=1).to_json() == made.to_json()
 
 
