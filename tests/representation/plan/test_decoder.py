@@ -58,7 +58,8 @@ def test_its_parts_are_the_published_ones() -> None:
         block = 2 * attention + (4 * w + 1) * w + (w + 1) * 4 * w + 3 * norm
         memory, learnt = (d + 1) * w + norm, (2 * queries + 3) * w
         assert fitted.parameters == memory + learnt + layers * block + norm + 5 * (w + 1)
-        assert fitted.network.blocks.layers[0].norm_first
+        network: Any = fitted.network
+        assert network.blocks.layers[0].norm_first
 
 
 def test_the_loss_weighs_steps_and_leaves_out_what_is_not_known() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from representation.plan.plantings import walked
 
-from goalmeter.gridworld import GridWorld, State
+from goalmeter.gridworld import Cell, GridWorld, State
 from goalmeter.gridworld.planner import planned
 from goalmeter.representation.plan.known import (
     UNASKED,
@@ -88,7 +88,7 @@ def test_position_alone_follows_the_compass() -> None:
     walls[1:-1, 1:-1] = False
     worlds, moves = [], []
     for _ in range(400):
-        agent, goal = (tuple(map(int, rng.integers(1, 6, size=2))) for _ in range(2))
+        agent, goal = (Cell(*map(int, rng.integers(1, 6, size=2))) for _ in range(2))
         if agent != goal:
             worlds.append(GridWorld(walls, agent, goal))
             moves.append(planned(worlds[-1]).optimal_actions(State(worlds[-1].start))[0])

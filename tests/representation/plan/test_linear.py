@@ -12,7 +12,7 @@ from goalmeter.representation.plan.protocol import PlanReading
 from goalmeter.representation.plan.targets import END, NOTHING
 
 
-def labelled(rows: int, width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def labelled(rows: int, width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     inputs = rng.normal(size=(rows, width)) / width**0.5
     scores = inputs @ np.random.default_rng(99).normal(size=(width, 3)) * 4

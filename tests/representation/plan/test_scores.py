@@ -23,7 +23,7 @@ def test_scores_worked_by_hand() -> None:
     one, two, three = (plan_score(SAID, DONE, GRIDS, n) for n in (1, 2, 3))
     # Two of three first actions; of the two sequences with a second action, both were right so
     # far, and one goes on so; the one with a third was wrong before.
-    assert (one.prefix.value, one.prefix.n) == (pytest.approx(2 / 3), 3)
+    assert one.prefix.value == pytest.approx(2 / 3) and one.prefix.n == 3
     assert one.conditional == one.prefix
     assert (two.prefix.value, two.prefix.n) == (0.5, 2)
     assert (two.conditional.value, two.conditional.n) == (0.5, 2)
