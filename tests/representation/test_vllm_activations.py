@@ -19,6 +19,7 @@ from representation.tiny import ANSWER, CORRIDOR, REASONING, ROOM, sample
 from safetensors.torch import load_file, save_file
 
 from goalmeter.organisms.language import tokenizer as organism_tokenizer
+from goalmeter.representation import keeping
 from goalmeter.representation.capture import capture
 from goalmeter.representation.vllm_activations import Extraction, from_vllm
 
@@ -81,6 +82,28 @@ def test_rows_are_those_of_a_capture(
     assert "on disk" in told[0] and "3 of 3" in told[-1]
 
 
+def test_files_can_be_taken_a_part_at_a_time(
+    written: tuple[Any, list[Any], Extraction], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was taken needs no file any more."""
+    network, samples, said = written
+    monkeypatch.setattr(keeping, "ROWS_OF_A_SHARD", 2)
+    late = Path(said.folder) / "cmpl-7.safetensors"
+    data = late.read_bytes()
+    late.unlink()
+
+    def read() -> Any:
+        words, options = network.local.tokenizer, {"layers": [1], "positions": ["pre/end"]}
+        return from_vllm(said, samples, words, tmp_path / "a", **options)
+
+    with pytest.raises(InvalidFileError, match="the tokens of 1 of 1 decisions, first step 2"):
+        read()
+    for path in Path(said.folder).iterdir():
+        path.unlink()
+    late.write_bytes(data)
+    assert read().at(1, "pre/end").shape == (3, 3, network.width)
+
+
 def damaged(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     path = folder / "cmpl-8.safetensors"
     arrays = change(load_file(path))
@@ -124,7 +147,7 @@ def damaged(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) ->
             lambda a: a | {"token_ids": a["token_ids"].flip(0)},
             "send the recorded tokens themselves",
         ),
-        (lambda a: {"token_ids": a["token_ids"]}, "has no token_ids and hidden_states"),
+        (lambda a: {"token_ids": a["token_ids"]}, "or has no hidden_states; wait for the server"),
     ],
 )
 def test_damaged_files_are_refused(

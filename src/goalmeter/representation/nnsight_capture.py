@@ -9,7 +9,8 @@ Importing nnsight gives every object of the process a method `save` and changes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import require
@@ -40,18 +41,33 @@ def read_by_nnsight(
     import torch
 
     model = network.local.model.base_model
-    traced = nnsight.NNsight(model)
-    blocks = [_envoy(traced, model, block) for block in network.blocks]
     inputs = padded(rows, network.local.model.device)
     seen: dict[int, Any] = {}
-    with torch.inference_mode(), traced.trace(**inputs, use_cache=False):
-        # Values have to be asked for in the order in which the pass comes to them.
-        for layer in layers:
-            value = blocks[0].input if layer == 0 else blocks[layer - 1].output
-            seen[layer] = nnsight.save(value)
+    with torch.inference_mode(), _as_before(model):
+        traced = nnsight.NNsight(model)
+        blocks = [_envoy(traced, model, block) for block in network.blocks]
+        with traced.trace(**inputs, use_cache=False):
+            # Values have to be asked for in the order in which the pass comes to them.
+            for layer in layers:
+                value = blocks[0].input if layer == 0 else blocks[layer - 1].output
+                seen[layer] = nnsight.save(value)
     for layer, value in seen.items():
         # Some blocks pass on the stream alone, others a tuple with attention behind it.
         see(layer, value[0] if isinstance(value, tuple) else value)
+
+
+@contextmanager
+def _as_before(model: Any) -> Iterator[None]:
+    """Take away what nnsight leaves in the modules of a model: a `forward` of its own in each."""
+    before = [(module.__dict__, dict(module.__dict__)) for module in model.modules()]
+    try:
+        yield
+    finally:
+        for now, then in before:
+            for name in now.keys() - then.keys():
+                del now[name]
+            if "forward" in then:
+                now["forward"] = then["forward"]
 
 
 def _envoy(traced: Any, model: Any, block: Any) -> Any:

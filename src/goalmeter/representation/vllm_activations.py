@@ -88,7 +88,9 @@ def from_vllm(
         extraction: what the server wrote, and how.
         samples: the decisions, in the order of the rows.
         tokenizer: of the model, a transformers object.
-        folder: where the activations are kept; a part of the same ones is completed.
+        folder: where the activations are kept; a part of the same ones is completed, so that a
+            server's files can be taken 256 decisions at a time and deleted, as they hold all
+            tokens.
         layers: some of those that were extracted.
         positions: names as `positions.position` knows them.
         progress: told now and then how far it is, and before it begins how much disk it takes.
@@ -114,7 +116,7 @@ def from_vllm(
             f"layers are {list(layers)}, expected some of {extracted}, which the server extracted"
         )
     placed = Placed.of(samples, tokenizer, positions)
-    files = _files_of(extraction, placed)
+    files = _files_in(Path(extraction.folder))
     manifest = {
         "model": extraction.model,
         "revision": extraction.revision,
@@ -125,6 +127,7 @@ def from_vllm(
     }
 
     def fill(part: Placed, arrays: Mapping[tuple[int, str], torch.Tensor]) -> None:
+        _check_there(files, part, extraction)
         for row, (sample, places) in enumerate(zip(part.samples, part.places, strict=True)):
             states = _states(files[sample.digest], sample, extraction, extracted)
             for (layer, name), array in arrays.items():
@@ -134,27 +137,32 @@ def from_vllm(
     return keep(Path(folder), placed, manifest, fill, once=dict, progress=progress)
 
 
-def _files_of(extraction: Extraction, placed: Placed) -> dict[str, Path]:
-    """The file of each decision, by the digest of its tokens."""
-    files = {}
-    for path in sorted(Path(extraction.folder).glob("*.safetensors")):
-        ids = _opened(path)[TOKENS]
-        files[digest_of(ids.flatten().tolist())] = path
-    lacking = [sample for sample in placed.samples if sample.digest not in files]
+def _files_in(folder: Path) -> dict[str, Path]:
+    """The files of a folder by the digest of their tokens."""
+    paths = sorted(folder.glob("*.safetensors"))
+    return {digest_of(_array(path, TOKENS).flatten().tolist()): path for path in paths}
+
+
+def _check_there(files: Mapping[str, Path], part: Placed, extraction: Extraction) -> None:
+    """See that each decision of a shard has its file.
+
+    Raises:
+        InvalidFileError: one has none.
+    """
+    lacking = [sample for sample in part.samples if sample.digest not in files]
     if lacking:
         raise InvalidFileError(
-            f"{extraction.folder} has no file with the tokens of {len(lacking)} of {len(placed)} "
+            f"{extraction.folder} has no file with the tokens of {len(lacking)} of {len(part)} "
             f"decisions, first step {lacking[0].step} of {lacking[0].walk!r}; send the recorded "
             f"tokens themselves as the prompt, answer included, and not their text"
         )
-    return files
 
 
 def _states(path: Path, sample: Sample, extraction: Extraction, layers: list[int]) -> torch.Tensor:
     """The states in a file, [T, layers, D], after all that can be checked was."""
     import torch
 
-    states = _opened(path)[STATES]
+    states = _array(path, STATES)
     expected = (len(sample.ids), len(layers), extraction.width)
     what = ("tokens", "layers", "numbers a token")
     for axis, (size, name) in enumerate(zip(expected, what, strict=True)):
@@ -189,15 +197,15 @@ def _one_vector_a_token(embeddings: torch.Tensor, ids: Sequence[int]) -> bool:
     return bool(torch.equal(embeddings, embeddings[first[kinds]]))
 
 
-def _opened(path: Path) -> dict[str, torch.Tensor]:
-    """The two arrays of a file."""
-    torch_files = require("safetensors.torch", extra="lm", feature="Reading a server's activations")
+def _array(path: Path, name: str) -> torch.Tensor:
+    """One of the two arrays of a file, mapped into memory: the states are large."""
+    safetensors = require("safetensors", extra="lm", feature="Reading a server's activations")
     try:
-        arrays = torch_files.load_file(path)
-        return {name: arrays[name] for name in (TOKENS, STATES)}
+        with safetensors.safe_open(path, framework="pt") as file:
+            return file.get_tensor(name)  # type: ignore[no-any-return]
     # SafetensorError is no subclass of anything else than Exception.
     except Exception as cause:
         raise InvalidFileError(
-            f"{path} is damaged, still being written, or has no {TOKENS} and {STATES}; wait for "
-            f"the server, or extract it again"
+            f"{path} is damaged, still being written, or has no {name}; wait for the server, or "
+            f"extract it again"
         ) from cause
