@@ -9,7 +9,9 @@ random weights that is an order of magnitude larger. Three ways, in turns in one
   are hashed, a batch is compared with a single row, and shards are written.
 
 Two layers and two positions (six tokens) are kept. The batches are the same for all: rows of like
-lengths, 8192 tokens at most. Peak memory is that of a process for each way, above what it held
+lengths, 8192 tokens at most. "Once" is what a capture does a single time, however many rows it has:
+it hashes the weights and reads three rows more, to compare two in a batch with one alone. Peak
+memory is that of a process for each way, above what it held
 before.
 """
 
@@ -18,7 +20,6 @@ from __future__ import annotations
 import multiprocessing
 import resource
 import tempfile
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +28,7 @@ import harness
 from goalmeter.gridworld.planner import State
 from goalmeter.navigation import suite
 from goalmeter.navigation.asking.prompts import template
-from goalmeter.representation.capture import _batches, capture
+from goalmeter.representation.capture import _batches, _difference, capture
 from goalmeter.representation.keeping import Placed
 from goalmeter.representation.network import Network, padded
 from goalmeter.representation.replay import Sample
@@ -38,8 +39,9 @@ WAYS = ("plain", "all states", "capture")
 LARGER = {"hidden_size": 512, "intermediate_size": 1536, "num_hidden_layers": 8}
 
 
-def rows_of(network: Network, grids: int) -> list[Sample]:
+def rows_of_the_mouse(grids: int) -> list[Sample]:
     """First decisions of the mouse, as a run would have recorded them."""
+    network = Network.open("goalmeter/mouse")
     asked = []
     for task in suite("maze", sizes=[7], complexities=[0.6], grids=grids).tasks:
         question = template("compact/2").prompt(task.world, State(task.world.start))
@@ -112,29 +114,40 @@ def _network(size: str) -> Network:
 
 
 def measure(quick: bool) -> dict[str, Any]:
+    sizes = {"mouse": 2 if quick else 96, "larger": 2 if quick else 32}
+    # A process each, so that the peak of one is not that of the next, nor that of this one.
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        samples = pool.apply(rows_of_the_mouse, (max(sizes.values()),))
+        memory = {
+            (size, way): pool.apply(peak, (way, samples[:count], size))
+            for size, count in sizes.items()
+            for way in WAYS
+        }
     import torch
 
     torch.set_num_threads(1)
-    samples = rows_of(Network.open("goalmeter/mouse"), 2 if quick else 48)
     rows = []
-    for size, part in (("mouse", samples), ("larger", samples[: 2 if quick else 24])):
-        network = _network(size)
+    for size, count in sizes.items():
+        part, network = samples[:count], _network(size)
         ways = [lambda way=way, n=network, s=part: call(way, n, s) for way in WAYS]
-        seconds = harness.interleaved(ways, 1 if quick else 5)
-        began = time.perf_counter()
-        Placed.of(part, network.local.tokenizer, POSITIONS)
-        finding = time.perf_counter() - began
-        with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-            memory = [pool.apply(peak, (way, part, size)) for way in WAYS]
+        seconds = harness.interleaved(ways, 1 if quick else 3)
+        fresh = Network(network.name, network.local)
+        once = [
+            lambda n=network, s=part: Placed.of(s, n.local.tokenizer, POSITIONS),
+            lambda n=network, s=part: _difference(n, s, [len(n.blocks) - 1]),
+            lambda n=fresh: n.revision,
+        ]
+        finding, comparing, hashing = (harness.interleaved([c], 1, warm_up=False)[0] for c in once)
         rows.append(
             {
                 "model": size,
                 "parameters": sum(w.numel() for w in network.local.model.parameters()),
-                "rows": len(part),
+                "rows": count,
                 "tokens": sum(len(sample.ids) for sample in part),
                 "seconds": dict(zip(WAYS, seconds, strict=True)),
-                "memory_mib": dict(zip(WAYS, memory, strict=True)),
+                "memory_mib": {way: memory[size, way] for way in WAYS},
                 "finding_seconds": finding,
+                "once_seconds": comparing + hashing,
             }
         )
     return {"rows": rows, "positions": POSITIONS}
@@ -142,7 +155,13 @@ def measure(quick: bool) -> dict[str, Any]:
 
 def markdown(result: dict[str, Any]) -> str:
     header = ["model", "rows", "tokens"]
-    header += [*WAYS, "capture / plain", "of it finding tokens", *(f"peak, {way}" for way in WAYS)]
+    header += [
+        *WAYS,
+        "capture / plain",
+        "of it finding tokens",
+        "once",
+        *(f"peak, {way}" for way in WAYS),
+    ]
     return harness.table(
         header,
         [
@@ -153,6 +172,7 @@ def markdown(result: dict[str, Any]) -> str:
                 *(harness.short(row["seconds"][way]) for way in WAYS),
                 f"{row['seconds']['capture'] / row['seconds']['plain']:.2f}",
                 harness.short(row["finding_seconds"]),
+                harness.short(row["once_seconds"]),
                 *(f"{row['memory_mib'][way]:.0f} MiB" for way in WAYS),
             ]
             for row in result["rows"]
