@@ -11,8 +11,7 @@ random weights that is an order of magnitude larger. Three ways, in turns in one
 Two layers and two positions (six tokens) are kept. The batches are the same for all: rows of like
 lengths, 8192 tokens at most. "Once" is what a capture does a single time, however many rows it has:
 it hashes the weights and reads three rows more, to compare two in a batch with one alone. Peak
-memory is that of a process for each way, above what it held
-before.
+memory is that of a process for each way, above what it held before.
 """
 
 from __future__ import annotations
