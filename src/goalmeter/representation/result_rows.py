@@ -160,6 +160,8 @@ class DecidedRow:
         accuracy: share of walks.
         baselines: the same of what knows no activations, by name.
         beyond: accuracy less that of position alone; None where it was not asked for.
+        joint: accuracy of a head that sees the position as well as the activations.
+        added: joint less position alone: what activations tell beyond it.
     """
 
     layer: int
@@ -168,6 +170,8 @@ class DecidedRow:
     accuracy: Estimate
     baselines: Mapping[str, Estimate]
     beyond: Estimate | None = None
+    joint: Estimate | None = None
+    added: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -179,11 +183,13 @@ class SettledRow:
         step: which action, from 1.
         share: the earliest share of the reasoning from which accuracy stays above that of position
             alone, by the interval of the difference; None where there is none.
+        added: the same of what activations add to position.
     """
 
     layer: int
     step: int
     share: float | None
+    added: float | None = None
 
 
 @dataclass(frozen=True)

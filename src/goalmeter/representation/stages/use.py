@@ -176,8 +176,7 @@ def believed_stage(
             "places": places.counts,
         }
 
-    value: dict[str, Any] = stages.value("believed", made)
-    return value
+    return dict(stages.value("believed", made))
 
 
 def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> UsedRow:
