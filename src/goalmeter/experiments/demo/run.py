@@ -16,6 +16,7 @@ from goalmeter._errors import MissingExtraError
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments import ledger
 from goalmeter.experiments.demo import (
+    beliefs,
     frozen_lake,
     logged,
     mouse,
@@ -80,6 +81,9 @@ def demo(
     # Walks with another seed are other runs.
     walks = Path(out) / "walks" / f"seed-{seed}"
     results = organisms.measure(walks, seed=seed, workers=workers, progress=progress)
+    read = beliefs.measure(
+        Path(out) / "beliefs" / f"seed-{seed}", seed=seed, workers=workers, progress=progress
+    )
     by_length = compute.measure(compute.difficulty(), tell)
     noisy = compute.measure(compute.noise(baselines=True), tell)
     tell(frozen_lake.NAME)
@@ -96,6 +100,7 @@ def demo(
     tell("report")
     parts = [
         organisms_page.part(results),
+        beliefs.part(read),
         _cliff_world(by_length, noisy),
         Part(sections=(lake_section, logged.section(logs))),
         mouse_page.part(mice),
@@ -110,6 +115,7 @@ def demo(
         all_sections(parts),
         {
             "organisms": results.to_json(),
+            "beliefs": None if isinstance(read, str) else [each.to_json() for each in read],
             "cliff_world": {
                 "epsilon": [policy_row(m).to_json() for m in noisy],
                 "goal_length": [policy_row(m).to_json() for m in by_length],

@@ -10,6 +10,7 @@ one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from goalmeter.gridworld.draws import Draws
@@ -101,8 +102,21 @@ def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int)
     return samples
 
 
-def answer(name: str, cells: str, size: int, grids: int, seed: int) -> Use:
-    """What an organism does with some cells of mazes of a size."""
+def answer(
+    name: str,
+    cells: str,
+    size: int,
+    grids: int,
+    seed: int,
+    *,
+    families: Sequence[str] = ("knock-out", "patch"),
+    layers: Sequence[int] | None = None,
+) -> Use:
+    """What an organism does with some cells of mazes of a size.
+
+    What is written along directions is another question, and takes three times as long.
+    """
     network = Network.open(f"goalmeter/{name}")
     wants = wanted(cells)
-    return causal_use(decisions(network, wants, size, grids, seed), network, cells=wants, seed=seed)
+    asked = decisions(network, wants, size, grids, seed)
+    return causal_use(asked, network, cells=wants, families=families, layers=layers, seed=seed)
