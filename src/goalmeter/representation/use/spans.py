@@ -85,6 +85,9 @@ def steps_of(ids: Sequence[int], tokenizer: Any) -> tuple[Step, ...]:
         written.append(token)
         parts.append(_part(written.text))
         ends.append(len(written.text))
+    # Who says "I plan to" goes on reasoning, which shows only later.
+    last = max((place for place, part in enumerate(parts) if not part), default=-1)
+    parts[: last + 1] = [""] * (last + 1)
     begins = [match.end() for match in _STEP.finditer(written.text)]
     numbers = [
         part or 1 + sum(begin < end for begin in begins)
