@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -40,7 +41,7 @@ class Words:
     """A tokenizer whose tokens are words of a list."""
 
     def __init__(self, text: str, by: str | None = None) -> None:
-        self.words = text.split() if by is None else list(text)
+        self.words = text.split() if by is None else re.findall(r"</think>|.", text, re.DOTALL)
         self._blank = " " if by is None else ""
         self.ids = list(range(len(self.words)))
 
@@ -87,15 +88,16 @@ def test_sentences_in_letters() -> None:
         'I plan well. From (2, 3) go up.\nAt (1, 3) is a wall.\nPlan: UP, UP</think>{"action": 1}'
     )
     words = Words(text, by="letters")
-    steps = [(s.name, text[s.first : s.last].strip()) for s in steps_of(words.ids, words)]
+    steps = [
+        (s.name, "".join(words.words[s.first : s.last]).strip()) for s in steps_of(words.ids, words)
+    ]
     assert steps == [
         ("step 1", "I plan well."),
         ("step 2", "From (2, 3) go up."),
         ("step 3", "At (1, 3) is a wall."),
         ("step 4", "Pla"),
         ("plan", "n: UP, UP"),
-        ("step 5", "</think"),
-        ("answer", '>{"action": 1}'),
+        ("answer", '</think>{"action": 1}'),
     ]
     assert span_at(text[:20], CELL) == "before"
     assert span_at(text[:28], CELL) == "own"
@@ -157,6 +159,7 @@ def literal_logits(network: Any, ids: list[int], closed: list[tuple[int, int]]) 
         width = network.local.model.config.sliding_window
         near = [(q, k) for q in range(len(ids)) for k in range(q - width + 1)]
         mask = {"full_attention": mask, "sliding_attention": allowed(len(ids), closed + near)}
+    kernels = network.local.model.config._attn_implementation
     network.local.model.set_attn_implementation("eager")
     try:
         with torch.inference_mode():
@@ -164,7 +167,7 @@ def literal_logits(network: Any, ids: list[int], closed: list[tuple[int, int]]) 
                 torch.tensor([ids]), attention_mask=mask, use_cache=False
             ).logits[0, -1]
     finally:
-        network.local.model.set_attn_implementation("sdpa")
+        network.local.model.set_attn_implementation(kernels)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

@@ -86,6 +86,19 @@ class Intervention:
             self.while_written + other.while_written,
         )
 
+    def first_place(self, length: int) -> int:
+        """The first token that may be read otherwise than without the change.
+
+        Args:
+            length: of the prompt; returned if only what is written is changed.
+        """
+        places = [place for closed in self.masked.values() for place in closed]
+        places += [place for edits in self.edits.values() for place in edits]
+        for each in self.for_spans:
+            if each.span.prompt:
+                places += [place for closed in each.masked.values() for place in closed]
+        return min([length, *places])
+
     @property
     def layers_masked(self) -> set[int]:
         """The blocks whose attention is masked for any token."""
