@@ -19,40 +19,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from goalmeter._errors import InvalidParameterError
-from goalmeter.gridworld.contents import content
-from goalmeter.gridworld.draws import Draws
 from goalmeter.report.numbers import percent
 from goalmeter.representation.network import Network
-from goalmeter.representation.positions import Located, position
 from goalmeter.representation.replay import Sample
-from goalmeter.representation.use.donors import Donors
 from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
-from goalmeter.representation.use.interventions import Intervention, patch
-from goalmeter.representation.use.moving import DISJOINT, KINDS, SAME, Pair, pairs
-from goalmeter.representation.use.sweep import Sweep
-from goalmeter.statistics.clustered import Estimate, estimate
+from goalmeter.representation.use.moving import KINDS, pairs
+from goalmeter.representation.use.pair_answers import EVERY_TOKEN, PairAnswers, Place, tokens_at
+from goalmeter.statistics.clustered import Estimate
 
 POSITIONS = ("pre/goal", "pre/agent", "pre/end")
-EVERY_TOKEN = "pre/all"
 Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where streams are exchanged.
-
-    Attributes:
-        position: the tokens, by name.
-        layers: at which the stream is exchanged.
-        label: of the layers: one, a window "1-2", or "all".
-    """
-
-    position: str
-    layers: tuple[int, ...]
-    label: int | str
 
 
 @dataclass(frozen=True)
@@ -167,7 +144,7 @@ def moved(
     screened, confirmed, ceilings = [], [], []
     for kind in kinds:
         asked = {
-            half: _Asked(
+            half: PairAnswers(
                 network,
                 [
                     p
@@ -180,28 +157,21 @@ def moved(
             for half in (SCREEN, CONFIRM)
         }
         for half, each in asked.items():
-            if not any(each.tells(n) for n in range(len(each.pairs))):
+            if not each.apart:
                 raise InvalidParameterError(
                     f"none of the decisions in the {half} half was right and has other right "
                     f"moves with the {kind} moved; take more grids"
                 )
         rows = []
         for place in places:
-            rows.append(asked[SCREEN].row(kind, place))
+            rows.append(_row(kind, place, asked[SCREEN]))
             if progress is not None:
                 progress(f"use: {rows[-1]}")
         best = max(rows, key=lambda row: row.flips.value - row.same_flips.value)
         screened += rows
-        confirmed.append(asked[CONFIRM].row(kind, best.place))
-        ceilings.append(asked[CONFIRM].row(kind, ceiling))
+        confirmed.append(_row(kind, best.place, asked[CONFIRM]))
+        ceilings.append(_row(kind, ceiling, asked[CONFIRM]))
     return Moved(salt, tuple(screened), tuple(confirmed), tuple(ceilings))
-
-
-def tokens_at(name: str) -> Callable[[Located], tuple[int, ...]]:
-    """What finds the tokens of a position in the prompt, "pre/all" being all of them."""
-    if name == EVERY_TOKEN:
-        return lambda located: tuple(range(len(located.sample.prompt)))
-    return position(name)
 
 
 def _places(
@@ -216,95 +186,16 @@ def _places(
         yield from (Place(name, tuple(window), label) for window, label in windows)
 
 
-class _Asked:
-    """Pairs of one kind and half, with the unchanged answers to their questions."""
-
-    def __init__(self, network: Network, listed: Sequence[Pair], seed: int) -> None:
-        self.pairs = list(listed)
-        self._network = network
-        self._seed = seed
-        self._sweep = Sweep(network, [pair.located.sample for pair in listed])
-        longest = max((len(base.tokens) for base in self._sweep.bases), default=1)
-        self._cap = 2 * longest
-        self._donors = Donors(network, range(len(network.blocks) + 1))
-
-    def tells(self, number: int) -> bool:
-        """Whether the unchanged answer was right, and no move is right in both questions."""
-        pair = self.pairs[number]
-        return pair.relation == DISJOINT and self._right(number)
-
-    def row(self, kind: str, place: Place) -> MovedRow:
-        """What became of the pairs."""
-        right = [n for n in range(len(self.pairs)) if self._right(n)]
-        apart = [n for n in right if self.pairs[n].relation == DISJOINT]
-        same = [n for n in right if self.pairs[n].relation == SAME]
-        ours = self._moves(apart, place, self._own)
-        nulls = self._moves(apart, place, self._foreign)
-        kept = self._moves(same, place, self._own)
-        return MovedRow(
-            kind,
-            place,
-            len(ours),
-            self._share({n: move in self._right_there(n) for n, move in ours.items()}),
-            self._share({n: move in self._right_there(n) for n, move in nulls.items()}),
-            self._share(
-                {n: m is not None and m not in self._right_there(n) for n, m in kept.items()}
-            ),
-            self._share({n: move is None for n, move in ours.items()}),
-        )
-
-    def _right(self, number: int) -> bool:
-        return self._sweep.bases[number].action in self.pairs[number].located.sample.optimal
-
-    def _right_there(self, number: int) -> tuple[int, ...]:
-        return self.pairs[number].donor.sample.optimal
-
-    def _moves(
-        self,
-        numbers: Sequence[int],
-        place: Place,
-        change: Callable[[int, Place], Intervention | None],
-    ) -> dict[int, int | None]:
-        """The moves of the pairs that can be patched so, by number; None if unreadable."""
-        changes = {n: made for n in numbers if (made := change(n, place)) is not None}
-        answers = self._sweep.answers(list(changes), list(changes.values()), tokens=self._cap)
-        return {n: answer.action for n, answer in zip(changes, answers, strict=True)}
-
-    def _own(self, number: int, place: Place) -> Intervention | None:
-        pair, where = self.pairs[number], tokens_at(place.position)
-        tokens = sorted({*where(pair.located), *where(pair.donor)})
-        return self._patch(pair.donor, tokens, tokens, place) if tokens else None
-
-    def _foreign(self, number: int, place: Place) -> Intervention | None:
-        pair, where = self.pairs[number], tokens_at(place.position)
-        tokens = sorted({*where(pair.located), *where(pair.donor)})
-        others = [
-            other.located
-            for other in self.pairs
-            if content(other.located.sample.world) != content(pair.located.sample.world)
-        ]
-        draws = Draws("foreign", self._seed, pair.located.sample.digest)
-        draws.shuffle(others)
-        for other in others:
-            there = sorted(where(other))
-            if place.position == EVERY_TOKEN or len(there) > len(tokens):
-                # The ends of two prompts are the same words.
-                there = there[-len(tokens) :]
-            if len(there) == len(tokens):
-                return self._patch(other, there, tokens, place)
-        return None
-
-    def _patch(
-        self, donor: Located, there: Sequence[int], tokens: Sequence[int], place: Place
-    ) -> Intervention:
-        streams = self._donors.streams(donor.sample.prompt, place.layers)
-        return patch({k: stream[list(there)] for k, stream in streams.items()}, tokens)
-
-    def _share(self, hits: dict[int, bool]) -> Estimate:
-        names = [content(self.pairs[number].located.sample.world) for number in hits]
-        grids = np.unique(names, return_inverse=True)[1]
-        values = np.asarray(list(hits.values()), float)
-        # Many pairs in a grid are not many grids.
-        return estimate(
-            np.bincount(grids, values), np.bincount(grids), n=len(hits), bounds=(0.0, 1.0)
-        )
+def _row(kind: str, place: Place, asked: PairAnswers) -> MovedRow:
+    ours = asked.moves(asked.apart, lambda number: asked.patched(number, place))
+    nulls = asked.moves(asked.apart, lambda number: asked.patched_from_another(number, place))
+    kept = asked.moves(asked.same, lambda number: asked.patched(number, place))
+    return MovedRow(
+        kind,
+        place,
+        len(ours),
+        asked.followed(ours),
+        asked.followed(nulls),
+        asked.wrong(kept),
+        asked.unreadable(ours),
+    )

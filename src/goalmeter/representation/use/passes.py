@@ -10,10 +10,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from goalmeter.representation.network import Network
 from goalmeter.representation.use.written import When, Written
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Batch:
@@ -85,3 +88,17 @@ class Batch:
                     if condition(written):
                         met[condition].append(column - begin)
             self.met[row] = met
+
+
+def filled(rows: Sequence[Sequence[int]], device: Any) -> dict[str, torch.Tensor]:
+    """Sequences of different lengths as the inputs of a model, filled up on the left, [B, T]."""
+    import torch
+
+    longest = max(map(len, rows))
+    gaps = [longest - len(row) for row in rows]
+    ids = torch.tensor([[0] * gap + list(row) for gap, row in zip(gaps, rows, strict=True)])
+    mask = torch.tensor([[0] * gap + [1] * (longest - gap) for gap in gaps])
+    # Explicit: without them fillings would count as tokens.
+    places = (mask.cumsum(dim=1) - 1).clamp(min=0)
+    inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
+    return {name: value.to(device) for name, value in inputs.items()}

@@ -21,6 +21,7 @@ from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.use.answering import BATCH, Answered, answer_all, answered
 from goalmeter.representation.use.interventions import Intervention, applied
+from goalmeter.representation.use.passes import filled
 
 if TYPE_CHECKING:
     import torch
@@ -135,9 +136,7 @@ class Sweep:
         rows = [prompt + guess for prompt, guess in zip(prompts, guesses, strict=True)]
         longest = max(map(len, rows))
         gaps = [longest - len(row) for row in rows]
-        ids = torch.tensor([[0] * gap + list(row) for gap, row in zip(gaps, rows, strict=True)])
-        mask = torch.tensor([[0] * gap + [1] * (longest - gap) for gap in gaps])
-        places = (mask.cumsum(dim=1) - 1).clamp(min=0)
+        inputs = filled(rows, model.device)
         # The last token of a prompt writes the first of the answer, so it is read again.
         first = min(
             gap + min(change.first_place(len(prompt)), len(prompt) - 1)
@@ -154,9 +153,9 @@ class Sweep:
             torch.inference_mode(),
         ):
             logits = model(
-                input_ids=ids[:, first:].to(model.device),
-                attention_mask=mask.to(model.device),
-                position_ids=places[:, first:].to(model.device),
+                input_ids=inputs["input_ids"][:, first:],
+                attention_mask=inputs["attention_mask"],
+                position_ids=inputs["position_ids"][:, first:],
                 past_key_values=cache,
                 use_cache=True,
                 logits_to_keep=max(map(len, guesses)) + 1,
