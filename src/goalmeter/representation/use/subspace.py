@@ -234,7 +234,9 @@ class _Lesson:
         import torch
 
         others = answer_all(network, [asked.pairs[n].donor.sample for n in asked.apart])
-        rows, forced, places, donors = [], [], [], []
+        rows: list[tuple[int, ...]] = []
+        places: list[tuple[int, int]] = []
+        forced, donors = [], []
         for number, other in zip(asked.apart, others, strict=True):
             pair, tokens = asked.pairs[number], asked.tokens(number, place)
             told = _until_they_part(asked.answer(number), other.tokens)

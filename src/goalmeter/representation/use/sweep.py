@@ -14,17 +14,15 @@ decoding (Leviathan et al. 2023, arXiv 2211.17192) with the unchanged answer as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from goalmeter.agents.language_models.sampling import Sampling
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.use.answering import BATCH, Answered, answer_all, answered
 from goalmeter.representation.use.interventions import Intervention, applied
+from goalmeter.representation.use.kept import Kept
 from goalmeter.representation.use.passes import filled
-
-if TYPE_CHECKING:
-    import torch
 
 
 class Sweep:
@@ -46,7 +44,7 @@ class Sweep:
         self.bases = answer_all(network, samples, tokens=tokens)
         self._network = network
         self._prompts = [sample.prompt for sample in samples]
-        self._read: dict[int, Any] = {}
+        self._read: Kept[Any] = Kept(_bytes)
 
     def answers(
         self, numbers: Sequence[int], changes: Sequence[Intervention], *, tokens: int = 512
@@ -171,14 +169,15 @@ class Sweep:
         cache = DynamicCache()
         if columns == 0:
             return cache
+        passes = [self._kept(number).layers for number in numbers]
         for layer in range(len(self._network.blocks)):
-            joined: list[torch.Tensor] = []
+            joined = []
             for kind in ("keys", "values"):
-                read = [getattr(self._kept(number).layers[layer], kind) for number in numbers]
-                out = read[0].new_zeros(len(read), read[0].shape[1], columns, read[0].shape[3])
+                read = [getattr(each[layer], kind)[0] for each in passes]
+                out = read[0].new_zeros(len(read), read[0].shape[0], columns, read[0].shape[2])
                 for row, (gap, one) in enumerate(zip(gaps, read, strict=True)):
                     if columns > gap:
-                        out[row, :, gap:] = one[0, :, : columns - gap]
+                        out[row, :, gap:] = one[:, : columns - gap]
                 joined.append(out)
             cache.update(joined[0], joined[1], layer)
         return cache
@@ -188,12 +187,17 @@ class Sweep:
         import torch
         from transformers import DynamicCache
 
-        if number not in self._read:
+        def read() -> Any:
             cache = DynamicCache()
             ids = torch.tensor([self._prompts[number]], device=self._network.local.model.device)
             with torch.inference_mode():
                 self._network.local.model.base_model(
                     input_ids=ids, past_key_values=cache, use_cache=True
                 )
-            self._read[number] = cache
-        return self._read[number]
+            return cache
+
+        return self._read.get(number, read)
+
+
+def _bytes(cache: Any) -> int:
+    return sum(int(layer.keys.nbytes + layer.values.nbytes) for layer in cache.layers)
