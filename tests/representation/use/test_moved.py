@@ -105,6 +105,8 @@ def test_what_is_refused(mouse: Any) -> None:
         moved(taken, mouse, kinds=["key"])
     with pytest.raises(InvalidParameterError, match="there is no position 'pre/gaol'"):
         moved(taken, mouse, positions=["pre/gaol"])
+    with pytest.raises(InvalidParameterError, match="expected tokens of the prompt such as pre/go"):
+        moved(taken, mouse, positions=["post/end"])
     with pytest.raises(InvalidParameterError, match="half was right and has other right moves"):
         moved(taken, mouse, kinds=["goal"], layers=[0], positions=["pre/goal"])
     with pytest.raises(InvalidParameterError, match="is to have rank 192, expected 1 to 191"):

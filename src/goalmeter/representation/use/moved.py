@@ -17,18 +17,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.report.numbers import percent
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
-from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
-from goalmeter.representation.use.moving import KINDS, pairs
-from goalmeter.representation.use.pair_answers import EVERY_TOKEN, PairAnswers, Place, tokens_at
+from goalmeter.representation.use.halves import CONFIRM, SCREEN
+from goalmeter.representation.use.moving import KINDS
+from goalmeter.representation.use.pair_answers import (
+    EVERY_TOKEN,
+    PairAnswers,
+    Place,
+    asked_halves,
+    tokens_at,
+)
 from goalmeter.statistics.clustered import Estimate
 
-POSITIONS = ("pre/goal", "pre/agent", "pre/end")
+POSITIONS = ("pre/goal", "pre/agent", "pre/end", EVERY_TOKEN)
 Progress = Callable[[str], None]
 
 
@@ -120,7 +127,7 @@ def moved(
         samples: decisions whose prompts are asked again.
         network: the model.
         kinds: what is moved: "goal", "agent", "isometry".
-        positions: tokens by name; those of the prompt, and "pre/all".
+        positions: tokens of the prompt by name, "pre/all" being all of them.
         layers: single ones; None for all. Two windows, the lower and the upper half, and all
             layers together are tried besides.
         salt: of the split into halves.
@@ -143,31 +150,13 @@ def moved(
     ceiling = Place(EVERY_TOKEN, (0,), 0)
     screened, confirmed, ceilings = [], [], []
     for kind in kinds:
-        asked = {
-            half: PairAnswers(
-                network,
-                [
-                    p
-                    for s in samples
-                    if half_of(s.world, salt) == half
-                    for p in pairs(network, s, kind, seed)
-                ],
-                seed,
-            )
-            for half in (SCREEN, CONFIRM)
-        }
-        for half, each in asked.items():
-            if not each.apart:
-                raise InvalidParameterError(
-                    f"none of the decisions in the {half} half was right and has other right "
-                    f"moves with the {kind} moved; take more grids"
-                )
+        asked = asked_halves(network, samples, kind, salt, seed)
         rows = []
         for place in places:
             rows.append(_row(kind, place, asked[SCREEN]))
             if progress is not None:
                 progress(f"use: {rows[-1]}")
-        best = max(rows, key=lambda row: row.flips.value - row.same_flips.value)
+        best = max(rows, key=_merit)
         screened += rows
         confirmed.append(_row(kind, best.place, asked[CONFIRM]))
         ceilings.append(_row(kind, ceiling, asked[CONFIRM]))
@@ -184,6 +173,13 @@ def _places(
     windows.append((every, "all"))
     for name in positions:
         yield from (Place(name, tuple(window), label) for window, label in windows)
+
+
+def _merit(row: MovedRow) -> float:
+    """What is screened for: moves that follow where they should, and only there."""
+    # Not every grid has another cell from which the same moves are right.
+    lost = 0.0 if isnan(row.same_flips.value) else row.same_flips.value
+    return -1.0 if isnan(row.flips.value) else row.flips.value - lost
 
 
 def _row(kind: str, place: Place, asked: PairAnswers) -> MovedRow:

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.contents import content
 from goalmeter.gridworld.draws import Draws
 from goalmeter.representation.network import Network
-from goalmeter.representation.positions import Located, position
+from goalmeter.representation.positions import BEFORE, Located, position
+from goalmeter.representation.replay import Sample
 from goalmeter.representation.use.donors import Donors
+from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
 from goalmeter.representation.use.interventions import Intervention, patch
-from goalmeter.representation.use.moving import DISJOINT, SAME, Pair
+from goalmeter.representation.use.moving import DISJOINT, SAME, Pair, pairs
 from goalmeter.representation.use.sweep import Sweep
 from goalmeter.statistics.clustered import Estimate, estimate
 
@@ -48,10 +51,20 @@ class Place:
 
 
 def tokens_at(name: str) -> Callable[[Located], tuple[int, ...]]:
-    """What finds the tokens of a position in the prompt, "pre/all" being all of them."""
+    """What finds the tokens of a position in the prompt, "pre/all" being all of them.
+
+    Raises:
+        InvalidParameterError: there is no such position, or it is not in the prompt.
+    """
     if name == EVERY_TOKEN:
         return lambda located: tuple(range(len(located.sample.prompt)))
-    return position(name)
+    found = position(name)
+    if not name.startswith(f"{BEFORE}/"):
+        raise InvalidParameterError(
+            f"streams are to be exchanged at {name!r}, expected tokens of the prompt such as "
+            f"{BEFORE}/goal: what is written differs between two questions"
+        )
+    return found
 
 
 class PairAnswers:
@@ -165,3 +178,24 @@ class PairAnswers:
         return estimate(
             np.bincount(grids, values), np.bincount(grids), n=len(hits), bounds=(0.0, 1.0)
         )
+
+
+def asked_halves(
+    network: Network, samples: Sequence[Sample], kind: str, salt: str, seed: int
+) -> dict[str, PairAnswers]:
+    """The pairs of some decisions, by the half of the grids that they lie in.
+
+    Raises:
+        InvalidParameterError: one half has no pair that tells.
+    """
+    halves = {}
+    for half in (SCREEN, CONFIRM):
+        taken = [sample for sample in samples if half_of(sample.world, salt) == half]
+        listed = [pair for sample in taken for pair in pairs(network, sample, kind, seed)]
+        halves[half] = PairAnswers(network, listed, seed)
+        if not halves[half].apart:
+            raise InvalidParameterError(
+                f"none of the decisions in the {half} half was right and has other right moves "
+                f"with the {kind} moved; take more grids"
+            )
+    return halves

@@ -24,10 +24,10 @@ from goalmeter._types import FloatArray
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.use.answering import answer_all
-from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
+from goalmeter.representation.use.halves import CONFIRM, SCREEN
 from goalmeter.representation.use.interventions import Edit, Intervention
-from goalmeter.representation.use.moving import GOAL, pairs
-from goalmeter.representation.use.pair_answers import PairAnswers, Place
+from goalmeter.representation.use.moving import GOAL
+from goalmeter.representation.use.pair_answers import PairAnswers, Place, asked_halves, tokens_at
 from goalmeter.representation.use.passes import filled
 from goalmeter.statistics.clustered import Estimate
 
@@ -173,25 +173,8 @@ def subspace(
             f"has {network.width} numbers"
         )
     place = Place(position, (layer,), layer)
-    halves = {
-        half: PairAnswers(
-            network,
-            [
-                pair
-                for sample in samples
-                if half_of(sample.world, salt) == half
-                for pair in pairs(network, sample, kind, seed)
-            ],
-            seed,
-        )
-        for half in (SCREEN, CONFIRM)
-    }
-    for half, asked in halves.items():
-        if not asked.apart:
-            raise InvalidParameterError(
-                f"none of the decisions in the {half} half was right and has other right moves "
-                f"with the {kind} moved; take more grids"
-            )
+    tokens_at(position)
+    halves = asked_halves(network, samples, kind, salt, seed)
     lesson = _Lesson.of(network, halves[SCREEN], place)
     basis, losses = _learnt(network, lesson, layer, rank, steps, seed)
     asked = halves[CONFIRM]
