@@ -60,7 +60,7 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def measure(quick: bool) -> dict[str, Any]:
     network = Network.open(MOUSE)
-    trials = decisions(network, 3 if quick else 60)
+    trials = decisions(network, 3 if quick else 24)
     layers = [2] if quick else list(range(len(network.blocks) + 1))
     options = [*candidates(network, layers=layers, seed=0), *span_candidates(network)]
     samples = [located.sample for located, _ in trials]

@@ -50,7 +50,9 @@ _TURN = r"(?<![\d,(])\(?\d+\s*,\s*\d+\)?\s*:"
 # A step begins behind the end of a sentence or a line, or where a cell has a colon.
 _STEP = re.compile(rf"(?<=[.!?])\s+|\n+\s*|(?={_TURN})")
 _ACTION = re.compile(r'\{\s*"action"')
-_PLAN = re.compile(r"\bplan\b(?:\W|\d|UP\b|DOWN\b|LEFT\b|RIGHT\b)*$", re.IGNORECASE)
+# A move may be cut into several tokens, so that its beginning stands at the end.
+_BEGUN = r"(?:U|D|DO|DOW|L|LE|LEF|R|RI|RIG|RIGH)?"
+_PLAN = re.compile(rf"\bplan\b(?:\W|\d|UP\b|DOWN\b|LEFT\b|RIGHT\b)*{_BEGUN}$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
