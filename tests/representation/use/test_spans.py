@@ -142,9 +142,9 @@ def test_conditions_by_hand() -> None:
 # --- Against whole passes -------------------------------------------------------------------------
 
 
-def allowed(length: int, closed: list[tuple[int, int]]) -> Any:
-    """A causal mask without some pairs of (looking, seen), [1, 1, T, T]."""
-    seen = torch.ones(length, length, dtype=torch.bool).tril()
+def allowed(length: int, closed: list[tuple[int, int]], width: int = 10_000) -> Any:
+    """A causal mask of a width without some pairs of (looking, seen), [1, 1, T, T]."""
+    seen = torch.ones(length, length, dtype=torch.bool).tril().triu(1 - width)
     for looking, place in closed:
         seen[looking, place] = False
     return torch.zeros(length, length).masked_fill(~seen, torch.finfo(torch.float32).min)[
@@ -157,8 +157,8 @@ def literal_logits(network: Any, ids: list[int], closed: list[tuple[int, int]]) 
     mask = allowed(len(ids), closed)
     if "sliding_attention" in (getattr(network.local.model.config, "layer_types", None) or []):
         width = network.local.model.config.sliding_window
-        near = [(q, k) for q in range(len(ids)) for k in range(q - width + 1)]
-        mask = {"full_attention": mask, "sliding_attention": allowed(len(ids), closed + near)}
+        near = allowed(len(ids), closed, width)
+        mask = {"full_attention": mask, "sliding_attention": near}
     kernels = network.local.model.config._attn_implementation
     network.local.model.set_attn_implementation("eager")
     try:
