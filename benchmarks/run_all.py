@@ -41,6 +41,7 @@ SCRIPTS = (
     "navigation_overhead",
     "probe_rows",
     "capture_overhead",
+    "patching_sweep",
 )
 DOCS = harness.HERE.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks

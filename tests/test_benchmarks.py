@@ -47,12 +47,14 @@ SCRIPTS = {
     "navigation_overhead": {"batch", "libraries", "once", "rows", "tokens"},
     "probe_rows": {"dimensions", "hidden", "rows"},
     "capture_overhead": {"positions", "rows"},
+    "patching_sweep": {"rows", "preparing_s", "donors"},
 }
 # Script -> a package without which it cannot run.
 NEEDS = {
     "navigation_overhead": "inspect_ai",
     "probe_rows": "torch",
     "capture_overhead": "transformers",
+    "patching_sweep": "transformers",
 }
 
 

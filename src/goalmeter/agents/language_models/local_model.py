@@ -172,6 +172,15 @@ class LocalModel:
             for row, prompt, chosen in zip(rows, prompts, sampling.chosen, strict=True)
         ]
 
+    def ended(self, ids: Sequence[int]) -> bool:
+        """Whether the tokens of an answer end with one that ends it."""
+        return bool(ids) and ids[-1] in self._ends
+
+    def text(self, ids: Sequence[int]) -> str:
+        """What an answer reads: with the markers of channels, without other special tokens."""
+        # The marker that ends an answer in channels is part of their format.
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=not self._in_channels))
+
     def text_of(self, token: int) -> str:
         """What a single token reads."""
         return str(self.tokenizer.decode([token]))
@@ -179,6 +188,4 @@ class LocalModel:
     def _reply(self, row: list[int], chosen: list[Chosen]) -> Reply:
         end = next((n for n, token in enumerate(row) if token in self._ends), None)
         ids = row if end is None else row[: end + 1]
-        # The marker that ends an answer in channels is part of their format.
-        text = self.tokenizer.decode(ids, skip_special_tokens=not self._in_channels)
-        return Reply(text, tuple(ids), end is not None, tuple(chosen[: len(ids)]))
+        return Reply(self.text(ids), tuple(ids), end is not None, tuple(chosen[: len(ids)]))

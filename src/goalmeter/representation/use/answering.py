@@ -76,6 +76,11 @@ def answer_all(
         with applied(network, [changes[number] for number in batch], lengths):
             replies = network.local.answers(prompts)
         for number, reply in zip(batch, replies, strict=True):
-            read = understood(reply.text)
-            answers[number] = Answered(read.action, read.invalid, reply.ids)
+            answers[number] = answered(network, reply.ids)
     return [answers[number] for number in range(len(samples))]
+
+
+def answered(network: Network, ids: Sequence[int]) -> Answered:
+    """What the tokens of an answer say."""
+    read = understood(network.local.text(ids))
+    return Answered(read.action, read.invalid, tuple(ids))

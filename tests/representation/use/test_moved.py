@@ -1,0 +1,178 @@
+"""Questions in which something moved, by hand, and what the mouse does with their streams."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter._errors import InvalidParameterError
+
+pytest.importorskip("transformers")
+
+import torch
+from representation.tiny import ROOM, sample
+from representation.use.test_causal_use import decisions
+from scipy import stats
+
+from goalmeter.agents.navigators import planned
+from goalmeter.representation.use.moved import moved
+from goalmeter.representation.use.moving import KINDS, pairs
+from goalmeter.representation.use.pair_answers import PairAnswers, Place
+from goalmeter.representation.use.subspace import Subspace, _exchanged, subspace
+from goalmeter.statistics.clustered import Estimate
+
+LEFT, RIGHT, UP, DOWN = range(4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pairs_differ_in_what_moved(mouse: Any, kind: str) -> None:
+    """As many tokens, the question of the other state and its right moves, and nothing else."""
+    words = decisions(mouse, 2)[1]
+    for each in (words, sample(mouse, ROOM, prompt="compact/2")):
+        listed = pairs(mouse, each, kind, seed=0)
+        assert listed and len({pair.relation for pair in listed}) == len(listed)
+        for pair in listed:
+            asked, other = pair.located.sample, pair.donor.sample
+            assert len(asked.prompt) == len(other.prompt) and asked.prompt != other.prompt
+            assert other.optimal == planned(other.world).optimal_actions(other.state)
+            moves = set(asked.optimal), set(other.optimal)
+            by_hand = {
+                "same": moves[0] == moves[1],
+                "overlapping": moves[0] != moves[1] and bool(moves[0] & moves[1]),
+                "disjoint": not moves[0] & moves[1],
+            }
+            assert by_hand[pair.relation]
+            apart = [
+                n for n, (a, b) in enumerate(zip(asked.prompt, other.prompt, strict=True)) if a != b
+            ]
+            if kind == "goal":
+                assert tuple(apart) == pair.located.label("Goal:")
+                assert asked.state == other.state and asked.world.goal != other.world.goal
+            if kind == "agent":
+                assert tuple(apart) == pair.located.label("Agent:")
+                assert asked.world == other.world and asked.state.cell != other.state.cell
+
+
+def test_a_drawing_with_the_goal_elsewhere(networks: dict[str, Any]) -> None:
+    each = sample(networks["llama"], ROOM)
+    for pair in pairs(networks["llama"], each, "goal", seed=0):
+        question = pair.donor.sample.question
+        assert question.count("G") == each.question.count("G") and question != each.question
+        assert len(pair.donor.sample.prompt) == len(each.prompt)
+    stale = replace(each, prompt=each.prompt[:-1])
+    assert pairs(networks["llama"], stale, "goal", seed=0) == []
+
+
+@pytest.fixture(scope="module")
+def of_the_mouse(mouse: Any) -> Any:
+    return moved(
+        decisions(mouse, 16), mouse, kinds=["goal"], positions=["pre/goal", "pre/end"], layers=[0]
+    )
+
+
+def test_the_goal_is_read_at_its_word(of_the_mouse: Any) -> None:
+    """At layer 0 its word is the only one that differs, so this is the other question itself."""
+    rows = {(row.place.position, row.place.label): row for row in of_the_mouse.screened}
+    assert set(rows) == {
+        (position, label)
+        for position in ("pre/goal", "pre/end")
+        for label in (0, "0-1", "2-4", "all")
+    }
+    word, end = rows["pre/goal", 0], rows["pre/end", "all"]
+    assert word.pairs >= 4 and word.flips.value > 0.75
+    assert word.null_flips.value < word.flips.value
+    assert word.same_flips.value == 0 and end.flips.value < 0.5
+    (best,), (ceiling,) = of_the_mouse.confirmed, of_the_mouse.ceilings
+    assert best.place.position == "pre/goal" and best.flips.value > 0.75
+    assert (ceiling.place.position, ceiling.place.label) == ("pre/all", 0)
+    assert ceiling.flips.value > 0.75
+
+
+def test_rows_of_use(of_the_mouse: Any) -> None:
+    value = of_the_mouse.to_json()
+    (row,) = value["confirmed"]
+    assert row["intervention"] == "patch, goal moved" and row["position"] == "pre/goal"
+    assert row["cells"] == row["flips"]["n"] and set(row["null_flips"]) >= {"value", "interval"}
+    assert str(of_the_mouse).startswith("goal moved, pre/goal at layer ")
+
+
+def test_what_is_refused(mouse: Any) -> None:
+    taken = decisions(mouse, 1)
+    with pytest.raises(InvalidParameterError, match="'key' is to be moved, expected some of goal"):
+        moved(taken, mouse, kinds=["key"])
+    with pytest.raises(InvalidParameterError, match="there is no position 'pre/gaol'"):
+        moved(taken, mouse, positions=["pre/gaol"])
+    with pytest.raises(InvalidParameterError, match="expected tokens of the prompt such as pre/go"):
+        moved(taken, mouse, positions=["post/end"])
+    with pytest.raises(InvalidParameterError, match="half was right and has other right moves"):
+        moved(taken, mouse, kinds=["goal"], layers=[0], positions=["pre/goal"])
+    with pytest.raises(InvalidParameterError, match="is to have rank 192, expected 1 to 191"):
+        subspace(taken, mouse, layer=0, rank=192)
+
+
+# --- Subspaces ------------------------------------------------------------------------------------
+
+
+def test_exchanging_every_dimension_is_a_patch(mouse: Any) -> None:
+    """And none is none; between them the components of either, by hand."""
+    (pair, *_) = pairs(mouse, decisions(mouse, 1)[0], "goal", seed=0)
+    asked, place = PairAnswers(mouse, [pair], 0), Place("pre/goal", (2,), 2)
+    (token,) = asked.tokens(0, place)
+    own = mouse.streams(pair.located.sample.prompt, [2])[2][token]
+    other = mouse.streams(pair.donor.sample.prompt, [2])[2][token]
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(mouse.width, mouse.width)))[0]
+    for rank in (0, 3, mouse.width):
+        change = _exchanged(asked, 0, place, basis[:, :rank])
+        assert change is not None
+        onto = torch.from_numpy(basis[:, :rank] @ basis[:, :rank].T).float()
+        by_hand = own - onto @ own + onto @ other
+        torch.testing.assert_close(change.edits[2][token](own), by_hand, rtol=1e-4, atol=1e-4)
+
+
+def a_subspace(basis: Any, **flips: tuple[float, float]) -> Subspace:
+    estimates = {name: Estimate(0.5, ends, 9, 9) for name, ends in flips.items()}
+    return Subspace("goal", Place("pre/goal", (1,), 1), basis, 9, (1.0, 0.5), **estimates)
+
+
+def test_angles_by_hand() -> None:
+    """Half way out of a plane is 45 degrees; what chance gives is known in closed form."""
+    wide = {"flips": (0.6, 0.9), "random_flips": (0.0, 0.2), "whole_flips": (0.7, 1.0)}
+    space = a_subspace(np.eye(50)[:, :4], **wide)
+    direction = np.zeros(50)
+    direction[[0, 9]] = 3.0
+    angle = space.angle(direction)
+    assert angle.degrees == pytest.approx(45)
+    # The square of the cosine of a random direction: Beta(k / 2, (D - k) / 2).
+    quantiles = stats.beta(2, 23).ppf([0.975, 0.5, 0.025])
+    assert angle.chance == pytest.approx(np.degrees(np.arccos(np.sqrt(quantiles))), abs=3)
+    both = np.stack([direction, np.eye(50)[20]], axis=1)
+    assert space.angle(both).degrees == pytest.approx(45)
+    assert space.angle(np.eye(50)[:, 3]).degrees == pytest.approx(0, abs=1e-3)
+    for wrong in (np.ones(49), np.zeros(50), np.ones((50, 2))):
+        with pytest.raises(InvalidParameterError, match="expected independent columns of 50"):
+            space.angle(wrong)
+
+
+@pytest.mark.parametrize(
+    ("flips", "chance", "whole", "verdict"),
+    [
+        ((0.6, 0.9), (0.0, 0.2), (0.7, 1.0), "carries it"),
+        ((0.1, 0.9), (0.0, 0.2), (0.7, 1.0), "cannot be told"),
+        ((0.6, 0.9), (0.0, 0.2), (0.0, 0.4), "nothing here carries it"),
+    ],
+)
+def test_verdicts(flips: Any, chance: Any, whole: Any, verdict: str) -> None:
+    space = a_subspace(np.eye(9)[:, :1], flips=flips, random_flips=chance, whole_flips=whole)
+    assert space.verdict == verdict == space.to_json()["verdict"]
+
+
+def test_a_subspace_is_learnt(mouse: Any) -> None:
+    """Where the goal's word is read, some dimensions do what the whole stream does."""
+    space = subspace(decisions(mouse, 24), mouse, layer=0, rank=12, steps=30)
+    assert space.losses[1] < space.losses[0] / 2
+    np.testing.assert_allclose(space.basis.T @ space.basis, np.eye(12), atol=1e-6)
+    assert space.whole_flips.value > 0.75
+    assert space.flips.value > space.random_flips.value

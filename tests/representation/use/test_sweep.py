@@ -1,0 +1,98 @@
+"""Answers that share what is read before a change are those that are written from the start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from goalmeter._errors import InvalidParameterError
+
+pytest.importorskip("transformers")
+
+import torch
+from representation.tiny import CORRIDOR, ROOM, sample
+from representation.use.test_causal_use import decisions
+
+from goalmeter.representation.positions import Located
+from goalmeter.representation.use.answering import answer_all
+from goalmeter.representation.use.candidates import candidates
+from goalmeter.representation.use.cells import target_cells
+from goalmeter.representation.use.donors import Donors
+from goalmeter.representation.use.interventions import Intervention, knock_out, write
+from goalmeter.representation.use.masking import Span
+from goalmeter.representation.use.spans import span_candidates
+from goalmeter.representation.use.sweep import Sweep
+from goalmeter.representation.use.written import Steps
+
+ARCHITECTURES = ["llama", "gpt-oss", "gpt2", "qwen"]
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_answers_are_those_from_the_start(networks: dict[str, Any], name: str) -> None:
+    """Changes early, late, at the prompt's last token, of the answer only, none and too much."""
+    network = networks[name]
+    layers = range(1, len(network.blocks) + 1)
+    taken = [sample(network, ROOM), sample(network, CORRIDOR)]
+    last = len(taken[1].prompt) - 1
+    vector = 30 * torch.randn(network.width, generator=torch.Generator().manual_seed(1))
+    numbers = [0, 1, 1, 0, 1, 0, 1]
+    changes = [
+        knock_out([40, 300], layers),
+        knock_out([last - 1], layers[:1], Span(True, Steps(2))),
+        write(vector, [last], [1]),
+        write(vector, Steps(2, 3), [2]),
+        Intervention(),
+        write(vector, [0], [0]),
+        knock_out([200], layers, Span(False, Steps(3))),
+    ]
+    sweep = Sweep(network, taken, tokens=7)
+    assert sweep.bases == answer_all(network, taken, tokens=7)
+    for tokens in (7, 4, 9):
+        plain = answer_all(network, [taken[n] for n in numbers], changes, tokens=tokens)
+        assert sweep.answers(numbers, changes, tokens=tokens) == plain
+    assert len({answer.tokens for answer in plain}) > 3
+
+
+def test_the_mouse_answers_alike(mouse: Any) -> None:
+    """Every intervention that is screened for, in one call; moves are equal, and so are words."""
+    taken = decisions(mouse, 2)
+    sweep = Sweep(mouse, taken)
+    numbers, changes = [], []
+    for number, each in enumerate(taken):
+        located = Located(each, mouse.local.tokenizer)
+        cell = target_cells(each.world, each.state)[0].cell
+        for option in [*candidates(mouse, layers=[0, 2], seed=0), *span_candidates(mouse)]:
+            if (change := option.make(located, cell)) is not None:
+                numbers.append(number)
+                changes.append(change)
+    ours = sweep.answers(numbers, changes, tokens=120)
+    assert ours == answer_all(mouse, [taken[n] for n in numbers], changes, tokens=120)
+
+
+def test_donors_are_read_once(networks: dict[str, Any], monkeypatch: Any) -> None:
+    network = networks["llama"]
+    passes: list[int] = []
+    plain = type(network).forward
+
+    def counted(self: Any, rows: Any) -> Any:
+        passes.append(len(rows))
+        return plain(self, rows)
+
+    monkeypatch.setattr(type(network), "forward", counted)
+    donors = Donors(network, [0, 1, 2])
+    first, second = [5, 6, 7], [8, 9]
+    for layers in ([0], [1, 2], [2]):
+        for ids in (first, second):
+            kept = donors.streams(ids, layers)
+            assert set(kept) == set(layers) and kept[layers[0]].shape == (len(ids), network.width)
+    assert len(passes) == 2
+    direct = network.streams(first, [2])[2]
+    torch.testing.assert_close(donors.streams(first, [2])[2], direct, rtol=0, atol=0)
+    small = Donors(network, [1], most_bytes=0)
+    passes.clear()
+    for ids in (first, first, second, first):
+        small.streams(ids, [1])
+    assert len(passes) == 3  # the one that was asked for last is kept in any case
+    with pytest.raises(InvalidParameterError, match="expected some of 0 to 2"):
+        Donors(network, [3])
