@@ -68,8 +68,8 @@ def _used(shown: Shown, models: list[Shown]) -> Iterator[Finding]:
     text = (
         f"Of the first moves at {row.cells} cells that every shortest way needs, "
         f"{percent(row.flips)} flip under the intervention that did best on the other half of the "
-        f"grids ({uses.with_dose(row)}, {place_in_words(row.layer, row.position)}). At cells that no "
-        f"shortest way needs it flips {percent(row.unneeded_flips)}{null}."
+        f"grids ({uses.with_dose(row)}, {place_in_words(row.layer, row.position)}). At cells that "
+        f"no shortest way needs it flips {percent(row.unneeded_flips)}{null}."
     )
     links = (Link("numbers", table.row_anchor(shown.name)),)
     yield Finding(lead=f"{shown.name}: {lead}", text=text, links=links)

@@ -16,6 +16,7 @@ from goalmeter.pages.representation.shown import (
     position_rank,
     say,
 )
+from goalmeter.pages.representation.uses import with_dose
 from goalmeter.report import Figure
 from goalmeter.report.charts.heat_map import Panel, heat_map
 from goalmeter.report.numbers import number
@@ -147,9 +148,7 @@ def _names(rows: Sequence[UsedRow]) -> Callable[[UsedRow], str]:
         positions.setdefault(row.intervention, set()).add(row.position)
 
     def named(row: UsedRow) -> str:
-        several = len(positions[row.intervention]) > 1
-        return (
-            f"{row.intervention}{f', {row.position}' if several else ''}{' (null)' * row.is_null}"
-        )
+        where = f", {row.position}" if len(positions[row.intervention]) > 1 else ""
+        return f"{with_dose(row)}{where}{' (null)' * row.is_null}"
 
     return named
