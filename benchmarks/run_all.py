@@ -40,6 +40,7 @@ SCRIPTS = (
     "navigation_reference_agents",
     "navigation_overhead",
     "probe_rows",
+    "capture_overhead",
 )
 DOCS = harness.HERE.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks

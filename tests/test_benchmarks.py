@@ -46,9 +46,14 @@ SCRIPTS = {
     "navigation_reference_agents": {"agents", "rows", "scoring", "whole"},
     "navigation_overhead": {"batch", "libraries", "once", "rows", "tokens"},
     "probe_rows": {"dimensions", "hidden", "rows"},
+    "capture_overhead": {"positions", "rows"},
 }
 # Script -> a package without which it cannot run.
-NEEDS = {"navigation_overhead": "inspect_ai", "probe_rows": "torch"}
+NEEDS = {
+    "navigation_overhead": "inspect_ai",
+    "probe_rows": "torch",
+    "capture_overhead": "transformers",
+}
 
 
 # A script starts itself again where the linear algebra has more threads.

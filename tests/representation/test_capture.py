@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +17,13 @@ pytest.importorskip("transformers")
 from representation.tiny import ANSWER, REASONING, ROOM, sample
 
 from goalmeter.navigation.playing import load
+from goalmeter.representation import keeping as module
 from goalmeter.representation.activations import Activations
-from goalmeter.representation.capture import bytes_of, capture
+from goalmeter.representation.capture import capture
+from goalmeter.representation.keeping import bytes_of
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import samples_of
 
-# The function of the same name stands for it in the package.
-module: Any = importlib.import_module("goalmeter.representation.capture")
 PLACES = ["pre/end", "post/end", "post/answer"]
 # Answers of different lengths; the third has no reasoning, so it lacks a position.
 ANSWERS = [REASONING + ANSWER, f"Hm. {REASONING}{ANSWER}", ANSWER, f"No. No. {REASONING}{ANSWER}"]
@@ -118,6 +117,8 @@ def test_what_is_refused(
         capture(samples[2:3], network, tmp_path, layers=[1], positions=["post/end"])
     with pytest.raises(InvalidParameterError, match="expected some of 0 to 2"):
         capture(samples, network, tmp_path, layers=[7], positions=["pre/end"])
+    with pytest.raises(InvalidParameterError, match="backend is 'jax', expected one of hooks, nns"):
+        capture(samples, network, tmp_path, layers=[1], positions=["pre/end"], backend="jax")
     with monkeypatch.context() as patch:
         usage = type("Usage", (), {"free": 10})
         patch.setattr(module.shutil, "disk_usage", lambda path: usage)

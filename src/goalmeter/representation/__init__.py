@@ -7,13 +7,20 @@ from goalmeter.representation.decoded import DecodedMaps, decoded
 from goalmeter.representation.explained import Explained, explained
 from goalmeter.representation.network import Network
 from goalmeter.representation.planted import Plant, Planted, planted
+from goalmeter.representation.planted_network import (
+    NetworkPlant,
+    PlantedNetwork,
+    planted_network,
+)
 from goalmeter.representation.probes.comparison import Comparison, by_size, compare
 from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.registry import PROBES, probe
 from goalmeter.representation.probes.splits import Split, split
 from goalmeter.representation.replay import Sample, replay, scenes_of
 from goalmeter.representation.scenes import Scenes
+from goalmeter.representation.untrained import alternatives_of, untrained
 from goalmeter.representation.use.causal_use import Use, causal_use
+from goalmeter.representation.vllm_activations import Extraction, from_vllm
 
 __all__ = [
     "PROBES",
@@ -22,15 +29,19 @@ __all__ = [
     "Comparison",
     "DecodedMaps",
     "Explained",
+    "Extraction",
     "Network",
+    "NetworkPlant",
     "Plant",
     "Planted",
+    "PlantedNetwork",
     "Reading",
     "Sample",
     "Scenes",
     "Split",
     "Use",
     "WalkSteps",
+    "alternatives_of",
     "believed_meg",
     "by_size",
     "capture",
@@ -38,9 +49,12 @@ __all__ = [
     "compare",
     "decoded",
     "explained",
+    "from_vllm",
     "planted",
+    "planted_network",
     "probe",
     "replay",
     "scenes_of",
     "split",
+    "untrained",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,23 @@ from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located, position
 from goalmeter.representation.replay import Sample, digest_of, samples_of
 from goalmeter.representation.result import FOLDER, Representation
-from goalmeter.representation.stages.asked import MAPS, PARTS, PLAN, POSITIONS, PROBES, Asked, asked
-from goalmeter.representation.stages.captures import captured
+from goalmeter.representation.stages.asked import (
+    MAPS,
+    PARTS,
+    PLAN,
+    POSITIONS,
+    PROBES,
+    USE,
+    Asked,
+    asked,
+)
+from goalmeter.representation.stages.captures import Captured, captured
 from goalmeter.representation.stages.maps import map_stage
 from goalmeter.representation.stages.pictures import pictures
 from goalmeter.representation.stages.plans import plan_stage
 from goalmeter.representation.stages.store import Stages
-from goalmeter.representation.stages.worlds import decoded_worlds, explained_stage
+from goalmeter.representation.stages.use import UseResults, believed_stage, use_stage
+from goalmeter.representation.stages.worlds import DecodedWorlds, decoded_worlds, explained_stage
 
 Tell = Callable[[str], None]
 
@@ -85,88 +96,114 @@ def measure(
     folder = Path(run) / FOLDER
     what = {"run": _digest(samples), "model": network.name, "revision": network.revision}
     with Stages(folder, what | wanted.what(), tell) as stages:
-        result = _all_parts(stages, Path(run), walked.trajectories, samples, network, wanted)
+        parts_of = _Parts(stages, walked.trajectories, samples, network, wanted)
+        result = parts_of.result(Path(run))
     result.save(run)
     return result
 
 
-def _all_parts(
-    stages: Stages,
-    run: Path,
-    trajectories: Sequence[Trajectory],
-    samples: tuple[Sample, ...],
-    network: Network,
-    wanted: Asked,
-) -> Representation:
-    left_out: dict[str, str] = {}
-    found = _present(samples, network, wanted.positions)
-    for name in wanted.positions:
-        if name not in found:
-            left_out[name] = "no decision has this position"
-    results: dict[str, Any] = {}
-    if MAPS in wanted.parts:
-        try:
-            results |= _maps(stages, trajectories, samples, network, wanted, found)
-        except InvalidParameterError as cause:
-            left_out[MAPS] = str(cause)
-    if PLAN in wanted.parts:
-        try:
-            results |= plan_stage(
-                stages,
-                samples,
-                network,
-                layers=wanted.layers,
-                positions=found,
-                seed=wanted.seed,
+@dataclass
+class _Parts:
+    """The parts of a probe, one after the other: what one leaves behind another may need."""
+
+    stages: Stages
+    trajectories: Sequence[Trajectory]
+    samples: tuple[Sample, ...]
+    network: Network
+    wanted: Asked
+    fields: dict[str, Any] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    captures: Captured | None = None
+    worlds: DecodedWorlds | None = None
+    use: UseResults | None = None
+
+    def result(self, run: Path) -> Representation:
+        """Everything that was asked for; what cannot be had is left out, with the reason."""
+        positions = _present(self.samples, self.network, self.wanted.positions)
+        for name in self.wanted.positions:
+            if name not in positions:
+                self.left_out[name] = "no decision has this position"
+        makers: dict[str, Callable[[tuple[str, ...]], dict[str, Any]]] = {
+            MAPS: self._maps,
+            USE: self._use,
+            PLAN: self._plan,
+        }
+        for part in self.wanted.parts:
+            try:
+                self.fields |= makers[part](positions)
+            except (InvalidParameterError, InvalidTrajectoryError) as cause:
+                self.left_out[part] = str(cause)
+        return Representation(
+            run=run.resolve().name,
+            model=self.network.name,
+            revision=self.network.revision,
+            decisions=len(self.samples),
+            grids=len({content(sample.world) for sample in self.samples}),
+            about=self.wanted.what(),
+            left_out=self.left_out,
+            **self.fields,
+            **self._joint(),
+        )
+
+    def _maps(self, positions: tuple[str, ...]) -> dict[str, Any]:
+        wanted = self.wanted
+        self.captures = captures = captured(
+            self.samples,
+            self.network,
+            self.stages.folder,
+            layers=wanted.layers,
+            positions=positions,
+            seed=wanted.seed,
+            tell=self.stages.tell,
+        )
+        maps, places, chosen = map_stage(
+            self.stages,
+            captures,
+            layers=wanted.layers,
+            positions=positions,
+            probes=wanted.probes,
+            seed=wanted.seed,
+        )
+        walks = self.trajectories
+        shares = explained_stage(self.stages, captures, walks, chosen, positions, wanted.seed)
+        self.worlds = decoded_worlds(captures, walks, chosen, wanted.seed)
+        return {"maps": maps, "places": places, "chosen": chosen, "explained": shares}
+
+    def _use(self, positions: tuple[str, ...]) -> dict[str, Any]:
+        self.use = use_stage(
+            self.stages,
+            self.samples,
+            self.network,
+            layers=self.wanted.layers,
+            decisions=self.wanted.use_decisions,
+            draws=self.wanted.draws,
+            seed=self.wanted.seed,
+        )
+        return {"use": self.use.rows, "verdict": self.use.verdict, "doses": self.use.doses}
+
+    def _plan(self, positions: tuple[str, ...]) -> dict[str, Any]:
+        return plan_stage(
+            self.stages,
+            self.samples,
+            self.network,
+            layers=self.wanted.layers,
+            positions=positions,
+            seed=self.wanted.seed,
+        )
+
+    def _joint(self) -> dict[str, Any]:
+        """What needs both the decoded maps and the use of cells; the maps alone are pictures."""
+        if self.captures is None or self.worlds is None:
+            return {}
+        shares = {} if self.use is None else self.use.shares
+        out: dict[str, Any] = {
+            "states": pictures(self.captures, self.worlds, shares, self.wanted.seed)
+        }
+        if self.use is not None:
+            out["believed"] = believed_stage(
+                self.stages, self.worlds, self.use.screened, self.captures.scenes
             )
-        except (InvalidParameterError, InvalidTrajectoryError) as cause:
-            left_out[PLAN] = str(cause)
-    return Representation(
-        run=run.resolve().name,
-        model=network.name,
-        revision=network.revision,
-        decisions=len(samples),
-        grids=len({content(sample.world) for sample in samples}),
-        about=wanted.what(),
-        left_out=left_out,
-        **results,
-    )
-
-
-def _maps(
-    stages: Stages,
-    trajectories: Sequence[Trajectory],
-    samples: tuple[Sample, ...],
-    network: Network,
-    wanted: Asked,
-    positions: Sequence[str],
-) -> dict[str, Any]:
-    captures = captured(
-        samples,
-        network,
-        stages.folder,
-        layers=wanted.layers,
-        positions=positions,
-        seed=wanted.seed,
-        tell=stages.tell,
-    )
-    maps, places, chosen = map_stage(
-        stages,
-        captures,
-        layers=wanted.layers,
-        positions=positions,
-        probes=wanted.probes,
-        seed=wanted.seed,
-    )
-    explained = explained_stage(stages, captures, trajectories, chosen, positions, wanted.seed)
-    worlds = decoded_worlds(captures, trajectories, chosen, wanted.seed)
-    return {
-        "maps": maps,
-        "places": places,
-        "chosen": chosen,
-        "explained": explained,
-        "states": pictures(captures, worlds, {}, wanted.seed),
-    }
+        return out
 
 
 def _present(

@@ -83,6 +83,7 @@ class UsedRow:
         null_flips: flips at needed cells under the null whose interval reaches highest; None where
             no null was tried in this half.
         effect_nats: divergence of the next action's distribution; None where it was not asked for.
+        dose: of a write, in gaps between walls and open cells; None of what has no dose.
     """
 
     half: str
@@ -98,6 +99,7 @@ class UsedRow:
     unneeded_flips: Estimate
     null_flips: Estimate | None
     effect_nats: Estimate | None
+    dose: float | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ class DoseRow:
         position: at which tokens.
         dose: in units of the mean distance between wall and open along the direction.
         flips: share of moves at needed cells that change.
-        null_flips: the same along a random direction of equal length.
+        null_flips: the same along random directions of equal norm.
+        unreadable: share of answers that cannot be read.
     """
 
     intervention: str
@@ -119,6 +122,7 @@ class DoseRow:
     dose: float
     flips: Estimate
     null_flips: Estimate
+    unreadable: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,8 @@ class DecidedRow:
         accuracy: share of walks.
         baselines: the same of what knows no activations, by name.
         beyond: accuracy less that of position alone; None where it was not asked for.
+        joint: accuracy of a head that sees the position as well as the activations.
+        added: joint less position alone: what activations tell beyond it.
     """
 
     layer: int
@@ -164,6 +170,8 @@ class DecidedRow:
     accuracy: Estimate
     baselines: Mapping[str, Estimate]
     beyond: Estimate | None = None
+    joint: Estimate | None = None
+    added: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -175,11 +183,13 @@ class SettledRow:
         step: which action, from 1.
         share: the earliest share of the reasoning from which accuracy stays above that of position
             alone, by the interval of the difference; None where there is none.
+        added: the same of what activations add to position.
     """
 
     layer: int
     step: int
     share: float | None
+    added: float | None = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from goalmeter._errors import InvalidFileError
@@ -47,6 +48,21 @@ class Spelling:
                 f"there is a token {highest} in the record, and the tokenizer knows "
                 f"{len(tokenizer)}; it is not the tokenizer of the model that walked"
             )
+        return cls._of_pieces(ids, tokenizer) or cls._of_windows(ids, tokenizer)
+
+    @classmethod
+    def _of_pieces(cls, ids: Sequence[int], tokenizer: Any) -> Spelling | None:
+        """From what each token reads alone; None where that does not add up to the text."""
+        pieces = {token: _packed(tokenizer.decode([token])) for token in set(ids)}
+        text = "".join(pieces[token] for token in ids)
+        # A part of a character reads as a mark of its own, and some tokenizers join what they cut.
+        if text != _packed(tokenizer.decode(list(ids))):
+            return None
+        return cls(text, tuple(accumulate(len(pieces[token]) for token in ids)))
+
+    @classmethod
+    def _of_windows(cls, ids: Sequence[int], tokenizer: Any) -> Spelling:
+        """From what each token adds to those before it."""
         text = ""
         ends: list[int] = []
         for place in range(len(ids)):

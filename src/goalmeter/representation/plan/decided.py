@@ -10,6 +10,9 @@ more.
 The share from which a step is decided is the earliest at which the accuracy exceeds that of
 position alone, with an interval of the difference above 0, and from which on it does so at every
 later share. Differences are of the same sequences, so what makes a grid hard for both cancels.
+This asks much of one token: it may hold the next action and not where the agent is. So there is a
+second head beside it, which sees the position too, and the share from which on it exceeds position
+alone: from there on the activations add something.
 
 Source: the question is that of goalmeter; the published analysis has two positions.
 """
@@ -62,6 +65,8 @@ class DecidedRow:
         accuracy: of the sequences that have the step, those whose action is told.
         baselines: the same of position only and majority.
         beyond: accuracy less that of position only.
+        joint: accuracy of a head that sees the position as well as the activations.
+        added: joint less position only: what the activations tell beyond it.
     """
 
     position: str
@@ -70,11 +75,18 @@ class DecidedRow:
     accuracy: Estimate
     baselines: Mapping[str, Estimate]
     beyond: Estimate
+    joint: Estimate
+    added: Estimate
 
     @property
     def exceeds(self) -> bool:
         """Whether it is above position only, with an interval of the difference above 0."""
-        return self.beyond.interval is not None and self.beyond.interval[0] > 0
+        return _above_zero(self.beyond)
+
+    @property
+    def adds(self) -> bool:
+        """Whether the activations add to position, with an interval above 0."""
+        return _above_zero(self.added)
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -85,6 +97,8 @@ class DecidedRow:
             "accuracy": self.accuracy.to_json(),
             "baselines": {name: each.to_json() for name, each in self.baselines.items()},
             "beyond": self.beyond.to_json(),
+            "joint": self.joint.to_json(),
+            "added": self.added.to_json(),
         }
 
 
@@ -97,11 +111,13 @@ class Settled:
         step: from 1.
         share: of the reasoning, the earliest from which the action can be read at every later one
             too; None if it cannot.
+        added: the same of what the activations add to position.
     """
 
     layer: int
     step: int
     share: float | None
+    added: float | None
 
 
 @dataclass(frozen=True)
@@ -193,17 +209,31 @@ def decided(
 
 
 def _settled(rows: Sequence[DecidedRow], shares: Sequence[float]) -> list[Settled]:
-    exceeds = {(row.layer, row.step, row.position): row.exceeds for row in rows}
+    by_place = {(row.layer, row.step, row.position): row for row in rows}
     out = []
     for layer, step in dict.fromkeys((row.layer, row.step) for row in rows):
-        earliest = None
-        # From the end: the first share that fails ends the stretch.
-        for each in reversed(shares):
-            if not exceeds[layer, step, _named(each)]:
-                break
-            earliest = float(each)
-        out.append(Settled(layer, step, earliest))
+        at = {each: by_place[layer, step, _named(each)] for each in shares}
+        exceeds, adds = (
+            _earliest({each: getattr(row, name) for each, row in at.items()})
+            for name in ("exceeds", "adds")
+        )
+        out.append(Settled(layer, step, exceeds, adds))
     return out
+
+
+def _earliest(holds: Mapping[float, bool]) -> float | None:
+    """The first share from which on it holds at all; None if it does not at the last."""
+    earliest = None
+    # From the end: the first share that fails ends the stretch.
+    for each in reversed(list(holds)):
+        if not holds[each]:
+            break
+        earliest = float(each)
+    return earliest
+
+
+def _above_zero(difference: Estimate) -> bool:
+    return difference.interval is not None and difference.interval[0] > 0
 
 
 def _named(each: float) -> str:
@@ -221,7 +251,8 @@ class _Steps:
         # Whether a sequence has an action at a step, [N, steps]; its end is none.
         self._has = np.asarray((plans.actions[:, :steps] >= 0) & (plans.actions[:, :steps] < END))
         self._steps = np.flatnonzero((self._has & self._scored[:, None]).any(axis=0)).tolist()
-        self._alone = self._told(position_features(plans.scenes))
+        self._features = position_features(plans.scenes)
+        self._alone = self._told(self._features)
         self._most = self._told(None)
 
     def __len__(self) -> int:
@@ -234,11 +265,13 @@ class _Steps:
         if progress is not None:
             progress(f"decided: layer {layer}, {position}")
         told = self._told(activations)
+        flat = activations.reshape(len(activations), 1, -1)
+        both = self._told(np.concatenate([self._features, flat], axis=2))
         out = []
         for step in self._steps:
-            right, alone, most = (
-                each[:, step] == self._plans.actions[:, step]
-                for each in (told, self._alone, self._most)
+            right, joint, alone, most = (
+                np.asarray(each[:, step] == self._plans.actions[:, step], dtype=float)
+                for each in (told, both, self._alone, self._most)
             )
             out.append(
                 DecidedRow(
@@ -247,7 +280,9 @@ class _Steps:
                     step + 1,
                     self._share(right, step),
                     {POSITION: self._share(alone, step), MAJORITY: self._share(most, step)},
-                    self._share(right.astype(float) - alone, step, paired=True),
+                    self._share(right - alone, step, paired=True),
+                    self._share(joint, step),
+                    self._share(joint - alone, step, paired=True),
                 )
             )
         return out

@@ -37,6 +37,7 @@ OPTIMAL, STATED, AGAIN, SHUFFLED = (
 )
 # What is told of a sequence that no other walk shares its beginning with.
 UNASKED = -2
+_ENOUGH_ASKED = 0.5
 # In the order of tables.
 BASELINES = (REPEAT, MAJORITY, POSITION, SHUFFLED, OPTIMAL, STATED, AGAIN)
 
@@ -134,7 +135,9 @@ def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: Plans) -> Int
 def asked_again(plans: Plans, *, seed: int) -> IntArray | None:
     """What another walk did from the same state and question, [N, queries].
 
-    Rows of `UNASKED` have no such walk; None if none has. Of several walks one is drawn.
+    Rows of `UNASKED` have no such walk. Of several walks one is drawn. None unless at least half of
+    the sequences have one: the few of a run that asked once are grids which were drawn twice, and
+    whose walks may have drawn the same answers.
     """
     groups: dict[Hashable, list[int]] = {}
     for number, key in enumerate(
@@ -148,7 +151,8 @@ def asked_again(plans: Plans, *, seed: int) -> IntArray | None:
             if others:
                 place = str(plans.walks[number]), int(plans.steps[number])
                 out[number] = plans.actions[Draws("asked again", seed, *place).choice(others)]
-    return out if (out != UNASKED).any() else None
+    asked = (out != UNASKED).any(axis=1)
+    return out if len(out) and asked.mean() >= _ENOUGH_ASKED else None
 
 
 def _filled(told: Sequence[int], queries: int) -> IntArray:

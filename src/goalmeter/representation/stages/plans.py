@@ -82,10 +82,19 @@ def plan_stage(
 def _decided(at: Any, plans: Plans, layer: int, seed: int, stages: Stages) -> dict[str, Any]:
     result: Decided = decided(at, plans, layers=[layer], seed=seed, progress=stages.tell)
     rows = [
-        DecidedRow(row.layer, row.position, row.step, row.accuracy, row.baselines, row.beyond)
+        DecidedRow(
+            row.layer,
+            row.position,
+            row.step,
+            row.accuracy,
+            row.baselines,
+            row.beyond,
+            row.joint,
+            row.added,
+        )
         for row in result.rows
     ]
-    settled = [SettledRow(each.layer, each.step, each.share) for each in result.settled]
+    settled = [SettledRow(each.layer, each.step, each.share, each.added) for each in result.settled]
     return {"decided": plain(rows), "settled": plain(settled)}
 
 

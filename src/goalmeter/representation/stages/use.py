@@ -1,0 +1,227 @@
+"""The stage of use: which cells the model acts on, and MEG in the world that it believes in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld.contents import content
+from goalmeter.gridworld.draws import Draws
+from goalmeter.gridworld.world import Cell
+from goalmeter.representation.network import Network
+from goalmeter.representation.replay import Sample, scenes_of
+from goalmeter.representation.result_rows import DoseRow, UsedRow
+from goalmeter.representation.rows import plain, row_from
+from goalmeter.representation.scenes import Scenes, Shape, uncertain_cells
+from goalmeter.representation.stages.store import Stages
+from goalmeter.representation.stages.worlds import DecodedWorlds
+from goalmeter.representation.use.believed_world import DECODED, believed_by_use
+from goalmeter.representation.use.causal_use import Use, causal_use
+from goalmeter.representation.use.cells import target_cells
+from goalmeter.representation.use.halves import CONFIRM, SCREEN
+from goalmeter.representation.use.outcomes import UseRow
+from goalmeter.representation.use.used_cells import PlaceUse, UsedCells, used_cells
+from goalmeter.statistics.clustered import Estimate
+
+DOSES = (0.5, 1.0, 2.0, 4.0)
+_SALT = "0"
+
+
+@dataclass(frozen=True)
+class UseResults:
+    """What came of changing cells.
+
+    Attributes:
+        rows: interventions of both halves.
+        verdict: of the one that was confirmed.
+        doses: of the best write.
+        screened: places of cells, told by the half that was screened.
+        all_places: the same by all decisions, for pictures.
+    """
+
+    rows: tuple[UsedRow, ...]
+    verdict: str
+    doses: tuple[DoseRow, ...]
+    screened: UsedCells
+    all_places: UsedCells
+
+    @property
+    def shares(self) -> dict[Shape, dict[Cell, float]]:
+        """The share of moves that flip when a cell at a place is changed, by shape."""
+        out: dict[Shape, dict[Cell, float]] = {}
+        for place in self.all_places.places:
+            out.setdefault(place.shape, {})[place.cell] = place.flips / place.decisions
+        return out
+
+
+def use_stage(
+    stages: Stages,
+    samples: Sequence[Sample],
+    network: Network,
+    *,
+    layers: Sequence[int],
+    decisions: int,
+    draws: int,
+    seed: int,
+) -> UseResults:
+    """Change cells while the model answers; what is answered is kept beside the stages.
+
+    Raises:
+        InvalidParameterError: no decision has an uncertain cell that a shortest way needs.
+    """
+
+    def made() -> dict[str, Any]:
+        use = causal_use(
+            asked_again(samples, decisions, seed),
+            network,
+            layers=layers,
+            doses=DOSES,
+            draws=draws,
+            salt=_SALT,
+            seed=seed,
+            keep=stages.folder / "use",
+            progress=stages.tell,
+        )
+        return {
+            "rows": plain(rows_of(use)),
+            "verdict": use.verdict,
+            "doses": [row.to_json() for row in use.doses],
+            "screened": used_cells(use.outcomes_of_screen).to_json(),
+            "all_places": used_cells([*use.outcomes_of_screen, *use.outcomes]).to_json(),
+        }
+
+    value = stages.value("use", made)
+    return UseResults(
+        tuple(row_from(UsedRow, row) for row in value["rows"]),
+        value["verdict"],
+        tuple(
+            row_from(DoseRow, {name: row[name] for name in DoseRow.__annotations__})
+            for row in value["doses"]
+        ),
+        _places(value["screened"]),
+        _places(value["all_places"]),
+    )
+
+
+def asked_again(samples: Sequence[Sample], most: int, seed: int) -> list[Sample]:
+    """A decision of each of some grids, with an uncertain cell that a shortest way needs.
+
+    Raises:
+        InvalidParameterError: there is none.
+    """
+    uncertain = uncertain_cells(scenes_of(samples))
+    by_grid: dict[str, list[Sample]] = {}
+    for sample in samples:
+        cells = target_cells(sample.world, sample.state)
+        if any(each.needed and uncertain[sample.world.shape][each.cell] for each in cells):
+            by_grid.setdefault(content(sample.world), []).append(sample)
+    if not by_grid:
+        raise InvalidParameterError(
+            f"none of {len(samples)} decisions has an uncertain cell that every shortest way "
+            f"needs; take more grids, or mazes of complexity 0.4 and above"
+        )
+    grids = sorted(by_grid)
+    draws = Draws("decisions that are asked again", seed)
+    draws.shuffle(grids)
+    chosen = []
+    for grid in grids[:most]:
+        listed = by_grid[grid]
+        chosen.append(listed[draws.below(len(listed))])
+    return chosen
+
+
+def rows_of(use: Use) -> list[UsedRow]:
+    """The interventions of both halves, each beside the null that reaches highest."""
+    nulls = [row for row in use.screened if row.is_null]
+    rows = [_row(SCREEN, row, nulls, chosen=False) for row in use.screened]
+    seen = set()
+    for family in use.families:
+        beside = [*family.nulls, *use.nulls]
+        chosen = _place(family.row) == _place(use.confirmed)
+        rows.append(_row(CONFIRM, family.row, beside, chosen=chosen))
+        for null in family.nulls:
+            if _place(null) not in seen:
+                seen.add(_place(null))
+                rows.append(_row(CONFIRM, null, [], chosen=False))
+    rows += [_row(CONFIRM, n, [], chosen=False) for n in use.nulls if _place(n) not in seen]
+    return rows
+
+
+def believed_stage(
+    stages: Stages, worlds: DecodedWorlds, places: UsedCells, all_scenes: Scenes
+) -> dict[str, Any]:
+    """MEG of the walks in truth, on what is decoded, and on what is decoded and used."""
+
+    def made() -> dict[str, Any]:
+        result = believed_by_use(
+            worlds.scenes,
+            worlds.walk_steps,
+            worlds.maps.worlds,
+            places,
+            uncertain_cells(all_scenes),
+            salt=_SALT,
+            controls=worlds.controls,
+        )
+        confirmed = result.confirmed.to_json()
+        decoded = confirmed["controls"].pop(DECODED)
+        beyond = confirmed["beyond"].pop(DECODED)
+        return confirmed | {
+            "meg_decoded": decoded,
+            "beyond_decoded": beyond,
+            "variant": result.variant,
+            "screened": {name: each.to_json() for name, each in result.screened.items()},
+            "changed": result.changed,
+            "places": places.counts,
+        }
+
+    return dict(stages.value("believed", made))
+
+
+def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> UsedRow:
+    beside = [each.needed.flips for each in nulls if each is not row]
+    return UsedRow(
+        half,
+        row.intervention,
+        row.layer,
+        row.position,
+        row.is_null,
+        chosen,
+        row.needed.flips.n,
+        row.needed.flips,
+        row.needed.as_if_wall,
+        row.needed.unreadable,
+        row.unneeded.flips,
+        None if row.is_null or not beside else max(beside, key=_reach),
+        row.effect_nats,
+        row.dose,
+    )
+
+
+def _place(row: UseRow) -> tuple[str, int | str, str]:
+    return row.intervention, row.layer, row.position
+
+
+def _reach(flips: Estimate) -> float:
+    """How high the interval reaches; that of nothing reaches nowhere."""
+    return -1.0 if flips.interval is None else flips.interval[1]
+
+
+def _places(value: Mapping[str, Any]) -> UsedCells:
+    return UsedCells(
+        value["margin"],
+        tuple(
+            PlaceUse(
+                (place["shape"][0], place["shape"][1]),
+                Cell(*place["cell"]),
+                place["decisions"],
+                place["flips"],
+                place["as_if_wall"],
+                place["rate"],
+                (place["interval"][0], place["interval"][1]),
+                place["above"],
+            )
+            for place in value["places"]
+        ),
+    )

@@ -1,0 +1,99 @@
+"""The linear reader: the solution of scikit-learn, in the span of the rows, and its fallbacks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from representation.plan.plantings import planted_plans, walked
+
+from goalmeter import GoalmeterError
+from goalmeter.representation.plan.linear import LinearSteps, Scaled, _regression, head_of
+from goalmeter.representation.plan.protocol import PlanReading
+from goalmeter.representation.plan.targets import END, NOTHING
+
+
+def labelled(rows: int, width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    inputs = rng.normal(size=(rows, width)) / width**0.5
+    scores = inputs @ np.random.default_rng(99).normal(size=(width, 3)) * 4
+    return inputs, (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+
+
+@pytest.mark.parametrize("penalty", [1e-1, 1e-3])
+def test_a_regression_is_scikit_learn_s(penalty: float) -> None:
+    linear = pytest.importorskip("sklearn.linear_model")
+    rows, labels = labelled(150, 6)
+    weights, shift = _regression(rows, labels, penalty, np.zeros((6, 3)), np.zeros(3))
+    theirs = linear.LogisticRegression(C=1 / (penalty * len(rows)), tol=1e-9, max_iter=5000)
+    shares = theirs.fit(rows, labels).predict_proba(rows)
+    ours = np.exp(rows @ weights + shift)
+    assert ours / ours.sum(axis=1, keepdims=True) == pytest.approx(shares, abs=2e-3)
+
+
+def test_rows_in_their_span_give_the_same_solution() -> None:
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(40, 3, 50))
+    scaled = Scaled.of(wide)
+    assert scaled.basis is not None and scaled(wide).shape[1] <= 40
+    flat = scaled.standard(wide.reshape(40, -1))
+    # All products of rows are as they were, and a fit with squared weights knows no more.
+    assert scaled(wide) @ scaled(wide).T == pytest.approx(flat @ flat.T)
+    labels = rng.integers(0, 3, size=40)
+    start = np.zeros(3)
+    inner = _regression(scaled(wide), labels, 1e-2, np.zeros((scaled(wide).shape[1], 3)), start)
+    outer = _regression(flat, labels, 1e-2, np.zeros((150, 3)), start)
+    unseen = rng.normal(size=(9, 3, 50))
+    theirs = scaled.standard(unseen.reshape(9, -1)) @ outer[0] + outer[1]
+    assert scaled(unseen) @ inner[0] + inner[1] == pytest.approx(theirs, abs=5e-3)
+
+
+def test_validation_chooses_the_penalty_and_may_choose_to_read_nothing() -> None:
+    train, beside = labelled(200, 6, 1), labelled(80, 6, 2)
+    assert np.abs(head_of(train, beside, (1e-1, 1e-3)).weights).max() > 0.1
+    shuffled = train[0], np.random.default_rng(0).permutation(train[1])
+    noise = head_of(shuffled, beside, (1e-4, 1e-5))
+    assert (noise.weights == 0).all()
+    assert (noise.called(beside[0]) == np.bincount(train[1]).argmax()).all()
+    # Nor is anything read where there is nothing to choose by, or a single class.
+    none = (np.zeros((0, 6)), np.zeros(0, dtype=int))
+    assert (head_of(train, none, (1e-1,)).weights == 0).all()
+    assert (
+        head_of((train[0], np.full(200, 2)), beside, (1e-1,)).called(train[0]).tolist() == [2] * 200
+    )
+
+
+def test_sequences_of_unequal_lengths_are_fitted_and_told() -> None:
+    plans = walked(60)
+    rows = planted_plans(plans, "linear")
+    reading = PlanReading(rows, plans.actions)
+    fitted = LinearSteps().fit(
+        reading.where(np.arange(40)), reading.where(np.arange(40, 60)), seed=0
+    )
+    told = fitted.predicted(rows)
+    assert told.shape == plans.actions.shape and told.min() >= 0 and told.max() <= END
+    assert fitted.parameters > 0 and len(fitted.heads) <= 10
+    # Steps that no training walk has are told as the last that one has.
+    short = plans.actions.copy()
+    short[:, 3:] = NOTHING
+    fitted = LinearSteps().fit(
+        PlanReading(rows[:40], short[:40]), PlanReading(rows[40:], short[40:]), seed=0
+    )
+    told = fitted.predicted(rows)
+    assert len(fitted.heads) == 3 and (told[:, 3:] == told[:, 2:3]).all()
+
+
+def test_what_is_not_its_activations_is_refused() -> None:
+    plans = walked(60)
+    good = PlanReading(planted_plans(plans, "none"), plans.actions)
+    reader = LinearSteps()
+    with pytest.raises(GoalmeterError, match="the training part has activations of shape"):
+        reader.fit(PlanReading(good.activations[1:], good.actions), good, seed=0)
+    with pytest.raises(GoalmeterError, match=r"expected \[60, tokens, dimensions\]"):
+        reader.fit(good, PlanReading(good.activations[:, 0], good.actions), seed=0)
+    broken = good.activations.copy()
+    broken[5, 1, 2] = np.nan
+    with pytest.raises(GoalmeterError, match="no finite numbers, first in row 5"):
+        reader.fit(good, PlanReading(broken, good.actions), seed=0)
+    fitted = reader.fit(good, good, seed=0)
+    with pytest.raises(GoalmeterError, match=r"expected \[decisions, 3, 16\], as those that"):
+        fitted.predicted(good.activations[:, :2])
