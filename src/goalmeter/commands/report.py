@@ -17,6 +17,7 @@ from goalmeter.pages.part import (
     all_findings,
     all_sections,
     all_terms,
+    part_behind,
     part_of_runs,
 )
 from goalmeter.report import require_report_extra, write_report
@@ -58,10 +59,15 @@ def report_runs(
         part = part_of_runs(kind, [typed[folder] for folder in of_kind], tell)
         parts.append(part)
         about |= dict(zip(of_kind, part.runs, strict=True))
+        behind = part_behind(kind, [typed[folder] for folder in of_kind], tell)
+        if behind is not None:
+            parts.append(behind)
+            for folder, more in zip(of_kind, behind.runs, strict=True):
+                about[folder] |= more
     tell("report")
     path = write_report(
         out,
-        parts[0].title if len(parts) == 1 else "How agents do: measured runs",
+        parts[0].title if len(set(kinds)) == 1 else "How agents do: measured runs",
         all_sections(parts),
         lede=" ".join(part.lede for part in parts),
         findings=all_findings(parts),

@@ -17,6 +17,9 @@ INSTRUMENTS = {
     REFLECTION: "goalmeter.pages.reflection.page",
     NAVIGATION: "goalmeter.pages.navigation.page",
 }
+# Kind of run -> the module whose `part_of_runs(runs, tell)` shows what such runs may hold besides,
+# or gives None. Its `runs` are entries to be added to those of the runs.
+BEHIND = {NAVIGATION: "goalmeter.pages.representation.page"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +58,23 @@ def part_of_runs(kind: str, runs: Sequence[str | Path], tell: Callable[[str], No
     """
     # Imported by name, so that a page of one instrument does not load the others.
     part: Part = import_module(INSTRUMENTS[kind]).part_of_runs(runs, tell)
+    return part
+
+
+def part_behind(kind: str, runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part | None:
+    """What runs of some kind hold besides what they measured; None if they hold nothing more.
+
+    Args:
+        kind: one of `INSTRUMENTS`.
+        runs: their folders.
+        tell: told what is being done.
+
+    Raises:
+        InvalidFileError: what a folder holds is damaged, or of another version.
+    """
+    if kind not in BEHIND:
+        return None
+    part: Part | None = import_module(BEHIND[kind]).part_of_runs(runs, tell)
     return part
 
 

@@ -46,3 +46,9 @@ def test_levels_can_be_left_out_and_the_bytes_are_the_same_each_time() -> None:
 
 def test_strokes_are_told_apart_without_colour() -> None:
     assert len({stroke for _, stroke in STROKES}) == len(STROKES) == len(dict(STROKES))
+
+
+def test_places_of_the_x_axis_can_be_named() -> None:
+    words = texts(draw(ticks=[1, 3], tick_names=["prompt", "answer"]))
+    assert {"prompt", "answer"} <= set(words)
+    assert "3" not in words and "3" in texts(draw(ticks=[1, 3]))

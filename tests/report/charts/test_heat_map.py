@@ -55,6 +55,21 @@ def test_a_scale_without_a_sign_starts_at_zero() -> None:
     assert "−1" in texts(draw(panel)) and "−1" not in texts(draw(panel, signed=False))
 
 
+def test_a_scale_may_begin_above_zero() -> None:
+    panel = Panel(title="p", values=[[0.5, 0.2, 1.0], [0.75, 1.0, NAN]])
+    svg = draw(panel, signed=False, least=0.5)
+    # What is below the beginning looks as the beginning does.
+    at_least, below, high = colours(svg)[:3]
+    assert at_least == below != high and "0" not in texts(svg)
+
+
+def test_means_can_be_left_out() -> None:
+    panel = Panel(title="p", values=[[0.5, 0.25, 1.0], [0.0, 1.0, 0.0]])
+    with_means, without = texts(draw(panel)), texts(draw(panel, means=False))
+    assert "mean of the row" in with_means and "mean of the row" not in without
+    assert ".58" in with_means and ".58" not in without and ".25" in without
+
+
 def test_a_hatched_cell_is_hatched() -> None:
     plain = draw(Panel(title="p", values=np.zeros((2, 3))))
     marked = draw(Panel(title="p", values=np.zeros((2, 3)), hatched=frozenset({(1, 2)})))

@@ -59,6 +59,7 @@ def curve_chart(
     limits: tuple[float | None, float | None] | None = None,
     log: bool = False,
     ticks: Sequence[float] | None = None,
+    tick_names: Sequence[str] | None = None,
     size: tuple[float, float] = (4.6, 3.4),
 ) -> str:
     """A chart of curves as SVG.
@@ -72,6 +73,7 @@ def curve_chart(
         limits: of the y axis; None, for both or for one end, for those of what is drawn.
         log: logarithmic y axis.
         ticks: places of the x ticks.
+        tick_names: their names, one for each; their numbers if not given.
         size: inches.
     """
     with canvas(*size) as figure:
@@ -116,7 +118,7 @@ def curve_chart(
         if limits is not None:
             axes.set_ylim(*limits)
         if ticks is not None:
-            axes.set_xticks(list(ticks))
+            axes.set_xticks(list(ticks), tick_names)
         if any(curve.label for curve in curves):
             figure.legend(loc="outside lower center", ncols=2)
         return to_svg(figure, name)

@@ -17,6 +17,7 @@ from goalmeter.report.numbers import general, number
 from goalmeter.report.terminal import printable
 
 _WIDTH, _CELL, _HEIGHT = 10.2, 0.36, 0.245  # inches: of the page, and of a cell at most
+_LEAST, _NARROW = 5.0, 3.8  # inches: of a picture with means, and of one without, at least
 _LONGEST = 30  # characters of a name that are shown
 _GAP = 0.35  # between the cells and the column of means, in cells
 
@@ -45,6 +46,8 @@ def heat_map(
     label: str,
     limit: float,
     signed: bool = True,
+    least: float = 0.0,
+    means: bool = True,
 ) -> str:
     """Panels of one colour scale below each other as SVG, each cell with its number.
 
@@ -59,6 +62,8 @@ def heat_map(
         label: of the colour scale, with its unit.
         limit: the end of the scale; what lies beyond has the colour of the end.
         signed: whether there may be numbers below 0.
+        least: where a scale without signs begins; what lies below has the colour of the beginning.
+        means: whether there is a column of means.
 
     Raises:
         InvalidParameterError: a panel of another shape.
@@ -71,17 +76,19 @@ def heat_map(
                 f"({len(rows)}, {len(columns)}): a value for each row and column"
             )
     names = max(map(len, map(short, rows)), default=0) * 0.075
-    width = min(_WIDTH, max(5.0, names + 1.0 + _CELL * (len(columns) + 2)))
+    least_width = _LEAST if means else _NARROW
+    width = min(_WIDTH, max(least_width, names + 1.0 + _CELL * (len(columns) + 2 * means)))
     height = 2.3 + len(panels) * (0.3 + _HEIGHT * len(rows))
     with canvas(width, height) as figure:
         grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
         for axes, panel, array in zip(grid, panels, arrays, strict=True):
-            mesh = _cells(axes, array, (-limit if signed else 0.0, limit), panel.hatched)
+            limits = (-limit if signed else least, limit)
+            mesh = _cells(axes, array, limits, panel.hatched, means=means)
             # In the column of the rows' names: the first panel has the columns' names above it.
             place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
             style = {"size": 8, "weight": "bold", "parse_math": False}
             axes.annotate(panel.title, (0, 1), xytext=(-4, 4), **place, **style)
-            _ticks(axes, rows, columns, named=axes is grid[0])
+            _ticks(axes, rows, columns, named=axes is grid[0], means=means)
         shape: dict[str, Any] = {"aspect": 45, "shrink": 0.5, "pad": 0.02}
         bar = figure.colorbar(mesh, ax=list(grid), orientation="horizontal", **shape)
         bar.set_label(label)
@@ -99,7 +106,12 @@ def short(name: str, longest: int = _LONGEST) -> str:
 
 
 def _cells(
-    axes: Any, array: FloatArray, limits: tuple[float, float], hatched: frozenset[tuple[int, int]]
+    axes: Any,
+    array: FloatArray,
+    limits: tuple[float, float],
+    hatched: frozenset[tuple[int, int]],
+    *,
+    means: bool,
 ) -> Any:
     """Draw the cells and the column of means; returns what the colour bar is of."""
     from matplotlib.patches import Rectangle
@@ -110,11 +122,13 @@ def _cells(
     edges = {"edgecolor": PAPER, "linewidth": 0.6}
     heights = np.arange(n_rows + 1)
     mesh = axes.pcolormesh(np.arange(n_columns + 1), heights, array, **style, **edges)
-    means = _row_means(array)
-    at = n_columns + _GAP
-    axes.pcolormesh([at, at + 1.3], heights, means[:, None], **style, **edges)
     placed = [(column + 0.5, array[:, column]) for column in range(n_columns)]
-    for x, values in [*placed, (at + 0.65, means)]:
+    at = n_columns + _GAP
+    if means:
+        of_rows = _row_means(array)
+        axes.pcolormesh([at, at + 1.3], heights, of_rows[:, None], **style, **edges)
+        placed.append((at + 0.65, of_rows))
+    for x, values in placed:
         for row, value in enumerate(values):
             if np.isnan(value):
                 continue
@@ -125,21 +139,25 @@ def _cells(
         axes.add_patch(
             Rectangle((column, row), 1, 1, fill=False, hatch="///", edgecolor=MUTED, linewidth=0)
         )
-    axes.set_xlim(0, at + 1.3)
+    axes.set_xlim(0, at + 1.3 if means else n_columns)
     axes.set_ylim(n_rows, 0)
     return mesh
 
 
-def _ticks(axes: Any, rows: Sequence[str], columns: Sequence[str], *, named: bool) -> None:
+def _ticks(
+    axes: Any, rows: Sequence[str], columns: Sequence[str], *, named: bool, means: bool
+) -> None:
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     axes.set_yticks(np.arange(len(rows)) + 0.5, [short(name) for name in rows], fontsize=8)
-    places = [*(np.arange(len(columns)) + 0.5), len(columns) + _GAP + 0.65]
+    places, labels = list(np.arange(len(columns)) + 0.5), list(map(short, columns))
+    if means:
+        places.append(len(columns) + _GAP + 0.65)
+        labels.append("mean of the row")
     if named:
         # Above, where a reader begins: the panels below have the same columns.
         axes.xaxis.tick_top()
         style: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
-        labels = [*map(short, columns), "mean of the row"]
         axes.set_xticks(places, labels, fontsize=8, **style)
         axes.tick_params(axis="x", length=2, color=RULE)
     else:

@@ -1,0 +1,154 @@
+"""Heat maps: where in a network something is read or changed, beside what should do less."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.pages.representation.shown import (
+    MAJORITY,
+    POSITION,
+    Shown,
+    in_order,
+    position_rank,
+    say,
+)
+from goalmeter.pages.representation.uses import with_dose
+from goalmeter.report import Figure
+from goalmeter.report.charts.heat_map import Panel, heat_map
+from goalmeter.report.numbers import number
+from goalmeter.representation.result_rows import MapRow, UsedRow
+from goalmeter.representation.use.halves import SCREEN
+from goalmeter.statistics.clustered import Estimate
+
+# An AUROC of one half is no information, so colours begin there.
+_CHANCE = 0.5
+
+
+def auroc_map(shown: Shown) -> Figure | None:
+    """AUROC of walls by layer and position, of the probe and its controls; None without numbers."""
+    panels, layers, positions = _panels(shown, lambda row: row.auroc)
+    if not panels:
+        return None
+    svg = heat_map(
+        f"{shown.prefix}-auroc",
+        panels,
+        rows=[f"layer {layer}" for layer in layers],
+        columns=positions,
+        label="AUROC, pale at 0.5 and below",
+        limit=1.0,
+        signed=False,
+        least=_CHANCE,
+        means=False,
+    )
+    texts = say("auroc_map", model=shown.name, probe=shown.chosen[2], highest=_highest(panels[0]))
+    return Figure(svg=svg, **texts)
+
+
+def gain_map(shown: Shown) -> Figure | None:
+    """The same of the gain in bits over position alone, which is a control by itself."""
+    panels, layers, positions = _panels(
+        shown, lambda row: row.gain_bits, without=(POSITION, MAJORITY)
+    )
+    if not panels:
+        return None
+    svg = heat_map(
+        f"{shown.prefix}-gain",
+        panels,
+        rows=[f"layer {layer}" for layer in layers],
+        columns=positions,
+        label="gain over position alone, bits a cell",
+        limit=max(float(np.nanmax(np.abs(panel.values))) for panel in panels) or 1.0,
+        means=False,
+    )
+    texts = say("gain_map", model=shown.name, probe=shown.chosen[2], highest=_highest(panels[0]))
+    return Figure(svg=svg, **texts)
+
+
+def flips_map(shown: Shown) -> Figure | None:
+    """Flips of the screened interventions by layer, nulls below the others; None without a screen.
+
+    Chosen is the intervention with the hatched cell.
+    """
+    rows = [row for row in shown.result.use if row.half == SCREEN]
+    # Nulls last, and everything else as it was tried.
+    named = _names(rows)
+    names = list(dict.fromkeys(named(row) for row in sorted(rows, key=lambda row: row.is_null)))
+    # Single layers in their order, then whatever is several of them.
+    layers: list[int | str] = sorted({row.layer for row in rows if isinstance(row.layer, int)})
+    layers += sorted({row.layer for row in rows if isinstance(row.layer, str)})
+    at = {(named(row), row.layer): row for row in rows}
+
+    def values(take: Callable[[UsedRow], Estimate]) -> FloatArray:
+        table = [
+            [take(at[name, layer]).value if (name, layer) in at else math.nan for layer in layers]
+            for name in names
+        ]
+        return np.asarray(table, dtype=np.float64)
+
+    chosen = frozenset(
+        (names.index(named(row)), layers.index(row.layer)) for row in rows if row.chosen
+    )
+    panels = [
+        Panel(title="needed cells", values=values(lambda row: row.flips), hatched=chosen),
+        Panel(title="unneeded cells", values=values(lambda row: row.unneeded_flips)),
+    ]
+    if not rows or all(np.isnan(panel.values).all() for panel in panels):
+        return None
+    svg = heat_map(
+        f"{shown.prefix}-flips",
+        panels,
+        rows=names,
+        columns=["all layers" if layer == "all" else f"layer {layer}" for layer in layers],
+        label="share of first moves that flip",
+        limit=1.0,
+        signed=False,
+        means=False,
+    )
+    return Figure(svg=svg, **say("flips_map", model=shown.name))
+
+
+def _panels(
+    shown: Shown, take: Callable[[MapRow], Estimate | None], without: Sequence[str] = (MAJORITY,)
+) -> tuple[list[Panel], list[int], list[str]]:
+    """A panel for the probe and each control, with the layers and positions of all."""
+    rows = in_order(
+        row
+        for row in shown.result.maps_of()
+        if row.probe == shown.chosen[2] and row.control not in without
+    )
+    layers = sorted({row.layer for row in rows})
+    positions = sorted({row.position for row in rows}, key=position_rank)
+    tables: dict[str, FloatArray] = {}
+    for row in rows:
+        title = row.control or "the probe"
+        table = tables.setdefault(title, np.full((len(layers), len(positions)), math.nan))
+        value = take(row)
+        if value is not None:
+            table[layers.index(row.layer), positions.index(row.position)] = value.value
+    panels = [
+        Panel(title=title, values=table)
+        for title, table in tables.items()
+        if not np.isnan(table).all()
+    ]
+    return panels, layers, positions
+
+
+def _highest(panel: Panel) -> str:
+    return number(float(np.nanmax(np.asarray(panel.values))), 2)
+
+
+def _names(rows: Sequence[UsedRow]) -> Callable[[UsedRow], str]:
+    """How interventions are called: with their position where one is tried at several."""
+    positions: dict[str, set[str]] = {}
+    for row in rows:
+        positions.setdefault(row.intervention, set()).add(row.position)
+
+    def named(row: UsedRow) -> str:
+        where = f", {row.position}" if len(positions[row.intervention]) > 1 else ""
+        return f"{with_dose(row)}{where}{' (null)' * row.is_null}"
+
+    return named

@@ -1,0 +1,170 @@
+"""The sentences: each is true of the intervals beside it, and leads to its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from goalmeter.pages.representation import missing
+from goalmeter.pages.representation.findings import findings as sentences
+from goalmeter.pages.representation.shown import shown_of
+from goalmeter.report import Finding
+from goalmeter.representation.result import Representation
+from goalmeter.statistics.clustered import Estimate
+
+from . import made
+from .made import NOTHING, est, map_row, share
+
+
+def findings(*results: Representation) -> list[Finding]:
+    models = shown_of(results)
+    return [line for shown in models for line in sentences(shown, models)]
+
+
+def leads(*results: Representation) -> list[str]:
+    return [line.lead for line in findings(*results) if line.lead]
+
+
+def about(word: str, *results: Representation) -> str:
+    (line,) = (line.plain for line in findings(*results) if word in line.plain)
+    return line
+
+
+def test_a_model_that_uses_what_it_reads_and_one_that_does_not() -> None:
+    assert leads(made.result(), made.unused()) == [
+        "goalmeter/mouse: walls decode above every control.",
+        "goalmeter/mouse: what it reads of cells is used.",
+        "goalmeter/mouse: whether it is more directed in the world that it believes in than in the "
+        "true one cannot be told.",
+        "goalmeter/mole: walls decode above every control.",
+        "goalmeter/mole: what it reads of cells is not used.",
+        "goalmeter/mole: more directed in the world that it believes in than in the true one.",
+    ]
+
+
+def read_beside(ours: Estimate | None, **controls: Estimate | None) -> str:
+    rows = (map_row(ours), *(map_row(value, name) for name, value in controls.items()))
+    return leads(made.bare(maps=rows))[0].removeprefix("goalmeter/mouse: ")
+
+
+def test_walls_decode_only_where_every_interval_says_so() -> None:
+    above = "walls decode above every control."
+    cannot = "whether walls decode above every control cannot be told."
+    assert read_beside(share(0.9), majority=share(0.5), other=share(0.7)) == above
+    assert read_beside(share(0.9), majority=share(0.5), other=share(0.82)) == cannot
+    assert read_beside(share(0.9), majority=share(0.5), other=None) == cannot
+    assert read_beside(share(0.9), majority=NOTHING) == cannot
+    assert read_beside(share(0.9)) == cannot
+    assert read_beside(None, majority=share(0.5)) == cannot
+    assert read_beside(share(0.6), other=share(0.8)) == "walls do not decode above every control."
+
+
+def test_the_numbers_of_a_claim_stand_in_its_sentence() -> None:
+    line = about("walls decode", made.bare())
+    assert "layer 3, pre/end" in line and "0.99 [0.98, 1.00]" in line
+    assert "the best of 6 controls, embeddings alone, has 0.77 [0.75, 0.79]" in line
+    assert "no control stands beside it" in about("walls", made.bare(maps=(map_row(share(0.9)),)))
+
+
+def test_the_place_is_the_chosen_one_and_not_the_best() -> None:
+    chosen = {"layer": 1, "position": "post/end", "probe": "ridge"}
+    assert "layer 1, post/end" in about("walls decode", made.bare(chosen=chosen))
+
+
+@pytest.mark.parametrize(
+    ("difference", "beyond", "lead", "control"),
+    [
+        (est(1.0, 0.4), est(1.0, 0.4), "more directed", "above every control."),
+        (est(1.0, 0.4), est(0.1, 0.4), "more directed", "Whether it is above every control"),
+        (est(1.0, 0.4), est(-1.0, 0.4), "more directed", "a control explains more"),
+        (est(0.1, 0.4), est(1.0, 0.4), "whether it is more directed", "above every control."),
+        (est(-1.0, 0.4), est(1.0, 0.4), "less directed", "above every control."),
+        (Estimate(1.0, None, 9, 1), est(1.0, 0.4), "whether it is more directed", "above every"),
+    ],
+)
+def test_the_believed_world_by_the_interval_of_the_difference(
+    difference: Estimate, beyond: Estimate, lead: str, control: str
+) -> None:
+    result = made.bare(believed=made.believed(difference, beyond))
+    line = about("in the world that it believes in", result)
+    assert line.startswith(f"goalmeter/mouse: {lead}") and control in line
+
+
+@pytest.mark.parametrize(
+    ("above", "words"),
+    [
+        (0.3, "more than every control explains (empty room: 30.0%"),
+        (0.01, "Whether every control explains less cannot be told"),
+        (-0.3, "A control explains more"),
+    ],
+)
+def test_explained_errors_by_the_interval_of_the_difference(above: float, words: str) -> None:
+    explained = made.explained() | {"explained_errors": made.compared(0.6, 0.3, above=above)}
+    del explained["detour"]
+    line = about("of its errors", made.bare(explained=explained))
+    assert words in line and "60.0% [55.0, 65.0]" in line
+
+
+def test_without_errors_nothing_is_said_of_them() -> None:
+    nothing = NOTHING.to_json() | {"controls": {}, "beyond": {}}
+    result = made.bare(explained={"errors": 0, "explained_errors": nothing})
+    assert not [line for line in findings(result) if "errors" in line.plain]
+
+
+def test_plans_as_far_as_they_are_above_every_simple_baseline() -> None:
+    lines = [line.plain for line in findings(made.result()) if "it reasons" in line.plain]
+    before, after = lines
+    # 54% before, where position alone tells 52% with the same half-width: it cannot be told.
+    assert "before it reasons" in before and "cannot be told" in before
+    # Neither the optimal plan nor another answer, which are higher, stands in the way.
+    assert "after it reasons" in after and "Up to 4 actions it is above" in after
+    lower = made.result(plan=made.plan_rows(0.4))
+    lines = [line.plain for line in findings(lower) if "it reasons" in line.plain]
+    assert all("A simple baseline is above that." in line for line in lines)
+
+
+def test_decided_is_what_stays_above_every_baseline_to_the_end() -> None:
+    # 0.45 + 0.12 k - 0.1: above 0.53 with a half-width of 0.03 from k = 2 on.
+    assert "from post/0.25 on" in about("of the reasoning", made.result())
+    rows = list(made.decided_rows())
+    rows[6] = replace(rows[6], accuracy=share(0.4))  # the answer: it falls again
+    line = about("of the reasoning", made.result(decided=tuple(rows)))
+    assert "from no point of the reasoning" in line
+
+
+def test_every_sentence_leads_to_a_place_on_the_page() -> None:
+    # `write_report` refuses links to nowhere; here each claim has one.
+    for line in findings(made.result(), made.unused(), made.bare(model="m")):
+        assert line.links, line.plain
+
+
+def test_what_is_missing_is_said_with_its_reason() -> None:
+    left: dict[str, Any] = {"use": "no needed cell", "post/step-2": "no decision has it"}
+    section = missing.section(shown_of([made.bare(left_out=left)]))
+    assert section is not None
+    points = "\n".join(section.points)
+    for words in (
+        "interventions: no needed cell",
+        "the believed world: no needed cell",
+        "post/step-2: no decision has it",
+        "the plan: it was not asked for.",
+    ):
+        assert words in points
+    assert "what is read of cells" not in points
+    assert "are not in these results" in about("not in these results", made.bare(left_out=left))
+    assert missing.section(shown_of([made.result()])) is None
+
+
+def test_paired_differences_decide_where_they_are_known() -> None:
+    (row, *_) = (row for row in made.plan_rows() if row.position == "post/end")
+    # Far apart, and by the difference it cannot be told; a baseline that the run lacks is none.
+    position = {"prefix": share(0.2), "conditional": share(0.2), "beyond": est(0.1, 0.2)}
+    apart = replace(row, baselines={"position only": position, "asked again": None})
+    assert "cannot be told" in about("it reasons", made.bare(plan=(apart,)))
+    near = {"position only": position | {"prefix": share(0.88), "beyond": est(0.02, 0.01)}}
+    line = about("it reasons", made.bare(plan=(replace(row, baselines=near),)))
+    assert "That is above every simple baseline." in line
+    decided = tuple(replace(each, beyond=est(-0.1, 0.05)) for each in made.decided_rows())
+    assert "from no point" in about("of the reasoning", made.bare(decided=decided))
