@@ -5,6 +5,7 @@ from goalmeter.representation.believed import Believed, WalkSteps, believed_meg
 from goalmeter.representation.capture import capture
 from goalmeter.representation.decoded import DecodedMaps, decoded
 from goalmeter.representation.explained import Explained, explained
+from goalmeter.representation.measure import measure
 from goalmeter.representation.network import Network
 from goalmeter.representation.planted import Plant, Planted, planted
 from goalmeter.representation.planted_network import (
@@ -17,6 +18,7 @@ from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.registry import PROBES, probe
 from goalmeter.representation.probes.splits import Split, split
 from goalmeter.representation.replay import Sample, replay, scenes_of
+from goalmeter.representation.result import Representation
 from goalmeter.representation.scenes import Scenes
 from goalmeter.representation.untrained import alternatives_of, untrained
 from goalmeter.representation.use.causal_use import Use, causal_use
@@ -36,6 +38,7 @@ __all__ = [
     "Planted",
     "PlantedNetwork",
     "Reading",
+    "Representation",
     "Sample",
     "Scenes",
     "Split",
@@ -50,6 +53,7 @@ __all__ = [
     "decoded",
     "explained",
     "from_vllm",
+    "measure",
     "planted",
     "planted_network",
     "probe",

@@ -1,0 +1,182 @@
+"""A probe of a whole run: every part, kept as it is finished, and gone on with."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError, MissingAbilityError
+
+pytest.importorskip("transformers")
+
+import goalmeter as gm
+from goalmeter.representation import measure
+from goalmeter.representation.result import Representation
+from goalmeter.representation.stages.asked import default_layers
+
+OPTIONS: dict[str, Any] = {"layers": [1], "use_decisions": 16, "seed": 0}
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the mouse."""
+    folder = tmp_path_factory.mktemp("probe") / "run"
+    gm.navigation.measure(
+        "goalmeter/mouse",
+        sizes=[7],
+        complexities=[0.6],
+        grids=16,
+        trajectories=1,
+        beside=[],
+        out=folder,
+    )
+    return folder
+
+
+class StoppedError(Exception):
+    """What a user's interrupt is in these tests."""
+
+
+@pytest.fixture(scope="module")
+def interrupted(walked: Path) -> tuple[Path, list[str]]:
+    """A run whose probe was stopped in every stage and always began again; and all that it said."""
+    folder = walked.parent / "interrupted"
+    shutil.copytree(walked, folder)
+    lines: list[str] = []
+    stops = iter(("maps/", "explained/post", "screened 2", "confirmed", "plan/linear", "believed"))
+    stop = next(stops)
+
+    def tell(line: str) -> None:
+        lines.append(line)
+        if stop and stop in line:
+            raise StoppedError(line)
+
+    while stop:
+        with pytest.raises(StoppedError):
+            measure(folder, progress=tell, **OPTIONS)
+        stop = next(stops, "")
+    measure(folder, progress=tell, **OPTIONS)
+    return folder, lines
+
+
+@pytest.fixture(scope="module")
+def probed(walked: Path) -> Representation:
+    """The same probe without a stop."""
+    return measure(walked, **OPTIONS)
+
+
+def test_every_part_is_there(probed: Representation) -> None:
+    """Maps with their controls, what they explain, what is used, plans."""
+    assert probed.left_out == {}
+    controls = {row.control for row in probed.maps_of()}
+    assert controls == {
+        None,
+        "position only",
+        "majority",
+        "shuffled activations",
+        "random weights",
+        "embeddings alone",
+        "control task",
+    }
+    assert {row.position for row in probed.maps} == {"pre/end", "post/end"}
+    assert probed.explained["explained_errors"]["controls"]
+    assert {row.half for row in probed.use} == {"screen", "confirm"}
+    assert sum(row.chosen for row in probed.use) == 1
+    assert {"meg_true", "meg_decoded", "meg_believed", "difference"} <= set(probed.believed)
+    assert {row.decoder for row in probed.plan} == {"linear", "decoder(2)"}
+    assert len({row.position for row in probed.decided}) == 13
+    assert probed.states and probed.doses
+
+
+def test_the_chosen_place_is_not_chosen_by_what_is_scored(probed: Representation) -> None:
+    """It is one of those that were read."""
+    place = (probed.chosen["layer"], probed.chosen["position"], probed.chosen["probe"])
+    assert place in {(row.layer, row.position, row.probe) for row in probed.maps}
+
+
+def test_a_probe_that_was_stopped_everywhere_has_the_same_numbers(
+    interrupted: tuple[Path, list[str]], probed: Representation
+) -> None:
+    """And makes no stage twice that was finished."""
+    folder, lines = interrupted
+    ours, theirs = Representation.load(folder).to_json(), probed.to_json()
+    assert {**ours, "run": ""} == {**theirs, "run": ""}
+    finished = [line for line in lines if line == "probe: maps/ridge/layer-1/post/end"]
+    assert len(finished) == 1
+
+
+def test_asked_again_it_reads_what_is_there(walked: Path, probed: Representation) -> None:
+    """Without asking the model anything."""
+    lines: list[str] = []
+    again = measure(walked, progress=lines.append, **OPTIONS)
+    assert again.to_json() == probed.to_json()
+    assert not [line for line in lines if line.startswith(("probe:", "use:", "plan:"))]
+
+
+def test_another_probe_in_the_same_run_is_refused(walked: Path, probed: Representation) -> None:
+    """What differs is named."""
+    with pytest.raises(InvalidParameterError, match="seed"):
+        measure(walked, **OPTIONS | {"seed": 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layers": [9]}, "expected some of 0 to 4"),
+        ({"layers": [0]}, "the embedding, which is read as a control"),
+        ({"positions": ["pre/ende"]}, "pre/end"),
+        ({"positions": []}, "positions is empty"),
+        ({"probes": ["rigde"]}, "ridge"),
+        ({"parts": ["map"]}, "maps"),
+        ({"use_decisions": 1}, "use_decisions"),
+        ({"draws": -1}, "draws"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    walked: Path, options: dict[str, Any], message: str
+) -> None:
+    """Before anything is replayed."""
+    with pytest.raises(InvalidParameterError, match=message):
+        measure(walked, **OPTIONS | options)
+
+
+def test_what_a_run_has_no_power_for_is_left_out_with_its_reason(
+    walked: Path, tmp_path: Path
+) -> None:
+    """Three rooms without walls have no uncertain cell, and too few grids for folds."""
+    gm.navigation.measure(
+        "goalmeter/mouse",
+        sizes=[7],
+        complexities=[0.0],
+        grids=3,
+        trajectories=1,
+        beside=[],
+        out=tmp_path / "few",
+    )
+    result = measure(tmp_path / "few", layers=[1], parts=["maps", "use"])
+    assert set(result.left_out) == {"maps", "use"}
+    assert "grids" in result.left_out["maps"] and "complexity" in result.left_out["use"]
+
+
+def test_a_run_without_tokens_is_refused(tmp_path: Path) -> None:
+    """A reference agent walks without a prompt."""
+    gm.navigation.measure("greedy", sizes=[5], grids=2, beside=[], out=tmp_path / "run")
+    with pytest.raises(InvalidTrajectoryError, match="without the ids of its tokens"):
+        measure(tmp_path / "run")
+
+
+def test_a_model_without_hidden_states_is_refused(walked: Path) -> None:
+    """The name of an agent that is no network here."""
+    with pytest.raises(MissingAbilityError):
+        measure(walked, model="greedy")
+
+
+@pytest.mark.parametrize(
+    ("blocks", "layers"), [(4, (1, 2, 3, 4)), (24, (8, 16, 24)), (9, (3, 6, 9))]
+)
+def test_large_models_are_read_at_three_places(blocks: int, layers: tuple[int, ...]) -> None:
+    """A third, two thirds and the end of the way."""
+    assert default_layers(blocks) == layers
