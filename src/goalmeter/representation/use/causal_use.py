@@ -242,6 +242,7 @@ def _outcomes(
             sample.walk,
             sample.step,
             content(sample.world),
+            sample.world.shape,
             target,
             bases[number].action,
             answer.action,

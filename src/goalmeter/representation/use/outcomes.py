@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from goalmeter.representation.scenes import Shape
 from goalmeter.representation.use.candidates import Candidate
 from goalmeter.representation.use.cells import TargetCell
 from goalmeter.statistics.clustered import Estimate, estimate
@@ -21,6 +22,7 @@ class Outcome:
         walk: key of the decision's walk.
         step: number of the decision.
         grid: name of the grid's content, by which intervals are clustered.
+        shape: rows and columns of the world.
         cell: the cell that was changed, and what should follow.
         before: the action without the intervention; None where that answer cannot be read.
         after: the action under it; None where the answer cannot be read.
@@ -29,6 +31,7 @@ class Outcome:
     walk: str
     step: int
     grid: str
+    shape: Shape
     cell: TargetCell
     before: int | None
     after: int | None
