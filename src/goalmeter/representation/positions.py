@@ -33,7 +33,7 @@ from goalmeter.representation.spelling import Spelling, packed_length
 
 BEFORE, AFTER = "pre", "post"
 # How reasoning ends: tags of thoughts, and the channel of gpt-oss in which the answer stands.
-_ENDS_OF_REASONING = ("</think>", "<|channel|>final<|message|>")
+ENDS_OF_REASONING = ("</think>", "<|channel|>final<|message|>")
 _ANSWER = re.compile(r'"action":"')
 _MOVE = re.compile("|".join(ACTIONS))
 _PLAN = "plan"
@@ -165,7 +165,7 @@ class Located:
     @cached_property
     def _marker(self) -> tuple[int, int] | None:
         """The first and the last token, in the answer, of what ends the reasoning."""
-        places = [(self._answer.text.rfind(end), len(end)) for end in _ENDS_OF_REASONING]
+        places = [(self._answer.text.rfind(end), len(end)) for end in ENDS_OF_REASONING]
         at, length = max(places)
         if at < 0:
             return None

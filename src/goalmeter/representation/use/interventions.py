@@ -1,13 +1,16 @@
 """Changes of a network while it answers: what is decodable need not be what is used.
 
-    knock out   the attention to some tokens is masked for whatever is read or written later
+    knock out   the attention to some tokens of the prompt is masked for whatever is read or written
+                later, or for a span of it only
     patch       the residual stream at some tokens is replaced by another pass's
     write       a vector is added to it
     ablate      its component along a direction is removed
 
-Tokens are places in the prompt. A changed prompt token changes all that is read after it, and by
-way of the cache all that is written. Nothing is deleted: the prompt keeps its length and every
-token its position, so that what changes is what the token says and not where the others stand.
+Tokens that are patched, written to or ablated are places in the prompt, or those of the answer, as
+they are written, at which a condition on the answer so far holds. A changed token changes all that
+is read after it, and by way of the cache all that is written. Nothing is deleted: the prompt keeps
+its length and every token its position, so that what changes is what the token says and not where
+the others stand.
 
 Source: "activation patching" and "attention knockout" as in Geva et al. (2023, arXiv 2304.14767);
 projecting a direction out as in amnesic probing (Elazar et al. 2021).
@@ -15,19 +18,36 @@ projecting a direction out as in amnesic probing (Elazar et al. 2021).
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.representation.network import Network
+from goalmeter.representation.use.masking import EVERYWHERE, Closed, Span, attention, masking
+from goalmeter.representation.use.passes import Batch
+from goalmeter.representation.use.written import When
 
 if TYPE_CHECKING:
     import torch
 
 Edit = Callable[["torch.Tensor"], "torch.Tensor"]
+# Tokens of the prompt by place, or tokens of the answer by a condition on what was written.
+Places = Sequence[int] | When
+
+
+@dataclass(frozen=True)
+class KnockedOut:
+    """Places in the prompt that the tokens of a span do not see.
+
+    Attributes:
+        span: the tokens that look back.
+        masked: by layer, the places; blocks count from 1.
+    """
+
+    span: Span
+    masked: Mapping[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -38,10 +58,15 @@ class Intervention:
         masked: by layer, the places in the prompt to which the attention of that block is masked,
             for all tokens behind them; blocks count from 1.
         edits: by layer, 0 to L, and place in the prompt: what becomes of the residual stream [D].
+        for_spans: places that are masked for some tokens only.
+        while_written: what becomes of the residual stream [D] of tokens of the answer: where a
+            condition holds, by layer. At a token where several do, one after the other.
     """
 
     masked: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     edits: Mapping[int, Mapping[int, Edit]] = field(default_factory=dict)
+    for_spans: tuple[KnockedOut, ...] = ()
+    while_written: tuple[tuple[When, Mapping[int, Edit]], ...] = ()
 
     def joined(self, other: Intervention) -> Intervention:
         """Both changes at once; where both edit one place, this one's edit comes first."""
@@ -54,21 +79,44 @@ class Intervention:
             layer: tuple(sorted({*self.masked.get(layer, ()), *other.masked.get(layer, ())}))
             for layer in {*self.masked, *other.masked}
         }
-        return Intervention(masked, edits)
+        return Intervention(
+            masked,
+            edits,
+            self.for_spans + other.for_spans,
+            self.while_written + other.while_written,
+        )
+
+    @property
+    def layers_masked(self) -> set[int]:
+        """The blocks whose attention is masked for any token."""
+        return {*self.masked, *(layer for each in self.for_spans for layer in each.masked)}
+
+    @property
+    def layers_edited(self) -> set[int]:
+        """The layers at which the stream of any token is edited."""
+        return {*self.edits, *(layer for _, edits in self.while_written for layer in edits)}
 
 
-def knock_out(places: Sequence[int], layers: Sequence[int]) -> Intervention:
-    """Mask the attention to some tokens of the prompt in some blocks."""
-    return Intervention(masked=dict.fromkeys(layers, tuple(places)))
+def knock_out(
+    places: Sequence[int], layers: Sequence[int], span: Span = EVERYWHERE
+) -> Intervention:
+    """Mask the attention to some tokens of the prompt in some blocks, for the tokens of a span."""
+    masked = dict.fromkeys(layers, tuple(places))
+    if span == EVERYWHERE:
+        return Intervention(masked=masked)
+    return Intervention(for_spans=(KnockedOut(span, masked),))
 
 
-def patch(streams: Mapping[int, torch.Tensor], places: Sequence[int]) -> Intervention:
-    """Replace the residual stream at some tokens of the prompt.
+def patch(streams: Mapping[int, torch.Tensor], places: Places) -> Intervention:
+    """Replace the residual stream at some tokens.
 
     Args:
-        streams: by layer, what takes its place, [places, D].
-        places: of the tokens.
+        streams: by layer, what takes its place: [places, D]; at tokens of the answer [D].
+        places: of the tokens, or a condition on what was written.
     """
+    if callable(places):
+        edits = {layer: _constant(row) for layer, row in streams.items()}
+        return Intervention(while_written=((places, edits),))
     return Intervention(
         edits={
             layer: {place: _constant(row) for place, row in zip(places, rows, strict=True)}
@@ -77,17 +125,17 @@ def patch(streams: Mapping[int, torch.Tensor], places: Sequence[int]) -> Interve
     )
 
 
-def write(vector: torch.Tensor, places: Sequence[int], layers: Sequence[int]) -> Intervention:
-    """Add a vector [D] to the residual stream at some tokens of the prompt."""
+def write(vector: torch.Tensor, places: Places, layers: Sequence[int]) -> Intervention:
+    """Add a vector [D] to the residual stream at some tokens."""
 
     def add(stream: torch.Tensor) -> torch.Tensor:
         return stream + vector.to(stream)
 
-    return Intervention(edits={layer: dict.fromkeys(places, add) for layer in layers})
+    return edited(add, places, layers)
 
 
-def ablate(direction: torch.Tensor, places: Sequence[int], layers: Sequence[int]) -> Intervention:
-    """Remove the component along a direction [D] at some tokens of the prompt.
+def ablate(direction: torch.Tensor, places: Places, layers: Sequence[int]) -> Intervention:
+    """Remove the component along a direction [D] at some tokens.
 
     Raises:
         InvalidParameterError: the direction is zero.
@@ -101,22 +149,32 @@ def ablate(direction: torch.Tensor, places: Sequence[int], layers: Sequence[int]
         along = unit.to(stream)
         return stream - (stream @ along) * along
 
-    return Intervention(edits={layer: dict.fromkeys(places, remove) for layer in layers})
+    return edited(remove, places, layers)
+
+
+def edited(edit: Edit, places: Places, layers: Sequence[int]) -> Intervention:
+    """Change the residual stream [D] at some tokens by a function of it."""
+    if callable(places):
+        return Intervention(while_written=((places, dict.fromkeys(layers, edit)),))
+    return Intervention(edits={layer: dict.fromkeys(places, edit) for layer in layers})
 
 
 @contextmanager
 def applied(
-    network: Network, interventions: Sequence[Intervention], lengths: Sequence[int]
+    network: Network,
+    interventions: Sequence[Intervention],
+    lengths: Sequence[int],
+    begun: Sequence[int] | None = None,
 ) -> Iterator[None]:
     """Change a network while it answers a batch of prompts.
 
-    Rows of the batch are filled up on the left, as generation does. Only the pass that reads the
-    prompts is edited; masks hold for every later token too.
+    Rows of the batch are filled up on the left, as generation does.
 
     Args:
         network: that answers.
         interventions: one for each prompt of the batch, in its order.
         lengths: of the prompts, in tokens.
+        begun: how many tokens of each answer are read together with its prompt; None for none.
 
     Raises:
         InvalidParameterError: a layer or a place does not exist.
@@ -124,104 +182,77 @@ def applied(
     most = len(network.blocks)
     for change, length in zip(interventions, lengths, strict=True):
         _check(change, most, length)
-    masked = sorted({layer for change in interventions for layer in change.masked})
-    edited = sorted({layer for change in interventions for layer in change.edits})
+    masked = sorted({layer for change in interventions for layer in change.layers_masked})
+    edited = sorted({layer for change in interventions for layer in change.layers_edited})
+    batch = Batch(
+        network.local.tokenizer,
+        lengths,
+        [0] * len(lengths) if begun is None else begun,
+        [
+            [
+                *(each.span.written for each in change.for_spans),
+                *(when for when, _ in change.while_written),
+            ]
+            for change in interventions
+        ],
+    )
     with ExitStack() as stack:
-        stack.enter_context(
-            network.changed({k: _editing(k, interventions, lengths) for k in edited})
-        )
+        stack.enter_context(batch.followed(network))
+        stack.enter_context(network.changed({k: _editing(k, interventions, batch) for k in edited}))
         if masked:
             # Other kernels may not be handed a mask at all, where it is the plain causal one.
-            stack.enter_context(_attention(network, "eager"))
+            stack.enter_context(attention(network, "eager"))
         for layer in masked:
             block = network.blocks[layer - 1]
-            hook = _masking(block, layer, interventions, lengths)
+            hook = masking(block, batch, _closed(layer, interventions))
             stack.callback(block.register_forward_pre_hook(hook, with_kwargs=True).remove)
         yield
 
 
+def _closed(layer: int, interventions: Sequence[Intervention]) -> list[Closed]:
+    closed = []
+    for row, change in enumerate(interventions):
+        closed += [Closed(row, place, EVERYWHERE) for place in change.masked.get(layer, ())]
+        for each in change.for_spans:
+            closed += [Closed(row, place, each.span) for place in each.masked.get(layer, ())]
+    return closed
+
+
 def _editing(
-    layer: int, interventions: Sequence[Intervention], lengths: Sequence[int]
+    layer: int, interventions: Sequence[Intervention], batch: Batch
 ) -> Callable[[torch.Tensor], torch.Tensor | None]:
     def edit(stream: torch.Tensor) -> torch.Tensor | None:
-        if stream.shape[1] == 1:
-            return None  # a token that is being written; the prompt has been read
+        edits = [
+            (row, token, edit)
+            for row, change in enumerate(interventions)
+            for token, edit in _edits(change, layer, row, batch)
+        ]
+        if not edits:
+            return None
         changed = stream.clone()
-        for row, (change, length) in enumerate(zip(interventions, lengths, strict=True)):
-            gap = stream.shape[1] - length
-            for place, edited in change.edits.get(layer, {}).items():
-                changed[row, gap + place] = edited(stream[row, gap + place])
+        for row, token, edit in edits:
+            changed[row, token] = edit(changed[row, token])
         return changed
 
     return edit
 
 
-def _masking(
-    block: Any, layer: int, interventions: Sequence[Intervention], lengths: Sequence[int]
-) -> Callable[..., Any]:
-    import torch
-
-    signature = inspect.signature(block.forward)
-    longest = max(lengths)
-    pairs = [
-        (row, longest - length + place)
-        for row, (change, length) in enumerate(zip(interventions, lengths, strict=True))
-        for place in change.masked.get(layer, ())
-    ]
-    rows, keys = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(1)
-
-    def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        bound = signature.bind(*args, **kwargs)
-        mask = bound.arguments["attention_mask"]
-        changed = mask.expand(len(lengths), *mask.shape[1:]).clone()
-        length, width = mask.shape[-2:]
-        # A cache of a sliding window has dropped the first keys.
-        dropped = _tokens_so_far(bound, longest) - width
-        kept = keys >= dropped
-        if length == 1:  # a token that is being written, behind all of the prompt
-            changed[rows[kept], :, 0, keys[kept] - dropped] = _lowest(mask)
-        else:
-            # Tokens behind it are closed. It still reads itself: a row of the mask that is closed
-            # everywhere has no softmax.
-            for row, key in zip(rows[kept].tolist(), keys[kept].tolist(), strict=True):
-                changed[row, :, key + 1 - dropped :, key - dropped] = _lowest(mask)
-        bound.arguments["attention_mask"] = changed
-        return bound.args, bound.kwargs
-
-    return hook
-
-
-def _tokens_so_far(bound: inspect.BoundArguments, longest: int) -> int:
-    """How many tokens have been read in this batch, fillings included."""
-    import torch
-
-    inner = {**bound.arguments, **bound.arguments.get("kwargs", {})}
-    places = inner.get("position_ids")
-    # The longest row has no fillings, so the place of its last token tells.
-    return int(torch.as_tensor(places).max()) + 1 if places is not None else longest
-
-
-@contextmanager
-def _attention(network: Network, kernels: str) -> Iterator[None]:
-    """Compute attention by other kernels while this lasts."""
-    model = network.local.model
-    before = model.config._attn_implementation
-    model.set_attn_implementation(kernels)
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(before)
-
-
-def _lowest(mask: torch.Tensor) -> float | bool:
-    """What closes an entry of a mask: the lowest number, or False in a mask of truths."""
-    import torch
-
-    return torch.finfo(mask.dtype).min if mask.dtype.is_floating_point else False
+def _edits(change: Intervention, layer: int, row: int, batch: Batch) -> Iterator[tuple[int, Edit]]:
+    """What is edited in a row in this pass: the number of the token in it, and how."""
+    for place, edit in change.edits.get(layer, {}).items():
+        if (token := batch.place(row, place)) is not None:
+            yield token, edit
+    for when, edits in change.while_written:
+        if layer in edits:
+            for token in batch.met[row].get(when, ()):
+                yield token, edits[layer]
 
 
 def _check(change: Intervention, blocks: int, length: int) -> None:
-    for name, layers, least in (("masked", change.masked, 1), ("edited", change.edits, 0)):
+    asked = [("masked", change.masked, 1), ("edited", change.edits, 0)]
+    asked += [("masked", each.masked, 1) for each in change.for_spans]
+    asked += [("edited", dict.fromkeys(edits, ()), 0) for _, edits in change.while_written]
+    for name, layers, least in asked:
         for layer, places in layers.items():
             if not least <= layer <= blocks:
                 raise InvalidParameterError(
