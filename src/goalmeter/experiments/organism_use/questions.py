@@ -22,8 +22,9 @@ from goalmeter.organisms.kinds import is_unseen
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.scenes import Scenes, uncertain_cells
-from goalmeter.representation.use.causal_use import Use, Wanted, causal_use
+from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.cells import target_cells
+from goalmeter.representation.use.trials import Wanted
 
 SEEN, UNSEEN, FAR = "seen", "unseen", "far"
 PROMPT = "compact/2"
@@ -105,4 +106,6 @@ def answer(name: str, cells: str, size: int, grids: int, seed: int) -> Use:
     """What an organism does with some cells of mazes of a size."""
     network = Network.open(f"goalmeter/{name}")
     wants = wanted(cells)
-    return causal_use(decisions(network, wants, size, grids, seed), network, cells=wants, seed=seed)
+    asked = decisions(network, wants, size, grids, seed)
+    # What is written along directions is another question, and takes three times as long.
+    return causal_use(asked, network, cells=wants, families=("knock-out", "patch"), seed=seed)

@@ -82,6 +82,9 @@ class UseRow:
         is_null: whether nothing is expected of it.
         needed: its effect at cells that shortest ways need.
         unneeded: its effect at cells on no shortest way.
+        dose: of a write, in gaps between walls and open cells; None of what has no dose.
+        effect_nats: how far the distribution of the next action moves at needed cells, in nats
+            (`divergence`); None if no answers were drawn.
     """
 
     intervention: str
@@ -90,6 +93,8 @@ class UseRow:
     is_null: bool
     needed: Effect
     unneeded: Effect
+    dose: float | None = None
+    effect_nats: Estimate | None = None
 
     @property
     def label(self) -> str:
@@ -99,10 +104,13 @@ class UseRow:
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
         effects = {"needed": self.needed.to_json(), "unneeded": self.unneeded.to_json()}
-        return vars(self) | effects
+        nats = None if self.effect_nats is None else self.effect_nats.to_json()
+        return vars(self) | effects | {"effect_nats": nats}
 
 
-def row_of(candidate: Candidate, outcomes: Sequence[Outcome]) -> UseRow:
+def row_of(
+    candidate: Candidate, outcomes: Sequence[Outcome], effect_nats: Estimate | None = None
+) -> UseRow:
     """The effects of an intervention.
 
     Decisions that were wrong before are left out: nobody can say what should become of them.
@@ -113,6 +121,8 @@ def row_of(candidate: Candidate, outcomes: Sequence[Outcome]) -> UseRow:
         candidate.position,
         candidate.is_null,
         *(_effect([o for o in outcomes if o.counts and o.cell.needed == k]) for k in (True, False)),
+        candidate.dose,
+        effect_nats,
     )
 
 
