@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +17,15 @@ from goalmeter.gridworld import State
 from goalmeter.navigation import suite
 from goalmeter.navigation.asking.prompts import template
 from goalmeter.representation import Network, causal_use
-from goalmeter.representation.replay import Sample
+from goalmeter.representation.positions import Located
+from goalmeter.representation.replay import Sample, scenes_of
 from goalmeter.representation.scenes import Scenes, uncertain_cells
+from goalmeter.representation.use.asking import Asking
+from goalmeter.representation.use.candidates import candidates
 from goalmeter.representation.use.cells import target_cells
+
+# Eleven of them can be asked about on the one half, seven on the other.
+GRIDS = 18
 
 
 def decisions(network: Network, grids: int, complexity: float = 0.6) -> list[Sample]:
@@ -44,8 +53,13 @@ def decisions(network: Network, grids: int, complexity: float = 0.6) -> list[Sam
 
 
 @pytest.fixture(scope="module")
-def of_the_mouse(mouse: Network) -> Any:
-    return causal_use(decisions(mouse, 30), mouse, layers=[1])
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kept") / "use"
+
+
+@pytest.fixture(scope="module")
+def of_the_mouse(mouse: Network, kept: Path) -> Any:
+    return causal_use(decisions(mouse, GRIDS), mouse, layers=[1], doses=[0.5, 3.0], keep=kept)
 
 
 def test_the_mouse_uses_the_words_of_a_cell(of_the_mouse: Any) -> None:
@@ -61,7 +75,11 @@ def test_the_mouse_uses_the_words_of_a_cell(of_the_mouse: Any) -> None:
 
 def test_the_end_of_the_prompt_is_not_where_the_map_is_used(of_the_mouse: Any) -> None:
     """There a probe reads walls almost without mistakes, and replacing it changes no move."""
-    rows = [row for row in of_the_mouse.screened if row.position == "pre/end"]
+    rows = [
+        row
+        for row in of_the_mouse.screened
+        if row.position == "pre/end" and row.intervention.startswith("patch")
+    ]
     assert {row.layer for row in rows} == {1, "all"}
     assert all(row.needed.flips.value == 0 and row.needed.flips.n >= 5 for row in rows)
 
@@ -73,7 +91,7 @@ def test_the_moth_uses_no_cell_that_it_does_not_touch() -> None:
         at = sample.state.cell
         return abs(at.row - cell.row) + abs(at.column - cell.column) > 1
 
-    use = causal_use(decisions(moth, 44), moth, layers=[1], cells=away)
+    use = causal_use(decisions(moth, 44), moth, layers=[1], cells=away, families=["knock-out"])
     assert use.verdict != "used" and use.confirmed.needed.flips.value == 0
 
 
@@ -82,13 +100,96 @@ def test_the_result_reads_and_writes(of_the_mouse: Any) -> None:
     assert text.startswith("goalmeter/mouse: what it reads of cells is used\nknock-out at layer")
     value = of_the_mouse.to_json()
     assert value["verdict"] == "used" and value["salt"] == "0"
+    kinds = ("turn", "own", "closed", "closed, around", "end")
     assert {row["intervention"] for row in value["screened"]} == {
         "knock-out",
         "knock-out, other",
         "patch",
         "patch, around",
         "patch, end",
+        *(f"write, {kind}" for kind in kinds),
+        *(f"ablate, {kind}" for kind in kinds),
     }
+    assert [row["dose"] for row in value["doses"]] == [0.5, 3.0]
+    assert value["confirmed"]["effect_nats"] is None and value["confirmed"]["dose"] is None
+
+
+def test_a_write_along_a_probe_flips_moves_and_a_random_one_as_long_does_not(
+    of_the_mouse: Any,
+) -> None:
+    """Where the search comes to a neighbour of the cell, it reads whether there is a wall."""
+    family = {each.row.intervention.split(",")[0]: each for each in of_the_mouse.families}
+    assert set(family) == {"knock-out", "patch", "write", "ablate"}
+    row, (random, other) = family["write"].row, family["write"].nulls
+    assert (row.intervention, row.position, row.dose) == ("write, turn", "post/turn", 2.0)
+    assert row.needed.as_if_wall.value >= 0.5
+    assert random.intervention == "write, turn, random" and random.needed.flips.value == 0
+    assert other.intervention == "write, turn, other"
+    assert other.needed.flips.value < row.needed.flips.value
+    little, much = of_the_mouse.doses
+    assert little.flips.value < 0.2 < 0.5 <= much.flips.value
+    assert little.null_flips.value == 0
+
+
+def test_prompt_tokens_behind_the_first_block_are_written_to_for_nothing(of_the_mouse: Any) -> None:
+    """The probe at the end of the prompt reads the map best; nothing comes of writing there."""
+    rows = [row for row in of_the_mouse.screened if row.intervention == "write, end"]
+    assert rows and all(row.needed.flips.value == 0 for row in rows)
+
+
+def test_an_interrupted_screen_goes_on(
+    mouse: Network, of_the_mouse: Any, kept: Path, tmp_path: Path
+) -> None:
+    """Without the last answers and with half a line of the next, it comes out bit for bit."""
+    lines = (kept / "trials.jsonl").read_bytes().splitlines(keepends=True)
+    folder = tmp_path / "use"
+    folder.mkdir()
+    shutil.copy(kept / "run.json", folder)
+    (folder / "trials.jsonl").write_bytes(b"".join(lines[:-2]) + lines[-2][:40])
+    again = causal_use(decisions(mouse, GRIDS), mouse, layers=[1], doses=[0.5, 3.0], keep=folder)
+    assert json.dumps(again.to_json()) == json.dumps(of_the_mouse.to_json())
+    assert again.outcomes == of_the_mouse.outcomes
+    assert (folder / "trials.jsonl").read_bytes() == b"".join(lines)
+    about = json.loads((folder / "run.json").read_text())["what"]
+    assert not set(about["halves"]["screen"]) & set(about["halves"]["confirm"])
+    assert len(about["split"]) == 64 and about["weights"] == mouse.revision
+
+
+def test_another_question_is_refused(mouse: Network, of_the_mouse: Any, kept: Path) -> None:
+    with pytest.raises(InvalidParameterError, match="holds another run"):
+        causal_use(decisions(mouse, GRIDS), mouse, layers=[1], salt="1", keep=kept)
+
+
+def test_what_is_no_dose_and_training_on_judged_grids_are_refused(mouse: Network) -> None:
+    samples = decisions(mouse, GRIDS)
+    with pytest.raises(InvalidParameterError, match=r"a dose is -1\.0, expected a number above 0"):
+        causal_use(samples, mouse, doses=[-1.0])
+    with pytest.raises(InvalidParameterError, match="expected some of knock-out, patch"):
+        causal_use(samples, mouse, families=["write", "erase"])
+    with pytest.raises(InvalidParameterError, match="draws"):
+        causal_use(samples, mouse, draws=-1)
+    with pytest.raises(InvalidParameterError, match="in grids of the confirm half"):
+        causal_use(samples, mouse, training=samples)
+
+
+def test_the_effect_of_a_knock_out_in_nats(mouse: Network) -> None:
+    """All moves of needed cells change, and another cell's knock-out changes few."""
+    trials: dict[str, list[Any]] = {"confirm": []}
+    uncertain = uncertain_cells(scenes_of(decisions(mouse, 10)))[7, 7]
+    for sample in decisions(mouse, 10):
+        needed = [
+            c for c in target_cells(sample.world, sample.state) if c.needed and uncertain[c.cell]
+        ]
+        if needed:
+            trials["confirm"].append((Located(sample, mouse.local.tokenizer), needed[0]))
+    asking = Asking(mouse, trials, draws=3)
+    options = candidates(mouse, layers=[1], seed=0)
+    of_cell = asking.effect(options[0], "confirm")
+    of_other = asking.effect(options[0].nulls[0], "confirm")
+    assert of_cell.n == of_other.n >= 5
+    assert of_cell.value > 0.4 > 0.2 > of_other.value
+    assert of_cell.interval is not None and of_cell.interval[0] > 0
+    assert asking.row(options[0], "confirm").to_json()["effect_nats"]["n"] == of_cell.n
 
 
 def test_rooms_have_no_cell_to_ask_about(mouse: Network) -> None:

@@ -89,10 +89,10 @@ def test_effects_by_hand() -> None:
     unneeded = replace(needed, needed=False, without=(RIGHT,))
     moves = [(RIGHT, DOWN), (RIGHT, UP), (RIGHT, None), (LEFT, DOWN)]
     outcomes = [
-        Outcome("walk", step, f"grid {step}", needed, before, after)
+        Outcome("walk", step, f"grid {step}", (7, 7), needed, before, after)
         for step, (before, after) in enumerate(moves)
     ]
-    outcomes += [Outcome("walk", 9, f"grid {n}", unneeded, RIGHT, RIGHT) for n in range(5)]
+    outcomes += [Outcome("walk", 9, f"grid {n}", (7, 7), unneeded, RIGHT, RIGHT) for n in range(5)]
     candidate = Candidate("knock-out", 1, "pre/cell", False, lambda located, cell: None)
     row = row_of(candidate, outcomes)
     assert row.label == "knock-out at layer 1"

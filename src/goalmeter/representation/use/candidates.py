@@ -1,26 +1,44 @@
-"""The interventions that are tried on a cell: where it is knocked out or replaced, and nulls.
+"""The interventions that are tried on a cell: where it is changed, and nulls.
 
 knock-out         the attention to the cell's own tokens is masked, in one block or in all
-knock-out, other  the same for another open cell, drawn at random: a null
 patch             the cell's own tokens, as in the same question with a wall there
 patch, around     those and the tokens of its neighbours
 patch, end        the last three tokens of the prompt, where the paper reads its maps
-write, random     a random vector as long as the tokens' own stream, at the cell's tokens: a null
+write             the residual stream is moved towards a wall, along a direction of `directions`
+ablate            its component along that direction is removed
+
+Of each there is a null that differs in one thing only: "other" does the same to another open cell,
+"random" takes random directions of equal norm at the same tokens and layers, and "donor" patches
+from the question in which another cell is closed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
+from goalmeter._types import FloatArray
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.world import MOVES, Cell
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located
 from goalmeter.representation.use.closing import closed_prompt
-from goalmeter.representation.use.interventions import Intervention, knock_out, patch
+from goalmeter.representation.use.interventions import (
+    Intervention,
+    ablate,
+    knock_out,
+    patch,
+    write,
+)
+from goalmeter.representation.use.spots import Spot, Spots, Writing, at_other, at_random
 
 ALL = "all"
+KNOCK_OUT, PATCH, WRITE, ABLATE = FAMILIES = ("knock-out", "patch", "write", "ablate")
+# Weights leave out what a difference of means has besides, so a gap along them is the least of it.
+DOSE = 2.0
+Make = Callable[[Located, Cell], Intervention | None]
+Choice = Callable[[Located, Cell], Cell | None]
 
 
 @dataclass(frozen=True)
@@ -33,57 +51,162 @@ class Candidate:
         position: which tokens are changed.
         is_null: whether nothing is expected of it, wherever the cell lies.
         make: from a located sample and a cell, what is to be changed; None where it cannot be done.
+        dose: of a write, in gaps between walls and open cells; None of what has no dose.
+        nulls: that differ from it in one thing only.
+        dosed: the same write at another dose; None of what has none.
     """
 
     name: str
     layer: int | str
     position: str
     is_null: bool
-    make: Callable[[Located, Cell], Intervention | None]
+    make: Make
+    dose: float | None = None
+    nulls: tuple[Candidate, ...] = ()
+    dosed: Callable[[float], Candidate] | None = None
 
     @property
     def label(self) -> str:
         """The name with its place."""
         return f"{self.name} at layer {self.layer}"
 
+    @property
+    def family(self) -> str:
+        """What it does: "knock-out", "patch", "write" or "ablate"."""
+        return self.name.split(",")[0]
 
-def candidates(network: Network, *, layers: Sequence[int], seed: int) -> list[Candidate]:
+    @property
+    def key(self) -> str:
+        """What tells it from every other candidate."""
+        dose = "" if self.dose is None else f", dose {self.dose:g}"
+        return f"{self.label}, {self.position}{dose}"
+
+
+def candidates(
+    network: Network,
+    *,
+    layers: Sequence[int],
+    seed: int,
+    written: Sequence[Writing] = (),
+    dose: float = DOSE,
+) -> list[Candidate]:
     """The interventions that a screen tries.
 
     Args:
         network: the model.
         layers: at which single layers; knocking out is tried in blocks, so not at layer 0.
         seed: of the random nulls.
+        written: the directions that were learnt.
+        dose: of writes, in gaps between walls and open cells.
     """
+    other = _drawn(seed)
     every = range(1, len(network.blocks) + 1)
     listed: list[Candidate] = []
     windows: list[tuple[int | str, Sequence[int]]] = [(ALL, every)]
     windows += [(layer, [layer]) for layer in layers if layer > 0]
     for layer, blocks in windows:
-        listed.append(
-            Candidate("knock-out", layer, "pre/cell", False, _knocking_out(blocks, _same))
+        null = Candidate(
+            f"{KNOCK_OUT}, other", layer, "pre/cell", True, _knocking_out(blocks, other)
         )
+        made = _knocking_out(blocks, _same)
+        listed.append(Candidate(KNOCK_OUT, layer, "pre/cell", False, made, nulls=(null,)))
     listed.append(
-        Candidate("knock-out, other", ALL, "pre/cell", True, _knocking_out(every, _drawn(seed)))
+        Candidate(f"{KNOCK_OUT}, other", ALL, "pre/cell", True, _knocking_out(every, other))
     )
     for layer in layers:
         for name, places, position in (
-            ("patch", _own, "pre/cell"),
-            ("patch, around", _around, "pre/cell"),
-            ("patch, end", _end, "pre/end"),
+            (PATCH, _own, "pre/cell"),
+            (f"{PATCH}, around", _around, "pre/cell"),
+            (f"{PATCH}, end", _end, "pre/end"),
         ):
-            listed.append(
-                Candidate(name, layer, position, False, _patching(network, [layer], places))
-            )
-    listed.append(
-        Candidate("patch, end", ALL, "pre/end", False, _patching(network, [0, *every], _end))
-    )
+            listed.append(_patched(network, name, layer, position, [layer], places, other))
+    listed.append(_patched(network, f"{PATCH}, end", ALL, "pre/end", [0, *every], _end, other))
+    for writing in written:
+        listed += _writes(writing, layers, dose, seed, other)
     return listed
 
 
-def _knocking_out(
-    blocks: Sequence[int], choose: Callable[[Located, Cell], Cell | None]
-) -> Callable[[Located, Cell], Intervention | None]:
+def _patched(
+    network: Network,
+    name: str,
+    layer: int | str,
+    position: str,
+    layers: Sequence[int],
+    places: Callable[[Located, Cell], tuple[int, ...]],
+    other: Choice,
+) -> Candidate:
+    null = _patching(network, layers, places, other)
+    return Candidate(
+        name,
+        layer,
+        position,
+        False,
+        _patching(network, layers, places, _same),
+        nulls=(Candidate(f"{name}, donor", layer, position, True, null),),
+    )
+
+
+def _writes(
+    writing: Writing, layers: Sequence[int], dose: float, seed: int, other: Choice
+) -> list[Candidate]:
+    windows: list[tuple[int | str, Sequence[int]]] = [(k, [k]) for k in layers if k in writing.at]
+    if len(windows) > 1:
+        windows.append((ALL, [k for k in layers if k in writing.at]))
+
+    def of(layer: int | str, spots: Spots, dose: float) -> Candidate:
+        def made(name: str, is_null: bool, spots: Spots) -> Candidate:
+            make = _writing(spots, dose)
+            full = f"{WRITE}, {writing.kind}{name}"
+            return Candidate(full, layer, writing.position, is_null, make, dose)
+
+        nulls = (
+            made(", random", True, at_random(spots, seed)),
+            made(", other", True, at_other(spots, other)),
+        )
+        return replace(
+            made("", False, spots), nulls=nulls, dosed=lambda dose: of(layer, spots, dose)
+        )
+
+    listed = []
+    for layer, several in windows:
+        spots = writing.spots(several)
+        listed.append(of(layer, spots, dose))
+        name, position = f"{ABLATE}, {writing.kind}", writing.position
+        null = Candidate(
+            f"{name}, random", layer, position, True, _ablating(at_random(spots, seed))
+        )
+        listed.append(Candidate(name, layer, position, False, _ablating(spots), nulls=(null,)))
+    return listed
+
+
+def _writing(spots: Spots, dose: float) -> Make:
+    return _changing(spots, lambda spot: spot.direction.vector(dose), write)
+
+
+def _ablating(spots: Spots) -> Make:
+    return _changing(spots, lambda spot: spot.direction.unit, ablate)
+
+
+def _changing(
+    spots: Spots, vector: Callable[[Spot], FloatArray], change: Callable[..., Intervention]
+) -> Make:
+    def make(located: Located, cell: Cell) -> Intervention | None:
+        import torch
+
+        changes = [
+            change(
+                torch.tensor(vector(spot), dtype=torch.float32),
+                [spot.where] if isinstance(spot.where, int) else spot.where,
+                [spot.layer],
+            )
+            for spot in spots(located, cell)
+        ]
+        return reduce(Intervention.joined, changes) if changes else None
+
+    return make
+
+
+def _knocking_out(blocks: Sequence[int], choose: Choice) -> Make:
     def make(located: Located, cell: Cell) -> Intervention | None:
         chosen = choose(located, cell)
         tokens = located.cell(chosen) if chosen is not None else ()
@@ -96,7 +219,7 @@ def _same(located: Located, cell: Cell) -> Cell:
     return cell
 
 
-def _drawn(seed: int) -> Callable[[Located, Cell], Cell | None]:
+def _drawn(seed: int) -> Choice:
     def choose(located: Located, cell: Cell) -> Cell | None:
         sample = located.sample
         taken = {cell, sample.state.cell, sample.world.goal}
@@ -122,10 +245,14 @@ def _end(located: Located, cell: Cell) -> tuple[int, ...]:
 
 
 def _patching(
-    network: Network, layers: Sequence[int], places: Callable[[Located, Cell], tuple[int, ...]]
-) -> Callable[[Located, Cell], Intervention | None]:
+    network: Network,
+    layers: Sequence[int],
+    places: Callable[[Located, Cell], tuple[int, ...]],
+    choose: Choice,
+) -> Make:
     def make(located: Located, cell: Cell) -> Intervention | None:
-        donor, tokens = closed_prompt(network, located.sample, cell), places(located, cell)
+        chosen, tokens = choose(located, cell), places(located, cell)
+        donor = closed_prompt(network, located.sample, chosen) if chosen is not None else None
         if donor is None or not tokens:
             return None
         streams = network.streams(donor, layers)

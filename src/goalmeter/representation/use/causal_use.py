@@ -9,36 +9,58 @@ expected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from goalmeter._arguments import whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.contents import content
-from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.world import Cell
 from goalmeter.report.numbers import percent
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located
-from goalmeter.representation.replay import Sample, scenes_of
-from goalmeter.representation.scenes import uncertain_cells
-from goalmeter.representation.use.answering import Answered, answer_all
-from goalmeter.representation.use.candidates import Candidate, candidates
-from goalmeter.representation.use.cells import TargetCell, target_cells
+from goalmeter.representation.replay import Sample
+from goalmeter.representation.use.asking import Asking, keeping
+from goalmeter.representation.use.candidates import (
+    ABLATE,
+    DOSE,
+    FAMILIES,
+    WRITE,
+    Candidate,
+    candidates,
+)
+from goalmeter.representation.use.cells import TargetCell
+from goalmeter.representation.use.directions import TURN, writings
+from goalmeter.representation.use.doses import DoseRow, dose_row
 from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
 from goalmeter.representation.use.outcomes import Outcome, UseRow, row_of
+from goalmeter.representation.use.spots import Learnt, Writing
+from goalmeter.representation.use.trials import Wanted, trials_of
 
 # Cells are said not to be used where at most so many moves flip, by the end of the interval.
 MARGIN = 0.25
 USED, NOT_USED, UNKNOWN = "used", "not used", "cannot be told"
-# An answer under an intervention may be so many times as long as the longest without one; a search
-# that goes on longer does not end, which is an answer that cannot be read.
-_LONGER = 2
 Progress = Callable[[str], None]
-Wanted = Callable[[Sample, Cell], bool]
-Trial = tuple[Located, TargetCell]
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """An intervention that did best among its kind on the first half, on the second half.
+
+    Attributes:
+        row: what it did.
+        nulls: what differs from it in one thing only did.
+    """
+
+    row: UseRow
+    nulls: tuple[UseRow, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {"row": self.row.to_json(), "nulls": [null.to_json() for null in self.nulls]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +74,11 @@ class Use:
         screened: every intervention on the first half.
         confirmed: the one that did best there, on the second half.
         nulls: the interventions of which nothing is expected, on the second half.
-        outcomes: of the confirmed intervention, one a decision and cell.
+        outcomes: of the confirmed intervention on the second half, one a decision and cell.
+        outcomes_of_screen: of the same intervention on the first half.
+        families: the best knock-out, patch, write and ablation of the first half, each on the
+            second and beside nulls that differ from it in one thing.
+        doses: the best write on the second half, by dose.
     """
 
     model: str
@@ -62,6 +88,9 @@ class Use:
     confirmed: UseRow
     nulls: tuple[UseRow, ...]
     outcomes: tuple[Outcome, ...]
+    outcomes_of_screen: tuple[Outcome, ...] = ()
+    families: tuple[Confirmed, ...] = ()
+    doses: tuple[DoseRow, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -86,6 +115,8 @@ class Use:
             "screened": [row.to_json() for row in self.screened],
             "confirmed": self.confirmed.to_json(),
             "nulls": [row.to_json() for row in self.nulls],
+            "families": [family.to_json() for family in self.families],
+            "doses": [row.to_json() for row in self.doses],
             "verdict": self.verdict,
         }
 
@@ -113,14 +144,23 @@ def causal_use(
     layers: Sequence[int] | None = None,
     cells: Wanted | None = None,
     per_decision: int = 1,
+    families: Sequence[str] = FAMILIES,
+    training: Sequence[Sample] = (),
+    turn: str = TURN,
+    dose: float = DOSE,
+    doses: Sequence[float] = (),
+    draws: int = 0,
+    temperature: float = 0.7,
     salt: str = "0",
     seed: int = 0,
+    keep: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Use:
     """Screen interventions on one half of the grids, and confirm the best on the other.
 
     Every answer is a real one: the network reads the prompt, reasons and answers again, at
-    temperature 0, with and without the intervention.
+    temperature 0, with and without the intervention. Directions to write along are learnt from the
+    first half.
 
     Args:
         samples: decisions whose prompts are asked again.
@@ -130,20 +170,37 @@ def causal_use(
             their place. For an organism that does not see some rows, these rows and the others are
             two questions.
         per_decision: cells of each kind that are tried in a decision, drawn at random.
+        families: which kinds of interventions are tried, of "knock-out", "patch", "write" and
+            "ablate".
+        training: more decisions to learn directions from, of grids that are in no second half.
+        turn: how an answer says that its reasoning comes to a cell, with {row} and {column}.
+        dose: of the writes that are screened, in gaps between walls and open cells.
+        doses: at which the best write is tried on the second half.
+        draws: answers a decision that are drawn with and without an intervention of the second
+            half, for its effect in nats; 0 to draw none.
+        temperature: of these draws.
         salt: of the split into halves.
         seed: of the draws.
+        keep: a folder in which answers are kept, so that an interrupted screen goes on; None to
+            keep none.
         progress: told now and then what is being tried.
 
     Raises:
-        InvalidParameterError: no such layer, or one half has no cell that a shortest way needs.
+        InvalidFileError: the folder holds something else.
+        InvalidParameterError: no such layer, a number out of its range, one half has no cell that a
+            shortest way needs, training grids are in the second half, or the folder holds answers
+            to another question.
     """
     every = range(len(network.blocks) + 1)
     wanted = network.check_layers(every if layers is None else layers)
+    whole(draws, "draws", least=0, most=1000)
+    if bad := [each for each in (dose, *doses) if not 0.0 < each < float("inf")]:
+        raise InvalidParameterError(f"a dose is {bad[0]!r}, expected a number above 0")
     # Located here, since every intervention asks where the tokens of these prompts stand.
     trials = {
         half: [
             (Located(sample, network.local.tokenizer), target)
-            for sample, target in _trials(samples, half, cells, per_decision, salt, seed)
+            for sample, target in trials_of(samples, half, cells, per_decision, salt, seed)
         ]
         for half in (SCREEN, CONFIRM)
     }
@@ -153,33 +210,102 @@ def causal_use(
                 f"none of the decisions in the {half} half has an uncertain cell that "
                 f"every shortest way needs; take more grids, or mazes of complexity 0.4 and above"
             )
-    options = candidates(network, layers=wanted, seed=seed)
-    bases = {half: _answers(network, listed) for half, listed in trials.items()}
-    if progress is not None:
-        progress(f"use: {len(options)} interventions on {len(trials[SCREEN])} cells")
+    if not families or not set(families) <= set(FAMILIES):
+        raise InvalidParameterError(
+            f"families are {list(families)}, expected some of {', '.join(FAMILIES)}"
+        )
+    learnt = _learnt_from(samples, training, salt)
+    asked = {
+        "salt": salt,
+        "seed": seed,
+        "layers": list(wanted),
+        "turn": turn,
+    }
+    with keeping(keep, network, trials, learnt, asked) as store:
+        asking = Asking(network, trials, store, draws, temperature, seed)
+        directed = {WRITE, ABLATE} & set(families)
+        written = _written(asking, learnt, wanted, turn) if directed else ()
+        options = [
+            candidate
+            for candidate in candidates(
+                network, layers=wanted, seed=seed, written=written, dose=dose
+            )
+            if candidate.family in families
+        ]
+        return _screened(asking, options, len(samples), salt, doses, progress)
+
+
+def _screened(
+    asking: Asking,
+    options: Sequence[Candidate],
+    decisions: int,
+    salt: str,
+    doses: Sequence[float],
+    progress: Progress | None,
+) -> Use:
+    tell = progress or (lambda text: None)
+    tell(f"use: {len(options)} interventions on {len(asking.trials[SCREEN])} cells")
     screened = []
     for number, candidate in enumerate(options, start=1):
-        outcomes = _outcomes(network, candidate, trials[SCREEN], bases[SCREEN])
-        if outcomes:
+        if outcomes := asking.outcomes(candidate, SCREEN):
             screened.append((candidate, row_of(candidate, outcomes)))
-        if progress is not None:
-            progress(f"use: screened {number} of {len(options)}: {candidate.label}")
+        tell(f"use: screened {number} of {len(options)}: {candidate.label}")
     able = [(candidate, row) for candidate, row in screened if not candidate.is_null]
-    best, _ = max(able, key=lambda entry: _merit(entry[1]))
-    confirmed = _outcomes(network, best, trials[CONFIRM], bases[CONFIRM])
-    nulls = [candidate for candidate, _ in screened if candidate.is_null]
+
+    def best_of(family: str | None) -> Candidate:
+        return _best(asking, [entry for entry in able if family in (None, entry[0].family)])
+
+    best = best_of(None)
+    families = []
+    for family in dict.fromkeys(candidate.family for candidate, _ in able):
+        candidate = best_of(family)
+        nulls = tuple(asking.row(null, CONFIRM) for null in candidate.nulls)
+        families.append(Confirmed(asking.row(candidate, CONFIRM), nulls))
+        tell(f"use: confirmed {candidate.label}")
+    writes = [candidate for candidate, _ in able if candidate.dosed is not None]
     return Use(
-        network.name,
+        asking.network.name,
         salt,
-        len(samples),
+        decisions,
         tuple(row for _, row in screened),
-        row_of(best, confirmed),
-        tuple(
-            row_of(null, _outcomes(network, null, trials[CONFIRM], bases[CONFIRM]))
-            for null in nulls
-        ),
-        tuple(confirmed),
+        asking.row(best, CONFIRM),
+        tuple(asking.row(null, CONFIRM) for null, _ in screened if null.is_null),
+        tuple(asking.outcomes(best, CONFIRM)),
+        tuple(asking.outcomes(best, SCREEN)),
+        tuple(families),
+        tuple(dose_row(asking, best_of("write"), each) for each in doses) if writes else (),
     )
+
+
+def _learnt_from(samples: Sequence[Sample], training: Sequence[Sample], salt: str) -> list[Sample]:
+    """The decisions that directions are learnt from: none is of a grid of the second half."""
+    judged = {content(s.world) for s in samples if half_of(s.world, salt) == CONFIRM}
+    if bad := [sample.walk for sample in training if content(sample.world) in judged]:
+        raise InvalidParameterError(
+            f"training has {len(bad)} decisions in grids of the confirm half, first in "
+            f"{bad[0]!r}; leave them out"
+        )
+    return [*(s for s in samples if content(s.world) not in judged), *training]
+
+
+def _written(
+    asking: Asking, samples: Sequence[Sample], layers: Sequence[int], turn: str
+) -> list[Writing]:
+    """What can be written, learnt from answers that nothing has changed."""
+    answers = asking.unchanged("learning", samples)
+    targets: dict[str, list[TargetCell]] = {}
+    for located, target in asking.trials[SCREEN]:
+        if target.needed:
+            targets.setdefault(located.sample.digest, []).append(target)
+    learnt = [
+        Learnt(
+            Located(sample, asking.network.local.tokenizer),
+            answer.tokens,
+            tuple(targets.get(sample.digest, ())),
+        )
+        for sample, answer in zip(samples, answers, strict=True)
+    ]
+    return writings(asking.network, learnt, layers, turn=turn)
 
 
 def _merit(row: UseRow) -> float:
@@ -188,64 +314,20 @@ def _merit(row: UseRow) -> float:
     return worth if np.isfinite(worth) else -1.0
 
 
-def _trials(
-    samples: Sequence[Sample],
-    half: str,
-    wanted: Wanted | None,
-    per_decision: int,
-    salt: str,
-    seed: int,
-) -> Iterator[tuple[Sample, TargetCell]]:
-    """The decisions and cells of a half, in their order."""
-    uncertain = uncertain_cells(scenes_of(samples))
-    for sample in samples:
-        if half_of(sample.world, salt) != half:
-            continue
-        target = [
-            each
-            for each in target_cells(sample.world, sample.state)
-            if uncertain[sample.world.shape][each.cell]
-            and (wanted is None or wanted(sample, each.cell))
-        ]
-        for needed in (True, False):
-            kind = [each for each in target if each.needed == needed]
-            Draws("target cells", seed, sample.walk, sample.step, int(needed)).shuffle(kind)
-            yield from ((sample, each) for each in kind[:per_decision])
+def _best(asking: Asking, screened: Sequence[tuple[Candidate, UseRow]]) -> Candidate:
+    """What does best on the first half; of directions, beyond random ones as long.
 
-
-def _answers(network: Network, trials: Sequence[Trial]) -> list[Answered]:
-    """Unchanged answers to the prompts of some trials, each prompt asked once."""
-    samples = {located.sample.digest: located.sample for located, _ in trials}
-    answers = answer_all(network, list(samples.values()))
-    by_digest = dict(zip(samples, answers, strict=True))
-    return [by_digest[located.sample.digest] for located, _ in trials]
-
-
-def _outcomes(
-    network: Network,
-    candidate: Candidate,
-    trials: Sequence[Trial],
-    bases: Sequence[Answered],
-) -> list[Outcome]:
-    """What becomes of the trials that an intervention can be tried on."""
-    changes = [candidate.make(located, target.cell) for located, target in trials]
-    able = [number for number, change in enumerate(changes) if change is not None]
-    cap = _LONGER * max(len(base.tokens) for base in bases)
-    answers = answer_all(
-        network,
-        [trials[number][0].sample for number in able],
-        [change for change in changes if change is not None],
-        tokens=cap,
-    )
-    return [
-        Outcome(
-            sample.walk,
-            sample.step,
-            content(sample.world),
-            target,
-            bases[number].action,
-            answer.action,
-        )
-        for number, answer in zip(able, answers, strict=True)
-        for sample, target in [(trials[number][0].sample, trials[number][1])]
-    ]
+    A large enough vector breaks any answer, and with it flips moves.
+    """
+    best, most = screened[0][0], -np.inf
+    # The best first: no null is asked for that could not change the choice any more.
+    for candidate, row in sorted(screened, key=lambda entry: -_merit(entry[1])):
+        worth = _merit(row)
+        if worth <= most:
+            break
+        if candidate.family in (WRITE, ABLATE):
+            null = row_of(candidate.nulls[0], asking.outcomes(candidate.nulls[0], SCREEN))
+            worth -= null.needed.flips.value
+        if worth > most:
+            best, most = candidate, worth
+    return best

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from goalmeter.representation.scenes import Shape
 from goalmeter.representation.use.candidates import Candidate
 from goalmeter.representation.use.cells import TargetCell
 from goalmeter.statistics.clustered import Estimate, estimate
@@ -21,6 +22,7 @@ class Outcome:
         walk: key of the decision's walk.
         step: number of the decision.
         grid: name of the grid's content, by which intervals are clustered.
+        shape: rows and columns of the world.
         cell: the cell that was changed, and what should follow.
         before: the action without the intervention; None where that answer cannot be read.
         after: the action under it; None where the answer cannot be read.
@@ -29,6 +31,7 @@ class Outcome:
     walk: str
     step: int
     grid: str
+    shape: Shape
     cell: TargetCell
     before: int | None
     after: int | None
@@ -79,6 +82,9 @@ class UseRow:
         is_null: whether nothing is expected of it.
         needed: its effect at cells that shortest ways need.
         unneeded: its effect at cells on no shortest way.
+        dose: of a write, in gaps between walls and open cells; None of what has no dose.
+        effect_nats: how far the distribution of the next action moves at needed cells, in nats
+            (`divergence`); None if no answers were drawn.
     """
 
     intervention: str
@@ -87,6 +93,8 @@ class UseRow:
     is_null: bool
     needed: Effect
     unneeded: Effect
+    dose: float | None = None
+    effect_nats: Estimate | None = None
 
     @property
     def label(self) -> str:
@@ -96,10 +104,13 @@ class UseRow:
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
         effects = {"needed": self.needed.to_json(), "unneeded": self.unneeded.to_json()}
-        return vars(self) | effects
+        nats = None if self.effect_nats is None else self.effect_nats.to_json()
+        return vars(self) | effects | {"effect_nats": nats}
 
 
-def row_of(candidate: Candidate, outcomes: Sequence[Outcome]) -> UseRow:
+def row_of(
+    candidate: Candidate, outcomes: Sequence[Outcome], effect_nats: Estimate | None = None
+) -> UseRow:
     """The effects of an intervention.
 
     Decisions that were wrong before are left out: nobody can say what should become of them.
@@ -110,6 +121,8 @@ def row_of(candidate: Candidate, outcomes: Sequence[Outcome]) -> UseRow:
         candidate.position,
         candidate.is_null,
         *(_effect([o for o in outcomes if o.counts and o.cell.needed == k]) for k in (True, False)),
+        candidate.dose,
+        effect_nats,
     )
 
 

@@ -1,0 +1,48 @@
+"""Which decisions and cells a half of the grids is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from goalmeter.gridworld.draws import Draws
+from goalmeter.gridworld.world import Cell
+from goalmeter.representation.replay import Sample, scenes_of
+from goalmeter.representation.scenes import uncertain_cells
+from goalmeter.representation.use.cells import TargetCell, target_cells
+from goalmeter.representation.use.halves import half_of
+
+Wanted = Callable[[Sample, Cell], bool]
+
+
+def trials_of(
+    samples: Sequence[Sample],
+    half: str,
+    wanted: Wanted | None,
+    per_decision: int,
+    salt: str,
+    seed: int,
+) -> Iterator[tuple[Sample, TargetCell]]:
+    """The decisions and cells of a half, in their order.
+
+    Args:
+        samples: decisions of both halves.
+        half: "screen" or "confirm".
+        wanted: which cells are of interest; None for all that are uncertain given their place.
+        per_decision: cells of each kind, needed and not, drawn at random.
+        salt: of the split.
+        seed: of the draws.
+    """
+    uncertain = uncertain_cells(scenes_of(samples))
+    for sample in samples:
+        if half_of(sample.world, salt) != half:
+            continue
+        target = [
+            each
+            for each in target_cells(sample.world, sample.state)
+            if uncertain[sample.world.shape][each.cell]
+            and (wanted is None or wanted(sample, each.cell))
+        ]
+        for needed in (True, False):
+            kind = [each for each in target if each.needed == needed]
+            Draws("target cells", seed, sample.walk, sample.step, int(needed)).shuffle(kind)
+            yield from ((sample, each) for each in kind[:per_decision])

@@ -1,0 +1,121 @@
+"""Where directions are written, and their nulls, on prompts and answers of tiny random networks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("transformers")
+
+from representation.tiny import CORRIDOR, ROOM, sample
+
+from goalmeter.gridworld.world import Cell
+from goalmeter.representation.positions import Located
+from goalmeter.representation.use.cells import TargetCell
+from goalmeter.representation.use.directions import writings
+from goalmeter.representation.use.interventions import Intervention
+from goalmeter.representation.use.learning import Direction
+from goalmeter.representation.use.spots import Learnt, Names, Spot, at_other, at_random
+from goalmeter.representation.use.written import Written
+
+
+def condition_along(network: Any, text: str, name: str) -> list[bool]:
+    """Whether the condition holds at each token of a text."""
+    written, condition, out = Written(network.local.tokenizer), Names(name), []
+    for token in network.local.tokenizer(text)["input_ids"]:
+        written.append(token)
+        out.append(condition(written))
+    return out
+
+
+def test_a_cell_is_named_once_and_not_within_another(mouse: Any) -> None:
+    text = "3,3: RU 3,3> 3,4 2,3 3,4: LRUD"
+    assert condition_along(mouse, text, "3,3:") == [True, *[False] * 6]
+    assert condition_along(mouse, text, "3,4:").index(True) == 5
+    assert sum(condition_along(mouse, "13,3: LR 3,3: LR", "3,3:")) == 1
+
+
+def learnt(network: Any) -> list[Learnt]:
+    out = []
+    for picture in (ROOM, CORRIDOR):
+        asked = sample(network, picture)
+        cell = next(
+            c for c in asked.world.open_cells if c not in (asked.world.goal, asked.state.cell)
+        )
+        target = TargetCell(cell, True, (1,), (3,))
+        out.append(Learnt(Located(asked, network.local.tokenizer), asked.answer, (target,)))
+    return out
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gpt2", "gpt-oss"])
+def test_every_kind_stays_at_its_own_tokens(networks: dict[str, Any], architecture: str) -> None:
+    network = networks[architecture]
+    known = learnt(network)
+    kinds = {each.kind: each for each in writings(network, known, [0, 1])}
+    located = known[0].located
+    cell = known[0].targets[0].cell
+    assert {"own", "closed", "closed, around"} <= set(kinds)
+    own = set(located.cell(cell))
+    for kind in ("own", "closed"):
+        spots = kinds[kind].spots([0, 1])(located, cell)
+        assert {spot.where for spot in spots} <= own and {s.layer for s in spots} == {0, 1}
+        assert all(np.linalg.norm(s.direction.unit) == pytest.approx(1) for s in spots)
+        assert all(spot.direction.gap > 0 for spot in spots)
+    around = {spot.where for spot in kinds["closed, around"].spots([1])(located, cell)}
+    near = [cell, *(cell.moved(move) for move in range(4))]
+    assert around <= {token for each in near for token in located.cell(each)}
+
+
+def test_random_directions_are_as_long_and_the_same_in_any_order(networks: dict[str, Any]) -> None:
+    network = networks["llama"]
+    located = learnt(network)[0].located
+    unit = np.eye(32)[0]
+
+    def spots(located: Located, cell: Cell) -> list[Spot]:
+        return [Spot(3, 1, Direction(unit, 2.5)), Spot(4, 1, Direction(unit, 1.5))]
+
+    drawn = at_random(spots, 0)(located, Cell(1, 2))
+    again = at_random(spots, 0)(located, Cell(1, 2))
+    assert [(s.where, s.layer, s.direction.gap) for s in drawn] == [(3, 1, 2.5), (4, 1, 1.5)]
+    for first, second in zip(drawn, again, strict=True):
+        assert (first.direction.unit == second.direction.unit).all()
+        assert np.linalg.norm(first.direction.vector(2)) == pytest.approx(2 * first.direction.gap)
+        assert abs(first.direction.unit[0]) < 0.7
+    other = at_random(spots, 0)(located, Cell(1, 3))
+    assert (other[0].direction.unit != drawn[0].direction.unit).any()
+    assert at_other(spots, lambda located, cell: None)(located, Cell(1, 2)) == []
+
+
+def test_a_write_and_an_ablation_by_hand(networks: dict[str, Any]) -> None:
+    """A write adds the dose's multiple of the gap; an ablation leaves nothing along the unit."""
+    import torch
+
+    from goalmeter.representation.use.candidates import candidates
+    from goalmeter.representation.use.spots import Writing
+
+    network = networks["llama"]
+    located = learnt(network)[0].located
+    unit = np.eye(32)[5]
+    writing = Writing("own", "pre/cell", {1: lambda _, __: [Spot(3, 1, Direction(unit, 2.5))]})
+    made = {
+        c.key: c
+        for c in candidates(network, layers=[1], seed=0, written=[writing], dose=2.0)
+        if c.family in ("write", "ablate")
+    }
+    written = made["write, own at layer 1, pre/cell, dose 2"]
+    stream = torch.arange(32.0)
+
+    def changed(change: Intervention | None) -> Any:
+        assert change is not None
+        return change.edits[1][3](stream) - stream
+
+    assert changed(written.make(located, Cell(1, 2))).tolist() == (5.0 * unit).tolist()
+    assert written.dosed is not None
+    half = written.dosed(0.5)
+    assert half.dose == 0.5 and changed(half.make(located, Cell(1, 2))).norm() == 1.25
+    assert changed(half.nulls[0].make(located, Cell(1, 2))).norm() == pytest.approx(1.25)
+    ablated = made["ablate, own at layer 1, pre/cell"]
+    assert changed(ablated.make(located, Cell(1, 2))).tolist() == (-5.0 * unit).tolist()
+    assert ablated.dosed is None and ablated.nulls[0].is_null

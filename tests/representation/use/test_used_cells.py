@@ -1,0 +1,92 @@
+"""Places that are acted on, told from a handful of decisions each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld.world import Cell
+from goalmeter.representation.use.cells import TargetCell
+from goalmeter.representation.use.outcomes import Outcome
+from goalmeter.representation.use.used_cells import told_apart, used_cells
+
+SHAPE = (7, 7)
+
+
+def tried(cell: Cell, flips: int, decisions: int, *, needed: bool = True) -> list[Outcome]:
+    """Decisions that were right with RIGHT; those that flip go DOWN."""
+    target = TargetCell(cell, needed, (1,), (3,) if needed else (1,))
+    return [
+        Outcome(f"walk {n}", 0, f"grid {n}", SHAPE, target, 1, 3 if n < flips else 1)
+        for n in range(decisions)
+    ]
+
+
+def test_rows_that_are_not_seen() -> None:
+    """A mole: all moves flip at cells of three rows, none at those of the second."""
+    outcomes = [
+        outcome
+        for row in (1, 2, 3, 4)
+        for column in (1, 3, 5)
+        for outcome in tried(Cell(row, column), 0 if row == 2 else 4, 4)
+    ]
+    used = used_cells(outcomes)
+    assert used.mask(SHAPE, "used").nonzero()[0].tolist() == [1, 1, 1, 3, 3, 3, 4, 4, 4]
+    assert used.mask(SHAPE, "not used").nonzero()[0].tolist() == [2, 2, 2]
+    assert used.mask(SHAPE, "unknown").sum() == 49 - 12
+    assert used.counts == {"used": 9, "not used": 3, "unknown": 0}
+    place = used.places[3]
+    assert (place.cell, place.decisions, place.flips, place.as_if_wall) == (Cell(2, 1), 4, 0, 0)
+    assert place.interval[0] < place.rate < place.interval[1] < 0.5
+    assert used.to_json()["places"][3]["verdict"] == "not used"
+
+
+def test_a_single_decision_is_told_by_the_others_where_they_are_alike() -> None:
+    """One decision at a place tells next to nothing; thirty places that are all alike tell."""
+    alone = used_cells(tried(Cell(3, 3), 0, 1))
+    assert alone.places[0].verdict == "unknown"
+    others = [o for column in range(1, 31) for o in tried(Cell(1, column), 0, 3)]
+    (place,) = (p for p in used_cells([*others, *tried(Cell(3, 3), 0, 1)]).places if p.cell[0] == 3)
+    assert place.verdict == "not used"
+    flipped = [o for column in range(1, 31) for o in tried(Cell(1, column), 3, 3)]
+    places = used_cells([*flipped, *tried(Cell(3, 3), 0, 4)]).places
+    assert places[-1].cell == (3, 3) and places[-1].rate < 0.3 < places[0].rate
+
+
+def test_the_posterior_of_one_place_by_numerical_integration() -> None:
+    """Means and sizes on the grid, and the rate by a fine sum: no closed form."""
+    place = used_cells(tried(Cell(3, 3), 2, 3)).places[0]
+    rates = (np.arange(20_000) + 0.5) / 20_000
+    density = np.zeros_like(rates)
+    for mean in (np.arange(40) + 0.5) / 40:
+        for size in np.geomspace(0.05, 50.0, 24):
+            a, b = mean * size, (1 - mean) * size
+            prior = rates ** (a - 1) * (1 - rates) ** (b - 1)
+            from scipy.special import beta
+
+            density += prior / beta(a, b) * rates**2 * (1 - rates)
+    density /= density.sum()
+    assert place.rate == pytest.approx(float(density @ rates), abs=1e-3)
+    assert place.above == pytest.approx(float(density[rates > 0.25].sum()), abs=1e-3)
+    assert place.interval[0] == pytest.approx(
+        float(rates[np.searchsorted(density.cumsum(), 0.025)]), abs=1e-3
+    )
+
+
+def test_what_says_nothing_is_left_out() -> None:
+    wrong = [
+        Outcome("walk", 0, "grid", SHAPE, TargetCell(Cell(1, 2), True, (1,), (3,)), 0, 3),
+    ]
+    assert used_cells([*wrong, *tried(Cell(1, 1), 1, 1, needed=False)]).places == ()
+    with pytest.raises(InvalidParameterError, match="margin is 1"):
+        used_cells([], margin=1.0)
+
+
+def test_used_and_unused_places_are_told_apart() -> None:
+    mouse = used_cells([o for c in (1, 3, 5) for o in tried(Cell(1, c), 3, 3)]).places
+    mole = used_cells([o for c in (1, 3, 5) for o in tried(Cell(2, c), 0, 3)]).places
+    area = told_apart(mouse, mole)
+    assert area.value == 1.0 and area.clusters == 6
+    assert area.interval is not None and area.interval[0] > 0.5
+    assert told_apart(mouse, mouse).value == 0.5
