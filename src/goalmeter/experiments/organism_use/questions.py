@@ -23,8 +23,9 @@ from goalmeter.organisms.kinds import is_unseen
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.scenes import Scenes, uncertain_cells
-from goalmeter.representation.use.causal_use import Use, Wanted, causal_use
+from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.cells import target_cells
+from goalmeter.representation.use.trials import Wanted
 
 SEEN, UNSEEN, FAR = "seen", "unseen", "far"
 PROMPT = "compact/2"
