@@ -17,9 +17,9 @@ import numpy as np
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.representation.probes.heads import Standard
 
-# Of a ridge regression, for each row of scaled activations. This is far more than predicts best: of
-# ten moves of the mouse the weights that predict best flipped none at the dose at which these flip
-# most. Weights that undo whatever varies besides go where no activations are.
+# Of a ridge regression, for each row of scaled activations. That is more than predicts best: at
+# dose 2 the weights that did flipped none of 19 moves of the mouse, and these 16 of 23. Weights
+# that undo whatever varies besides point to where no activations are.
 PENALTY = 1.0
 
 
@@ -77,11 +77,11 @@ def ridge_directions(rows: FloatArray, wall: BoolArray) -> tuple[Direction | Non
         None for a question with one answer only.
     """
     if not len(rows):
-        return (None,) * wall.shape[1]
+        return tuple(None for _ in range(wall.shape[1]))
     standard = Standard.of(rows)
     scaled = standard(rows)
     left, spectrum, right = np.linalg.svd(scaled, full_matrices=False)
     loads = left.T @ (wall - wall.mean(axis=0))
     shrunk = spectrum / (spectrum**2 + PENALTY * len(rows))
-    weights = right.T @ (shrunk[:, None] * loads) * standard.weight[:, None]
+    weights: FloatArray = right.T @ (shrunk[:, None] * loads) * standard.weight[:, None]
     return tuple(along(weights[:, q], rows, wall[:, q]) for q in range(wall.shape[1]))
