@@ -7,7 +7,7 @@ refused. The run says first which grids lie in which half, before any of them is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -26,6 +26,7 @@ from goalmeter.representation.use.cells import TargetCell
 from goalmeter.representation.use.divergence import action_counts, effect_in_nats
 from goalmeter.representation.use.interventions import Intervention
 from goalmeter.representation.use.outcomes import Outcome, UseRow, row_of
+from goalmeter.representation.use.sweep import Sweep
 from goalmeter.runs import RunStore
 from goalmeter.runs.store import made_here
 from goalmeter.statistics.clustered import Estimate
@@ -57,11 +58,15 @@ class Asking:
     temperature: float = 0.7
     seed: int = 0
     _known: dict[str, list[Answered]] = field(default_factory=dict)
+    _sweeps: dict[str, tuple[Sweep, dict[tuple[int, ...], int]]] = field(default_factory=dict)
 
     def unchanged(self, name: str, samples: Sequence[Sample]) -> list[Answered]:
         """Answers to some prompts as they are, each prompt asked once."""
         different = {sample.prompt: sample for sample in samples}
-        answers = self._asked(f"{name}: {_UNCHANGED}", list(different.values()), None, 512)
+        listed = list(different.values())
+        answers = self._asked(
+            f"{name}: {_UNCHANGED}", lambda: answer_all(self.network, listed), tokens=True
+        )
         by_prompt = dict(zip(different, answers, strict=True))
         return [by_prompt[sample.prompt] for sample in samples]
 
@@ -76,9 +81,12 @@ class Asking:
         able = [number for number, change in enumerate(changes) if change is not None]
         answers = self._asked(
             f"{half}: {candidate.key}",
-            [trials[number][0].sample for number in able],
-            [change for change in changes if change is not None],
-            self._cap(bases),
+            lambda: self._swept(
+                half,
+                [trials[number][0].sample for number in able],
+                [change for change in changes if change is not None],
+                self._cap(bases),
+            ),
         )
         return [
             Outcome(
@@ -130,25 +138,43 @@ class Asking:
         """Counts of outcomes, [5], of some trials by their number, each under its change."""
         samples = [self.trials[half][n][0].sample for n in changes for _ in range(self.draws)]
         repeated = [change or UNCHANGED for change in changes.values() for _ in range(self.draws)]
-        name = f"{key}, {self.draws} draws at temperature {self.temperature:g}"
-        answers = self._asked(name, samples, repeated, cap, stream)
+        answers = self._asked(
+            f"{key}, {self.draws} draws at temperature {self.temperature:g}",
+            lambda: answer_all(
+                self.network,
+                samples,
+                repeated,
+                tokens=cap,
+                temperature=self.temperature,
+                # Far apart, so that the seeds of no two samples are one.
+                seed=(2 * self.seed + stream) * 10_000_019,
+            ),
+        )
         actions = [answer.action for answer in answers]
         return {
             n: action_counts(actions[at * self.draws : (at + 1) * self.draws])
             for at, n in enumerate(changes)
         }
 
-    def _asked(
-        self,
-        key: str,
-        samples: Sequence[Sample],
-        changes: Sequence[Intervention] | None,
-        tokens: int,
-        stream: int = 0,
+    def _swept(
+        self, half: str, samples: Sequence[Sample], changes: Sequence[Intervention], tokens: int
     ) -> list[Answered]:
-        """Answers that are kept under a key, or else asked for; stream 0 is at temperature 0."""
+        """Answers of a half at temperature 0, which share what comes before their changes."""
+        if half not in self._sweeps:
+            different = {each.sample.prompt: each.sample for each, _ in self.trials[half]}
+            listed = list(different.values())
+            bases = self.unchanged(half, listed)
+            numbers = {prompt: number for number, prompt in enumerate(different)}
+            self._sweeps[half] = Sweep(self.network, listed, bases=bases), numbers
+        sweep, numbers = self._sweeps[half]
+        return sweep.answers([numbers[s.prompt] for s in samples], changes, tokens=tokens)
+
+    def _asked(
+        self, key: str, ask: Callable[[], list[Answered]], *, tokens: bool = False
+    ) -> list[Answered]:
+        """Answers that are kept under a key, or else asked for; with their tokens if wanted."""
         if key not in self._known:
-            self._known[key] = self._kept(key) or self._new(key, samples, changes, tokens, stream)
+            self._known[key] = self._kept(key) or self._new(key, ask, tokens)
         return self._known[key]
 
     def _kept(self, key: str) -> list[Answered]:
@@ -156,28 +182,12 @@ class Asking:
         kept = self.store.values.get(key, []) if self.store is not None else []
         return [Answered(action, invalid, tuple(ids)) for action, invalid, ids in kept]
 
-    def _new(
-        self,
-        key: str,
-        samples: Sequence[Sample],
-        changes: Sequence[Intervention] | None,
-        tokens: int,
-        stream: int,
-    ) -> list[Answered]:
-        answers = answer_all(
-            self.network,
-            samples,
-            changes,
-            tokens=tokens,
-            temperature=self.temperature if stream else 0.0,
-            # Far apart, so that the seeds of no two samples are one.
-            seed=(2 * self.seed + stream) * 10_000_019,
-        )
+    def _new(self, key: str, ask: Callable[[], list[Answered]], tokens: bool) -> list[Answered]:
+        answers = ask()
         if self.store is not None:
             # Only the tokens of unchanged answers are looked at again.
             self.store.add(
-                key,
-                [[a.action, a.invalid, list(a.tokens) if changes is None else []] for a in answers],
+                key, [[a.action, a.invalid, list(a.tokens) if tokens else []] for a in answers]
             )
         return answers
 

@@ -24,6 +24,7 @@ from goalmeter.gridworld.world import MOVES, Cell
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located
 from goalmeter.representation.use.closing import closed_prompt
+from goalmeter.representation.use.donors import Donors
 from goalmeter.representation.use.interventions import (
     Intervention,
     ablate,
@@ -99,8 +100,9 @@ def candidates(
         written: the directions that were learnt.
         dose: of writes, in gaps between walls and open cells.
     """
-    other = _drawn(seed)
+    other = another_cell(seed)
     every = range(1, len(network.blocks) + 1)
+    donors = Donors(network, [0, *every])
     listed: list[Candidate] = []
     windows: list[tuple[int | str, Sequence[int]]] = [(ALL, every)]
     windows += [(layer, [layer]) for layer in layers if layer > 0]
@@ -119,8 +121,10 @@ def candidates(
             (f"{PATCH}, around", _around, "pre/cell"),
             (f"{PATCH}, end", _end, "pre/end"),
         ):
-            listed.append(_patched(network, name, layer, position, [layer], places, other))
-    listed.append(_patched(network, f"{PATCH}, end", ALL, "pre/end", [0, *every], _end, other))
+            listed.append(_patched(network, donors, name, layer, position, [layer], places, other))
+    listed.append(
+        _patched(network, donors, f"{PATCH}, end", ALL, "pre/end", [0, *every], _end, other)
+    )
     for writing in written:
         listed += _writes(writing, layers, dose, seed, other)
     return listed
@@ -128,6 +132,7 @@ def candidates(
 
 def _patched(
     network: Network,
+    donors: Donors,
     name: str,
     layer: int | str,
     position: str,
@@ -135,13 +140,13 @@ def _patched(
     places: Callable[[Located, Cell], tuple[int, ...]],
     other: Choice,
 ) -> Candidate:
-    null = _patching(network, layers, places, other)
+    null = _patching(network, donors, layers, places, other)
     return Candidate(
         name,
         layer,
         position,
         False,
-        _patching(network, layers, places, _same),
+        _patching(network, donors, layers, places, _same),
         nulls=(Candidate(f"{name}, donor", layer, position, True, null),),
     )
 
@@ -219,7 +224,9 @@ def _same(located: Located, cell: Cell) -> Cell:
     return cell
 
 
-def _drawn(seed: int) -> Choice:
+def another_cell(seed: int) -> Choice:
+    """What draws another open cell of the same world, for nulls."""
+
     def choose(located: Located, cell: Cell) -> Cell | None:
         sample = located.sample
         taken = {cell, sample.state.cell, sample.world.goal}
@@ -246,6 +253,7 @@ def _end(located: Located, cell: Cell) -> tuple[int, ...]:
 
 def _patching(
     network: Network,
+    donors: Donors,
     layers: Sequence[int],
     places: Callable[[Located, Cell], tuple[int, ...]],
     choose: Choice,
@@ -255,7 +263,7 @@ def _patching(
         donor = closed_prompt(network, located.sample, chosen) if chosen is not None else None
         if donor is None or not tokens:
             return None
-        streams = network.streams(donor, layers)
+        streams = donors.streams(donor, layers)
         return patch({layer: stream[list(tokens)] for layer, stream in streams.items()}, tokens)
 
     return make

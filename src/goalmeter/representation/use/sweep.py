@@ -32,6 +32,7 @@ class Sweep:
         network: the model.
         samples: whose prompts are asked, at temperature 0.
         tokens: of an answer at most, its reasoning included.
+        bases: the unchanged answers, where they are known; None to ask for them.
 
     Attributes:
         bases: the unchanged answers.
@@ -40,8 +41,15 @@ class Sweep:
         ContextOverflowError: a prompt leaves no room for an answer.
     """
 
-    def __init__(self, network: Network, samples: Sequence[Sample], *, tokens: int = 512) -> None:
-        self.bases = answer_all(network, samples, tokens=tokens)
+    def __init__(
+        self,
+        network: Network,
+        samples: Sequence[Sample],
+        *,
+        tokens: int = 512,
+        bases: Sequence[Answered] | None = None,
+    ) -> None:
+        self.bases = answer_all(network, samples, tokens=tokens) if bases is None else list(bases)
         self._network = network
         self._prompts = [sample.prompt for sample in samples]
         self._read: Kept[Any] = Kept(_bytes)
