@@ -16,6 +16,8 @@ import goalmeter as gm
 from goalmeter.representation import measure
 from goalmeter.representation.result import Representation
 from goalmeter.representation.stages.asked import default_layers
+from goalmeter.representation.use.moving import KINDS
+from goalmeter.representation.use.spans import ANSWERING, SPANS
 
 OPTIONS: dict[str, Any] = {"layers": [1], "use_decisions": 16, "seed": 0}
 
@@ -46,7 +48,12 @@ def interrupted(walked: Path) -> tuple[Path, list[str]]:
     folder = walked.parent / "interrupted"
     shutil.copytree(walked, folder)
     lines: list[str] = []
-    stops = iter(("maps/", "explained/post", "screened 2", "confirmed", "plan/linear", "believed"))
+    stops = iter(
+        (
+            *("maps/", "explained/post", "screened 2", "confirmed", "hidden from own"),
+            *("agent moved", "plan/linear", "believed"),
+        )
+    )
     stop = next(stops)
 
     def tell(line: str) -> None:
@@ -70,7 +77,8 @@ def probed(walked: Path) -> Representation:
 
 def test_every_part_is_there(probed: Representation) -> None:
     """Maps with their controls, what they explain, what is used, plans."""
-    assert probed.left_out == {}
+    # Ten decisions are too few to confirm that moves follow.
+    assert set(probed.left_out) <= {"subspace of the goal", "subspace of the agent"}
     controls = {row.control for row in probed.maps_of()}
     assert controls == {
         None,
@@ -88,7 +96,14 @@ def test_every_part_is_there(probed: Representation) -> None:
     assert {"meg_true", "meg_decoded", "meg_believed", "difference"} <= set(probed.believed)
     assert {row.decoder for row in probed.plan} == {"linear", "decoder(2)"}
     assert len({row.position for row in probed.decided}) == 13
-    assert probed.states and probed.doses
+    assert probed.states and probed.doses and probed.settled
+    assert {row.span for row in probed.spans} == {*SPANS, ANSWERING}
+    assert {row.half for row in probed.spans} == {"confirm"}
+    for kind in KINDS:
+        rows = [row for row in probed.moved if row.moved == kind]
+        assert {row.half for row in rows if not row.is_ceiling} == {"screen", "confirm"}
+        assert sum(row.chosen and row.half == "confirm" for row in rows) == 1
+        assert all(row.layer != 0 for row in rows if not row.is_ceiling)
 
 
 def test_the_chosen_place_is_not_chosen_by_what_is_scored(probed: Representation) -> None:

@@ -15,9 +15,13 @@ from goalmeter.representation.result_rows import (
     DecidedRow,
     DoseRow,
     MapRow,
+    MovedRow,
     PlaceRow,
     PlanRow,
+    SettledRow,
+    SpanRow,
     StatePicture,
+    SubspaceRow,
     UsedRow,
 )
 from goalmeter.statistics.clustered import Estimate
@@ -59,8 +63,26 @@ def a_result() -> Representation:
         ),
         verdict="used",
         doses=(DoseRow("write", 2, "pre/cell", 1.5, HALF, NONE),),
+        spans=(SpanRow("confirm", "own", 9, HALF, HALF, NONE, HALF),),
+        moved=(
+            MovedRow(
+                *("confirm", "goal", "1-2", "pre/goal", True, False, 9),
+                *(HALF, HALF, NONE, HALF),
+            ),
+        ),
+        subspaces=(
+            SubspaceRow(
+                *("confirm", "goal", 1, "pre/goal", 4, 9, (3.0, 0.5), 9, HALF, HALF, HALF),
+                *("carries it", 31.5, (60.0, 70.0, 80.0)),
+            ),
+            SubspaceRow(
+                *("confirm", "agent", 1, "pre/agent", 4, 9, (3.0, 0.5), 9, HALF, NONE, HALF),
+                *("cannot be told", None, ()),
+            ),
+        ),
         plan=(PlanRow(1, "post/end", "decoder", 2, HALF, NONE, {"majority": {"prefix": HALF}}),),
         decided=(DecidedRow(1, "post/0.5", 1, HALF, {"position only": HALF}),),
+        settled=(SettledRow(1, 1, 0.25, None),),
         states=(
             StatePicture(
                 *("walk", 3, ("###", "#A#", "###"), (), ((1.0, 0.2),), ((None, 0.5),)),
@@ -78,6 +100,8 @@ def test_a_result_reads_back_as_it_was_written(tmp_path: Path) -> None:
     read = Representation.load(tmp_path)
     assert read.to_json() == result.to_json()
     assert read.maps == result.maps and read.states == result.states
+    assert read.subspaces[0] == result.subspaces[0] and read.settled == result.settled
+    assert read.moved[0].layer == "1-2" and read.spans[0].other_flips == HALF
     assert math.isnan(read.use[0].unreadable.value) and read.use[0].effect_nats is None
     assert read.plan[0].baselines["majority"]["prefix"] == HALF
 

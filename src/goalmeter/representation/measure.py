@@ -31,6 +31,7 @@ from goalmeter.representation.stages.pictures import pictures
 from goalmeter.representation.stages.plans import plan_stage
 from goalmeter.representation.stages.store import Stages
 from goalmeter.representation.stages.use import UseResults, believed_stage, use_stage
+from goalmeter.representation.stages.where import where_stage
 from goalmeter.representation.stages.worlds import DecodedWorlds, decoded_worlds, explained_stage
 
 Tell = Callable[[str], None]
@@ -179,7 +180,23 @@ class _Parts:
             draws=self.wanted.draws,
             seed=self.wanted.seed,
         )
-        return {"use": self.use.rows, "verdict": self.use.verdict, "doses": self.use.doses}
+        where = where_stage(
+            self.stages,
+            self.samples,
+            self.network,
+            layers=self.wanted.layers,
+            decisions=self.wanted.use_decisions,
+            seed=self.wanted.seed,
+        )
+        self.left_out |= where.left_out
+        return {
+            "use": self.use.rows,
+            "verdict": self.use.verdict,
+            "doses": self.use.doses,
+            "spans": where.spans,
+            "moved": where.moved,
+            "subspaces": where.subspaces,
+        }
 
     def _plan(self, positions: tuple[str, ...]) -> dict[str, Any]:
         return plan_stage(

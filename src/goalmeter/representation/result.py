@@ -21,10 +21,13 @@ from goalmeter.representation.result_rows import (
     DecidedRow,
     DoseRow,
     MapRow,
+    MovedRow,
     PlaceRow,
     PlanRow,
     SettledRow,
+    SpanRow,
     StatePicture,
+    SubspaceRow,
     UsedRow,
 )
 from goalmeter.representation.rows import plain, row_from
@@ -57,6 +60,9 @@ class Representation:
         use: interventions of both halves.
         verdict: "used", "not used" or "cannot be told"; "" where no cause was asked for.
         doses: of the write that did best.
+        spans: needed cells that are hidden from one span of the answer at a time.
+        moved: streams that are exchanged with questions in which goal, agent or frame moved.
+        subspaces: the few dimensions that carry goal and agent.
         plan: by place and number of actions.
         decided: along the reasoning.
         settled: from where on the actions can be read.
@@ -78,6 +84,9 @@ class Representation:
     use: tuple[UsedRow, ...] = ()
     verdict: str = ""
     doses: tuple[DoseRow, ...] = ()
+    spans: tuple[SpanRow, ...] = ()
+    moved: tuple[MovedRow, ...] = ()
+    subspaces: tuple[SubspaceRow, ...] = ()
     plan: tuple[PlanRow, ...] = ()
     decided: tuple[DecidedRow, ...] = ()
     settled: tuple[SettledRow, ...] = ()

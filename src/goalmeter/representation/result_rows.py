@@ -103,6 +103,99 @@ class UsedRow:
 
 
 @dataclass(frozen=True)
+class SpanRow:
+    """What becomes of first moves when a needed cell is hidden from one span of the answer.
+
+    Attributes:
+        half: of the grids; nothing is chosen among spans, so it is "confirm".
+        span: "prompt", "before", "neighbours", "own", "behind", "plan", "answer", or "answering"
+            for all but the prompt; see `use.spans`.
+        cells: needed cells whose unchanged answer has this span.
+        flips: share of moves that change.
+        as_if_wall: share that becomes optimal for the cell being a wall.
+        unreadable: share of answers that cannot be read.
+        other_flips: flips where another cell is hidden from the same tokens: the null.
+    """
+
+    half: str
+    span: str
+    cells: int
+    flips: Estimate
+    as_if_wall: Estimate
+    unreadable: Estimate
+    other_flips: Estimate
+
+
+@dataclass(frozen=True)
+class MovedRow:
+    """What becomes of moves when streams are exchanged with a question in which something moved.
+
+    Attributes:
+        half: of the grids.
+        moved: "goal", "agent" or "isometry".
+        layer: at which the stream is exchanged: one, a window such as "1-2", or "all".
+        position: the tokens.
+        chosen: whether the place did best of its kind on the screen half.
+        is_ceiling: whether the other question itself was asked.
+        pairs: of questions with no right move in common, where the unchanged answer was right.
+        flips: of these, the share whose move is right in the other question.
+        null_flips: the same with the stream of a question that has nothing to do with it.
+        same_flips: of pairs whose right moves are the same, the share with a wrong move.
+        unreadable: share of answers that cannot be read.
+    """
+
+    half: str
+    moved: str
+    layer: int | str
+    position: str
+    chosen: bool
+    is_ceiling: bool
+    pairs: int
+    flips: Estimate
+    null_flips: Estimate
+    same_flips: Estimate
+    unreadable: Estimate
+
+
+@dataclass(frozen=True)
+class SubspaceRow:
+    """A few dimensions of a stream that were learnt to carry what moved.
+
+    Attributes:
+        half: of the grids that it was scored on; it was learnt on the other.
+        moved: "goal" or "agent".
+        layer: of the stream.
+        position: the tokens.
+        rank: how many dimensions.
+        trained: pairs that it was learnt on.
+        losses: nats a pair of the other question's answer, before and after learning.
+        pairs: that it was scored on.
+        flips: share of moves that are right in the other question.
+        random_flips: the same with random dimensions, as many.
+        whole_flips: the same with the whole stream.
+        verdict: "carries it", "nothing here carries it" or "cannot be told".
+        degrees: smallest angle with the directions of a ridge probe of the cell at this place;
+            None where there is no probe.
+        chance: the 2.5th, 50th and 97.5th percentile of that angle for as many random directions.
+    """
+
+    half: str
+    moved: str
+    layer: int
+    position: str
+    rank: int
+    trained: int
+    losses: tuple[float, ...]
+    pairs: int
+    flips: Estimate
+    random_flips: Estimate
+    whole_flips: Estimate
+    verdict: str
+    degrees: float | None
+    chance: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class DoseRow:
     """Flips under a write of some strength.
 

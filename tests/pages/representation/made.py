@@ -10,9 +10,13 @@ from goalmeter.representation.result_rows import (
     DecidedRow,
     DoseRow,
     MapRow,
+    MovedRow,
     PlaceRow,
     PlanRow,
+    SettledRow,
+    SpanRow,
     StatePicture,
+    SubspaceRow,
     UsedRow,
 )
 from goalmeter.statistics.clustered import Estimate
@@ -112,7 +116,11 @@ def explained(value: float = 0.6, control: float = 0.3) -> dict[str, Any]:
         "on_map": compared(0.9, 0.8),
         "agreement": compared(0.95, 0.9),
     }
-    return states | {"detour": states | {"steps": 200, "errors": 40}}
+    others = {"post/end": states | {"explained_errors": compared(0.4, control)}}
+    return states | {
+        "detour": states | {"steps": 200, "errors": 40},
+        "other_positions": others,
+    }
 
 
 def fit(nats: float) -> dict[str, Any]:
@@ -189,9 +197,75 @@ def use_rows(flips: float = 0.9) -> tuple[UsedRow, ...]:
 
 def dose_rows(top: float = 0.7) -> tuple[DoseRow, ...]:
     return tuple(
-        DoseRow("write", 2, "pre/cell", dose, share(min(top, 0.25 * dose)), share(0.03 * dose))
+        DoseRow(
+            "write",
+            2,
+            "pre/cell",
+            dose,
+            share(min(top, 0.25 * dose)),
+            share(0.03 * dose),
+            share(0.02 * dose),
+        )
         for dose in (0.5, 1.0, 2.0, 4.0)
     )
+
+
+def span_rows(neighbours: float = 0.9) -> tuple[SpanRow, ...]:
+    """A cell is looked up at the turns of its neighbours, and not while the prompt is read."""
+    return tuple(
+        SpanRow("confirm", span, 28, share(flips), share(flips), share(0.0), share(0.02))
+        for span, flips in (
+            ("prompt", 0.01),
+            ("neighbours", neighbours),
+            ("own", 0.03),
+            ("answering", neighbours),
+        )
+    )
+
+
+def moved_row(half: str, moved: str, flips: float, **changes: Any) -> MovedRow:
+    fields: dict[str, Any] = {
+        "layer": 1,
+        "position": f"pre/{moved}",
+        "chosen": False,
+        "is_ceiling": False,
+        "pairs": 26,
+        "flips": share(flips),
+        "null_flips": share(0.04),
+        "same_flips": share(0.02),
+        "unreadable": share(0.0),
+    }
+    return MovedRow(half, moved, **{**fields, **changes})
+
+
+def moved_rows(followed: float = 0.8) -> tuple[MovedRow, ...]:
+    """Moves follow the goal at its word, and nothing the agent."""
+    rows = []
+    for moved, flips in (("goal", followed), ("agent", 0.05)):
+        rows += [
+            moved_row("screen", moved, flips, chosen=True),
+            moved_row("screen", moved, 0.1, layer="1-2"),
+            moved_row("screen", moved, 0.0, position="pre/end"),
+            moved_row("confirm", moved, flips, chosen=True),
+            moved_row("confirm", moved, 0.95, layer=0, position="pre/all", is_ceiling=True),
+        ]
+    return tuple(rows)
+
+
+def subspace_row(verdict: str = "carries it", **changes: Any) -> SubspaceRow:
+    fields: dict[str, Any] = {
+        "rank": 4,
+        "trained": 24,
+        "losses": (3.0, 0.4),
+        "pairs": 26,
+        "flips": share(0.7),
+        "random_flips": share(0.05),
+        "whole_flips": share(0.8),
+        "degrees": 31.0,
+        "chance": (64.0, 71.0, 78.0),
+    }
+    fields |= changes
+    return SubspaceRow("confirm", "goal", 1, "pre/goal", **{**fields, "verdict": verdict})
 
 
 def plan_rows(first: float = 0.9) -> tuple[PlanRow, ...]:
@@ -269,8 +343,12 @@ def result(**changes: Any) -> Representation:
         "use": use_rows(),
         "verdict": "used",
         "doses": dose_rows(),
+        "spans": span_rows(),
+        "moved": moved_rows(),
+        "subspaces": (subspace_row(),),
         "plan": plan_rows(),
         "decided": decided_rows(),
+        "settled": (SettledRow(3, 1, 0.25, 0.5), SettledRow(3, 2, None)),
         "states": (picture(), picture(action=1)),
     }
     return Representation(**{**fields, **changes})
@@ -283,6 +361,9 @@ def unused(**changes: Any) -> Representation:
         "use": use_rows(0.04),
         "verdict": "not used",
         "doses": dose_rows(0.1),
+        "spans": span_rows(0.04),
+        "moved": moved_rows(0.1),
+        "subspaces": (subspace_row("cannot be told", degrees=None, chance=()),),
         "believed": believed(est(1.8, 0.6)),
         "states": (picture(), picture(used=False, action=None), picture(decoded=False)),
     }
@@ -292,6 +373,10 @@ def unused(**changes: Any) -> Representation:
 def bare(**changes: Any) -> Representation:
     """One of which only maps were read."""
     empty: dict[str, Any] = dict.fromkeys(
-        ("places", "use", "doses", "plan", "decided", "states"), ()
+        (
+            *("places", "use", "doses", "spans", "moved", "subspaces"),
+            *("plan", "decided", "settled", "states"),
+        ),
+        (),
     ) | {"explained": {}, "believed": {}, "verdict": ""}
     return result(**{**empty, **changes})

@@ -168,3 +168,38 @@ def test_paired_differences_decide_where_they_are_known() -> None:
     assert "That is above every simple baseline." in line
     decided = tuple(replace(each, beyond=est(-0.1, 0.05)) for each in made.decided_rows())
     assert "from no point" in about("of the reasoning", made.bare(decided=decided))
+
+
+def test_spans_that_flip_more_than_another_cell_does() -> None:
+    line = about("hidden only", made.result())
+    assert "at the turns of its neighbours" in line and "90.0% [85.0, 95.0]" in line
+    assert "another cell: 2.0%" in line and "at its own turn" not in line
+    # What is said of the prompt is that nothing much flips, by the end of its interval.
+    assert "hidden from the prompt’s own tokens, 1.0%" in line
+    assert not [line for line in findings(made.unused()) if "hidden" in line.plain]
+    wide = tuple(replace(r, other_flips=share(0.88)) for r in made.span_rows())
+    assert not [line for line in findings(made.bare(spans=wide)) if "hidden" in line.plain]
+
+
+def test_moves_that_follow_more_than_by_chance() -> None:
+    line = about("put into", made.result())
+    assert "with the goal moved" in line and "layer 1, pre/goal" in line
+    assert "80.0% [75.0, 85.0]" in line and "an unrelated one: 4.0%" in line
+    assert not [line for line in findings(made.unused()) if "put into" in line.plain]
+
+
+@pytest.mark.parametrize(
+    ("degrees", "words"),
+    [
+        (31.0, "lie nearer to them than random ones do (31 degrees; by chance 64 to 78)"),
+        (70.0, "lie no nearer to them than random ones do (70"),
+        (85.0, "lie farther from them than random ones do (85"),
+        (None, "the whole stream: 80.0%"),
+    ],
+)
+def test_dimensions_that_carry_the_goal(degrees: float | None, words: str) -> None:
+    row = made.subspace_row(degrees=degrees)
+    line = about("carry where", made.bare(subspaces=(row,)))
+    assert words in line and "70.0% [65.0, 75.0]" in line
+    assert ("probe’s directions" in line) == (degrees is not None)
+    assert not [line for line in findings(made.unused()) if "carry where" in line.plain]

@@ -80,6 +80,8 @@ def test_several_models_stand_beside_each_other() -> None:
         "What is read of cells",
         "Decoded maps beside the true ones",
         "What is used",
+        "When a cell is looked up",
+        "Where goal and agent are read from",
         "What the decoded maps explain",
         "Goal-directedness in the believed world",
         "What is read of plans",
@@ -128,6 +130,60 @@ def test_detour_states_and_invalid_maps_are_told_apart() -> None:
     assert any("No valid map was decoded in 8.0%" in note for note in shown.notes)
     beyond = cells(table(whole(), "goalmeter/mouse: by how much more"))
     assert beyond["explained errors"][0] == "+30.0 [+25.0, +35.0]"
+
+
+def test_maps_of_other_positions_stand_below_the_chosen_one() -> None:
+    rows = cells(table(whole(), "goalmeter/mouse: what the maps of each position"))
+    assert {name: row[0] for name, row in rows.items()} == {
+        "pre/end": "60.0% [55.0, 65.0]",
+        "post/end": "40.0% [35.0, 45.0]",
+    }
+    assert rows["post/end"][-2:] == ["30.0% [25.0, 35.0]", "8.0% [3.0, 13.0]"]
+
+
+def test_spans_in_words_beside_another_cell() -> None:
+    rows = cells(table(whole(), "goalmeter/mouse: needed cells hidden from one span"))
+    assert list(rows) == [
+        "while the prompt is read",
+        "at the turns of its neighbours",
+        "at its own turn",
+        "in all that is written",
+    ]
+    row = rows["at the turns of its neighbours"]
+    assert (row[0], row[3], row[4]) == ("90.0% [85.0, 95.0]", "28", "2.0% [0.0, 7.0]")
+    figure = heat(whole(), "representation-1-spans-figure")
+    assert "at the turns of its neighbours" in figure and "another cell hidden" in figure
+
+
+def test_what_followed_is_confirmed_and_has_a_ceiling() -> None:
+    rows = cells(table(whole(), "goalmeter/mouse: streams exchanged"))
+    assert list(rows) == [
+        "the goal moved: layer 1, pre/goal",
+        "the goal moved: the other question (ceiling)",
+        "the agent moved: layer 1, pre/agent",
+        "the agent moved: the other question (ceiling)",
+    ]
+    assert [row[0] for row in rows.values()][:2] == ["80.0% [75.0, 85.0]", "95.0% [90.0, 100.0]"]
+    shown = heat(whole(), "representation-1-moved-map")
+    assert "the goal moved, pre/end" in shown and "layer 1-2" in shown and "lost" in shown
+
+
+def test_dimensions_and_their_angle_beside_chance() -> None:
+    (row,) = cells(table(whole(), "goalmeter/mouse: the few dimensions")).values()
+    assert (row[0], row[4:]) == ("carries it", ["4", "24", "26", "31", "64 to 78"])
+    (row,) = cells(table(whole(), "goalmeter/mole: the few dimensions")).values()
+    assert (row[0], row[-2:]) == ("cannot be told", ["–", "–"])
+
+
+def test_from_where_on_actions_can_be_read() -> None:
+    rows = cells(table(whole(), "goalmeter/mouse: from where on"))
+    assert rows == {"1, layer 3": ["0.25", "0.5"], "2, layer 3": ["nowhere", "nowhere"]}
+
+
+def test_answers_that_cannot_be_read_are_a_curve_of_the_doses() -> None:
+    assert "answers that cannot be read" in heat(whole(), "representation-1-dose-1")
+    old = made.bare(doses=tuple(replace(row, unreadable=None) for row in made.dose_rows()))
+    assert "answers that cannot be read" not in heat(part_of(old), "representation-1-dose-1")
 
 
 def test_the_believed_world_stands_beside_the_others() -> None:
@@ -179,7 +235,7 @@ def test_each_number_that_is_there_has_a_paragraph_on_what_it_does_not_show() ->
         return section.text
 
     (section,) = (s for s in whole().sections if s.title == "What this does not show")
-    assert len(section.text) == 9
+    assert len(section.text) == 12
     assert len(limits(made.bare())) == 1 and limits(made.bare())[0].startswith("AUROC and gain")
 
 
@@ -193,6 +249,12 @@ def nothing_known() -> Representation:
             for r in made.use_rows()
         ),
         doses=tuple(replace(r, flips=NOTHING, null_flips=NOTHING) for r in made.dose_rows()),
+        spans=tuple(replace(r, flips=NOTHING, other_flips=NOTHING) for r in made.span_rows()),
+        moved=tuple(
+            replace(r, flips=NOTHING, null_flips=NOTHING, same_flips=NOTHING)
+            for r in made.moved_rows()
+        ),
+        subspaces=(made.subspace_row(flips=NOTHING, degrees=None, chance=()),),
         plan=tuple(
             replace(r, prefix=NOTHING, conditional=NOTHING, baselines={}) for r in made.plan_rows()
         ),
@@ -213,6 +275,9 @@ def nothing_known() -> Representation:
         made.bare(maps=(map_row(share(0.9), cells="all"),)),
         made.bare(use=made.use_rows()[:3]),
         made.bare(doses=made.dose_rows()),
+        made.bare(spans=made.span_rows()[:1]),
+        made.bare(moved=made.moved_rows()[3:5]),
+        made.bare(subspaces=(made.subspace_row(),)),
         made.bare(plan=made.plan_rows()[1:2]),
         made.bare(decided=made.decided_rows()[:1]),
         made.bare(believed=made.believed(made.est(1.0)) | {"controls": {}, "beyond": {}}),
@@ -247,6 +312,9 @@ def test_what_others_wrote_is_shown_as_text(tmp_path: Path) -> None:
         "maps": (map_row(share(0.9)), map_row(share(0.5), HOSTILE)),
         "use": (made.used_row(share(0.9), HOSTILE, chosen=True, half="screen"),),
         "doses": (replace(made.dose_rows()[0], intervention=HOSTILE),),
+        "spans": tuple(replace(row, span=HOSTILE) for row in made.span_rows()),
+        "moved": tuple(replace(r, moved=HOSTILE, position=HOSTILE) for r in made.moved_rows()),
+        "subspaces": (replace(made.subspace_row(), moved=HOSTILE),),
         "plan": tuple(replace(row, decoder=HOSTILE) for row in made.plan_rows()),
         "states": (
             replace(made.picture(), walk=HOSTILE, truth=("#<#", "A&G", "#{#"), decoded=(), used=()),

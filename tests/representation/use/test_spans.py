@@ -27,7 +27,14 @@ from goalmeter.representation.use.interventions import (
     write,
 )
 from goalmeter.representation.use.masking import Span
-from goalmeter.representation.use.spans import SPANS, span_at, span_candidates, span_of, steps_of
+from goalmeter.representation.use.spans import (
+    SPANS,
+    span_at,
+    span_candidates,
+    span_of,
+    spans_met,
+    steps_of,
+)
 from goalmeter.representation.use.written import Behind, Steps, Token, Written, always, never
 
 ARCHITECTURES = ["llama", "gpt-oss", "gpt2", "qwen"]
@@ -67,6 +74,8 @@ def test_the_spans_of_a_search_by_hand() -> None:
     by_hand += ["behind"] * 2 + ["own"] * 4 + ["behind"] * 2 + ["neighbours"] * 3 + ["behind"] * 2
     by_hand += ["plan"] * 5 + ["answer"] * 2
     assert read == by_hand
+    assert spans_met(words.ids, words, CELL) == {"prompt", "answering", *by_hand}
+    assert spans_met(words.ids[:2], words, CELL) == {"prompt", "answering", "before"}
     steps = steps_of(words.ids, words)
     assert [" ".join(words.words[s.first : s.last]) for s in steps] == [
         "<think> target 1,3",

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from goalmeter.pages.representation import claims, maps, plans, uses, worlds
+from goalmeter.pages.representation import claims, maps, moved, plans, spans, uses, worlds
 from goalmeter.pages.representation.missing import SECTION as MISSING
 from goalmeter.pages.representation.missing import missing
 from goalmeter.pages.representation.shown import Shown, place_in_words
 from goalmeter.report import Finding, Link
 from goalmeter.report.numbers import nats, number, percent
 from goalmeter.representation.positions import BEFORE
-from goalmeter.representation.use.causal_use import NOT_USED, USED
+from goalmeter.representation.use.causal_use import MARGIN, NOT_USED, USED
+from goalmeter.representation.use.halves import CONFIRM
+from goalmeter.representation.use.spans import ANSWERING, PROMPT
+from goalmeter.representation.use.subspace import CARRIES
 
 
 def findings(shown: Shown, models: list[Shown]) -> list[Finding]:
@@ -21,6 +24,9 @@ def findings(shown: Shown, models: list[Shown]) -> list[Finding]:
         *_read(shown, models),
         *_used(shown, models),
         *_believed(shown),
+        *_looked_up(shown),
+        *_followed(shown),
+        *_carried(shown),
         *_explained(shown),
         *_planned(shown),
         *_decided(shown),
@@ -101,6 +107,60 @@ def _believed(shown: Shown) -> Iterator[Finding]:
         }[claims.signs(known)]
     links = (Link("numbers", f"{shown.prefix}-believed"),)
     yield Finding(lead=f"{shown.name}: {lead}", text=text, links=links)
+
+
+def _looked_up(shown: Shown) -> Iterator[Finding]:
+    rows = [row for row in shown.result.spans if row.span != ANSWERING]
+    above = [row for row in rows if spans.look_up(row) == claims.ABOVE]
+    texts = [
+        f"hidden only {spans.in_words(row)}, needed cells flip {percent(row.flips)} of moves "
+        f"(another cell: {percent(row.other_flips)})"
+        for row in above
+    ]
+    reading = next((row for row in rows if row.span == PROMPT), None)
+    flips = None if reading is None else claims.ends(reading.flips)
+    if texts and reading is not None and flips is not None and flips[1] < MARGIN:
+        texts.append(f"hidden from the prompt’s own tokens, {percent(reading.flips)}")
+    if texts:
+        links = (Link("numbers", f"{shown.prefix}-spans"),)
+        yield Finding(text=f"{shown.name}: {'; '.join(texts)}.", links=links)
+
+
+def _followed(shown: Shown) -> Iterator[Finding]:
+    for row in shown.result.moved:
+        if not (row.chosen and row.half == CONFIRM):
+            continue
+        if claims.beside(row.flips, [row.null_flips]) != claims.ABOVE:
+            continue
+        yield Finding(
+            text=f"{shown.name}: with {moved.in_words(row)} in another question, "
+            f"{percent(row.flips)} of moves follow it when its stream is put into "
+            f"{place_in_words(row.layer, row.position)} (an unrelated one: "
+            f"{percent(row.null_flips)}).",
+            links=(Link("numbers", f"{shown.prefix}-moved"),),
+        )
+
+
+def _carried(shown: Shown) -> Iterator[Finding]:
+    for row in shown.result.subspaces:
+        if row.verdict != CARRIES:
+            continue
+        text = (
+            f"{row.rank} dimensions at {place_in_words(row.layer, row.position)} carry where the "
+            f"{row.moved} is: {percent(row.flips)} of moves follow them alone (random ones: "
+            f"{percent(row.random_flips)}; the whole stream: {percent(row.whole_flips)})."
+        )
+        if row.degrees is not None and len(row.chance) == 3:
+            low, _, high = row.chance
+            nearer = "nearer to" if row.degrees < low else "farther from"
+            text += (
+                f" A probe’s directions lie {nearer} them than random ones do"
+                if not low <= row.degrees <= high
+                else " A probe’s directions lie no nearer to them than random ones do"
+            )
+            text += f" ({number(row.degrees, 0)} degrees; by chance {moved.chance(row)})."
+        links = (Link("numbers", f"{shown.prefix}-subspaces"),)
+        yield Finding(text=f"{shown.name}: {text}", links=links)
 
 
 def _explained(shown: Shown) -> Iterator[Finding]:

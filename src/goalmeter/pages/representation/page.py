@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter.pages.part import Part
-from goalmeter.pages.representation import claims, heat_maps, maps, missing, plans, uses, worlds
+from goalmeter.pages.representation import (
+    claims,
+    heat_maps,
+    maps,
+    missing,
+    moved,
+    plans,
+    spans,
+    uses,
+    worlds,
+)
 from goalmeter.pages.representation.findings import findings
 from goalmeter.pages.representation.shown import Shown, say, shown_of
 from goalmeter.pages.representation.states import state_figures
@@ -67,6 +77,8 @@ def sections(models: Sequence[Shown]) -> list[Section]:
         _reading(models),
         _states(models),
         _using(models),
+        _looking(models),
+        _following(models),
         _explaining(models),
         _believing(models),
         _planning(models),
@@ -118,8 +130,38 @@ def _using(models: Sequence[Shown]) -> Section | None:
     )
 
 
+def _looking(models: Sequence[Shown]) -> Section | None:
+    tables = _present([spans.spans_table(shown) for shown in models])
+    if not tables:
+        return None
+    return Section(
+        anchor="representation-spans",
+        tables=tuple(tables),
+        figures=tuple(_present([spans.spans_figure(shown) for shown in models])),
+        figures_first=True,
+        **say("looking"),
+    )
+
+
+def _following(models: Sequence[Shown]) -> Section | None:
+    tables: list[Table | None] = []
+    for shown in models:
+        tables += [moved.moved_table(shown), moved.subspace_table(shown)]
+    if not _present(tables):
+        return None
+    return Section(
+        anchor="representation-moved",
+        tables=tuple(_present(tables)),
+        figures=tuple(_present([moved.moved_map(shown) for shown in models])),
+        **say("following"),
+    )
+
+
 def _explaining(models: Sequence[Shown]) -> Section | None:
-    tables = [table for shown in models for table in worlds.explained_tables(shown)]
+    tables = []
+    for shown in models:
+        tables += worlds.explained_tables(shown)
+        tables += _present([worlds.positions_table(shown)])
     if not tables:
         return None
     return Section(anchor="representation-explained", tables=tuple(tables), **say("explaining"))
@@ -151,7 +193,9 @@ def _planning(models: Sequence[Shown]) -> Section | None:
 
 
 def _deciding(models: Sequence[Shown]) -> Section | None:
-    tables = _present([plans.decided_table(shown) for shown in models])
+    tables = _present(
+        [table(shown) for shown in models for table in (plans.settled_table, plans.decided_table)]
+    )
     if not tables:
         return None
     return Section(

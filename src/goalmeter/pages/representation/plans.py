@@ -217,6 +217,23 @@ def decided_from(shown: Shown, step: int) -> DecidedRow | None:
     return first
 
 
+def settled_table(shown: Shown) -> Table | None:
+    """From where on each action can be read; None where nobody asked."""
+    rows = sorted(shown.result.settled, key=lambda row: (row.step, row.layer))
+    if not rows:
+        return None
+    return table_of(
+        rows,
+        (
+            words("action", lambda row: f"{row.step}, layer {row.layer}"),
+            column("read above position alone from", lambda row: _from(row.share), answer=True),
+            column("adds to position from", lambda row: _from(row.added)),
+        ),
+        anchor=f"{shown.prefix}-settled",
+        **say("settled", model=shown.name),
+    )
+
+
 def decided_table(shown: Shown) -> Table | None:
     """All that was read along the reasoning; None where nothing was."""
     rows = sorted(
@@ -235,6 +252,11 @@ def decided_table(shown: Shown) -> Table | None:
         anchor=f"{shown.prefix}-decided",
         **say("decided", model=shown.name),
     )
+
+
+def _from(share: float | None) -> str:
+    """A share of the reasoning from which on something holds."""
+    return "nowhere" if share is None else f"{share:g}"
 
 
 def _merit(reader: Reader) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from goalmeter.pages.representation import claims
 from goalmeter.pages.representation.shown import Shown, place_in_words, say
 from goalmeter.report import Figure, Table
-from goalmeter.report.charts.colours import VERMILION
+from goalmeter.report.charts.colours import MUTED, VERMILION
 from goalmeter.report.charts.curves import Curve, curve_chart
 from goalmeter.report.numbers import number, percent
 from goalmeter.report.table_of import column, grouped, table_of, words
@@ -73,7 +73,7 @@ def interventions_table(shown: Shown) -> Table | None:
 
 
 def dose_figures(shown: Shown) -> list[Figure]:
-    """Flips by the strength of a write, beside a random direction: a chart for each write."""
+    """Flips by the strength of a write, beside a random direction and unreadable answers."""
     by_write: dict[tuple[str, str], list[DoseRow]] = {}
     for row in shown.result.doses:
         place = place_in_words(row.layer, row.position)
@@ -92,6 +92,11 @@ def dose_figures(shown: Shown) -> list[Figure]:
                 "along random directions", doses, nulls, colour=VERMILION, stroke="--", marker="s"
             ),
         ]
+        unreadable = [row.unreadable or Estimate(math.nan, None, 0, 0) for row in rows]
+        if any(not math.isnan(each.value) for each in unreadable):
+            style = {"colour": MUTED, "stroke": ":", "marker": "^", "hollow": True}
+            y = [each.value for each in unreadable]
+            curves.append(Curve(label="answers that cannot be read", x=doses, y=y, **style))  # type: ignore[arg-type]
         svg = curve_chart(
             f"{shown.prefix}-dose-{count}",
             curves,
@@ -100,8 +105,9 @@ def dose_figures(shown: Shown) -> list[Figure]:
             limits=(-0.02, 1.02),
         )
         values = "; ".join(
-            f"{number(dose, 1)}: {percent(each.value)}, random {percent(null.value)}"
-            for dose, each, null in zip(doses, ours, nulls, strict=True)
+            f"{number(dose, 1)}: {percent(each.value)}, random {percent(null.value)}, unreadable "
+            f"{percent(odd.value)}"
+            for dose, each, null, odd in zip(doses, ours, nulls, unreadable, strict=True)
         )
         texts = say(
             "doses", model=shown.name, intervention=intervention, place=place, values=values

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from goalmeter.pages.representation.shown import Shown, estimate_of, estimates_of, say
+from goalmeter.pages.representation import claims
+from goalmeter.pages.representation.shown import (
+    Shown,
+    estimate_of,
+    estimates_of,
+    position_rank,
+    say,
+)
 from goalmeter.report import Figure, Table
 from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.numbers import number, percent, points, rationality
@@ -91,6 +98,30 @@ def explained_tables(shown: Shown) -> list[Table]:
             **beyond,
         ),
     ]
+
+
+def positions_table(shown: Shown) -> Table | None:
+    """What the maps of other positions explain, the chosen one first; None where there is one."""
+    explained = shown.result.explained
+    others = explained.get("other_positions") or {}
+    if not others:
+        return None
+    rows = [(str(shown.chosen[1]), explained)]
+    rows += [(name, others[name]) for name in sorted(others, key=position_rank)]
+    return table_of(
+        rows,
+        (
+            words("position", lambda row: row[0]),
+            *(
+                column(name, lambda row, of=key: estimate_of(row[1].get(of)), percent)  # type: ignore[misc]
+                for key, name in MEASURES.items()
+            ),
+            column("highest control of explained errors", lambda row: _highest(row[1]), percent),
+            column("no valid map", lambda row: estimate_of(row[1].get("invalid")), percent),
+        ),
+        anchor=f"{shown.prefix}-positions",
+        **say("positions", model=shown.name),
+    )
 
 
 @dataclass(frozen=True)
@@ -190,6 +221,13 @@ def _world(
 ) -> World:
     nats, share = (Estimate.from_json(fit[key]) for key in ("nats", "share"))
     return World(name, is_control, nats, share, fit.get("rationality"), less_true, believed_less)
+
+
+def _highest(explained: Mapping[str, Any]) -> Estimate | None:
+    """Of the controls of explained errors, the one that explains most."""
+    controls = estimates_of((explained.get("explained_errors") or {}).get("controls"))
+    highest = claims.best(controls)
+    return None if highest is None else highest[1]
 
 
 def _of_control(name: str) -> ColumnOf[Measure]:

@@ -26,7 +26,7 @@ from goalmeter.representation.use.used_cells import PlaceUse, UsedCells, used_ce
 from goalmeter.statistics.clustered import Estimate
 
 DOSES = (0.5, 1.0, 2.0, 4.0)
-_SALT = "0"
+SALT = "0"
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def use_stage(
             layers=layers,
             doses=DOSES,
             draws=draws,
-            salt=_SALT,
+            salt=SALT,
             seed=seed,
             keep=stages.folder / "use",
             progress=stages.tell,
@@ -161,7 +161,7 @@ def believed_stage(
             worlds.maps.worlds,
             places,
             uncertain_cells(all_scenes),
-            salt=_SALT,
+            salt=SALT,
             controls=worlds.controls,
         )
         confirmed = result.confirmed.to_json()

@@ -61,6 +61,12 @@ class MovedRow:
     same_flips: Estimate
     unreadable: Estimate
 
+    @property
+    def follows(self) -> bool:
+        """Whether the interval of moves that follow lies above that of the null."""
+        ours, null = self.flips.interval, self.null_flips.interval
+        return ours is not None and null is not None and ours[0] > null[1]
+
     def to_json(self) -> dict[str, Any]:
         """A row of `use`: the fields as JSON values."""
         return {
@@ -98,6 +104,12 @@ class Moved:
     confirmed: tuple[MovedRow, ...]
     ceilings: tuple[MovedRow, ...]
 
+    def single(self, kind: str) -> Place | None:
+        """Of a kind, the place of one layer that did best on the first half; None without any."""
+        rows = [row for row in self.screened if row.kind == kind and len(row.place.layers) == 1]
+        best = max(rows, key=_merit, default=None)
+        return None if best is None or _merit(best) < 0 else best.place
+
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; the rows are rows of `use`."""
         rows = {
@@ -129,7 +141,8 @@ def moved(
         kinds: what is moved: "goal", "agent", "isometry".
         positions: tokens of the prompt by name, "pre/all" being all of them.
         layers: single ones; None for all. Two windows, the lower and the upper half, and all
-            layers together are tried besides.
+            layers together are tried besides. They have layer 0 only if it is asked for: to
+            exchange a word that differs before anything has read it is to ask the other question.
         salt: of the split into halves.
         seed: of the draws.
         progress: told now and then what is being tried.
@@ -144,9 +157,8 @@ def moved(
     for name in positions:
         tokens_at(name)
     every = range(len(network.blocks) + 1)
-    places = list(
-        _places(positions, network.check_layers(every if layers is None else layers), every)
-    )
+    wanted = network.check_layers(every if layers is None else layers)
+    places = list(_places(positions, wanted, every if 0 in wanted else every[1:]))
     ceiling = Place(EVERY_TOKEN, (0,), 0)
     screened, confirmed, ceilings = [], [], []
     for kind in kinds:

@@ -29,7 +29,7 @@ from typing import Any
 from goalmeter.gridworld.world import MOVES, Cell
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import ENDS_OF_REASONING, Located
-from goalmeter.representation.use.candidates import ALL, Candidate
+from goalmeter.representation.use.candidates import ALL, KNOCK_OUT, Candidate, another_cell
 from goalmeter.representation.use.interventions import Intervention, knock_out
 from goalmeter.representation.use.masking import Span
 from goalmeter.representation.use.written import Written, never
@@ -44,6 +44,7 @@ PROMPT, BEFORE, NEIGHBOURS, OWN, BEHIND, PLAN, ANSWER = (
     "answer",
 )
 SPANS = (PROMPT, BEFORE, NEIGHBOURS, OWN, BEHIND, PLAN, ANSWER)
+ANSWERING = "answering"  # all of them but the prompt
 SHARES = 4  # of reasoning that has no steps
 _CELL = re.compile(r"(?<![\d,])\(?(\d+)\s*,\s*(\d+)(?!\d)")
 _TURN = r"(?<![\d,(])\(?\d+\s*,\s*\d+\)?\s*:"
@@ -147,22 +148,37 @@ def span_of(name: str, cell: Cell) -> Span:
     return Span(True, never) if name == PROMPT else Span(False, DuringSpan(cell, name))
 
 
-def span_candidates(network: Network) -> list[Candidate]:
+def spans_met(ids: Sequence[int], tokenizer: Any, cell: Cell) -> frozenset[str]:
+    """The spans of a cell in which some tokens of an answer lie; one of them is the prompt."""
+    written = Written(tokenizer)
+    met = {PROMPT, ANSWERING}
+    for token in ids:
+        written.append(token)
+        met.add(span_at(written.text, cell))
+    return frozenset(met)
+
+
+def span_candidates(network: Network, seed: int = 0) -> list[Candidate]:
     """Knocking a cell out in all blocks for one span at a time, and for all but the prompt.
 
-    The last of them says whether the tokens of the prompt have to read the cell at all.
+    The last of them says whether the tokens of the prompt have to read the cell at all. The null of
+    each hides another cell, drawn by a seed, from the same tokens.
     """
     every = range(1, len(network.blocks) + 1)
+    other = another_cell(seed)
 
-    def knocking(name: str) -> Candidate:
+    def knocking(name: str, *, is_null: bool) -> Candidate:
         def make(located: Located, cell: Cell) -> Intervention | None:
-            tokens = located.cell(cell)
-            span = Span(False) if name == "answering" else span_of(name, cell)
+            hidden = other(located, cell) if is_null else cell
+            tokens = located.cell(hidden) if hidden is not None else ()
+            span = Span(False) if name == ANSWERING else span_of(name, cell)
             return knock_out(tokens, every, span) if tokens else None
 
-        return Candidate(f"knock-out, {name}", ALL, "pre/cell", False, make)
+        nulls = () if is_null else (knocking(name, is_null=True),)
+        label = f"{KNOCK_OUT}, {name}" + ", other" * is_null
+        return Candidate(label, ALL, "pre/cell", is_null, make, nulls=nulls)
 
-    return [knocking(name) for name in (*SPANS, "answering")]
+    return [knocking(name, is_null=False) for name in (*SPANS, ANSWERING)]
 
 
 # Every condition of a row asks about the same words.

@@ -1,0 +1,140 @@
+"""Where goal and agent are read from: exchanged streams, and the few dimensions that carry them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.pages.representation.shown import Shown, place_in_words, say
+from goalmeter.report import Figure, Table
+from goalmeter.report.charts.heat_map import Panel, heat_map
+from goalmeter.report.numbers import number, percent
+from goalmeter.report.table_of import column, grouped, table_of, words
+from goalmeter.representation.result_rows import MovedRow, SubspaceRow
+from goalmeter.representation.use.halves import CONFIRM, SCREEN
+from goalmeter.statistics.clustered import Estimate
+
+MOVED = {"goal": "the goal moved", "agent": "the agent moved", "isometry": "the grid turned"}
+
+
+def in_words(row: MovedRow | SubspaceRow) -> str:
+    """What is another in the other question."""
+    return MOVED.get(row.moved, row.moved)
+
+
+def moved_map(shown: Shown) -> Figure | None:
+    """What followed at every place of the half that screens; None without a screen."""
+    rows = [row for row in shown.result.moved if row.half == SCREEN]
+    names = list(dict.fromkeys(map(_named, rows)))
+    layers: list[int | str] = sorted({row.layer for row in rows if isinstance(row.layer, int)})
+    layers += list(dict.fromkeys(row.layer for row in rows if isinstance(row.layer, str)))
+    at = {(_named(row), row.layer): row for row in rows}
+
+    def values(take: Callable[[MovedRow], Estimate]) -> FloatArray:
+        table = [
+            [take(at[name, layer]).value if (name, layer) in at else math.nan for layer in layers]
+            for name in names
+        ]
+        return np.asarray(table, dtype=np.float64)
+
+    chosen = frozenset(
+        (names.index(_named(row)), layers.index(row.layer)) for row in rows if row.chosen
+    )
+    panels = [
+        Panel(title="follow", values=values(lambda row: row.flips), hatched=chosen),
+        Panel(title="null", values=values(lambda row: row.null_flips)),
+        Panel(title="lost", values=values(lambda row: row.same_flips)),
+    ]
+    panels = [panel for panel in panels if not np.isnan(np.asarray(panel.values)).all()]
+    if not panels:
+        return None
+    svg = heat_map(
+        f"{shown.prefix}-moved-map",
+        panels,
+        rows=names,
+        columns=["all layers" if layer == "all" else f"layer {layer}" for layer in layers],
+        label="share of moves",
+        limit=1.0,
+        signed=False,
+        means=False,
+    )
+    return Figure(svg=svg, **say("moved_map", model=shown.name))
+
+
+def moved_table(shown: Shown) -> Table | None:
+    """The chosen place of each kind on the half that confirms, and the other question asked."""
+    rows = [row for row in shown.result.moved if row.half == CONFIRM]
+    if not rows:
+        return None
+    return table_of(
+        rows,
+        (
+            words("exchanged", _exchanged),
+            *grouped(
+                "other moves are right there",
+                column("follow", lambda row: percent(row.flips), answer=True),
+                column("null", lambda row: percent(row.null_flips)),
+                column("unreadable answers", lambda row: percent(row.unreadable)),
+                column("pairs", lambda row: row.pairs),
+            ),
+            *grouped("the same are right", column("lost", lambda row: percent(row.same_flips))),
+        ),
+        anchor=f"{shown.prefix}-moved",
+        **say("moved", model=shown.name),
+    )
+
+
+def subspace_table(shown: Shown) -> Table | None:
+    """What a few dimensions carry, and how near a probe's directions lie to them."""
+    rows = shown.result.subspaces
+    if not rows:
+        return None
+    return table_of(
+        rows,
+        (
+            words(
+                "exchanged",
+                lambda row: f"{in_words(row)}: {place_in_words(row.layer, row.position)}",
+            ),
+            words("verdict", lambda row: row.verdict, answer=True),
+            *grouped(
+                "moves that follow",
+                column("learnt dimensions", lambda row: percent(row.flips)),
+                column("random ones", lambda row: percent(row.random_flips)),
+                column("whole stream", lambda row: percent(row.whole_flips)),
+            ),
+            column("dimensions", lambda row: row.rank),
+            *grouped(
+                "pairs",
+                column("learnt on", lambda row: row.trained),
+                column("judged by", lambda row: row.pairs),
+            ),
+            *grouped(
+                "angle with a probe",
+                column("degrees", lambda row: row.degrees, lambda angle: number(angle, 0)),
+                column("by chance", lambda row: chance(row) or None),
+            ),
+        ),
+        anchor=f"{shown.prefix}-subspaces",
+        **say("subspaces", model=shown.name),
+    )
+
+
+def chance(row: SubspaceRow) -> str:
+    """Where the angle of random directions lies in 95 of 100 draws; empty where there is none."""
+    if len(row.chance) != 3:
+        return ""
+    return f"{number(row.chance[0], 0)} to {number(row.chance[2], 0)}"
+
+
+def _exchanged(row: MovedRow) -> str:
+    if row.is_ceiling:
+        return f"{in_words(row)}: the other question (ceiling)"
+    return f"{in_words(row)}: {place_in_words(row.layer, row.position)}"
+
+
+def _named(row: MovedRow) -> str:
+    return f"{in_words(row)}, {row.position}"

@@ -1,0 +1,88 @@
+"""The stages of where and when: kept as they are finished, with reasons for what is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers")
+
+from representation.use.test_causal_use import decisions
+
+from goalmeter.representation.network import Network
+from goalmeter.representation.stages import where
+from goalmeter.representation.stages.store import Stages
+from goalmeter.representation.stages.where import Where, where_stage
+from goalmeter.statistics.clustered import Estimate
+
+
+def asked(mouse: Network, folder: Path, lines: list[str], samples: list[Any]) -> Where:
+    with Stages(folder, {"test": True}, lines.append) as stages:
+        return where_stage(stages, samples, mouse, layers=[2], decisions=40, seed=0)
+
+
+def test_a_carrier_is_learnt_and_its_angle_taken(
+    mouse: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where stages before it say that moves follow; the others are read and not made."""
+    monkeypatch.setattr(where, "_STEPS", 6)
+    nothing: dict[str, Any] = {"rows": [], "carrier": None}
+    with Stages(tmp_path / "probe", {"test": True}, lambda line: None) as stages:
+        stages.value("use/spans", lambda: {"rows": []})
+        stages.value("use/moved/goal", lambda: nothing | {"carrier": [0, "pre/goal"]})
+        stages.value("use/moved/agent", lambda: nothing)
+        stages.value("use/moved/isometry", lambda: {"reason": "too few grids"})
+    lines: list[str] = []
+    samples = decisions(mouse, 18)
+    result = asked(mouse, tmp_path / "probe", lines, samples)
+    assert lines == ["probe: use/subspace/goal", "probe: use/subspace/agent"]
+    (row,) = result.subspaces
+    assert (row.half, row.moved, row.layer, row.position) == ("confirm", "goal", 0, "pre/goal")
+    assert row.rank == 4 and row.losses[1] < row.losses[0] and row.trained <= 24
+    assert row.whole_flips.value > 0.75 and row.pairs == row.flips.n
+    assert row.degrees is not None and 0 <= row.degrees <= 90
+    low, middle, high = row.chance
+    assert 0 < low < middle < high <= 90
+    assert set(result.left_out) == {"isometry moved", "subspace of the agent"}
+    assert "no place was confirmed" in result.left_out["subspace of the agent"]
+    lines.clear()
+    assert asked(mouse, tmp_path / "probe", lines, samples) == result and not lines
+
+
+def test_reasons_are_kept_like_numbers(mouse: Network, tmp_path: Path) -> None:
+    """Of two decisions one half has none: nothing can be asked, and nobody asks again."""
+    samples = decisions(mouse, 2)
+    lines: list[str] = []
+    result = asked(mouse, tmp_path / "probe", lines, samples)
+    assert {"goal moved", "agent moved", "isometry moved"} <= set(result.left_out)
+    assert result.moved == () == result.subspaces
+    assert [line for line in lines if line.startswith("probe:")]
+    lines.clear()
+    assert asked(mouse, tmp_path / "probe", lines, samples) == result and not lines
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "ceiling", "carrier"),
+    [(0.8, 0.9, [2, "pre/end"]), (0.1, 0.9, [0, "pre/goal"]), (0.1, 0.1, None)],
+)
+def test_where_a_carrier_is_sought(confirmed: float, ceiling: float, carrier: Any) -> None:
+    """At one layer if moves follow there; at the word itself if they follow the question only."""
+    from goalmeter.representation.use.moved import Moved, MovedRow
+    from goalmeter.representation.use.pair_answers import Place
+
+    def share(value: float) -> Estimate:
+        return Estimate(value, (value - 0.05, value + 0.05), 30, 20)
+
+    def row(place: Place, flips: float) -> MovedRow:
+        return MovedRow("goal", place, 30, *map(share, (flips, 0.1, 0.0, 0.0)))
+
+    single, window = Place("pre/end", (2,), 2), Place("pre/end", (1, 2), "1-2")
+    result = Moved(
+        "0",
+        (row(single, 0.6), row(window, 0.7), row(Place("pre/goal", (2,), 2), 0.2)),
+        (row(window, confirmed),),
+        (row(Place("pre/all", (0,), 0), ceiling),),
+    )
+    assert where._carrier(result, "goal") == carrier
