@@ -161,15 +161,15 @@ def believed_by_use(
         return believed_meg(
             scenes.where(part),
             WalkSteps(walk_steps.walks[part], walk_steps.steps[part], walk_steps.caps[part]),
-            [believed[i] for i in part],
-            {name: [each[i] for i in part] for name, each in others.items()},
+            [believed[i] for i in part.tolist()],
+            {name: [each[i] for i in part.tolist()] for name, each in others.items()},
         )
 
     screened = {name: meg(SCREEN, worlds[name], {}).believed.nats for name in VARIANTS}
     # Of equals the first: nothing says that an agent knows how other grids are.
     variant = max(VARIANTS, key=lambda name: screened[name].value)
     chosen = worlds[variant]
-    moved = [_differ(chosen[i], decoded[i]) for i in parts[CONFIRM]]
+    moved = [_differ(chosen[i], decoded[i]) for i in parts[CONFIRM].tolist()]
     return BelievedByUse(
         variant,
         screened,

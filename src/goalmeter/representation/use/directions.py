@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from goalmeter.representation.use.closing import closed_prompt
 from goalmeter.representation.use.learning import Direction, along, ridge_directions
 from goalmeter.representation.use.spots import Learnt, Names, Spot, Spots, Writing
 from goalmeter.representation.use.written import Written
+
+if TYPE_CHECKING:
+    import torch
 
 # How our organisms say that their search has come to a cell.
 TURN = "{row},{column}:"
@@ -255,6 +259,6 @@ def _end(network: Network, learnt: Sequence[Learnt], layers: Sequence[int]) -> d
     return {k: spots_of(k) for k in layers}
 
 
-def _numbers(stream: object) -> FloatArray:
+def _numbers(stream: torch.Tensor) -> FloatArray:
     """A row of the residual stream in double precision."""
-    return np.asarray(stream.float().cpu().numpy(), dtype=float)  # type: ignore[attr-defined]
+    return np.asarray(stream.double().cpu().numpy())

@@ -17,9 +17,10 @@ import numpy as np
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.representation.probes.heads import Standard
 
-# Of a ridge regression, for each row of scaled activations. This is far more than predicts best: of
-# ten moves of the mouse the weights that predict best flipped none at the dose at which these flip
-# most. Weights that undo whatever varies besides go where no activations are.
+# Of a ridge regression, for each row of scaled activations; more than predicts best. At dose 2
+# penalties of 0.01, 0.1, 0.3, 1 and 3 flipped 0, 2, 15, 26 and 28 of 34 moves of the mouse: weights
+# that undo whatever varies besides point to where no activations are. With larger ones the gap, and
+# with it a random direction as long, becomes large enough to break answers.
 PENALTY = 1.0
 
 
@@ -77,11 +78,11 @@ def ridge_directions(rows: FloatArray, wall: BoolArray) -> tuple[Direction | Non
         None for a question with one answer only.
     """
     if not len(rows):
-        return (None,) * wall.shape[1]
+        return tuple(None for _ in range(wall.shape[1]))
     standard = Standard.of(rows)
     scaled = standard(rows)
     left, spectrum, right = np.linalg.svd(scaled, full_matrices=False)
     loads = left.T @ (wall - wall.mean(axis=0))
     shrunk = spectrum / (spectrum**2 + PENALTY * len(rows))
-    weights = right.T @ (shrunk[:, None] * loads) * standard.weight[:, None]
+    weights: FloatArray = right.T @ (shrunk[:, None] * loads) * standard.weight[:, None]
     return tuple(along(weights[:, q], rows, wall[:, q]) for q in range(wall.shape[1]))

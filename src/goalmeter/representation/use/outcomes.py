@@ -120,7 +120,8 @@ def row_of(
         candidate.layer,
         candidate.position,
         candidate.is_null,
-        *(_effect([o for o in outcomes if o.counts and o.cell.needed == k]) for k in (True, False)),
+        _effect([o for o in outcomes if o.counts and o.cell.needed]),
+        _effect([o for o in outcomes if o.counts and not o.cell.needed]),
         candidate.dose,
         effect_nats,
     )
