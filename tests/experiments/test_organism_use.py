@@ -99,6 +99,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         return fake_use(question, tuple(options["families"]))
 
     monkeypatch.setattr(replicate, "answer", answer)
+    monkeypatch.setattr(replicate.Network, "open", lambda name: None)
     monkeypatch.setattr(replicate, "decoding", lambda *_, **__: {"the model": SHARE})
     return out
 
