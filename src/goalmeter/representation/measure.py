@@ -32,6 +32,7 @@ from goalmeter.representation.stages.plans import plan_stage
 from goalmeter.representation.stages.store import Stages
 from goalmeter.representation.stages.use import UseResults, believed_stage, use_stage
 from goalmeter.representation.stages.worlds import DecodedWorlds, decoded_worlds, explained_stage
+from goalmeter.representation.use.candidates import FAMILIES
 
 Tell = Callable[[str], None]
 
@@ -44,6 +45,7 @@ def measure(
     positions: Sequence[str] = POSITIONS,
     probes: Sequence[str] = PROBES,
     parts: Sequence[str] = PARTS,
+    interventions: Sequence[str] = FAMILIES,
     use_decisions: int = 120,
     draws: int = 0,
     seed: int = 0,
@@ -62,7 +64,8 @@ def measure(
         positions: names of tokens, see `positions`; positions that no decision has are left out,
             and the result says so.
         probes: names in `PROBES`.
-        parts: "maps", "use" and "plan". The use of a map needs the map.
+        parts: "maps", "use" and "plan"; the believed world needs the first two.
+        interventions: which kinds are tried of "knock-out", "patch", "write" and "ablate".
         use_decisions: decisions whose prompts are asked again under interventions, at most.
         draws: answers for each of them, by which the effect in nats is measured; 0 for none.
         seed: of everything random.
@@ -89,6 +92,7 @@ def measure(
         positions=positions,
         probes=probes,
         parts=parts,
+        interventions=interventions,
         use_decisions=use_decisions,
         draws=draws,
         seed=seed,
@@ -175,6 +179,7 @@ class _Parts:
             self.samples,
             self.network,
             layers=self.wanted.layers,
+            interventions=self.wanted.interventions,
             decisions=self.wanted.use_decisions,
             draws=self.wanted.draws,
             seed=self.wanted.seed,
