@@ -11,6 +11,7 @@ pytest.importorskip("transformers")
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.experiments.organism_use import questions, replicate
+from goalmeter.experiments.organism_use.decoding import decoding
 from goalmeter.gridworld.contents import held_out
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.organisms import organism
@@ -55,15 +56,21 @@ def test_each_decision_needs_a_cell_of_its_question(network: Network, cells: str
         assert "".join(sample.question.split()) in "".join(words.split())
 
 
-def fake_use(name: str, cells: str, size: int, grids: int, seed: int) -> Any:
+def fake_use(question: questions.Question, families: tuple[str, ...]) -> Any:
     """A result of the shape of `Use`, of which every share is a half."""
 
     class Fake:
+        outcomes: tuple[Any, ...] = ()
+        outcomes_of_screen: tuple[Any, ...] = ()
+
         def to_json(self) -> dict[str, Any]:
             effect = {"flips": SHARE, "as_if_wall": SHARE, "unreadable": SHARE}
             row = {"position": "pre/cell", "is_null": False, "needed": effect, "unneeded": effect}
+            names = ("write, turn", "write, turn, random")
+            written = [row | {"intervention": name, "layer": 1} for name in names]
+            family = {"row": written[0], "nulls": written[1:]}
             return {
-                "model": f"goalmeter/{name}",
+                "model": question.model,
                 "confirmed": row | {"intervention": "knock-out", "layer": 1},
                 "nulls": [
                     row | {"intervention": "knock-out, other", "layer": "all", "is_null": True}
@@ -73,29 +80,59 @@ def fake_use(name: str, cells: str, size: int, grids: int, seed: int) -> Any:
                     | {"intervention": "patch, end", "layer": "all"}
                     | {"needed": effect | {"flips": NONE}}
                 ],
-                "verdict": "used" if cells == "seen" else "cannot be told",
+                "families": [family] if "write" in families else [],
+                "verdict": "used" if question.cells == "seen" else "cannot be told",
             }
 
     return Fake()
 
 
-def test_a_row_for_each_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str, int]] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """What is asked, in place of asking it."""
+    out: list[tuple[Any, ...]] = []
 
-    def answer(name: str, cells: str, size: int, grids: int, seed: int) -> Any:
-        asked.append((name, cells, size))
-        return fake_use(name, cells, size, grids, seed)
+    def answer(
+        question: questions.Question, size: int, grids: int, seed: int, **options: Any
+    ) -> Any:
+        out.append((question.model, question.cells, size, options["families"][0]))
+        return fake_use(question, tuple(options["families"]))
 
     monkeypatch.setattr(replicate, "answer", answer)
+    monkeypatch.setattr(replicate.Network, "open", lambda name: None)
+    monkeypatch.setattr(replicate, "decoding", lambda *_, **__: {"the model": SHARE})
+    return out
+
+
+def test_a_row_for_each_question(tmp_path: Path, asked: list[tuple[Any, ...]]) -> None:
     outcome = replicate.replicate(tmp_path, seeds=3)
-    assert len(asked) == 10 and len(set(asked)) == 10
-    (table,) = outcome.tables
-    assert len(table.rows) == 10
+    assert len(asked) == 14 and len(set(asked)) == 14
+    used, written, apart = outcome.tables
+    assert [len(table.rows) for table in (used, written, apart)] == [10, 4, 2]
     text = (tmp_path / "tables.md").read_text()
-    assert "| mouse | seen, size 7 | knock-out, layer 1 | 50.0% [25.0, 75.0] |" in text
+    assert "| mouse | seen, size 7 | 0.50 [0.25, 0.75] | – | – | knock-out, layer 1 |" in text
+    assert "| mole | unseen, size 7 | write, turn, layer 1 | pre/cell | 50.0%" in text
     assert outcome.json["answers"][0]["verdict"] == "used"
     # What is kept is not asked again.
     replicate.replicate(tmp_path, seeds=3)
-    assert len(asked) == 10
+    assert len(asked) == 14
     with pytest.raises(InvalidParameterError, match="seeds is 1, expected at least 2"):
         replicate.replicate(tmp_path, seeds=1)
+
+
+def test_other_models_can_be_asked(tmp_path: Path, asked: list[tuple[Any, ...]]) -> None:
+    """Of what they were made to use nothing is said, unless they are organisms."""
+    outcome = replicate.replicate(tmp_path, seeds=3, agents="goalmeter-local/x, goalmeter/mole")
+    assert {model for model, *_ in asked} == {"goalmeter-local/x", "goalmeter/mole"}
+    made = {(row[0], row[1]): row[-1] for row in outcome.tables[0].rows}
+    assert made["goalmeter-local/x", "seen, size 7"] == "not known"
+    assert made["mole", "unseen, size 7"] == "no"
+
+
+def test_what_decodes_of_a_kind_of_cells_stands_beside_controls(network: Network) -> None:
+    """A network with random weights lets listed cells be read too, and position does not."""
+    read = decoding(network, "seen", layer=1, size=7, grids=20, seed=0)
+    assert set(read) == {"the model", "position only", "random weights"}
+    for value in read.values():
+        assert 0.4 < value["value"] <= 1.0 and value["clusters"] > 5
+    assert read["random weights"]["interval"][0] > read["position only"]["value"]

@@ -8,18 +8,24 @@ from typing import Any
 
 import pytest
 
-from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError, MissingAbilityError
+from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 
 pytest.importorskip("transformers")
 
 import goalmeter as gm
+from goalmeter.agents.abilities import MissingAbilityError
 from goalmeter.representation import measure
 from goalmeter.representation.result import Representation
 from goalmeter.representation.stages.asked import default_layers
 from goalmeter.representation.use.moving import KINDS
 from goalmeter.representation.use.spans import ANSWERING, SPANS
 
-OPTIONS: dict[str, Any] = {"layers": [1], "use_decisions": 16, "seed": 0}
+OPTIONS: dict[str, Any] = {
+    "layers": [1],
+    "use_decisions": 12,
+    "interventions": ["knock-out", "write"],
+    "seed": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +36,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "goalmeter/mouse",
         sizes=[7],
         complexities=[0.6],
-        grids=16,
+        grids=24,
         trajectories=1,
         beside=[],
         out=folder,
@@ -146,6 +152,7 @@ def test_another_probe_in_the_same_run_is_refused(walked: Path, probed: Represen
         ({"positions": []}, "positions is empty"),
         ({"probes": ["rigde"]}, "ridge"),
         ({"parts": ["map"]}, "maps"),
+        ({"interventions": ["knockout"]}, "knock-out"),
         ({"use_decisions": 1}, "use_decisions"),
         ({"draws": -1}, "draws"),
     ],

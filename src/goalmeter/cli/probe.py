@@ -32,6 +32,9 @@ def probe(
         "NAME,...",
     ),
     parts: str | None = option("maps, use, plan, with commas; default all.", "PART,..."),
+    interventions: str | None = option(
+        "knock-out, patch, write, ablate, with commas; default all.", "KIND,..."
+    ),
     use_decisions: int = option(
         "Decisions whose prompts are asked again with a cell changed, at most.",
         default=120,
@@ -64,6 +67,7 @@ def probe(
             positions=words(positions),
             probes=words(probes),
             parts=words(parts),
+            interventions=words(interventions),
             use_decisions=use_decisions,
             draws=draws,
             seed=seed,

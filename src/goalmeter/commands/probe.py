@@ -9,6 +9,7 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.pages.representation.page import part_of_results
 from goalmeter.representation.measure import measure
 from goalmeter.representation.stages.asked import PARTS, POSITIONS, PROBES
+from goalmeter.representation.use.candidates import FAMILIES
 
 
 def probe(
@@ -19,6 +20,7 @@ def probe(
     positions: Sequence[str] | None = None,
     probes: Sequence[str] | None = None,
     parts: Sequence[str] | None = None,
+    interventions: Sequence[str] | None = None,
     use_decisions: int = 120,
     draws: int = 0,
     seed: int = 0,
@@ -39,6 +41,7 @@ def probe(
         positions=positions or POSITIONS,
         probes=probes or PROBES,
         parts=parts or PARTS,
+        interventions=interventions or FAMILIES,
         use_decisions=use_decisions,
         draws=draws,
         seed=seed,

@@ -33,6 +33,7 @@ from goalmeter.representation.stages.store import Stages
 from goalmeter.representation.stages.use import UseResults, believed_stage, use_stage
 from goalmeter.representation.stages.where import where_stage
 from goalmeter.representation.stages.worlds import DecodedWorlds, decoded_worlds, explained_stage
+from goalmeter.representation.use.candidates import FAMILIES
 
 Tell = Callable[[str], None]
 
@@ -45,6 +46,7 @@ def measure(
     positions: Sequence[str] = POSITIONS,
     probes: Sequence[str] = PROBES,
     parts: Sequence[str] = PARTS,
+    interventions: Sequence[str] = FAMILIES,
     use_decisions: int = 120,
     draws: int = 0,
     seed: int = 0,
@@ -63,7 +65,8 @@ def measure(
         positions: names of tokens, see `positions`; positions that no decision has are left out,
             and the result says so.
         probes: names in `PROBES`.
-        parts: "maps", "use" and "plan". The use of a map needs the map.
+        parts: "maps", "use" and "plan"; the believed world needs the first two.
+        interventions: which kinds are tried of "knock-out", "patch", "write" and "ablate".
         use_decisions: decisions whose prompts are asked again under interventions, at most.
         draws: answers for each of them, by which the effect in nats is measured; 0 for none.
         seed: of everything random.
@@ -90,6 +93,7 @@ def measure(
         positions=positions,
         probes=probes,
         parts=parts,
+        interventions=interventions,
         use_decisions=use_decisions,
         draws=draws,
         seed=seed,
@@ -176,6 +180,7 @@ class _Parts:
             self.samples,
             self.network,
             layers=self.wanted.layers,
+            interventions=self.wanted.interventions,
             decisions=self.wanted.use_decisions,
             draws=self.wanted.draws,
             seed=self.wanted.seed,

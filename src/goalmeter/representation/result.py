@@ -50,7 +50,8 @@ class Representation:
         decisions: how many were replayed.
         grids: in how many different grids.
         about: what was asked: layers, positions, probes, seed, and the hash of the halves.
-        chosen: {"layer", "position", "probe"} whose maps are decoded, chosen on validation grids.
+        chosen: {"layer", "position", "probe"} whose maps are decoded, chosen on validation grids;
+            empty without maps.
         maps: by layer, position, probe and control.
         places: of agent and goal.
         explained: what the decoded maps explain of the actions, as `Explained` says it, with
@@ -76,7 +77,7 @@ class Representation:
     decisions: int
     grids: int
     about: Mapping[str, Any]
-    chosen: Mapping[str, Any]
+    chosen: Mapping[str, Any] = field(default_factory=dict)
     maps: tuple[MapRow, ...] = ()
     places: tuple[PlaceRow, ...] = ()
     explained: Mapping[str, Any] = field(default_factory=dict)

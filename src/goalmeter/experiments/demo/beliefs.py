@@ -13,7 +13,7 @@ from typing import Any
 
 from goalmeter._errors import MissingExtraError, require
 from goalmeter.experiments.organism_use.decoding import POSITION, RANDOM, TRAINED, decoding
-from goalmeter.experiments.organism_use.questions import SEEN, UNSEEN, answer
+from goalmeter.experiments.organism_use.questions import SEEN, UNSEEN, Question, answer
 from goalmeter.pages.part import Part
 from goalmeter.report import Finding, Link, Section, Table
 from goalmeter.report.numbers import number, percent
@@ -102,8 +102,9 @@ def measure(
 
 def part_of(name: str, cells: str, read: int, asked: int, seed: int) -> dict[str, Any]:
     """What an organism holds and acts on, as JSON values: what a worker process does."""
-    network = Network.open(f"goalmeter/{name}")
-    use = answer(name, cells, SIZE, asked, seed, families=("knock-out",), layers=[1])
+    question = Question(name, cells, None)
+    network = Network.open(question.model)
+    use = answer(question, SIZE, asked, seed, families=("knock-out",), layers=[1])
     null = max(use.nulls, key=lambda row: row.needed.flips.value)
     return {
         "read": decoding(network, cells, layer=LAYER, size=SIZE, grids=read, seed=seed),

@@ -37,14 +37,19 @@ class Question:
     """An organism and the cells that it is asked about.
 
     Attributes:
-        organism: its name.
+        organism: its name, or that of any model of this machine that answers the same prompt.
         cells: "seen", "unseen" or "far".
-        used: whether it was made to act on them.
+        used: whether it was made to act on them; None of a model that we did not make.
     """
 
     organism: str
     cells: str
-    used: bool
+    used: bool | None
+
+    @property
+    def model(self) -> str:
+        """As an agent is named."""
+        return self.organism if "/" in self.organism else f"goalmeter/{self.organism}"
 
 
 QUESTIONS = (
@@ -103,21 +108,43 @@ def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int)
     return samples
 
 
+def questions_of(agents: str | None) -> tuple[Question, ...]:
+    """The questions to some models; None for those to the organisms.
+
+    Args:
+        agents: names with commas between them.
+    """
+    if agents is None:
+        return QUESTIONS
+    names = [name.strip() for name in agents.split(",")]
+    known = {(question.model, question.cells): question for question in QUESTIONS}
+    return tuple(
+        known.get((asked.model, asked.cells), asked)
+        for name in names
+        for cells in (SEEN, UNSEEN)
+        for asked in [Question(name, cells, None)]
+    )
+
+
 def answer(
-    name: str,
-    cells: str,
+    question: Question,
     size: int,
     grids: int,
     seed: int,
     *,
     families: Sequence[str] = ("knock-out", "patch"),
     layers: Sequence[int] | None = None,
+    doses: Sequence[float] = (),
 ) -> Use:
-    """What an organism does with some cells of mazes of a size.
-
-    What is written along directions is another question, and takes three times as long.
-    """
-    network = Network.open(f"goalmeter/{name}")
-    wants = wanted(cells)
-    asked = decisions(network, wants, size, grids, seed)
-    return causal_use(asked, network, cells=wants, families=families, layers=layers, seed=seed)
+    """What a model does with some cells of mazes of a size; options are those of `causal_use`."""
+    network = Network.open(question.model)
+    wants = wanted(question.cells)
+    return causal_use(
+        decisions(network, wants, size, grids, seed),
+        network,
+        cells=wants,
+        families=families,
+        layers=layers,
+        doses=doses,
+        seed=seed,
+    )

@@ -12,6 +12,7 @@ from goalmeter._names import did_you_mean
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import position
 from goalmeter.representation.probes.registry import probe
+from goalmeter.representation.use.candidates import FAMILIES
 
 MAPS, USE, PLAN = "maps", "use", "plan"
 PARTS = (MAPS, USE, PLAN)
@@ -30,6 +31,7 @@ class Asked:
         positions: names of tokens.
         probes: names of probes.
         parts: "maps", "use" and "plan", those that are wanted.
+        interventions: "knock-out", "patch", "write" and "ablate", those that are tried.
         use_decisions: decisions whose prompts are asked again under interventions, at most.
         draws: answers for each of them by which the effect in nats is measured; 0 for none.
         seed: of everything random.
@@ -39,6 +41,7 @@ class Asked:
     positions: tuple[str, ...]
     probes: tuple[str, ...]
     parts: tuple[str, ...]
+    interventions: tuple[str, ...]
     use_decisions: int
     draws: int
     seed: int
@@ -55,6 +58,7 @@ def asked(
     positions: Sequence[str],
     probes: Sequence[str],
     parts: Sequence[str],
+    interventions: Sequence[str],
     use_decisions: int,
     draws: int,
     seed: int,
@@ -76,24 +80,32 @@ def asked(
         position(each)
     for each in probes:
         probe(each)
-    for name, values in (("positions", positions), ("probes", probes), ("parts", parts)):
+    for name, values in (("positions", positions), ("probes", probes)):
         if not values:
             raise InvalidParameterError(f"{name} is empty, expected at least one")
-    for part in parts:
-        if part not in PARTS:
-            raise InvalidParameterError(
-                f"there is no part {part!r}{did_you_mean(part, PARTS, quoted=True)}; the parts "
-                f"are {', '.join(PARTS)}"
-            )
+    _check_words("parts", parts, PARTS)
+    _check_words("interventions", interventions, FAMILIES)
     return Asked(
         tuple(layer for layer in chosen if layer > 0),
         tuple(dict.fromkeys(positions)),
         tuple(dict.fromkeys(probes)),
         tuple(part for part in PARTS if part in parts),
+        tuple(family for family in FAMILIES if family in interventions),
         whole(use_decisions, "use_decisions", least=4, most=100_000),
         whole(draws, "draws", least=0, most=1000),
         whole(seed, "seed", least=0, most=2**63 - 1),
     )
+
+
+def _check_words(name: str, values: Sequence[str], known: Sequence[str]) -> None:
+    if not values:
+        raise InvalidParameterError(f"{name} is empty, expected at least one")
+    for value in values:
+        if value not in known:
+            raise InvalidParameterError(
+                f"{name} has {value!r}{did_you_mean(value, known, quoted=True)}; expected some of "
+                f"{', '.join(known)}"
+            )
 
 
 def default_layers(blocks: int) -> tuple[int, ...]:
