@@ -190,6 +190,7 @@ class _Parts:
             self.samples,
             self.network,
             layers=self.wanted.layers,
+            interventions=self.wanted.interventions,
             decisions=self.wanted.use_decisions,
             seed=self.wanted.seed,
         )

@@ -141,7 +141,11 @@ def test_every_sentence_leads_to_a_place_on_the_page() -> None:
 
 
 def test_what_is_missing_is_said_with_its_reason() -> None:
-    left: dict[str, Any] = {"use": "no needed cell", "post/step-2": "no decision has it"}
+    left: dict[str, Any] = {
+        "use": "no needed cell",
+        "post/step-2": "no decision has it",
+        "subspace of the agent": "nothing was confirmed",
+    }
     section = missing.section(shown_of([made.bare(left_out=left)]))
     assert section is not None
     points = "\n".join(section.points)
@@ -150,6 +154,8 @@ def test_what_is_missing_is_said_with_its_reason() -> None:
         "the believed world: no needed cell",
         "post/step-2: no decision has it",
         "the plan: it was not asked for.",
+        "when cells are looked up: no needed cell",
+        "dimensions that carry goal and agent: nothing was confirmed",
     ):
         assert words in points
     assert "what is read of cells" not in points

@@ -20,24 +20,43 @@ from goalmeter.statistics.clustered import Estimate
 
 def asked(mouse: Network, folder: Path, lines: list[str], samples: list[Any]) -> Where:
     with Stages(folder, {"test": True}, lines.append) as stages:
-        return where_stage(stages, samples, mouse, layers=[2], decisions=40, seed=0)
+        return where_stage(
+            stages,
+            samples,
+            mouse,
+            layers=[2],
+            interventions=["knock-out", "patch"],
+            decisions=40,
+            seed=0,
+        )
 
 
-def test_a_carrier_is_learnt_and_its_angle_taken(
+def test_streams_are_exchanged_and_a_carrier_is_learnt(
     mouse: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where stages before it say that moves follow; the others are read and not made."""
-    monkeypatch.setattr(where, "_STEPS", 6)
-    nothing: dict[str, Any] = {"rows": [], "carrier": None}
+    """The mouse reads the goal off its word: no later stream carries it. All of it is kept."""
+    monkeypatch.setattr(where, "_STEPS", 4)
     with Stages(tmp_path / "probe", {"test": True}, lambda line: None) as stages:
         stages.value("use/spans", lambda: {"rows": []})
-        stages.value("use/moved/goal", lambda: nothing | {"carrier": [0, "pre/goal"]})
-        stages.value("use/moved/agent", lambda: nothing)
+        stages.value("use/moved/agent", lambda: {"rows": [], "carrier": None})
         stages.value("use/moved/isometry", lambda: {"reason": "too few grids"})
     lines: list[str] = []
-    samples = decisions(mouse, 18)
+    samples = decisions(mouse, 24)
     result = asked(mouse, tmp_path / "probe", lines, samples)
-    assert lines == ["probe: use/subspace/goal", "probe: use/subspace/agent"]
+    made = [line for line in lines if line.startswith("probe:")]
+    stages_made = ["use/moved/goal", "use/subspace/goal", "use/subspace/agent"]
+    assert made == [f"probe: {name}" for name in stages_made]
+
+    screened = [row for row in result.moved if row.half == "screen"]
+    places = {(row.position, row.layer) for row in screened}
+    layers: list[int | str] = [2, "1-2", "3-4", "all"]
+    assert places == {(name, layer) for name in ("pre/goal", "pre/end") for layer in layers}
+    best, ceiling = (row for row in result.moved if row.half == "confirm")
+    (chosen,) = (row for row in screened if row.chosen)
+    assert best.chosen and (best.position, best.layer) == (chosen.position, chosen.layer)
+    assert ceiling.is_ceiling and not ceiling.chosen
+    assert best.flips.value < 0.25 < 0.75 < ceiling.flips.value
+
     (row,) = result.subspaces
     assert (row.half, row.moved, row.layer, row.position) == ("confirm", "goal", 0, "pre/goal")
     assert row.rank == 4 and row.losses[1] < row.losses[0] and row.trained <= 24
@@ -48,7 +67,23 @@ def test_a_carrier_is_learnt_and_its_angle_taken(
     assert set(result.left_out) == {"isometry moved", "subspace of the agent"}
     assert "no place was confirmed" in result.left_out["subspace of the agent"]
     lines.clear()
-    assert asked(mouse, tmp_path / "probe", lines, samples) == result and not lines
+    assert asked(mouse, tmp_path / "probe", lines, samples).subspaces == result.subspaces
+    assert not lines
+
+
+def test_what_is_not_tried_is_absent(mouse: Network, tmp_path: Path) -> None:
+    """Without a reason: nobody asked for it."""
+    with Stages(tmp_path / "probe", {"test": True}, lambda line: None) as stages:
+        result = where_stage(
+            stages,
+            decisions(mouse, 2),
+            mouse,
+            layers=[2],
+            interventions=["write"],
+            decisions=40,
+            seed=0,
+        )
+    assert result == Where((), (), (), {})
 
 
 def test_reasons_are_kept_like_numbers(mouse: Network, tmp_path: Path) -> None:

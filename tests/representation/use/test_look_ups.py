@@ -16,7 +16,7 @@ from representation.use.test_causal_use import decisions
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located
 from goalmeter.representation.use.halves import CONFIRM, half_of
-from goalmeter.representation.use.look_ups import LookUp, look_ups
+from goalmeter.representation.use.look_ups import LookUp, _where_met, look_ups
 from goalmeter.representation.use.spans import ANSWERING, SPANS, span_candidates
 
 
@@ -60,11 +60,15 @@ def test_a_kept_answer_is_not_asked_for_again(
         assert str(each.other.to_json()) == str(before.other.to_json())
 
 
-def test_a_span_that_no_answer_has_is_tried_on_no_cell(networks: dict[str, Any]) -> None:
-    """Words without sense, which neither name a cell nor come to an end."""
-    network = networks["llama"]
-    rows = {each.span: each.row for each in look_ups(decisions(network, 3), network)}
-    assert rows["own"].needed.flips.n == 0 and rows["own"].needed.flips.interval is None
+def test_a_span_that_an_answer_lacks_is_not_tried_on_it(mouse: Network) -> None:
+    """Nothing would change, which says nothing of when the cell is looked up."""
+    sample = decisions(mouse, 1)[0]
+    located, cell = Located(sample, mouse.local.tokenizer), sample.world.open_cells[3]
+    met = {(sample.digest, cell): frozenset({"prompt", "own"})}
+    for candidate in span_candidates(mouse):
+        span = candidate.name.removeprefix("knock-out, ")
+        change = _where_met(candidate, span, met).make(located, cell)
+        assert (change is not None) == (span in {"prompt", "own"})
 
 
 def test_the_null_hides_another_cell_from_the_same_tokens(mouse: Network) -> None:

@@ -19,8 +19,11 @@ PARTS = {
     "use": ("interventions", ("use",)),
     "doses": ("doses", ("use",)),
     "spans": ("when cells are looked up", ("use",)),
-    "moved": ("where goal and agent are read from", ("use",)),
-    "subspaces": ("dimensions that carry goal and agent", ("moved", "use")),
+    "moved": ("where goal and agent are read from", ("goal moved", "agent moved", "use")),
+    "subspaces": (
+        "dimensions that carry goal and agent",
+        ("subspace of the goal", "subspace of the agent", "use"),
+    ),
     "believed": ("the believed world", ("use", "maps")),
     "plan": ("the plan", ("plan",)),
     "decided": ("when it is decided", ("decided", "plan")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from goalmeter.representation.result_rows import MovedRow, SpanRow, SubspaceRow
 from goalmeter.representation.rows import plain, row_from
 from goalmeter.representation.stages.store import Stages
 from goalmeter.representation.stages.use import SALT, asked_again
+from goalmeter.representation.use.candidates import KNOCK_OUT, PATCH
 from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
 from goalmeter.representation.use.look_ups import LookUp, look_ups
 from goalmeter.representation.use.moved import Moved, moved
@@ -30,12 +31,15 @@ _POSITIONS = {
     AGENT: ("pre/agent", "pre/end"),
     ISOMETRY: ("pre/end", EVERY_TOKEN),
 }
-_RANK, _STEPS = 4, 40
+_RANK, _STEPS = 4, 60
+# Directions of a probe are at most such a part of the stream: more lie near to any subspace.
+_SHARE = 8
 # Decisions that a subspace is learnt on, in one pass with its gradients.
 _LESSONS = 24
 # Decisions that a probe of the place is fitted to.
 _READ = 400
 _REASON = "reason"
+Make = Callable[[], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ def where_stage(
     network: Network,
     *,
     layers: Sequence[int],
+    interventions: Sequence[str],
     decisions: int,
     seed: int,
 ) -> Where:
@@ -71,6 +76,7 @@ def where_stage(
         samples: all decisions of the run.
         network: the model.
         layers: 1 to L, at which streams are exchanged.
+        interventions: kinds that are tried: spans need "knock-out", exchanged streams "patch".
         decisions: that are asked again, at most.
         seed: of the draws.
 
@@ -80,7 +86,7 @@ def where_stage(
     again = asked_again(samples, decisions, seed)
     left_out: dict[str, str] = {}
 
-    def stage(key: str, name: str, make: Any) -> dict[str, Any]:
+    def stage(key: str, name: str, make: Make) -> dict[str, Any]:
         """What a stage came to; a reason is kept like any other outcome."""
         value: dict[str, Any] = stages.value(key, partial(_or_reason, make))
         if _REASON in value:
@@ -130,16 +136,18 @@ def where_stage(
         )
         return {"rows": plain([_subspace_row(space, _read_here(samples, seed), network, seed)])}
 
-    looked = stage("use/spans", "spans", spans)
+    looked = stage("use/spans", "spans", spans) if KNOCK_OUT in interventions else {}
     by_kind = {
         kind: stage(f"use/moved/{kind}", f"{kind} moved", partial(exchanged, kind))
         for kind in KINDS
+        if PATCH in interventions
     }
     spaces = [
         stage(
             f"use/subspace/{kind}", f"subspace of the {kind}", partial(learnt, kind, by_kind[kind])
         )
         for kind in (GOAL, AGENT)
+        if kind in by_kind
     ]
     return Where(
         tuple(row_from(SpanRow, row) for row in looked.get("rows", ())),
@@ -149,9 +157,9 @@ def where_stage(
     )
 
 
-def _or_reason(make: Any) -> dict[str, Any]:
+def _or_reason(make: Make) -> dict[str, Any]:
     try:
-        return dict(make())
+        return make()
     except InvalidParameterError as cause:
         return {_REASON: str(cause)}
 
@@ -226,7 +234,8 @@ def _subspace_row(
 ) -> SubspaceRow:
     (layer,) = space.place.layers
     rank = space.basis.shape[1]
-    directions = place_directions(samples, network, space.place, space.kind, rank)
+    most = network.width // _SHARE
+    directions = place_directions(samples, network, space.place, space.kind, most)
     angle = None if directions is None else space.angle(directions, seed=seed)
     return SubspaceRow(
         CONFIRM,

@@ -7,7 +7,7 @@ a cell counts in the spans only that the unchanged answer has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +25,8 @@ from goalmeter.representation.use.spans import ANSWERING, SPANS, span_candidates
 from goalmeter.representation.use.trials import trials_of
 
 Progress = Callable[[str], None]
-Met = Callable[[Located, Cell], frozenset[str]]
+# The spans that an answer has, by the digest of its question and the cell.
+Met = Mapping[tuple[str, Cell], frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -82,14 +83,10 @@ def look_ups(
     asked = {"salt": salt, "seed": seed, "spans": [*SPANS, ANSWERING]}
     with keeping(keep, network, {CONFIRM: trials}, (), asked) as store:
         asking = Asking(network, {CONFIRM: trials}, store, seed=seed)
-        answers = {
-            located.sample.digest: base.tokens
-            for (located, _), base in zip(trials, asking.bases(CONFIRM), strict=True)
+        met = {
+            (located.sample.digest, target.cell): spans_met(base.tokens, tokenizer, target.cell)
+            for (located, target), base in zip(trials, asking.bases(CONFIRM), strict=True)
         }
-
-        def met(located: Located, cell: Cell) -> frozenset[str]:
-            return spans_met(answers[located.sample.digest], tokenizer, cell)
-
         listed = []
         for span, candidate in zip(
             (*SPANS, ANSWERING), span_candidates(network, seed), strict=True
@@ -105,6 +102,7 @@ def look_ups(
 
 def _where_met(candidate: Candidate, span: str, met: Met) -> Candidate:
     def make(located: Located, cell: Cell) -> Intervention | None:
-        return candidate.make(located, cell) if span in met(located, cell) else None
+        has_span = span in met[located.sample.digest, cell]
+        return candidate.make(located, cell) if has_span else None
 
     return replace(candidate, make=make)

@@ -26,14 +26,14 @@ _LEAST = 1e-6
 def place_directions(
     samples: Sequence[Sample], network: Network, place: Place, kind: str, most: int
 ) -> FloatArray | None:
-    """The directions in which a probe's weights differ most from cell to cell, [D, m].
+    """The directions of a probe's weights: one a cell that it tells, less one, [D, m].
 
     Args:
         samples: decisions that the probe is fitted to.
         network: the model.
         place: one layer, and the tokens; of several tokens their mean is read.
         kind: "goal" or "agent": whose cell is told.
-        most: directions at most.
+        most: directions at most; where there are more, those along which weights differ most.
 
     Returns:
         m orthonormal columns, those that matter most first; None if there is nothing to be told.
