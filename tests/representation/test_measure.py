@@ -50,7 +50,7 @@ class StoppedError(Exception):
 def interrupted(walked: Path) -> tuple[Path, list[str]]:
     """A run whose probe was stopped in every stage and always began again; and all that it said."""
     folder = walked.parent / "interrupted"
-    shutil.copytree(walked, folder)
+    shutil.copytree(walked, folder, ignore=shutil.ignore_patterns("probe"))
     lines: list[str] = []
     stops = iter(("maps/", "explained/post", "screened 2", "confirmed", "plan/linear", "believed"))
     stop = next(stops)
