@@ -46,8 +46,10 @@ OTHERS = ("make ", "pip install ", "export ", "MODEL=", "vllm serve ", "inspect 
 # What cannot be run where the tests run, and why: a marker that is not here fails, and one that is
 # here and on no page as well.
 NOT_RUN = {
-    "docs/representation.md: it asks the mouse two thousand times; "
-    "tests/representation/use/test_causal_use.py asks less",
+    "docs/representation.md: the use of the map alone asks the mouse thousands of times; "
+    "tests/representation/test_measure.py asks less",
+    "docs/representation.md: it needs a model of 20 billion weights",
+    "docs/representation.md: it needs the files of a server",
     "docs/architecture.md: a drawing",
     "docs/navigation-language-models.md: goes on until the model has answered",
     "docs/navigation-language-models.md: asks through Inspect, as the tests in tests/lm do",

@@ -19,6 +19,7 @@ INSTRUMENTS: dict[str, tuple[Ability, ...]] = {
     "reflect": (Ability.HISTORY,),
     "navigate": (Ability.GRID, Ability.TEXT),
     "meg mdp": (Ability.TABLE,),
+    "probe": (Ability.HIDDEN,),
 }
 _MODEL = (Ability.TEXT,)
 _LOCAL_MODEL = (Ability.TEXT, Ability.HIDDEN)

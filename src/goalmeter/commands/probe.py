@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from goalmeter._files import write_text
 from goalmeter.commands.outcome import Outcome
 from goalmeter.pages.representation.page import part_of_results
+from goalmeter.report.markdown import in_markdown
 from goalmeter.representation.measure import measure
+from goalmeter.representation.result import FOLDER
 from goalmeter.representation.stages.asked import PARTS, POSITIONS, PROBES
 from goalmeter.representation.use.candidates import FAMILIES
+
+# In the folder of the probe, beside its result: all tables of its page.
+TABLES = "tables.md"
 
 
 def probe(
@@ -26,7 +32,7 @@ def probe(
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> Outcome:
-    """Probe the model of a run, and keep activations and results in the run.
+    """Probe the model of a run, and keep activations, results and tables in Markdown in the run.
 
     Options are those of `representation.measure`; None stands for its default.
 
@@ -48,6 +54,8 @@ def probe(
         progress=progress,
     )
     part = part_of_results([result], progress or (lambda line: None))
+    tables = [table for section in part.sections for table in section.tables]
+    write_text(Path(run) / FOLDER / TABLES, in_markdown(tables))
     missing = [part for part in parts or PARTS if part in result.left_out]
     incomplete = ""
     if missing:

@@ -199,7 +199,6 @@ def _numbers(
         "map/mlp": cells(MLP, PRE),
         "map/mlp/pre": cells(MLP, PRE),
         "map/mlp/post": cells(MLP, POST),
-        "map/mlp/11": cells(MLP, PRE, "11"),
         "map/linear": cells(LINEAR, PRE),
         "decoded/accuracy": of_maps.on_map.value,
         "decoded/recovery": of_maps.recovery,
@@ -207,6 +206,9 @@ def _numbers(
     for position, name in ((PRE, "pre"), (POST, "post")):
         row = plans[ALL].row(position, LAYER, DECODER.name, 1)
         numbers[f"plan/{name}/1"] = row.score.prefix
+    # The one size whose maps are published by themselves.
+    if (size := "11") in map(str, SIZES):
+        numbers[f"map/mlp/{size}"] = cells(MLP, PRE, size)
     for size in map(str, SIZES):
         for n in range(1, MOST_PREFIX + 1):
             row = plans[size].row(POST, LAYER, DECODER.name, n)
