@@ -34,8 +34,9 @@ _POSITIONS = {
 _RANK, _STEPS = 4, 60
 # Directions of a probe are at most such a part of the stream: more lie near to any subspace.
 _SHARE = 8
-# Decisions that a subspace is learnt on, in one pass with its gradients.
-_LESSONS = 24
+# Decisions of the half that screens: of many places one is chosen by them, and a subspace is learnt
+# on them in one pass with its gradients.
+_SCREENED = 24
 # Decisions that a probe of the place is fitted to.
 _READ = 400
 _REASON = "reason"
@@ -84,6 +85,7 @@ def where_stage(
         InvalidParameterError: no decision has an uncertain cell that a shortest way needs.
     """
     again = asked_again(samples, decisions, seed)
+    paired = _fewer(again)
     left_out: dict[str, str] = {}
 
     def stage(key: str, name: str, make: Make) -> dict[str, Any]:
@@ -106,7 +108,7 @@ def where_stage(
 
     def exchanged(kind: str) -> dict[str, Any]:
         result = moved(
-            again,
+            paired,
             network,
             kinds=[kind],
             positions=_POSITIONS[kind],
@@ -124,7 +126,7 @@ def where_stage(
             )
         layer, position = found["carrier"]
         space = subspace(
-            _lessons(again),
+            paired,
             network,
             layer=layer,
             position=position,
@@ -177,11 +179,11 @@ def _carrier(result: Moved, kind: str) -> list[Any] | None:
     return [0, _POSITIONS[kind][0]] if ceiling.follows else None
 
 
-def _lessons(samples: Sequence[Sample]) -> list[Sample]:
-    """All of the half that confirms, and of the other as many as can be learnt on at once."""
+def _fewer(samples: Sequence[Sample]) -> list[Sample]:
+    """All of the half that confirms, and some of the other."""
     screened = [sample for sample in samples if half_of(sample.world, SALT) == SCREEN]
     judged = [sample for sample in samples if half_of(sample.world, SALT) == CONFIRM]
-    return [*screened[:_LESSONS], *judged]
+    return [*screened[:_SCREENED], *judged]
 
 
 def _read_here(samples: Sequence[Sample], seed: int) -> list[Sample]:
