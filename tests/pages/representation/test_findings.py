@@ -187,11 +187,20 @@ def test_spans_that_flip_more_than_another_cell_does() -> None:
     assert not [line for line in findings(made.bare(spans=wide)) if "hidden" in line.plain]
 
 
-def test_moves_that_follow_more_than_by_chance() -> None:
-    line = about("put into", made.result())
-    assert "with the goal moved" in line and "layer 1, pre/goal" in line
-    assert "80.0% [75.0, 85.0]" in line and "an unrelated one: 4.0%" in line
-    assert not [line for line in findings(made.unused()) if "put into" in line.plain]
+def test_moves_that_follow_more_than_by_chance_and_such_as_do_not() -> None:
+    line = about("with the goal moved", made.result())
+    assert "put into layer 1, pre/goal (an unrelated one: 4.0%" in line
+    assert "80.0% [75.0, 85.0] of moves follow it" in line
+    # 5% [0, 10] is below a quarter, and far below the other question itself.
+    line = about("with the agent moved", made.result())
+    assert "95.0% [90.0, 100.0] of moves follow it when it is asked, and 5.0% [0.0, 10.0]" in line
+    rows = made.moved_rows(0.22)  # up to 27%, and from 17% on: neither is shown
+    wide = tuple(replace(row, null_flips=share(0.2)) for row in rows)
+    lines = [line.plain for line in findings(made.bare(moved=wide))]
+    assert not [line for line in lines if "the goal moved" in line]
+    alone = tuple(row for row in rows if not row.is_ceiling)
+    lines = [line.plain for line in findings(made.bare(moved=alone))]
+    assert not [line for line in lines if "the agent moved" in line]
 
 
 @pytest.mark.parametrize(

@@ -127,17 +127,33 @@ def _looked_up(shown: Shown) -> Iterator[Finding]:
 
 
 def _followed(shown: Shown) -> Iterator[Finding]:
+    links = (Link("numbers", f"{shown.prefix}-moved"),)
     for row in shown.result.moved:
         if not (row.chosen and row.half == CONFIRM):
             continue
-        if claims.beside(row.flips, [row.null_flips]) != claims.ABOVE:
+        where, flips = place_in_words(row.layer, row.position), claims.ends(row.flips)
+        ceiling = moved.ceiling_of(shown, row)
+        if claims.beside(row.flips, [row.null_flips]) == claims.ABOVE:
+            text = (
+                f"{percent(row.flips)} of moves follow it when its stream is put into {where} (an "
+                f"unrelated one: {percent(row.null_flips)})."
+            )
+        elif (
+            flips is not None
+            and flips[1] < MARGIN
+            and ceiling is not None
+            and claims.beside(ceiling.flips, [row.flips]) == claims.ABOVE
+        ):
+            text = (
+                f"{percent(ceiling.flips)} of moves follow it when it is asked, and "
+                f"{percent(row.flips)} when its stream is put into {where}, which did best of the "
+                f"places that were tried."
+            )
+        else:
             continue
         yield Finding(
-            text=f"{shown.name}: with {moved.in_words(row)} in another question, "
-            f"{percent(row.flips)} of moves follow it when its stream is put into "
-            f"{place_in_words(row.layer, row.position)} (an unrelated one: "
-            f"{percent(row.null_flips)}).",
-            links=(Link("numbers", f"{shown.prefix}-moved"),),
+            text=f"{shown.name}: with {moved.in_words(row)} in another question, {text}",
+            links=links,
         )
 
 

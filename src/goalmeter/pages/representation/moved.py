@@ -107,11 +107,7 @@ def subspace_table(shown: Shown) -> Table | None:
                 column("whole stream", lambda row: percent(row.whole_flips)),
             ),
             column("dimensions", lambda row: row.rank),
-            *grouped(
-                "pairs",
-                column("learnt on", lambda row: row.trained),
-                column("judged by", lambda row: row.pairs),
-            ),
+            column("pairs", lambda row: row.pairs),
             *grouped(
                 "angle with a probe",
                 column("degrees", lambda row: row.degrees, lambda angle: number(angle, 0)),
@@ -121,6 +117,11 @@ def subspace_table(shown: Shown) -> Table | None:
         anchor=f"{shown.prefix}-subspaces",
         **say("subspaces", model=shown.name),
     )
+
+
+def ceiling_of(shown: Shown, row: MovedRow) -> MovedRow | None:
+    """What becomes of moves when the other question itself is asked; None if it was not."""
+    return next((r for r in shown.result.moved if r.is_ceiling and r.moved == row.moved), None)
 
 
 def chance(row: SubspaceRow) -> str:
