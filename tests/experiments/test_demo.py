@@ -31,7 +31,7 @@ def scale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo_organisms, "SCALE", SMALL)
         patch.setattr(beliefs, "READ", 16)
-        patch.setattr(beliefs, "ASKED", 4)
+        patch.setattr(beliefs, "ASKED", 8)
         # Inspect keeps files of its own there.
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         yield
