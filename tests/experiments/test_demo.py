@@ -12,11 +12,13 @@ from goalmeter.agents.language_models import local_model
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.commands.report import report_runs
 from goalmeter.experiments.calibration.players import Scale
+from goalmeter.experiments.demo import beliefs
 from goalmeter.experiments.demo import organisms as demo_organisms
 from goalmeter.experiments.demo import organisms_page as demo_organisms_page
 from goalmeter.experiments.demo.run import REFLECTING, _lake, demo, frozen_lake, logged
 from goalmeter.organisms import organism_names
 from goalmeter.report.page import render
+from goalmeter.statistics.clustered import Estimate
 
 SMALL = Scale(
     grids=1, sizes=(7,), complexities=(1.0,), key_worlds=1, walks=1, suites=("maze", "key-no-door")
@@ -28,6 +30,8 @@ MODELS = tuple(f"goalmeter/{name}" for name in organism_names())
 def scale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo_organisms, "SCALE", SMALL)
+        patch.setattr(beliefs, "READ", 16)
+        patch.setattr(beliefs, "ASKED", 8)
         # Inspect keeps files of its own there.
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         yield
@@ -49,6 +53,7 @@ def test_the_page_has_all_its_parts(outcome: Outcome) -> None:
         "What they seem to want",
         "Which instruments see the difference?",
         "What each instrument says of each agent",
+        beliefs.TITLE,
         "A world where MEG is exact: CliffWorld",
         "Does MEG fall as the agent gets noisier?",
         "Does MEG fall as the task gets easier?",
@@ -78,7 +83,8 @@ def test_walks_are_kept_and_the_report_is_reproducible(
     outcome: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert outcome.report is not None
-    shutil.copytree(outcome.report.parent / "walks", tmp_path / "walks")
+    for folder in ("walks", "beliefs"):
+        shutil.copytree(outcome.report.parent / folder, tmp_path / folder)
     monkeypatch.setattr(local_model, "LocalModel", None)  # so that nothing can be asked again
     again = demo(tmp_path)
     assert again.report is not None
@@ -122,6 +128,65 @@ def test_without_language_models_ideal_organisms_walk_and_the_page_says_so(
     # Each line leads to a place on the page, or the page cannot be made.
     page = render("t", sections, findings=[*leads, instruments])
     assert page.count('<span class="links">') == 5
+
+
+def test_what_is_read_stands_beside_what_is_used(outcome: Outcome) -> None:
+    pytest.importorskip("transformers")
+    read = outcome.json["beliefs"]
+    assert [(row["organism"], row["cells"]) for row in read] == [
+        ("mouse", "seen"),
+        ("mouse", "unseen"),
+        ("mole", "seen"),
+        ("mole", "unseen"),
+    ]
+    for row in read:
+        assert set(row["read"]) == {"the model", "position only", "random weights"}
+    flips = {(row["organism"], row["cells"]): row["flips"]["value"] for row in read}
+    # Few cells, and yet: what the mole was made not to see it does not act on.
+    assert flips["mouse", "unseen"] > 0.6 and flips["mole", "unseen"] < 0.4
+
+
+def a_belief(read: tuple[float, float], flips: tuple[float, float], verdict: str) -> beliefs.Belief:
+    def estimate(low: float, high: float) -> Estimate:
+        return Estimate((low + high) / 2, (low, high), 20, 10)
+
+    sources = {"the model": estimate(*read), "position only": estimate(0.6, 0.7)}
+    return beliefs.Belief(
+        "mole",
+        "unseen",
+        sources | {"random weights": estimate(0.9, 1.0)},
+        estimate(*flips),
+        estimate(0.0, 0.1),
+        verdict,
+    )
+
+
+@pytest.mark.parametrize(
+    ("read", "verdict", "told"),
+    [
+        ((0.8, 0.9), "not used", True),
+        ((0.8, 0.9), "used", True),
+        ((0.8, 0.9), "cannot be told", False),
+        ((0.65, 0.9), "not used", False),
+    ],
+)
+def test_a_sentence_of_beliefs_is_what_its_intervals_carry(
+    read: tuple[float, float], verdict: str, told: bool
+) -> None:
+    findings = beliefs.part([a_belief(read, (0.0, 0.2), verdict)]).findings
+    assert len(findings) == told
+    for finding in findings:
+        assert f"they are {verdict}: 10.0% [0.0, 20.0] of moves change" in str(finding.text)
+
+
+def test_without_language_models_the_page_says_that_nothing_was_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    read = beliefs.measure(tmp_path, seed=0, workers=1)
+    assert isinstance(read, str)
+    (section,) = beliefs.part(read).sections
+    assert section.title.endswith("not measured") and "goalmeter[lm]" in section.text[0]
 
 
 def test_the_terminal_has_the_summary_and_the_path_and_no_tables(outcome: Outcome) -> None:

@@ -76,7 +76,7 @@ def test_numbers_are_put_into_the_ledger(outcome: tuple[Path, Any]) -> None:
     ours = 100 * results["numbers"]["map/mlp"]["value"]
     block = text[text.index('id = "lm-representation/map/mlp"\n') :].partition("[[number]]")[0]
     assert f"ours = {ours:.5g}\n" in block and "interval = [" in block
-    with pytest.raises(InvalidFileError, match="results of 'lm-navigation', expected"):
+    with pytest.raises(InvalidFileError, match="results are of 'lm-navigation', expected"):
         updated(text, {"replication": "lm-navigation"})
 
 

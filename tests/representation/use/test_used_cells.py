@@ -35,6 +35,8 @@ def test_rows_that_are_not_seen() -> None:
     assert used.mask(SHAPE, "used").nonzero()[0].tolist() == [1, 1, 1, 3, 3, 3, 4, 4, 4]
     assert used.mask(SHAPE, "not used").nonzero()[0].tolist() == [2, 2, 2]
     assert used.mask(SHAPE, "unknown").sum() == 49 - 12
+    # What nobody tried is not taken for unused.
+    assert used.unlikely(SHAPE).nonzero()[0].tolist() == [2, 2, 2]
     assert used.counts == {"used": 9, "not used": 3, "unknown": 0}
     place = used.places[3]
     assert (place.cell, place.decisions, place.flips, place.as_if_wall) == (Cell(2, 1), 4, 0, 0)

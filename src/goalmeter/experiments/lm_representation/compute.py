@@ -210,7 +210,7 @@ def _numbers(
     if (size := "11") in map(str, SIZES):
         numbers[f"map/mlp/{size}"] = cells(MLP, PRE, size)
     for size in map(str, SIZES):
-        for n in range(1, MOST_PREFIX + 1):
-            row = plans[size].row(POST, LAYER, DECODER.name, n)
-            numbers[f"plan/{size}/{n}"] = row.score.prefix
+        for row in plans[size].rows:
+            if row.position == POST and row.score.n <= MOST_PREFIX:
+                numbers[f"plan/{size}/{row.score.n}"] = row.score.prefix
     return {name: value for name, value in numbers.items() if value.n}

@@ -24,7 +24,7 @@ from goalmeter.gridworld.world import GridWorld
 from goalmeter.representation.believed import Believed, WalkSteps, believed_meg
 from goalmeter.representation.scenes import Scenes, Shape
 from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
-from goalmeter.representation.use.used_cells import NOT_USED, UsedCells
+from goalmeter.representation.use.used_cells import UsedCells
 from goalmeter.statistics.clustered import Estimate
 
 OPEN, POSITION = "open", "position"
@@ -70,7 +70,7 @@ def believed_worlds(
     """Decoded worlds in which cells that are not used are what they are taken for unseen.
 
     Only cells that are uncertain given their place are changed: the others are known without
-    looking. A cell of which it is not known whether it is used stays as it was decoded.
+    looking. A cell at which nothing was tried stays as it was decoded.
 
     Args:
         decoded: N worlds; None stays None.
@@ -87,7 +87,7 @@ def believed_worlds(
             continue
         shape = world.shape
         if shape not in masks:
-            unseen = used.mask(shape, NOT_USED) & uncertain[shape]
+            unseen = used.unlikely(shape) & uncertain[shape]
             there = np.zeros(shape, dtype=bool) if walls is None else walls[shape]
             masks[shape] = unseen, there
         unseen, there = masks[shape]

@@ -11,9 +11,8 @@ by its own decisions; where all are alike, a place with two decisions is told by
     not used    the probability that it is below is at least `SURE`
     unknown     otherwise, and wherever nothing was tried
 
-The believed world is the decoded one in which cells that are not used are what the agent takes them
-for without having looked: open, or what most grids have there. Which of both is chosen by the walks
-of one half of the grids and judged by those of the other.
+A world has to have something in every cell, so there the likelier of both counts: a place is left
+out of the believed world if its rate is more likely below the margin than above.
 
 Source: Gelman et al., Bayesian Data Analysis, section 5.3, for rates that come from one Beta
 distribution.
@@ -110,6 +109,17 @@ class UsedCells:
         for place in self.places:
             if place.shape == shape:
                 out[place.cell] = place.verdict == verdict
+        return out
+
+    def unlikely(self, shape: Shape) -> BoolArray:
+        """The cells of worlds of a shape that are more likely not used than used, [rows, columns].
+
+        Cells at which nothing was tried are not among them.
+        """
+        out = np.zeros(shape, dtype=bool)
+        for place in self.places:
+            if place.shape == shape:
+                out[place.cell] = place.above < 0.5
         return out
 
     @cached_property
