@@ -22,6 +22,7 @@ from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.ridge import Ridge
 from goalmeter.representation.probes.splits import folds, split
 from goalmeter.representation.probes.training import Schedule
+from goalmeter.representation.scenes import Scenes
 
 MADE = planted(Plant(grids=120, size=5, dimensions=32, noise=0.5), seed=0)
 READING = Reading(MADE.activations, MADE.believed_scenes)
@@ -66,6 +67,21 @@ def test_without_a_second_state_of_any_grid_what_was_learnt_is_scored() -> None:
     task = control_task(one_each, split(one_each, seed=0), seed=0)
     assert task.scored == "the training states"
     assert all((part == task.split.train).all() for part in task.split)
+
+
+def test_a_shape_with_one_state_of_each_grid_is_scored_by_what_was_learnt() -> None:
+    """A probe needs validation scenes of every shape that it is trained on."""
+    larger = planted(Plant(grids=12, size=7, dimensions=90), seed=1).believed_scenes
+    one_each = np.unique(larger.grids, return_index=True)[1]
+    scenes = Scenes.of(
+        [*READING.scenes.worlds, *(larger.worlds[i] for i in one_each)],
+        [*READING.scenes.states, *(larger.states[i] for i in one_each)],
+        [None] * (len(READING.scenes) + len(one_each)),
+    )
+    task = control_task(scenes, split(scenes, seed=0), seed=0)
+    fitted, held, _ = ({tuple(shape) for shape in scenes.shapes[part]} for part in task.split)
+    assert fitted == held == {(5, 5), (7, 7)}
+    assert task.scored == "other states of the same grids, or else training states"
 
 
 def test_a_probe_stands_beside_all_its_controls() -> None:

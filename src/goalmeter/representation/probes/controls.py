@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import IntArray
+from goalmeter._types import BoolArray, IntArray
 from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.splits import Split
 from goalmeter.representation.scenes import Scenes
@@ -109,6 +109,17 @@ def control_task(scenes: Scenes, split: Split, *, seed: int) -> ControlTask:
         scenes.grids,
     )
     fitted, scored = np.sort(np.concatenate(fit)), np.sort(np.concatenate(beside))
-    if not len(scored):
+    # A shape whose grids have a scene each is scored by what it was trained on.
+    alone = fitted[~_same_shape(relabelled, fitted, scored)]
+    if len(alone) == len(fitted):
         return ControlTask(relabelled, Split(fitted, fitted, fitted), "the training states")
-    return ControlTask(relabelled, Split(fitted, scored, scored), "other states of the same grids")
+    what = "other states of the same grids"
+    if len(alone):
+        scored, what = np.sort(np.concatenate([scored, alone])), f"{what}, or else training states"
+    return ControlTask(relabelled, Split(fitted, scored, scored), what)
+
+
+def _same_shape(scenes: Scenes, rows: IntArray, others: IntArray) -> BoolArray:
+    """Which of some scenes have the shape of some other one, [rows]."""
+    shapes = {tuple(shape) for shape in scenes.shapes[others].tolist()}
+    return np.array([tuple(shape) in shapes for shape in scenes.shapes[rows].tolist()], dtype=bool)
