@@ -22,7 +22,7 @@ from goalmeter.representation.use.spans import ANSWERING, SPANS
 OPTIONS: dict[str, Any] = {
     "layers": [1],
     "use_decisions": 12,
-    "interventions": ["knock-out", "write"],
+    "interventions": ["knock-out"],
     "seed": 0,
 }
 
@@ -100,7 +100,7 @@ def test_every_part_is_there(probed: Representation) -> None:
     assert {"meg_true", "meg_decoded", "meg_believed", "difference"} <= set(probed.believed)
     assert {row.decoder for row in probed.plan} == {"linear", "decoder(2)"}
     assert len({row.position for row in probed.decided}) == 13
-    assert probed.states and probed.doses and probed.settled
+    assert probed.states and probed.settled
     assert {row.span for row in probed.spans} == {*SPANS, ANSWERING}
     assert {row.half for row in probed.spans} == {"confirm"}
     # Streams are exchanged where patches are tried, see `stages.test_where`.
