@@ -49,9 +49,10 @@ FILLED = {
     "docs/calibration.md": {
         "": "docs/results/calibration.txt",
         "ideal": "docs/results/calibration-ideal.txt",
+        "cells of organisms": "docs/results/representation.txt",
     },
     "docs/organisms.md": {"": "docs/results/organisms.txt"},
-    "docs/representation.md": {"": "docs/results/organism-use.txt"},
+    "docs/representation.md": {"": "docs/results/representation.txt"},
 }
 
 

@@ -200,13 +200,18 @@ def test_rows_that_no_command_computes_yet_are_counted() -> None:
     }
     for size, numbers in prefixes.items():
         printed |= {f"plan/{size}/{n}": f"{number}" for n, number in enumerate(numbers, start=1)}
-    rows = {row.id.removeprefix("lm-representation/"): row for row in ROWS if row.cost == "not yet"}
-    assert {name: row.published for name, row in rows.items()} == printed
-    assert {row.verdict for row in rows.values()} == {"not yet"}
+    third = [row for row in ROWS if row.id.startswith("lm-representation/")]
+    assert {row.id.removeprefix("lm-representation/"): row.published for row in third} == printed
+    rows = [row for row in ROWS if row.cost == "not yet"]
+    # The mouse reads no mazes of sizes 13 and 15, and is not split by complexity.
+    left = {f"plan/{size}/{n}" for size in (13, 15) for n in range(1, 6)}
+    left |= {"decoded/recovery/least", "decoded/recovery/greatest"}
+    assert {row.id.removeprefix("lm-representation/") for row in rows} == left
+    assert {row.verdict for row in rows} == {"not yet"}
     text = page(ROWS)
     assert f"{len(ROWS)} rows, in the order of the papers: {len(rows)} are of numbers that" in text
     with pytest.raises(GoalmeterError, match="not computed yet, expected ours nan and no command"):
-        replace(rows["map/mlp"], ours=1.0)
+        replace(rows[0], ours=1.0)
 
 
 def test_the_summary_counts_every_row_once() -> None:
@@ -214,7 +219,7 @@ def test_the_summary_counts_every_row_once() -> None:
     assert set(counts) == set(ledger_page.EXPERIMENTS)
     assert sum(count.total() for count in counts.values()) == len(ROWS)
     assert counts["example-1"] == {"same or equal": 8}
-    assert counts["lm-representation"] == {"not yet": 36}
+    assert counts["lm-representation"] == {"cannot be told": 24, "not yet": 12}
     lines = [line for line in page(ROWS).splitlines() if line.startswith("| all |")]
     (cells,) = ([int(cell) for cell in line.split("|")[2:-1]] for line in lines)
     assert sum(cells[:-1]) == cells[-1] == len(ROWS)

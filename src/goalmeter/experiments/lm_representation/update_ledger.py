@@ -42,7 +42,8 @@ def updated(text: str, results: dict[str, Any]) -> tuple[str, list[str]]:
             text,
             row.id,
             ours=f"{100 * ours['value']:.5g}",
-            tolerance="0.005",
+            # A share of nothing has no digits of its own.
+            tolerance="0.005" if ours["value"] > 0.005 else "0.0001",
             command=f'"goalmeter replicate {NAME}"',
             cost='"slow"',
             interval=f"[{low:.2f}, {high:.2f}]",
