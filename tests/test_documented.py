@@ -51,6 +51,8 @@ NOT_RUN = {
     "docs/representation.md: it needs a model of 20 billion weights",
     "docs/representation.md: the walks and the use of the map take some ten minutes; its tables "
     "are kept",
+    "docs/representation.md: the use of the map asks the mouse thousands of times; its tables "
+    "are kept",
     "docs/representation.md: it needs the files of a server",
     "docs/architecture.md: a drawing",
     "docs/navigation-language-models.md: goes on until the model has answered",
