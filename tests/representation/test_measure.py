@@ -97,7 +97,8 @@ def test_every_part_is_there(probed: Representation) -> None:
     assert probed.explained["explained_errors"]["controls"]
     assert {row.half for row in probed.use} == {"screen", "confirm"}
     assert sum(row.chosen for row in probed.use) == 1
-    assert {"meg_true", "meg_decoded", "meg_believed", "difference"} <= set(probed.believed)
+    for name in ("meg_true", "meg_decoded", "meg_believed", "difference"):
+        assert {"value", "interval", "n"} <= set(probed.believed[name])
     assert {row.decoder for row in probed.plan} == {"linear", "decoder(2)"}
     assert len({row.position for row in probed.decided}) == 13
     assert probed.states and probed.settled

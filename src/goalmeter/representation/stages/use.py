@@ -169,14 +169,20 @@ def believed_stage(
         confirmed = result.confirmed.to_json()
         decoded = confirmed["controls"].pop(DECODED)
         beyond = confirmed["beyond"].pop(DECODED)
-        return confirmed | {
-            "meg_decoded": decoded,
-            "beyond_decoded": beyond,
-            "variant": result.variant,
-            "screened": {name: each.to_json() for name, each in result.screened.items()},
-            "changed": result.changed,
-            "places": places.counts,
-        }
+        fits = {"meg_decoded": decoded} | {k: confirmed[k] for k in ("meg_true", "meg_believed")}
+        # A measured number first, in nats a walk; what belongs to it behind.
+        fits = {name: fit["nats"] | fit for name, fit in fits.items()}
+        return (
+            confirmed
+            | fits
+            | {
+                "beyond_decoded": beyond,
+                "variant": result.variant,
+                "screened": {name: each.to_json() for name, each in result.screened.items()},
+                "changed": result.changed,
+                "places": places.counts,
+            }
+        )
 
     return dict(stages.value("believed", made))
 
