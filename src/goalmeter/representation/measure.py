@@ -29,11 +29,11 @@ from goalmeter.representation.stages.captures import Captured, captured
 from goalmeter.representation.stages.maps import map_stage
 from goalmeter.representation.stages.pictures import pictures
 from goalmeter.representation.stages.plans import plan_stage
-from goalmeter.representation.stages.store import Stages
 from goalmeter.representation.stages.use import UseResults, believed_stage, use_stage
 from goalmeter.representation.stages.where import where_stage
 from goalmeter.representation.stages.worlds import DecodedWorlds, decoded_worlds, explained_stage
 from goalmeter.representation.use.candidates import FAMILIES
+from goalmeter.runs import Stages
 
 Tell = Callable[[str], None]
 
@@ -100,7 +100,9 @@ def measure(
     )
     folder = Path(run) / FOLDER
     what = {"run": _digest(samples), "model": network.name, "revision": network.revision}
-    with Stages(folder, what | wanted.what(), tell) as stages:
+    what |= {"kind": "probe"} | wanted.what()
+    # More parts and probes can be asked for later; all else would be another probe.
+    with Stages(folder, what, grows=("parts", "probes"), tell=tell) as stages:
         parts_of = _Parts(stages, walked.trajectories, samples, network, wanted)
         result = parts_of.result(Path(run))
     result.save(run)

@@ -7,6 +7,7 @@ from goalmeter.runs.engine import carry_out, check
 from goalmeter.runs.jobs import Answer, Batch, JobResult
 from goalmeter.runs.reading import StoredRun, read_run
 from goalmeter.runs.results import Results, keys_in, stored_results
+from goalmeter.runs.stages import Stages
 from goalmeter.runs.store import RunStore, made_here
 from goalmeter.runs.study import Study
 
@@ -17,6 +18,7 @@ __all__ = [
     "JobResult",
     "Results",
     "RunStore",
+    "Stages",
     "StoredRun",
     "Study",
     "carry_out",

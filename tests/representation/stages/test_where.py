@@ -13,13 +13,13 @@ from representation.use.test_causal_use import decisions
 
 from goalmeter.representation.network import Network
 from goalmeter.representation.stages import where
-from goalmeter.representation.stages.store import Stages
 from goalmeter.representation.stages.where import Where, where_stage
+from goalmeter.runs import Stages
 from goalmeter.statistics.clustered import Estimate
 
 
 def asked(mouse: Network, folder: Path, lines: list[str], samples: list[Any]) -> Where:
-    with Stages(folder, {"test": True}, lines.append) as stages:
+    with Stages(folder, {"kind": "probe"}, tell=lines.append) as stages:
         return where_stage(
             stages,
             samples,
@@ -36,7 +36,7 @@ def test_streams_are_exchanged_and_a_carrier_is_learnt(
 ) -> None:
     """The mouse reads the goal off its word: no later stream carries it. All of it is kept."""
     monkeypatch.setattr(where, "_STEPS", 4)
-    with Stages(tmp_path / "probe", {"test": True}, lambda line: None) as stages:
+    with Stages(tmp_path / "probe", {"kind": "probe"}) as stages:
         stages.value("use/spans", lambda: {"rows": []})
         stages.value("use/moved/agent", lambda: {"rows": [], "carrier": None})
         stages.value("use/moved/isometry", lambda: {"reason": "too few grids"})
@@ -73,7 +73,7 @@ def test_streams_are_exchanged_and_a_carrier_is_learnt(
 
 def test_what_is_not_tried_is_absent(mouse: Network, tmp_path: Path) -> None:
     """Without a reason: nobody asked for it."""
-    with Stages(tmp_path / "probe", {"test": True}, lambda line: None) as stages:
+    with Stages(tmp_path / "probe", {"kind": "probe"}) as stages:
         result = where_stage(
             stages,
             decisions(mouse, 2),

@@ -22,7 +22,7 @@ from goalmeter.representation.result_rows import MapRow, PlaceRow
 from goalmeter.representation.rows import plain, row_from
 from goalmeter.representation.scenes import CLASSES
 from goalmeter.representation.stages.captures import Captured
-from goalmeter.representation.stages.store import Stages
+from goalmeter.runs import Stages
 
 _WALL = "wall"
 

@@ -17,7 +17,7 @@ from goalmeter.representation.plan.targets import Plans, plans_of
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.result_rows import DecidedRow, PlanRow, SettledRow
 from goalmeter.representation.rows import plain, row_from
-from goalmeter.representation.stages.store import Stages
+from goalmeter.runs import Stages
 
 # The published width; a decoder of a narrow stream needs no more than this.
 _WIDTH, _NARROW = 1024, 256

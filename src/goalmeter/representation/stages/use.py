@@ -15,7 +15,6 @@ from goalmeter.representation.replay import Sample, scenes_of
 from goalmeter.representation.result_rows import DoseRow, UsedRow
 from goalmeter.representation.rows import plain, row_from
 from goalmeter.representation.scenes import Scenes, Shape, uncertain_cells
-from goalmeter.representation.stages.store import Stages
 from goalmeter.representation.stages.worlds import DecodedWorlds
 from goalmeter.representation.use.believed_world import DECODED, believed_by_use
 from goalmeter.representation.use.causal_use import Use, causal_use
@@ -23,6 +22,7 @@ from goalmeter.representation.use.cells import target_cells
 from goalmeter.representation.use.halves import CONFIRM, SCREEN
 from goalmeter.representation.use.outcomes import UseRow
 from goalmeter.representation.use.used_cells import PlaceUse, UsedCells, used_cells
+from goalmeter.runs import Stages
 from goalmeter.statistics.clustered import Estimate
 
 DOSES = (0.5, 1.0, 2.0, 4.0)

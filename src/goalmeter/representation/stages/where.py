@@ -13,7 +13,6 @@ from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.result_rows import MovedRow, SpanRow, SubspaceRow
 from goalmeter.representation.rows import plain, row_from
-from goalmeter.representation.stages.store import Stages
 from goalmeter.representation.stages.use import SALT, asked_again
 from goalmeter.representation.use.candidates import KNOCK_OUT, PATCH
 from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
@@ -24,6 +23,7 @@ from goalmeter.representation.use.moving import AGENT, GOAL, ISOMETRY, KINDS
 from goalmeter.representation.use.pair_answers import EVERY_TOKEN
 from goalmeter.representation.use.place_probes import place_directions
 from goalmeter.representation.use.subspace import Subspace, subspace
+from goalmeter.runs import Stages
 
 # Where what moved is named, and the end of the prompt; all of a grid that is turned is elsewhere.
 _POSITIONS = {

@@ -21,7 +21,7 @@ from goalmeter.representation.probes.registry import probe
 from goalmeter.representation.probes.splits import folds
 from goalmeter.representation.scenes import Scenes
 from goalmeter.representation.stages.captures import Captured
-from goalmeter.representation.stages.store import Stages
+from goalmeter.runs import Stages
 
 _FOLDS = 5
 

@@ -1,6 +1,6 @@
 """Asking decisions again under interventions, and keeping what was answered.
 
-What is asked of one half under one intervention is one trial of a run (`runs.store`): a process
+What is asked of one half under one intervention is one stage of a run (`runs.stages`): a process
 that is killed loses the one that it was at, and a folder that holds answers to another question is
 refused. The run says first which grids lie in which half, before any of them is asked about.
 """
@@ -27,8 +27,7 @@ from goalmeter.representation.use.divergence import action_counts, effect_in_nat
 from goalmeter.representation.use.interventions import Intervention
 from goalmeter.representation.use.outcomes import Outcome, UseRow, row_of
 from goalmeter.representation.use.sweep import Sweep
-from goalmeter.runs import RunStore
-from goalmeter.runs.store import made_here
+from goalmeter.runs import Stages
 from goalmeter.statistics.clustered import Estimate
 
 # An answer under an intervention may be so many times as long as the longest without one; a search
@@ -53,7 +52,7 @@ class Asking:
 
     network: Network
     trials: Mapping[str, Sequence[Trial]]
-    store: RunStore | None = None
+    store: Stages | None = None
     draws: int = 0
     temperature: float = 0.7
     seed: int = 0
@@ -179,14 +178,14 @@ class Asking:
 
     def _kept(self, key: str) -> list[Answered]:
         """What an earlier process has kept."""
-        kept = self.store.values.get(key, []) if self.store is not None else []
+        kept = (self.store.kept(key) or []) if self.store is not None else []
         return [Answered(action, invalid, tuple(ids)) for action, invalid, ids in kept]
 
     def _new(self, key: str, ask: Callable[[], list[Answered]], tokens: bool) -> list[Answered]:
         answers = ask()
         if self.store is not None:
             # Only the tokens of unchanged answers are looked at again.
-            self.store.add(
+            self.store.keep(
                 key, [[a.action, a.invalid, list(a.tokens) if tokens else []] for a in answers]
             )
         return answers
@@ -202,7 +201,7 @@ def keeping(
     trials: Mapping[str, Sequence[Trial]],
     learnt: Sequence[Sample],
     asked: Mapping[str, Any],
-) -> AbstractContextManager[RunStore | None]:
+) -> AbstractContextManager[Stages | None]:
     """The run in which answers are kept; None without a folder.
 
     Args:
@@ -237,7 +236,7 @@ def keeping(
         "decisions": _hash(json_text(named)),
         "learnt from": _hash(json_text([[s.walk, s.step, s.prompt] for s in learnt])),
     }
-    return RunStore(folder, what, made_by=made_here())
+    return Stages(folder, what)
 
 
 def _hash(text: str) -> str:

@@ -1,0 +1,65 @@
+"""Stages: values that are made one after the other, each from those before, and kept as they come.
+
+Trials of a study are independent, so that they can be made anywhere and in any order. Stages are
+not: which of them are needed, and from what, is known only when those before are finished. They
+share the store, so nothing that is finished is made again, and another question is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from goalmeter.runs.progress import Tell
+from goalmeter.runs.store import RunStore, made_here
+
+
+class Stages:
+    """A run of stages that is being filled, from entering the context to leaving it.
+
+    Args:
+        folder: of the run.
+        what: what the run is, as JSON values; `what["kind"]` names the sort of run.
+        grows: keys of `what` with lists that may become longer; see `RunStore`.
+        tell: told what is being made.
+
+    Raises:
+        InvalidFileError: the folder holds something else, or cannot be written.
+        InvalidParameterError: it holds another run, or another process fills it.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        what: Mapping[str, Any],
+        *,
+        grows: Collection[str] = (),
+        tell: Tell | None = None,
+    ) -> None:
+        self.folder = Path(folder)
+        self.tell: Tell = tell or (lambda line: None)
+        self._kind = str(what["kind"])
+        self._store = RunStore(folder, what, grows=grows, made_by=made_here())
+
+    def __enter__(self) -> Stages:
+        self._store.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._store.__exit__(*error)
+
+    def value(self, key: str, make: Callable[[], Any]) -> Any:
+        """The JSON value of a stage: as it is kept, or else made and kept."""
+        if key not in self._store.values:
+            self.tell(f"{self._kind}: {key}")
+            self._store.add(key, make())
+        return self._store.values[key]
+
+    def kept(self, key: str) -> Any:
+        """The JSON value of a stage that is finished; None of one that is not."""
+        return self._store.values.get(key)
+
+    def keep(self, key: str, value: Any) -> None:
+        """Keep the JSON value of a stage; one that is there already stays as it is."""
+        self._store.add(key, value)

@@ -1,0 +1,51 @@
+"""Stages: made once, in order, and kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.runs import Stages
+
+
+def test_a_stage_is_made_once(tmp_path: Path) -> None:
+    made: list[str] = []
+    lines: list[str] = []
+
+    def make(name: str) -> str:
+        made.append(name)
+        return name.upper()
+
+    for _ in range(2):
+        with Stages(tmp_path / "run", {"kind": "test", "n": 1}, tell=lines.append) as stages:
+            assert stages.value("first", lambda: make("first")) == "FIRST"
+            assert stages.value("second", lambda: make("second")) == "SECOND"
+            assert stages.kept("fourth") is None
+            stages.keep("third", [1, 2])
+            assert stages.kept("third") == [1, 2]
+    assert made == ["first", "second"]
+    assert lines == ["test: first", "test: second"]
+
+
+def test_a_stage_that_fails_loses_none_before_it(tmp_path: Path) -> None:
+    what = {"kind": "test"}
+    with pytest.raises(ZeroDivisionError), Stages(tmp_path / "run", what) as stages:
+        stages.value("first", lambda: 1)
+        stages.value("second", lambda: 1 / 0)
+    with Stages(tmp_path / "run", what) as stages:
+        assert stages.kept("first") == 1 and stages.kept("second") is None
+
+
+def test_another_question_is_refused_and_lists_may_grow(tmp_path: Path) -> None:
+    what = {"kind": "test", "seed": 0, "parts": ["a"]}
+    with Stages(tmp_path / "run", what, grows=("parts",)) as stages:
+        stages.keep("a", 1)
+    with Stages(tmp_path / "run", what | {"parts": ["b"]}, grows=("parts",)) as stages:
+        assert stages.kept("a") == 1
+    with (
+        pytest.raises(InvalidParameterError, match="seed"),
+        Stages(tmp_path / "run", what | {"seed": 1}, grows=("parts",)),
+    ):
+        pass
