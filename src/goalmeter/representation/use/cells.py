@@ -12,11 +12,11 @@ uncertain ones 97%.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from goalmeter.agents.navigators import planned
-from goalmeter.gridworld.planner import State, plan
+from goalmeter.gridworld.planner import Plan, State, plans
 from goalmeter.gridworld.world import Cell, GridWorld
 
 
@@ -49,15 +49,13 @@ def target_cells(world: GridWorld, state: State) -> tuple[TargetCell, ...]:
     known = planned(world)
     optimal = known.optimal_actions(state)
     distance = known.distance_from(state)
-    places = {state.cell, world.goal, world.key, world.door, world.neutral, world.start}
+    closed = _plans_without(world)
+    places = {state.cell, *_places(world)}
     cells = []
     for cell in world.open_cells:
         if cell in places:
             continue
-        walls = world.walls.copy()
-        walls[cell] = True
-        closed = GridWorld(walls, world.start, world.goal, world.key, world.door, world.neutral)
-        other = plan(closed)
+        other = closed[cell]
         without = other.optimal_actions(state)
         if not without:
             continue
@@ -66,6 +64,27 @@ def target_cells(world: GridWorld, state: State) -> tuple[TargetCell, ...]:
         elif other.distance_from(state) == distance and not _on_a_shortest_way(world, state, cell):
             cells.append(TargetCell(cell, False, optimal, optimal))
     return tuple(cells)
+
+
+# Decisions are drawn from all states of a world, one world after the other.
+@lru_cache(maxsize=64)
+def _plans_without(world: GridWorld) -> dict[Cell, Plan]:
+    """The plan of a world in which an open cell is a wall, by that cell; not for cells of things."""
+    cells = [cell for cell in world.open_cells if cell not in _places(world)]
+    if not cells:
+        return {}
+    closed = []
+    for cell in cells:
+        walls = world.walls.copy()
+        walls[cell] = True
+        closed.append(replace(world, walls=walls))
+    together = plans(closed)
+    return {cell: together.plan(index) for index, cell in enumerate(cells)}
+
+
+def _places(world: GridWorld) -> set[Cell | None]:
+    """The cells where something is, or where the agent starts."""
+    return {world.goal, world.key, world.door, world.neutral, world.start}
 
 
 def _on_a_shortest_way(world: GridWorld, state: State, cell: Cell) -> bool:
