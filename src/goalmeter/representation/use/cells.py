@@ -69,7 +69,7 @@ def target_cells(world: GridWorld, state: State) -> tuple[TargetCell, ...]:
 # Decisions are drawn from all states of a world, one world after the other.
 @lru_cache(maxsize=64)
 def _plans_without(world: GridWorld) -> dict[Cell, Plan]:
-    """The plan of a world in which an open cell is a wall, by that cell; not for cells of things."""
+    """The plan of a world with a wall in an open cell, by that cell; not for cells of things."""
     cells = [cell for cell in world.open_cells if cell not in _places(world)]
     if not cells:
         return {}
