@@ -17,11 +17,18 @@ from goalmeter.experiments.demo import beliefs
 from goalmeter.experiments.demo import organisms as demo_organisms
 from goalmeter.experiments.demo import organisms_page as demo_organisms_page
 from goalmeter.experiments.demo.run import REFLECTING, _lake, demo, frozen_lake, logged
+from goalmeter.navigation.playing import load
 from goalmeter.organisms import organism_names
 from goalmeter.report.page import render
 from goalmeter.runs import Study
 from goalmeter.statistics.clustered import Estimate
 
+# Models are asked in this process, where Inspect calls its own libraries in ways that they have
+# given up.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:inspect_ai"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
 SMALL = Scale(
     grids=1, sizes=(7,), complexities=(1.0,), key_worlds=1, walks=1, suites=("maze", "key-no-door")
 )
@@ -110,6 +117,8 @@ def test_the_models_walk_in_runs_that_report_reads(outcome: Outcome, tmp_path: P
     ]
     done = report_runs(runs, tmp_path / "report.html").json
     assert [run["agent"] for run in done["runs"]] == ["goalmeter/mouse"] * 2
+    walks = [walk for run in runs for walk in load(run).trajectories]
+    assert {walk.outcome for walk in walks} <= {"arrived", "cap"}
     page = outcome.report.read_text(encoding="utf-8")
     assert "What they said at the first step" in page and "&lt;think&gt; target" in page
 

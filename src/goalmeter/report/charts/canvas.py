@@ -53,7 +53,7 @@ _STYLE: dict[str, Any] = {
 }
 
 # So that a picture which was laid out stays as it is, whatever a user has set.
-_SAVED = {"figure.autolayout": False, "figure.constrained_layout.use": False}
+_SAVED: dict[str, Any] = {"figure.autolayout": False, "figure.constrained_layout.use": False}
 
 
 @contextmanager
