@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from goalmeter.representation.probes.splits import Split, split
 from goalmeter.representation.result_rows import MapRow, PlaceRow
 from goalmeter.representation.rows import plain, row_from
 from goalmeter.representation.scenes import CLASSES
+from goalmeter.representation.stages.asked import Asked
 from goalmeter.representation.stages.captures import Captured
 from goalmeter.runs import Stages
 
@@ -28,26 +28,21 @@ _WALL = "wall"
 
 
 def map_stage(
-    stages: Stages,
-    captures: Captured,
-    *,
-    layers: Sequence[int],
-    positions: Sequence[str],
-    probes: Sequence[str],
-    seed: int,
+    stages: Stages, captures: Captured, wanted: Asked
 ) -> tuple[tuple[MapRow, ...], tuple[PlaceRow, ...], dict[str, Any]]:
     """The rows of all places, and the place whose maps are decoded.
 
     That place is chosen by what the probe gains on the grids that stop its fit; those that it is
     scored on have no say, so that the best of many is not taken for its luck.
     """
+    seed = wanted.seed
     parts = split(captures.scenes.where(captures.rows), seed=seed)
     maps: list[MapRow] = []
     places: list[PlaceRow] = []
     gains: dict[tuple[str, int, str], float] = {}
-    for name in probes:
-        for layer in layers:
-            for position in positions:
+    for name in wanted.probes:
+        for layer in wanted.layers:
+            for position in wanted.positions:
 
                 def made(name: str = name, layer: int = layer, position: str = position) -> Any:
                     return _compared(captures, name, layer, position, parts, seed)

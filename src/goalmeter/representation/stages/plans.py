@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from goalmeter.representation.plan.targets import Plans, plans_of
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.result_rows import DecidedRow, PlanRow, SettledRow
 from goalmeter.representation.rows import plain, row_from
+from goalmeter.representation.stages.asked import Asked
 from goalmeter.runs import Stages
 
 # The published width; a decoder of a narrow stream needs no more than this.
@@ -25,13 +25,7 @@ _BLOCKS = 2
 
 
 def plan_stage(
-    stages: Stages,
-    samples: tuple[Sample, ...],
-    network: Network,
-    *,
-    layers: Sequence[int],
-    positions: Sequence[str],
-    seed: int,
+    stages: Stages, samples: tuple[Sample, ...], network: Network, wanted: Asked
 ) -> dict[str, Any]:
     """Plans at all places by linear heads, at the last layer by the decoder; when it is decided.
 
@@ -39,6 +33,7 @@ def plan_stage(
         InvalidTrajectoryError: a walk lacks decisions.
         InvalidParameterError: too few grids, or no decision with all positions.
     """
+    layers, positions, seed = wanted.layers, wanted.positions, wanted.seed
     plans = plans_of(samples)
     first = tuple(sample for sample in samples if sample.step == 0)
     activations = capture(

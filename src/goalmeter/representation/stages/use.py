@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,9 @@ from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample, scenes_of
 from goalmeter.representation.result_rows import DoseRow, UsedRow
 from goalmeter.representation.rows import plain, row_from
-from goalmeter.representation.scenes import Scenes, Shape, uncertain_cells
-from goalmeter.representation.stages.worlds import DecodedWorlds
+from goalmeter.representation.scenes import Shape, uncertain_cells
+from goalmeter.representation.stages.asked import Asked
+from goalmeter.representation.stages.worlds import Decoding
 from goalmeter.representation.use.believed_world import DECODED, believed_by_use
 from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.cells import target_cells
@@ -27,6 +28,8 @@ from goalmeter.statistics.clustered import Estimate
 
 DOSES = (0.5, 1.0, 2.0, 4.0)
 SALT = "0"
+# The decisions that are asked again, looked for when a stage first needs them.
+Again = Callable[[], Sequence[Sample]]
 
 
 @dataclass(frozen=True)
@@ -56,17 +59,7 @@ class UseResults:
         return out
 
 
-def use_stage(
-    stages: Stages,
-    samples: Sequence[Sample],
-    network: Network,
-    *,
-    layers: Sequence[int],
-    interventions: Sequence[str],
-    decisions: int,
-    draws: int,
-    seed: int,
-) -> UseResults:
+def use_stage(stages: Stages, again: Again, network: Network, wanted: Asked) -> UseResults:
     """Change cells while the model answers; what is answered is kept beside the stages.
 
     Raises:
@@ -75,14 +68,14 @@ def use_stage(
 
     def made() -> dict[str, Any]:
         use = causal_use(
-            asked_again(samples, decisions, seed),
+            again(),
             network,
-            layers=layers,
-            families=interventions,
+            layers=wanted.layers,
+            families=wanted.interventions,
             doses=DOSES,
-            draws=draws,
+            draws=wanted.draws,
             salt=SALT,
-            seed=seed,
+            seed=wanted.seed,
             keep=stages.folder / "use",
             progress=stages.tell,
         )
@@ -151,20 +144,19 @@ def rows_of(use: Use) -> list[UsedRow]:
     return rows
 
 
-def believed_stage(
-    stages: Stages, worlds: DecodedWorlds, places: UsedCells, all_scenes: Scenes
-) -> dict[str, Any]:
+def believed_stage(stages: Stages, decoding: Decoding, places: UsedCells) -> dict[str, Any]:
     """MEG of the walks in truth, on what is decoded, and on what is decoded and used."""
 
     def made() -> dict[str, Any]:
+        worlds = decoding.worlds
         result = believed_by_use(
             worlds.scenes,
             worlds.walk_steps,
             worlds.maps.worlds,
             places,
-            uncertain_cells(all_scenes),
+            uncertain_cells(decoding.captures.scenes),
             salt=SALT,
-            controls=worlds.controls,
+            controls={name: maps.worlds for name, maps in worlds.controls.items()},
         )
         confirmed = result.confirmed.to_json()
         decoded = confirmed["controls"].pop(DECODED)

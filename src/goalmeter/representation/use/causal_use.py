@@ -197,12 +197,10 @@ def causal_use(
     if bad := [each for each in (dose, *doses) if not 0.0 < each < float("inf")]:
         raise InvalidParameterError(f"a dose is {bad[0]!r}, expected a number above 0")
     # Located here, since every intervention asks where the tokens of these prompts stand.
+    tried = trials_of(samples, [SCREEN, CONFIRM], cells, per_decision, salt, seed)
     trials = {
-        half: [
-            (Located(sample, network.local.tokenizer), target)
-            for sample, target in trials_of(samples, half, cells, per_decision, salt, seed)
-        ]
-        for half in (SCREEN, CONFIRM)
+        half: [(Located(sample, network.local.tokenizer), target) for sample, target in listed]
+        for half, listed in tried.items()
     }
     for half, listed in trials.items():
         if not any(cell.needed for _, cell in listed):

@@ -71,7 +71,7 @@ def look_ups(
     tokenizer = network.local.tokenizer
     trials = [
         (Located(sample, tokenizer), target)
-        for sample, target in trials_of(samples, CONFIRM, None, 1, salt, seed)
+        for sample, target in trials_of(samples, [CONFIRM], None, 1, salt, seed)[CONFIRM]
         if target.needed
     ]
     if not trials:
