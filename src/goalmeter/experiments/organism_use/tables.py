@@ -8,7 +8,6 @@ from typing import Any
 
 from goalmeter.experiments.organism_use.decoding import POSITION, RANDOM, TRAINED
 from goalmeter.experiments.organism_use.questions import Question
-from goalmeter.gridworld.world import Cell
 from goalmeter.report import Table
 from goalmeter.report.numbers import number, percent
 from goalmeter.report.table_of import column, table_of, words
@@ -51,19 +50,7 @@ class Answer:
     @property
     def places(self) -> list[PlaceUse]:
         """How the places of cells fare."""
-        return [
-            PlaceUse(
-                (place["shape"][0], place["shape"][1]),
-                Cell(*place["cell"]),
-                place["decisions"],
-                place["flips"],
-                place["as_if_wall"],
-                place["rate"],
-                (place["interval"][0], place["interval"][1]),
-                place["above"],
-            )
-            for place in self.use["places"]
-        ]
+        return [PlaceUse.from_json(place) for place in self.use["places"]]
 
     def to_json(self) -> dict[str, Any]:
         """The question and the answer as JSON values."""

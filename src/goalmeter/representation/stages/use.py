@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.cells import target_cells
 from goalmeter.representation.use.halves import CONFIRM, SCREEN
 from goalmeter.representation.use.outcomes import UseRow
-from goalmeter.representation.use.used_cells import PlaceUse, UsedCells, used_cells
+from goalmeter.representation.use.used_cells import UsedCells, used_cells
 from goalmeter.runs import Stages
 from goalmeter.statistics.clustered import Estimate
 
@@ -95,8 +95,8 @@ def use_stage(stages: Stages, again: Again, network: Network, wanted: Asked) -> 
             row_from(DoseRow, {name: row[name] for name in DoseRow.__annotations__})
             for row in value["doses"]
         ),
-        _places(value["screened"]),
-        _places(value["all_places"]),
+        UsedCells.from_json(value["screened"]),
+        UsedCells.from_json(value["all_places"]),
     )
 
 
@@ -206,22 +206,3 @@ def _place(row: UseRow) -> tuple[str, int | str, str]:
 def _reach(flips: Estimate) -> float:
     """How high the interval reaches; that of nothing reaches nowhere."""
     return -1.0 if flips.interval is None else flips.interval[1]
-
-
-def _places(value: Mapping[str, Any]) -> UsedCells:
-    return UsedCells(
-        value["margin"],
-        tuple(
-            PlaceUse(
-                (place["shape"][0], place["shape"][1]),
-                Cell(*place["cell"]),
-                place["decisions"],
-                place["flips"],
-                place["as_if_wall"],
-                place["rate"],
-                (place["interval"][0], place["interval"][1]),
-                place["above"],
-            )
-            for place in value["places"]
-        ),
-    )
