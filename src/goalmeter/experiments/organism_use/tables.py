@@ -9,7 +9,7 @@ from typing import Any
 from goalmeter.experiments.organism_use.decoding import POSITION, RANDOM, TRAINED
 from goalmeter.experiments.organism_use.questions import Question
 from goalmeter.report import Table
-from goalmeter.report.numbers import number, percent
+from goalmeter.report.numbers import hundredths, percent
 from goalmeter.report.table_of import column, table_of, words
 from goalmeter.representation.use.used_cells import PlaceUse, told_apart
 from goalmeter.statistics.clustered import Estimate
@@ -96,9 +96,9 @@ def use_table(answers: Sequence[Answer]) -> Table:
         (
             words("organism", lambda a: a.question.organism),
             words("cells", lambda a: f"{a.question.cells}, size {a.size}"),
-            column("walls read: AUROC", lambda a: a.read(TRAINED), _hundredths),
-            column("by position", lambda a: a.read(POSITION), _hundredths),
-            column("with random weights", lambda a: a.read(RANDOM), _hundredths),
+            column("walls read: AUROC", lambda a: a.read(TRAINED), hundredths),
+            column("by position", lambda a: a.read(POSITION), hundredths),
+            column("with random weights", lambda a: a.read(RANDOM), hundredths),
             words("intervention", lambda a: _label(a.use["confirmed"])),
             column("moves that flip", lambda a: a.share("needed", "flips"), percent),
             column("to those without the cell", lambda a: a.share("needed", "as_if_wall"), percent),
@@ -168,7 +168,7 @@ def apart_table(pairs: Sequence[tuple[Answer, Answer]]) -> Table:
             column(
                 "area (used, not used)",
                 lambda pair: told_apart(pair[0].places, pair[1].places),
-                _hundredths,
+                hundredths,
             ),
         ),
         caption="Used places told from unused ones",
@@ -203,7 +203,3 @@ def _flips(row: dict[str, Any], kind: str) -> Estimate:
 
 def _label(row: dict[str, Any]) -> str:
     return f"{row['intervention']}, layer {row['layer']}"
-
-
-def _hundredths(value: Estimate) -> str:
-    return number(value, 2)

@@ -14,7 +14,7 @@ from goalmeter.pages.representation.shown import (
     say,
 )
 from goalmeter.report import Table
-from goalmeter.report.numbers import number, percent
+from goalmeter.report.numbers import hundredths, number, percent
 from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 from goalmeter.representation.result_rows import MapRow, PlaceRow
 
@@ -49,7 +49,7 @@ def summary_table(models: Sequence[Shown]) -> Table | None:
             words("beside its controls", lambda row: _VERDICTS[read_above(row[0])], answer=True),
             *grouped(
                 "AUROC",
-                column("probe", lambda row: row[1].auroc, lambda auroc: number(auroc, 2)),
+                column("probe", lambda row: row[1].auroc, hundredths),
                 column("best control", lambda row: _best(row[2])),
             ),
             column("gain, bits a cell", lambda row: number(row[1].gain_bits, 2)),
@@ -75,7 +75,7 @@ def controls_table(shown: Shown) -> Table | None:
         [ours, *controls],
         (
             words("", lambda row: row.control or f"the probe: {row.probe}"),
-            column("AUROC", lambda row: row.auroc, lambda auroc: number(auroc, 2), answer=True),
+            column("AUROC", lambda row: row.auroc, hundredths, answer=True),
             column("gain, bits a cell", lambda row: number(row.gain_bits, 2)),
             column("balanced accuracy", lambda row: percent(row.balanced_accuracy)),
             column("accuracy", lambda row: percent(row.accuracy)),
@@ -106,7 +106,7 @@ def sizes_table(shown: Shown) -> Table | None:
         return column(
             str(control),
             lambda row: of_control.get((row.probe, control)),
-            lambda gained: number(gained, 2),
+            hundredths,
         )
 
     return table_of(
