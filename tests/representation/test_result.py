@@ -24,6 +24,7 @@ from goalmeter.representation.result_rows import (
     SubspaceRow,
     UsedRow,
 )
+from goalmeter.representation.rows import row_from
 from goalmeter.statistics.clustered import Estimate
 
 HALF = Estimate(0.5, (0.4, 0.6), 20, 10)
@@ -104,6 +105,17 @@ def test_a_result_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert read.moved[0].layer == "1-2" and read.spans[0].other_flips == HALF
     assert math.isnan(read.use[0].unreadable.value) and read.use[0].effect_nats is None
     assert read.plan[0].baselines["majority"]["prefix"] == HALF
+
+
+def test_a_number_that_is_none_is_null() -> None:
+    """And is none again, where a field may be absent as well as where it may not."""
+    row = SubspaceRow(
+        *("confirm", "goal", 1, "pre/goal", 4, 9, (3.0, math.nan), 9, HALF, HALF, HALF),
+        *("carries it", None, ()),
+    )
+    value = json.loads(json.dumps(row.to_json(), allow_nan=False))
+    read = row_from(SubspaceRow, value)
+    assert value["losses"] == [3.0, None] and math.isnan(read.losses[1]) and read.degrees is None
 
 
 def test_the_json_has_the_names_of_the_contract() -> None:

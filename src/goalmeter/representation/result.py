@@ -14,6 +14,7 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import read_bytes, write_text
+from goalmeter._json import JsonFields
 from goalmeter._text import json_text
 from goalmeter.report.notebook import data_frame, html_table
 from goalmeter.report.numbers import nats, number, percent
@@ -30,7 +31,7 @@ from goalmeter.representation.result_rows import (
     SubspaceRow,
     UsedRow,
 )
-from goalmeter.representation.rows import plain, row_from
+from goalmeter.representation.rows import row_from
 from goalmeter.statistics.clustered import Estimate
 
 # In the folder of a navigation run: what was read of its model.
@@ -40,7 +41,7 @@ _MOST_BYTES = 2**28
 
 
 @dataclass(frozen=True)
-class Representation:
+class Representation(JsonFields):
     """All that was read of a model in a navigation run.
 
     Attributes:
@@ -100,7 +101,7 @@ class Representation:
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values: what the command prints with --json."""
-        return {"format": FORMAT} | dict(plain(self))
+        return {"format": FORMAT} | super().to_json()
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Representation:

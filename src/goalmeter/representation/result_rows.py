@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from goalmeter._json import JsonFields
+from goalmeter.representation.rows import JsonRow
 from goalmeter.statistics.clustered import Estimate
 
 
 @dataclass(frozen=True)
-class MapRow:
+class MapRow(JsonRow):
     """How well the class of cells is read at one place of the network.
 
     Attributes:
@@ -42,7 +44,7 @@ class MapRow:
 
 
 @dataclass(frozen=True)
-class PlaceRow:
+class PlaceRow(JsonRow):
     """How well agent or goal is located; the first fields are those of `MapRow`.
 
     Attributes:
@@ -65,7 +67,7 @@ class PlaceRow:
 
 
 @dataclass(frozen=True)
-class UsedRow:
+class UsedRow(JsonFields):
     """What becomes of first moves when a cell's representation is changed.
 
     Attributes:
@@ -103,7 +105,7 @@ class UsedRow:
 
 
 @dataclass(frozen=True)
-class SpanRow:
+class SpanRow(JsonFields):
     """What becomes of first moves when a needed cell is hidden from one span of the answer.
 
     Attributes:
@@ -127,7 +129,7 @@ class SpanRow:
 
 
 @dataclass(frozen=True)
-class MovedRow:
+class MovedRow(JsonFields):
     """What becomes of moves when streams are exchanged with a question in which something moved.
 
     Attributes:
@@ -158,7 +160,7 @@ class MovedRow:
 
 
 @dataclass(frozen=True)
-class SubspaceRow:
+class SubspaceRow(JsonFields):
     """A few dimensions of a stream that were learnt to carry what moved.
 
     Attributes:
@@ -196,7 +198,7 @@ class SubspaceRow:
 
 
 @dataclass(frozen=True)
-class DoseRow:
+class DoseRow(JsonFields):
     """Flips under a write of some strength.
 
     Attributes:
@@ -219,7 +221,7 @@ class DoseRow:
 
 
 @dataclass(frozen=True)
-class PlanRow:
+class PlanRow(JsonFields):
     """How well the first `n` actions of a walk are read at one place.
 
     Attributes:
@@ -243,7 +245,7 @@ class PlanRow:
 
 
 @dataclass(frozen=True)
-class DecidedRow:
+class DecidedRow(JsonFields):
     """How well one action is read along the reasoning.
 
     Attributes:
@@ -268,7 +270,7 @@ class DecidedRow:
 
 
 @dataclass(frozen=True)
-class SettledRow:
+class SettledRow(JsonFields):
     """From where on an action of the walk can be read.
 
     Attributes:
@@ -286,7 +288,7 @@ class SettledRow:
 
 
 @dataclass(frozen=True)
-class StatePicture:
+class StatePicture(JsonFields):
     """One state as it is and as it is read.
 
     Attributes:

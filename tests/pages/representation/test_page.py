@@ -241,6 +241,7 @@ def test_each_number_that_is_there_has_a_paragraph_on_what_it_does_not_show() ->
 
 def nothing_known() -> Representation:
     """Every number is missing."""
+    no_fit = {"nats": NOTHING.to_json(), "share": NOTHING.to_json(), "rationality": NAN}
     return made.result(
         maps=tuple(replace(row, auroc=None, gain_bits=NOTHING) for row in made.map_rows()),
         places=tuple(replace(r, exact=NOTHING, distance=NOTHING) for r in made.place_rows()),
@@ -261,7 +262,7 @@ def nothing_known() -> Representation:
         decided=tuple(replace(r, accuracy=NOTHING, baselines={}) for r in made.decided_rows()),
         states=(replace(made.picture(), wall=((NAN,) * 7,) * 7, used=(), optimal=()),),
         explained={"explained_errors": NOTHING.to_json()},
-        believed={"meg_true": made.fit(NAN), "meg_believed": made.fit(1.0)},
+        believed={"meg_true": no_fit, "meg_believed": made.fit(1.0)},
     )
 
 

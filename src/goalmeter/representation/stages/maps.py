@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from goalmeter._json import json_value
 from goalmeter.representation.probes.comparison import (
     UNCERTAIN,
     Comparison,
@@ -18,7 +19,7 @@ from goalmeter.representation.probes.registry import probe
 from goalmeter.representation.probes.scores import scores
 from goalmeter.representation.probes.splits import Split, split
 from goalmeter.representation.result_rows import MapRow, PlaceRow
-from goalmeter.representation.rows import plain, row_from
+from goalmeter.representation.rows import row_from
 from goalmeter.representation.scenes import CLASSES
 from goalmeter.representation.stages.asked import Asked
 from goalmeter.representation.stages.captures import Captured
@@ -91,8 +92,8 @@ def _compared(
         for each in row.places
     ]
     return {
-        "maps": plain(maps),
-        "places": plain(places),
+        "maps": json_value(maps),
+        "places": json_value(places),
         "validation_gain": _validation_gain(result, reading, parts, seed),
     }
 

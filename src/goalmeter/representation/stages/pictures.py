@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from goalmeter._json import json_value
 from goalmeter._types import BoolArray
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.text import symbols_at
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.representation.result_rows import StatePicture
-from goalmeter.representation.rows import plain, row_from
+from goalmeter.representation.rows import row_from
 from goalmeter.representation.scenes import WALL, Shape
 from goalmeter.representation.stages.captures import Captured
 from goalmeter.representation.stages.worlds import DecodedWorlds, Decoding
@@ -28,7 +29,7 @@ def picture_stage(stages: Stages, decoding: Decoding, used: UsedPlaces) -> tuple
     key = f"states/{place['probe']}/layer-{place['layer']}/{place['position']}"
 
     def made() -> Any:
-        return plain(_pictures(decoding.captures, decoding.worlds, used, decoding.seed))
+        return json_value(_pictures(decoding.captures, decoding.worlds, used, decoding.seed))
 
     value = stages.value(f"{key}/used" if used else key, made)
     return tuple(row_from(StatePicture, row) for row in value)

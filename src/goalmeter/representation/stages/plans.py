@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from goalmeter._json import json_value
 from goalmeter.representation.capture import capture
 from goalmeter.representation.network import Network
 from goalmeter.representation.plan.comparison import read_plans, rows_of
@@ -15,7 +16,7 @@ from goalmeter.representation.plan.linear import LinearSteps
 from goalmeter.representation.plan.targets import Plans, plans_of
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.result_rows import DecidedRow, PlanRow, SettledRow
-from goalmeter.representation.rows import plain, row_from
+from goalmeter.representation.rows import row_from
 from goalmeter.representation.stages.asked import Asked
 from goalmeter.runs import Stages
 
@@ -90,7 +91,7 @@ def _decided(at: Any, plans: Plans, layer: int, seed: int, stages: Stages) -> di
         for row in result.rows
     ]
     settled = [SettledRow(each.layer, each.step, each.share, each.added) for each in result.settled]
-    return {"decided": plain(rows), "settled": plain(settled)}
+    return {"decided": json_value(rows), "settled": json_value(settled)}
 
 
 def _read(*arguments: Any, **options: Any) -> Any:
@@ -116,4 +117,4 @@ def _read(*arguments: Any, **options: Any) -> Any:
         )
         for row in table.rows
     ]
-    return plain(rows)
+    return json_value(rows)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._json import json_value
 from goalmeter.gridworld.contents import content
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.world import Cell
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample, scenes_of
 from goalmeter.representation.result_rows import DoseRow, UsedRow
-from goalmeter.representation.rows import plain, row_from
+from goalmeter.representation.rows import row_from
 from goalmeter.representation.scenes import Shape, uncertain_cells
 from goalmeter.representation.stages.asked import Asked
 from goalmeter.representation.stages.worlds import Decoding
@@ -80,7 +81,7 @@ def use_stage(stages: Stages, again: Again, network: Network, wanted: Asked) -> 
             progress=stages.tell,
         )
         return {
-            "rows": plain(rows_of(use)),
+            "rows": json_value(rows_of(use)),
             "verdict": use.verdict,
             "doses": [row.to_json() for row in use.doses],
             "screened": used_cells(use.outcomes_of_screen).to_json(),

@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._json import json_value
 from goalmeter.gridworld.draws import Draws
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.result_rows import MovedRow, SpanRow, SubspaceRow
-from goalmeter.representation.rows import plain, row_from
+from goalmeter.representation.rows import row_from
 from goalmeter.representation.stages.asked import Asked
 from goalmeter.representation.stages.use import SALT, Again
 from goalmeter.representation.use.candidates import KNOCK_OUT, PATCH
@@ -97,7 +98,7 @@ def where_stage(
             keep=stages.folder / "spans",
             progress=stages.tell,
         )
-        return {"rows": plain([_span_row(each) for each in listed])}
+        return {"rows": [_span_row(each).to_json() for each in listed]}
 
     def exchanged(kind: str) -> dict[str, Any]:
         result = moved(
@@ -110,7 +111,7 @@ def where_stage(
             seed=seed,
             progress=stages.tell,
         )
-        return {"rows": plain(_moved_rows(result)), "carrier": _carrier(result, kind)}
+        return {"rows": json_value(_moved_rows(result)), "carrier": _carrier(result, kind)}
 
     def learnt(kind: str, exchanges: dict[str, Any]) -> dict[str, Any]:
         if exchanges.get("carrier") is None:
@@ -129,7 +130,8 @@ def where_stage(
             salt=SALT,
             seed=seed,
         )
-        return {"rows": plain([_subspace_row(space, _read_here(samples, seed), network, seed)])}
+        row = _subspace_row(space, _read_here(samples, seed), network, seed)
+        return {"rows": [row.to_json()]}
 
     looked = stage("use/spans", "spans", spans) if KNOCK_OUT in wanted.interventions else {}
     by_kind = {
