@@ -63,7 +63,7 @@ def a_result() -> Representation:
             ),
         ),
         verdict="used",
-        doses=(DoseRow("write", 2, "pre/cell", 1.5, HALF, NONE),),
+        doses=(DoseRow("write", 2, "pre/cell", 1.5, HALF, NONE, NONE),),
         spans=(SpanRow("confirm", "own", 9, HALF, HALF, NONE, HALF),),
         moved=(
             MovedRow(
@@ -82,7 +82,7 @@ def a_result() -> Representation:
             ),
         ),
         plan=(PlanRow(1, "post/end", "decoder", 2, HALF, NONE, {"majority": {"prefix": HALF}}),),
-        decided=(DecidedRow(1, "post/0.5", 1, HALF, {"position only": HALF}),),
+        decided=(DecidedRow(1, "post/0.5", 1, HALF, {"position only": HALF}, NONE, HALF, NONE),),
         settled=(SettledRow(1, 1, 0.25, None),),
         states=(
             StatePicture(

@@ -199,15 +199,15 @@ class SubspaceRow(JsonFields):
 
 @dataclass(frozen=True)
 class DoseRow(JsonFields):
-    """Flips under a write of some strength.
+    """A write at a dose, beside random directions of equal norm, at needed cells.
 
     Attributes:
-        intervention: what is written.
-        layer: where.
-        position: at which tokens.
-        dose: in units of the mean distance between wall and open along the direction.
-        flips: share of moves at needed cells that change.
-        null_flips: the same along random directions of equal norm.
+        intervention: what was done.
+        layer: where; "all" for every one that was tried.
+        position: the tokens that were changed.
+        dose: in gaps between walls and open cells.
+        flips: share of moves that change.
+        null_flips: the same under random directions.
         unreadable: share of answers that cannot be read.
     """
 
@@ -217,7 +217,7 @@ class DoseRow(JsonFields):
     dose: float
     flips: Estimate
     null_flips: Estimate
-    unreadable: Estimate | None = None
+    unreadable: Estimate
 
 
 @dataclass(frozen=True)
@@ -246,17 +246,17 @@ class PlanRow(JsonFields):
 
 @dataclass(frozen=True)
 class DecidedRow(JsonFields):
-    """How well one action is read along the reasoning.
+    """How well the action of one step is read at one place along the reasoning.
 
     Attributes:
         layer: see `MapRow`.
         position: name of the token.
-        step: which action of the walk, from 1.
-        accuracy: share of walks.
-        baselines: the same of what knows no activations, by name.
-        beyond: accuracy less that of position alone; None where it was not asked for.
+        step: which action of the walk, from 1 for that of the decision itself.
+        accuracy: of the walks that have the step, those whose action is told.
+        baselines: the same of what knows no activations: position only and majority.
+        beyond: accuracy less that of position only.
         joint: accuracy of a head that sees the position as well as the activations.
-        added: joint less position alone: what activations tell beyond it.
+        added: joint less position only: what the activations tell beyond it.
     """
 
     layer: int
@@ -264,27 +264,37 @@ class DecidedRow(JsonFields):
     step: int
     accuracy: Estimate
     baselines: Mapping[str, Estimate]
-    beyond: Estimate | None = None
-    joint: Estimate | None = None
-    added: Estimate | None = None
+    beyond: Estimate
+    joint: Estimate
+    added: Estimate
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether it is above position only, with an interval of the difference above 0."""
+        return _above_zero(self.beyond)
+
+    @property
+    def adds(self) -> bool:
+        """Whether the activations add to position, with an interval above 0."""
+        return _above_zero(self.added)
 
 
 @dataclass(frozen=True)
 class SettledRow(JsonFields):
-    """From where on an action of the walk can be read.
+    """From where on an action of the walk can be read at a layer.
 
     Attributes:
         layer: see `MapRow`.
         step: which action, from 1.
-        share: the earliest share of the reasoning from which accuracy stays above that of position
-            alone, by the interval of the difference; None where there is none.
+        share: the earliest share of the reasoning from which on it can be read above position only
+            at every later one too, by the interval of the difference; None where there is none.
         added: the same of what activations add to position.
     """
 
     layer: int
     step: int
     share: float | None
-    added: float | None = None
+    added: float | None
 
 
 @dataclass(frozen=True)
@@ -313,3 +323,7 @@ class StatePicture(JsonFields):
     action: int | None
     optimal: tuple[int, ...]
     optimal_decoded: tuple[int, ...]
+
+
+def _above_zero(difference: Estimate) -> bool:
+    return difference.interval is not None and difference.interval[0] > 0

@@ -182,8 +182,9 @@ def test_from_where_on_actions_can_be_read() -> None:
 
 def test_answers_that_cannot_be_read_are_a_curve_of_the_doses() -> None:
     assert "answers that cannot be read" in heat(whole(), "representation-1-dose-1")
-    old = made.bare(doses=tuple(replace(row, unreadable=None) for row in made.dose_rows()))
-    assert "answers that cannot be read" not in heat(part_of(old), "representation-1-dose-1")
+    unasked = tuple(replace(row, unreadable=NOTHING) for row in made.dose_rows())
+    figure = heat(part_of(made.bare(doses=unasked)), "representation-1-dose-1")
+    assert "answers that cannot be read" not in figure
 
 
 def test_the_believed_world_stands_beside_the_others() -> None:
@@ -259,7 +260,9 @@ def nothing_known() -> Representation:
         plan=tuple(
             replace(r, prefix=NOTHING, conditional=NOTHING, baselines={}) for r in made.plan_rows()
         ),
-        decided=tuple(replace(r, accuracy=NOTHING, baselines={}) for r in made.decided_rows()),
+        decided=tuple(
+            replace(r, accuracy=NOTHING, baselines={}, beyond=NOTHING) for r in made.decided_rows()
+        ),
         states=(replace(made.picture(), wall=((NAN,) * 7,) * 7, used=(), optimal=()),),
         explained={"explained_errors": NOTHING.to_json()},
         believed={"meg_true": no_fit, "meg_believed": made.fit(1.0)},

@@ -200,18 +200,10 @@ def along(shown: Shown, step: int) -> list[DecidedRow]:
 
 
 def decided_from(shown: Shown, step: int) -> DecidedRow | None:
-    """The first row from which on the action is read above position alone, to the end; or None.
-
-    By the paired difference where it is known, else by the intervals of all baselines.
-    """
+    """The first row from which on the action is read above position alone, to the end; or None."""
     first = None
     for row in reversed(along(shown, step)):
-        above = (
-            claims.beside(row.accuracy, row.baselines.values())
-            if row.beyond is None
-            else claims.sign(row.beyond)
-        )
-        if above != claims.ABOVE:
+        if claims.sign(row.beyond) != claims.ABOVE:
             break
         first = row
     return first

@@ -8,8 +8,8 @@ from typing import Any
 from goalmeter._json import json_value
 from goalmeter.representation.capture import capture
 from goalmeter.representation.network import Network
-from goalmeter.representation.plan.comparison import read_plans, rows_of
-from goalmeter.representation.plan.decided import Decided, along, decided
+from goalmeter.representation.plan.comparison import At, read_plans, rows_of
+from goalmeter.representation.plan.decided import along, decided
 from goalmeter.representation.plan.decoder import PlanDecoder
 from goalmeter.representation.plan.known import stated_plans
 from goalmeter.representation.plan.linear import LinearSteps
@@ -19,6 +19,7 @@ from goalmeter.representation.result_rows import DecidedRow, PlanRow, SettledRow
 from goalmeter.representation.rows import row_from
 from goalmeter.representation.stages.asked import Asked
 from goalmeter.runs import Stages
+from goalmeter.runs.progress import Tell
 
 # The published width; a decoder of a narrow stream needs no more than this.
 _WIDTH, _NARROW = 1024, 256
@@ -67,7 +68,9 @@ def plan_stage(
         )
         value = stages.value(f"plan/{reader.name}", read)
         rows += [row_from(PlanRow, row) for row in value]
-    value = stages.value("plan/decided", partial(_decided, at, plans, layers[-1], seed, stages))
+    value = stages.value(
+        "plan/decided", partial(_decided, at, plans, layers[-1], seed, stages.tell)
+    )
     return {
         "plan": tuple(rows),
         "decided": tuple(row_from(DecidedRow, row) for row in value["decided"]),
@@ -75,23 +78,9 @@ def plan_stage(
     }
 
 
-def _decided(at: Any, plans: Plans, layer: int, seed: int, stages: Stages) -> dict[str, Any]:
-    result: Decided = decided(at, plans, layers=[layer], seed=seed, progress=stages.tell)
-    rows = [
-        DecidedRow(
-            row.layer,
-            row.position,
-            row.step,
-            row.accuracy,
-            row.baselines,
-            row.beyond,
-            row.joint,
-            row.added,
-        )
-        for row in result.rows
-    ]
-    settled = [SettledRow(each.layer, each.step, each.share, each.added) for each in result.settled]
-    return {"decided": json_value(rows), "settled": json_value(settled)}
+def _decided(at: At, plans: Plans, layer: int, seed: int, tell: Tell) -> dict[str, Any]:
+    result = decided(at, plans, layers=[layer], seed=seed, progress=tell)
+    return {"decided": json_value(result.rows), "settled": json_value(result.settled)}
 
 
 def _read(*arguments: Any, **options: Any) -> Any:

@@ -92,10 +92,7 @@ def use_stage(stages: Stages, again: Again, network: Network, wanted: Asked) -> 
     return UseResults(
         tuple(row_from(UsedRow, row) for row in value["rows"]),
         value["verdict"],
-        tuple(
-            row_from(DoseRow, {name: row[name] for name in DoseRow.__annotations__})
-            for row in value["doses"]
-        ),
+        tuple(row_from(DoseRow, row) for row in value["doses"]),
         UsedCells.from_json(value["screened"]),
         UsedCells.from_json(value["all_places"]),
     )

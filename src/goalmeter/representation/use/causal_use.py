@@ -23,6 +23,7 @@ from goalmeter.report.numbers import percent
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located
 from goalmeter.representation.replay import Sample
+from goalmeter.representation.result_rows import DoseRow
 from goalmeter.representation.use.asking import Asking, keeping
 from goalmeter.representation.use.candidates import (
     ABLATE,
@@ -34,7 +35,7 @@ from goalmeter.representation.use.candidates import (
 )
 from goalmeter.representation.use.cells import TargetCell
 from goalmeter.representation.use.directions import TURN, writings
-from goalmeter.representation.use.doses import DoseRow, dose_row
+from goalmeter.representation.use.doses import dose_row
 from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
 from goalmeter.representation.use.outcomes import Outcome, UseRow, row_of
 from goalmeter.representation.use.spots import Learnt, Writing
