@@ -25,7 +25,12 @@ class JsonRow(JsonFields):
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; NaN is null."""
-        return {_JSON_NAMES.get(name, name): value for name, value in super().to_json().items()}
+        return {json_name(name): value for name, value in super().to_json().items()}
+
+
+def json_name(field: str) -> str:
+    """What a field of a row is called in JSON."""
+    return _JSON_NAMES.get(field, field)
 
 
 def row_from(kind: type[Row], value: Mapping[str, Any]) -> Row:
@@ -41,7 +46,7 @@ def row_from(kind: type[Row], value: Mapping[str, Any]) -> Row:
     hints = get_type_hints(kind)
     return kind(
         **{
-            field.name: _read(hints[field.name], value[_JSON_NAMES.get(field.name, field.name)])
+            field.name: _read(hints[field.name], value[json_name(field.name)])
             for field in fields(kind)  # type: ignore[arg-type]
         }
     )
