@@ -113,7 +113,7 @@ def _network(size: str) -> Network:
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    sizes = {"mouse": 2} if quick else {"mouse": 96, "larger": 32}
+    sizes = {"mouse": 2} if quick else {"mouse": 96, "larger": 64}
     # A process each, so that the peak of one is not that of the next, nor that of this one.
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         samples = pool.apply(rows_of_the_mouse, (max(sizes.values()),))

@@ -155,6 +155,17 @@ def test_an_interrupted_screen_goes_on(
     assert len(about["split"]) == 64 and about["weights"] == mouse.revision
 
 
+def test_fewer_cells_are_screened_and_all_are_confirmed(mouse: Network) -> None:
+    """Screening on some of the first half leaves the second half as it is."""
+    samples = decisions(mouse, GRIDS)
+    every = causal_use(samples, mouse, layers=[1], families=["knock-out"])
+    few = causal_use(samples, mouse, layers=[1], families=["knock-out"], screen_cells=4)
+    assert {row.needed.flips.n for row in few.screened} == {4}
+    assert {row.unneeded.flips.n for row in few.screened} == {4}
+    assert all(row.needed.flips.n > 4 for row in every.screened)
+    assert few.confirmed == every.confirmed and few.outcomes == every.outcomes
+
+
 def test_another_question_is_refused(mouse: Network, of_the_mouse: Any, kept: Path) -> None:
     with pytest.raises(InvalidParameterError, match="holds another run"):
         causal_use(decisions(mouse, GRIDS), mouse, layers=[1], salt="1", keep=kept)
@@ -168,6 +179,8 @@ def test_what_is_no_dose_and_training_on_judged_grids_are_refused(mouse: Network
         causal_use(samples, mouse, families=["write", "erase"])
     with pytest.raises(InvalidParameterError, match="draws"):
         causal_use(samples, mouse, draws=-1)
+    with pytest.raises(InvalidParameterError, match="screen_cells"):
+        causal_use(samples, mouse, screen_cells=0)
     with pytest.raises(InvalidParameterError, match="in grids of the confirm half"):
         causal_use(samples, mouse, training=samples)
 

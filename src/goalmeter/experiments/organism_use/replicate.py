@@ -17,9 +17,7 @@ from goalmeter.representation.network import Network
 from goalmeter.representation.use.used_cells import used_cells
 from goalmeter.runs import Study, carry_out, workers_as_place
 
-SIZES, GRIDS = (7, 9), 40
-
-
+SIZES, GRIDS = (7, 9, 11), 60
 # Of four blocks, the one behind which maps decode best.
 LAYER = 3
 # What is written along directions is asked on small mazes alone: it takes as long as all the rest.
@@ -41,7 +39,7 @@ def replicate(
 
     Args:
         out: folder for results.json and, as Markdown, for tables.md.
-        seeds: mazes of each size and complexity; None for 40.
+        seeds: mazes of each size and complexity; None for 60.
         seed: of grids and draws.
         workers: processes; the numbers do not depend on it.
         progress: told what is finished.

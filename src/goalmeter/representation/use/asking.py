@@ -18,15 +18,14 @@ from goalmeter._text import json_text
 from goalmeter._types import IntArray
 from goalmeter.gridworld.contents import content
 from goalmeter.representation.network import Network
-from goalmeter.representation.positions import Located
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.use.answering import UNCHANGED, Answered, answer_all
 from goalmeter.representation.use.candidates import Candidate
-from goalmeter.representation.use.cells import TargetCell
 from goalmeter.representation.use.divergence import action_counts, effect_in_nats
 from goalmeter.representation.use.interventions import Intervention
 from goalmeter.representation.use.outcomes import Outcome, UseRow, row_of
 from goalmeter.representation.use.sweep import Sweep
+from goalmeter.representation.use.trials import Trial
 from goalmeter.runs import Stages
 from goalmeter.statistics.clustered import Estimate
 
@@ -34,7 +33,6 @@ from goalmeter.statistics.clustered import Estimate
 # that goes on longer does not end, which is an answer that cannot be read.
 _LONGER = 2
 _UNCHANGED = "unchanged"
-Trial = tuple[Located, TargetCell]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ expected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ from goalmeter.representation.use.doses import dose_row
 from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
 from goalmeter.representation.use.outcomes import Outcome, UseRow, row_of
 from goalmeter.representation.use.spots import Learnt, Writing
-from goalmeter.representation.use.trials import Wanted, trials_of
+from goalmeter.representation.use.trials import Wanted, drawn, needed_of, trials_of
 
 # Cells are said not to be used where at most so many moves flip, by the end of the interval.
 MARGIN = 0.25
@@ -145,6 +145,7 @@ def causal_use(
     layers: Sequence[int] | None = None,
     cells: Wanted | None = None,
     per_decision: int = 1,
+    screen_cells: int | None = None,
     families: Sequence[str] = FAMILIES,
     training: Sequence[Sample] = (),
     turn: str = TURN,
@@ -171,6 +172,9 @@ def causal_use(
             their place. For an organism that does not see some rows, these rows and the others are
             two questions.
         per_decision: cells of each kind that are tried in a decision, drawn at random.
+        screen_cells: needed cells that every intervention is screened on, and as many that are not
+            needed, drawn from the first half; None for all. Screening takes most of the time, and
+            intervals are of the second half alone, of which all cells are asked.
         families: which kinds of interventions are tried, of "knock-out", "patch", "write" and
             "ablate".
         training: more decisions to learn directions from, of grids that are in no second half.
@@ -195,6 +199,8 @@ def causal_use(
     every = range(len(network.blocks) + 1)
     wanted = network.check_layers(every if layers is None else layers)
     whole(draws, "draws", least=0, most=1000)
+    if screen_cells is not None:
+        whole(screen_cells, "screen_cells", least=1, most=1_000_000)
     if bad := [each for each in (dose, *doses) if not 0.0 < each < float("inf")]:
         raise InvalidParameterError(f"a dose is {bad[0]!r}, expected a number above 0")
     # Located here, since every intervention asks where the tokens of these prompts stand.
@@ -214,6 +220,9 @@ def causal_use(
             f"families are {list(families)}, expected some of {', '.join(FAMILIES)}"
         )
     learnt = _learnt_from(samples, training, salt)
+    targets = needed_of(trials[SCREEN])
+    if screen_cells is not None:
+        trials[SCREEN] = drawn(trials[SCREEN], screen_cells, seed)
     asked = {
         "salt": salt,
         "seed": seed,
@@ -223,7 +232,7 @@ def causal_use(
     with keeping(keep, network, trials, learnt, asked) as store:
         asking = Asking(network, trials, store, draws, temperature, seed)
         directed = {WRITE, ABLATE} & set(families)
-        written = _written(asking, learnt, wanted, turn) if directed else ()
+        written = _written(asking, learnt, targets, wanted, turn) if directed else ()
         options = [
             candidate
             for candidate in candidates(
@@ -288,14 +297,14 @@ def _learnt_from(samples: Sequence[Sample], training: Sequence[Sample], salt: st
 
 
 def _written(
-    asking: Asking, samples: Sequence[Sample], layers: Sequence[int], turn: str
+    asking: Asking,
+    samples: Sequence[Sample],
+    targets: Mapping[str, Sequence[TargetCell]],
+    layers: Sequence[int],
+    turn: str,
 ) -> list[Writing]:
     """What can be written, learnt from answers that nothing has changed."""
     answers = asking.unchanged("learning", samples)
-    targets: dict[str, list[TargetCell]] = {}
-    for located, target in asking.trials[SCREEN]:
-        if target.needed:
-            targets.setdefault(located.sample.digest, []).append(target)
     learnt = [
         Learnt(
             Located(sample, asking.network.local.tokenizer),

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.world import Cell
+from goalmeter.representation.positions import Located
 from goalmeter.representation.replay import Sample, scenes_of
 from goalmeter.representation.scenes import uncertain_cells
 from goalmeter.representation.use.cells import TargetCell, target_cells
 from goalmeter.representation.use.halves import half_of
 
 Wanted = Callable[[Sample, Cell], bool]
+Trial = tuple[Located, TargetCell]
 
 
 def trials_of(
@@ -49,3 +51,28 @@ def trials_of(
             Draws("target cells", seed, sample.walk, sample.step, int(needed)).shuffle(kind)
             out[half] += [(sample, each) for each in kind[:per_decision]]
     return out
+
+
+def needed_of(trials: Sequence[Trial]) -> dict[str, list[TargetCell]]:
+    """The needed cells by the digest of their decision."""
+    targets: dict[str, list[TargetCell]] = {}
+    for located, target in trials:
+        if target.needed:
+            targets.setdefault(located.sample.digest, []).append(target)
+    return targets
+
+
+def drawn(trials: Sequence[Trial], count: int, seed: int) -> list[Trial]:
+    """At most so many trials of needed cells, and of the others, drawn at random, in their order.
+
+    Args:
+        trials: of a half.
+        count: of each kind.
+        seed: of the draws.
+    """
+    kept: set[int] = set()
+    for needed in (True, False):
+        places = [place for place, (_, cell) in enumerate(trials) if cell.needed == needed]
+        Draws("cells that are screened", seed, int(needed)).shuffle(places)
+        kept.update(places[:count])
+    return [trial for place, trial in enumerate(trials) if place in kept]
