@@ -6,7 +6,7 @@ what decodes is not what is believed; what it acts on is told by knocking cells 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from goalmeter.report.table_of import column, table_of, words
 from goalmeter.representation.network import Network
 from goalmeter.representation.use.causal_use import NOT_USED, USED
 from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate
 
 TITLE = "What they read of a map, and what of it they act on"
@@ -61,7 +62,7 @@ class Belief:
 
 
 def measure(
-    out: Path, *, seed: int, workers: int, progress: Callable[[str], None] | None = None
+    out: Path, *, seed: int, workers: int, progress: Tell | None = None
 ) -> tuple[Belief, ...] | str:
     """Read the maps of mouse and mole, and knock cells out while they answer.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from goalmeter.pages.representation import claims
 from goalmeter.pages.representation.shown import (
@@ -19,6 +20,8 @@ from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 from goalmeter.representation.result_rows import MapRow, PlaceRow
 
 SUMMARY = "representation-read"
+# The name of a control, None for the probe, with its row of agent and of goal.
+_OfControl = tuple[str | None, dict[str, PlaceRow]]
 _VERDICTS = {
     claims.ABOVE: "above every control",
     claims.BELOW: "below a control",
@@ -135,12 +138,12 @@ def places_table(shown: Shown) -> Table | None:
     by_control: dict[str | None, dict[str, PlaceRow]] = {}
     for row in rows:
         by_control.setdefault(row.control, {})[row.label] = row
-    heads: list[ColumnOf[tuple[str | None, dict[str, PlaceRow]]]] = []
+    heads: list[ColumnOf[_OfControl]] = []
     for label in dict.fromkeys(row.label for row in rows):
         heads += grouped(
             f"the {label}",
-            column("right cell", lambda each, of=label: each[1].get(of), _exact),  # type: ignore[misc]
-            column("steps off", lambda each, of=label: each[1].get(of), _distance),  # type: ignore[misc]
+            column("right cell", partial(_of_label, label), _exact),
+            column("steps off", partial(_of_label, label), _distance),
         )
     return table_of(
         list(by_control.items()),
@@ -148,6 +151,10 @@ def places_table(shown: Shown) -> Table | None:
         anchor=f"{shown.prefix}-places",
         **say("places", model=shown.name, place=place_in_words(*shown.chosen[:2])),
     )
+
+
+def _of_label(label: str, each: _OfControl) -> PlaceRow | None:
+    return each[1].get(label)
 
 
 def _exact(row: PlaceRow) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from goalmeter.pages.representation import claims
 from goalmeter.pages.representation.shown import (
@@ -239,11 +240,15 @@ def decided_table(shown: Shown) -> Table | None:
         (
             words("action", lambda row: f"{row.step}, {place_in_words(row.layer, row.position)}"),
             column("read", lambda row: percent(row.accuracy), answer=True),
-            *(column(name, lambda row, of=name: row.baselines.get(of), percent) for name in names),  # type: ignore[misc]
+            *(column(name, partial(_baseline, name), percent) for name in names),
         ),
         anchor=f"{shown.prefix}-decided",
         **say("decided", model=shown.name),
     )
+
+
+def _baseline(name: str, row: DecidedRow) -> Estimate | None:
+    return row.baselines.get(name)
 
 
 def _from(share: float | None) -> str:

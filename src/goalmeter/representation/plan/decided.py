@@ -28,7 +28,7 @@ import numpy as np
 from goalmeter._arguments import whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.representation.plan.comparison import At, Progress, matched
+from goalmeter.representation.plan.comparison import At, matched
 from goalmeter.representation.plan.known import MAJORITY, POSITION, position_features
 from goalmeter.representation.plan.linear import PENALTIES, Scaled, head_of
 from goalmeter.representation.plan.protocol import divided
@@ -38,6 +38,7 @@ from goalmeter.representation.positions import AFTER, BEFORE
 from goalmeter.representation.probes.protocol import Activations
 from goalmeter.representation.probes.splits import Split
 from goalmeter.representation.result_rows import DecidedRow, SettledRow
+from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate
 
 # Of the reasoning: its first token is at 0, its last at 1.
@@ -106,7 +107,7 @@ def decided(
     steps: int = 3,
     parts: int = 5,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Decided:
     """Read the action of each step along the reasoning.
 
@@ -190,7 +191,7 @@ class _Steps:
         return int(self._scored.sum())
 
     def rows(
-        self, layer: int, position: str, activations: Activations, progress: Progress | None
+        self, layer: int, position: str, activations: Activations, progress: Tell | None
     ) -> list[DecidedRow]:
         """One row a step."""
         if progress is not None:

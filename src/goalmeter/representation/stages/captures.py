@@ -18,6 +18,7 @@ from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.replay import Sample, scenes_of
 from goalmeter.representation.scenes import Scenes
 from goalmeter.representation.untrained import alternatives_of, untrained
+from goalmeter.runs.progress import Tell
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def captured(
     layers: Sequence[int],
     positions: Sequence[str],
     seed: int,
-    tell: Callable[[str], None],
+    tell: Tell,
 ) -> Captured:
     """Replay all decisions through the model and, when they are needed, through random weights.
 

@@ -9,7 +9,7 @@ expected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,11 +40,11 @@ from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
 from goalmeter.representation.use.outcomes import Outcome, UseRow, row_of
 from goalmeter.representation.use.spots import Learnt, Writing
 from goalmeter.representation.use.trials import Wanted, drawn, needed_of, trials_of
+from goalmeter.runs.progress import Tell
 
 # Cells are said not to be used where at most so many moves flip, by the end of the interval.
 MARGIN = 0.25
 USED, NOT_USED, UNKNOWN = "used", "not used", "cannot be told"
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def causal_use(
     salt: str = "0",
     seed: int = 0,
     keep: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Use:
     """Screen interventions on one half of the grids, and confirm the best on the other.
 
@@ -249,7 +249,7 @@ def _screened(
     decisions: int,
     salt: str,
     doses: Sequence[float],
-    progress: Progress | None,
+    progress: Tell | None,
 ) -> Use:
     tell = progress or (lambda text: None)
     tell(f"use: {len(options)} interventions on {len(asking.trials[SCREEN])} cells")
