@@ -48,7 +48,9 @@ def rows_of_the_mouse(grids: int) -> list[Sample]:
         state = State(task.world.start)
         asked.append(Sample(task.name, 0, task.world, state, None, (), question, ids, ()))
     answers = answer_all(network, asked)
-    return [replace(one, answer=said.tokens) for one, said in zip(asked, answers, strict=True)]
+    return [
+        replace(sample, answer=each.tokens) for sample, each in zip(asked, answers, strict=True)
+    ]
 
 
 def larger(network: Network) -> Network:

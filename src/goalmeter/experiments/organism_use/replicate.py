@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from goalmeter.report.markdown import in_markdown
 from goalmeter.representation.network import Network
 from goalmeter.representation.use.used_cells import used_cells
 from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs.progress import Tell
 
 SIZES, GRIDS = (7, 9, 11), 60
 # Of four blocks, the one behind which maps decode best.
@@ -32,7 +32,7 @@ def replicate(
     seeds: int | None = None,
     seed: int = 0,
     workers: int = 1,
-    progress: Callable[[str], None] | None = None,
+    progress: Tell | None = None,
     agents: str | None = None,
 ) -> Outcome:
     """Change what organisms read of cells, and see whether they move otherwise.

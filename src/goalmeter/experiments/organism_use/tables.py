@@ -8,9 +8,8 @@ from typing import Any
 
 from goalmeter.experiments.organism_use.decoding import POSITION, RANDOM, TRAINED
 from goalmeter.experiments.organism_use.questions import Question
-from goalmeter.gridworld.world import Cell
 from goalmeter.report import Table
-from goalmeter.report.numbers import number, percent
+from goalmeter.report.numbers import hundredths, percent
 from goalmeter.report.table_of import column, table_of, words
 from goalmeter.representation.use.used_cells import PlaceUse, told_apart
 from goalmeter.statistics.clustered import Estimate
@@ -51,19 +50,7 @@ class Answer:
     @property
     def places(self) -> list[PlaceUse]:
         """How the places of cells fare."""
-        return [
-            PlaceUse(
-                (place["shape"][0], place["shape"][1]),
-                Cell(*place["cell"]),
-                place["decisions"],
-                place["flips"],
-                place["as_if_wall"],
-                place["rate"],
-                (place["interval"][0], place["interval"][1]),
-                place["above"],
-            )
-            for place in self.use["places"]
-        ]
+        return [PlaceUse.from_json(place) for place in self.use["places"]]
 
     def to_json(self) -> dict[str, Any]:
         """The question and the answer as JSON values."""
@@ -109,9 +96,9 @@ def use_table(answers: Sequence[Answer]) -> Table:
         (
             words("organism", lambda a: a.question.organism),
             words("cells", lambda a: f"{a.question.cells}, size {a.size}"),
-            column("walls read: AUROC", lambda a: a.read(TRAINED), _hundredths),
-            column("by position", lambda a: a.read(POSITION), _hundredths),
-            column("with random weights", lambda a: a.read(RANDOM), _hundredths),
+            column("walls read: AUROC", lambda a: a.read(TRAINED), hundredths),
+            column("by position", lambda a: a.read(POSITION), hundredths),
+            column("with random weights", lambda a: a.read(RANDOM), hundredths),
             words("intervention", lambda a: _label(a.use["confirmed"])),
             column("moves that flip", lambda a: a.share("needed", "flips"), percent),
             column(
@@ -186,7 +173,7 @@ def apart_table(pairs: Sequence[tuple[Answer, Answer]]) -> Table:
             column(
                 "area (used, not used)",
                 lambda pair: told_apart(pair[0].places, pair[1].places),
-                _hundredths,
+                hundredths,
             ),
         ),
         caption="Used places told from unused ones",
@@ -221,7 +208,3 @@ def _share(row: dict[str, Any], kind: str, name: str) -> Estimate:
 
 def _label(row: dict[str, Any]) -> str:
     return f"{row['intervention']}, layer {row['layer']}"
-
-
-def _hundredths(value: Estimate) -> str:
-    return number(value, 2)

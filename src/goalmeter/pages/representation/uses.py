@@ -92,7 +92,7 @@ def dose_figures(shown: Shown) -> list[Figure]:
                 "along random directions", doses, nulls, colour=VERMILION, stroke="--", marker="s"
             ),
         ]
-        unreadable = [row.unreadable or Estimate(math.nan, None, 0, 0) for row in rows]
+        unreadable = [row.unreadable for row in rows]
         if any(not math.isnan(each.value) for each in unreadable):
             style = {"colour": MUTED, "stroke": ":", "marker": "^", "hollow": True}
             y = [each.value for each in unreadable]

@@ -9,7 +9,7 @@ expected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from goalmeter.report.numbers import percent
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located
 from goalmeter.representation.replay import Sample
+from goalmeter.representation.result_rows import DoseRow
 from goalmeter.representation.use.asking import Asking, keeping, walls_of
 from goalmeter.representation.use.candidates import (
     DIRECTED,
@@ -35,16 +36,16 @@ from goalmeter.representation.use.candidates import (
 )
 from goalmeter.representation.use.cells import TargetCell
 from goalmeter.representation.use.directions import TURN, writings
-from goalmeter.representation.use.doses import DoseRow, dose_row
+from goalmeter.representation.use.doses import dose_row
 from goalmeter.representation.use.halves import CONFIRM, HALVES, SCREEN, half_of
 from goalmeter.representation.use.outcomes import Outcome, UseRow, row_of
 from goalmeter.representation.use.spots import Learnt, Writing
 from goalmeter.representation.use.trials import Wanted, drawn, needed_of, trials_of
+from goalmeter.runs.progress import Tell
 
 # Cells are said not to be used where at most so many moves flip, by the end of the interval.
 MARGIN = 0.25
 USED, NOT_USED, UNKNOWN = "used", "not used", "cannot be told"
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def causal_use(
     salt: str = "0",
     seed: int = 0,
     keep: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Use:
     """Screen interventions on one half of the grids, and confirm the best on the other.
 
@@ -211,13 +212,12 @@ def causal_use(
     # Located here, since every intervention asks where the tokens of these prompts stand.
     trials = {
         walls_of(half) if walls else half: [
-            (Located(sample, network.local.tokenizer), target)
-            for sample, target in trials_of(
-                samples, half, cells, per_decision, salt, seed, walls=walls
-            )
+            (Located(sample, network.local.tokenizer), target) for sample, target in listed
         ]
         for walls in ((False, True) if OPEN in families else (False,))
-        for half in HALVES
+        for half, listed in trials_of(
+            samples, HALVES, cells, per_decision, salt, seed, walls=walls
+        ).items()
     }
     needed = {half for half, listed in trials.items() if any(cell.needed for _, cell in listed)}
     if empty := [half for half in HALVES if half not in needed]:
@@ -255,7 +255,7 @@ def _screened(
     decisions: int,
     salt: str,
     doses: Sequence[float],
-    progress: Progress | None,
+    progress: Tell | None,
 ) -> Use:
     tell = progress or (lambda text: None)
     tell(f"use: {len(options)} interventions on {len(asking.trials[SCREEN])} cells")

@@ -1,8 +1,8 @@
-"""Which decisions and cells a half of the grids is asked about."""
+"""Which decisions and cells the halves of the grids are asked about."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.world import Cell
@@ -18,19 +18,19 @@ Trial = tuple[Located, TargetCell]
 
 def trials_of(
     samples: Sequence[Sample],
-    half: str,
+    halves: Sequence[str],
     wanted: Wanted | None,
     per_decision: int,
     salt: str,
     seed: int,
     *,
     walls: bool = False,
-) -> Iterator[tuple[Sample, TargetCell]]:
-    """The decisions and cells of a half, in their order.
+) -> dict[str, list[tuple[Sample, TargetCell]]]:
+    """The decisions and cells of some halves, in their order.
 
     Args:
-        samples: decisions of both halves.
-        half: "screen" or "confirm".
+        samples: decisions of both halves, by which it is told what is uncertain.
+        halves: "screen", "confirm" or both.
         wanted: which cells are of interest; None for all that are uncertain given their place.
         per_decision: cells of each kind, needed and not, drawn at random.
         salt: of the split.
@@ -39,8 +39,10 @@ def trials_of(
     """
     targets = target_walls if walls else target_cells
     uncertain = uncertain_cells(scenes_of(samples))
+    out: dict[str, list[tuple[Sample, TargetCell]]] = {half: [] for half in halves}
     for sample in samples:
-        if half_of(sample.world, salt) != half:
+        half = half_of(sample.world, salt)
+        if half not in out:
             continue
         target = [
             each
@@ -51,7 +53,8 @@ def trials_of(
         for needed in (True, False):
             kind = [each for each in target if each.needed == needed]
             Draws("target cells", seed, sample.walk, sample.step, int(needed)).shuffle(kind)
-            yield from ((sample, each) for each in kind[:per_decision])
+            out[half] += [(sample, each) for each in kind[:per_decision]]
+    return out
 
 
 def needed_of(trials: Sequence[Trial]) -> dict[str, list[TargetCell]]:

@@ -20,7 +20,7 @@ distribution.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -87,6 +87,22 @@ class PlaceUse:
         }
         return fields | {"verdict": self.verdict}
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PlaceUse:
+        """The place that `to_json` was of; KeyError if an entry is missing."""
+        rows, columns = value["shape"]
+        low, high = value["interval"]
+        return cls(
+            (rows, columns),
+            Cell(*value["cell"]),
+            value["decisions"],
+            value["flips"],
+            value["as_if_wall"],
+            value["rate"],
+            (low, high),
+            value["above"],
+        )
+
 
 @dataclass(frozen=True)
 class UsedCells:
@@ -135,6 +151,11 @@ class UsedCells:
             "counts": self.counts,
             "places": [place.to_json() for place in self.places],
         }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> UsedCells:
+        """The places that `to_json` was of; KeyError if an entry is missing."""
+        return cls(value["margin"], tuple(map(PlaceUse.from_json, value["places"])))
 
 
 def used_cells(outcomes: Iterable[Outcome], *, margin: float = MARGIN) -> UsedCells:
