@@ -48,7 +48,9 @@ def rows_of_the_mouse(grids: int) -> list[Sample]:
         state = State(task.world.start)
         asked.append(Sample(task.name, 0, task.world, state, None, (), question, ids, ()))
     answers = answer_all(network, asked)
-    return [replace(one, answer=said.tokens) for one, said in zip(asked, answers, strict=True)]
+    return [
+        replace(sample, answer=each.tokens) for sample, each in zip(asked, answers, strict=True)
+    ]
 
 
 def larger(network: Network) -> Network:
@@ -140,7 +142,7 @@ def timed(size: str, samples: list[Sample], times: int) -> dict[str, Any]:
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    sizes = {"mouse": 2} if quick else {"mouse": 96, "larger": 32}
+    sizes = {"mouse": 2} if quick else {"mouse": 96, "larger": 64}
     # A process each, so that the peak of one is not that of the next, nor that of this one. They
     # are forked from a process that has read no model, and has imported what takes seconds.
     server = multiprocessing.get_context("forkserver")

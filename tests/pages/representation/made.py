@@ -295,17 +295,23 @@ def plan_rows(first: float = 0.9) -> tuple[PlanRow, ...]:
 
 def decided_rows() -> tuple[DecidedRow, ...]:
     positions = ("pre/end", "post/0.0", "post/0.25", "post/0.5", "post/0.75", "post/1.0")
-    return tuple(
-        DecidedRow(
-            3,
-            position,
-            step,
-            share(min(0.45 + 0.12 * number - 0.1 * step, 0.98), 0.03),
-            {"position only": share(0.5, 0.03), "majority": share(0.3, 0.03)},
-        )
-        for step in (1, 2)
-        for number, position in enumerate((*positions, "post/answer"))
-    )
+    rows = []
+    for step in (1, 2):
+        for number, position in enumerate((*positions, "post/answer")):
+            told = min(0.45 + 0.12 * number - 0.1 * step, 0.98)
+            rows.append(
+                DecidedRow(
+                    3,
+                    position,
+                    step,
+                    accuracy=share(told, 0.03),
+                    baselines={"position only": share(0.5, 0.03), "majority": share(0.3, 0.03)},
+                    beyond=est(told - 0.5, 0.06),
+                    joint=share(max(told, 0.5), 0.03),
+                    added=est(max(told - 0.5, 0.0), 0.06),
+                )
+            )
+    return tuple(rows)
 
 
 def picture(*, decoded: bool = True, used: bool = True, action: int | None = 3) -> StatePicture:
@@ -348,7 +354,7 @@ def result(**changes: Any) -> Representation:
         "subspaces": (subspace_row(),),
         "plan": plan_rows(),
         "decided": decided_rows(),
-        "settled": (SettledRow(3, 1, 0.25, 0.5), SettledRow(3, 2, None)),
+        "settled": (SettledRow(3, 1, 0.25, 0.5), SettledRow(3, 2, None, None)),
         "states": (picture(), picture(action=1)),
     }
     return Representation(**{**fields, **changes})

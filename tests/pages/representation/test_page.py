@@ -182,8 +182,9 @@ def test_from_where_on_actions_can_be_read() -> None:
 
 def test_answers_that_cannot_be_read_are_a_curve_of_the_doses() -> None:
     assert "answers that cannot be read" in heat(whole(), "representation-1-dose-1")
-    old = made.bare(doses=tuple(replace(row, unreadable=None) for row in made.dose_rows()))
-    assert "answers that cannot be read" not in heat(part_of(old), "representation-1-dose-1")
+    unasked = tuple(replace(row, unreadable=NOTHING) for row in made.dose_rows())
+    figure = heat(part_of(made.bare(doses=unasked)), "representation-1-dose-1")
+    assert "answers that cannot be read" not in figure
 
 
 def test_the_believed_world_stands_beside_the_others() -> None:
@@ -241,6 +242,7 @@ def test_each_number_that_is_there_has_a_paragraph_on_what_it_does_not_show() ->
 
 def nothing_known() -> Representation:
     """Every number is missing."""
+    no_fit = {"nats": NOTHING.to_json(), "share": NOTHING.to_json(), "rationality": NAN}
     return made.result(
         maps=tuple(replace(row, auroc=None, gain_bits=NOTHING) for row in made.map_rows()),
         places=tuple(replace(r, exact=NOTHING, distance=NOTHING) for r in made.place_rows()),
@@ -258,10 +260,12 @@ def nothing_known() -> Representation:
         plan=tuple(
             replace(r, prefix=NOTHING, conditional=NOTHING, baselines={}) for r in made.plan_rows()
         ),
-        decided=tuple(replace(r, accuracy=NOTHING, baselines={}) for r in made.decided_rows()),
+        decided=tuple(
+            replace(r, accuracy=NOTHING, baselines={}, beyond=NOTHING) for r in made.decided_rows()
+        ),
         states=(replace(made.picture(), wall=((NAN,) * 7,) * 7, used=(), optimal=()),),
         explained={"explained_errors": NOTHING.to_json()},
-        believed={"meg_true": made.fit(NAN), "meg_believed": made.fit(1.0)},
+        believed={"meg_true": no_fit, "meg_believed": made.fit(1.0)},
     )
 
 

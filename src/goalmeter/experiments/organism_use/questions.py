@@ -30,6 +30,8 @@ from goalmeter.representation.use.trials import Wanted
 SEEN, UNSEEN, FAR = "seen", "unseen", "far"
 PROMPT = "compact/2"
 COMPLEXITIES = (0.4, 0.6, 0.8)
+# Cells of each kind that some hundred interventions are screened on; the best meet all the others.
+SCREEN_CELLS = 24
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ def answer(
         decisions(network, wants, size, grids, seed),
         network,
         cells=wants,
+        screen_cells=SCREEN_CELLS,
         families=families,
         layers=layers,
         doses=doses,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from goalmeter._types import FloatArray
+from goalmeter.pages.representation.by_layer import ByLayer, has_numbers, values_at
 from goalmeter.pages.representation.shown import (
     MAJORITY,
     POSITION,
@@ -26,6 +25,7 @@ from goalmeter.statistics.clustered import Estimate
 
 # An AUROC of one half is no information, so colours begin there.
 _CHANCE = 0.5
+_PROBE = "the probe"
 
 
 def auroc_map(shown: Shown) -> Figure | None:
@@ -77,37 +77,14 @@ def flips_map(shown: Shown) -> Figure | None:
     # Nulls last, and everything else as it was tried.
     named = _names(rows)
     names = list(dict.fromkeys(named(row) for row in sorted(rows, key=lambda row: row.is_null)))
-    # Single layers in their order, then whatever is several of them.
-    layers: list[int | str] = sorted({row.layer for row in rows if isinstance(row.layer, int)})
-    layers += sorted({row.layer for row in rows if isinstance(row.layer, str)})
-    at = {(named(row), row.layer): row for row in rows}
-
-    def values(take: Callable[[UsedRow], Estimate]) -> FloatArray:
-        table = [
-            [take(at[name, layer]).value if (name, layer) in at else math.nan for layer in layers]
-            for name in names
-        ]
-        return np.asarray(table, dtype=np.float64)
-
-    chosen = frozenset(
-        (names.index(named(row)), layers.index(row.layer)) for row in rows if row.chosen
-    )
+    tried = ByLayer(rows, named, names)
     panels = [
-        Panel(title="needed cells", values=values(lambda row: row.flips), hatched=chosen),
-        Panel(title="unneeded cells", values=values(lambda row: row.unneeded_flips)),
+        tried.panel("needed cells", lambda row: row.flips, hatched=True),
+        tried.panel("unneeded cells", lambda row: row.unneeded_flips),
     ]
-    if not rows or all(np.isnan(panel.values).all() for panel in panels):
+    if not any(map(has_numbers, panels)):
         return None
-    svg = heat_map(
-        f"{shown.prefix}-flips",
-        panels,
-        rows=names,
-        columns=["all layers" if layer == "all" else f"layer {layer}" for layer in layers],
-        label="share of first moves that flip",
-        limit=1.0,
-        signed=False,
-        means=False,
-    )
+    svg = tried.drawn(f"{shown.prefix}-flips", panels, "share of first moves that flip")
     return Figure(svg=svg, **say("flips_map", model=shown.name))
 
 
@@ -122,18 +99,19 @@ def _panels(
     )
     layers = sorted({row.layer for row in rows})
     positions = sorted({row.position for row in rows}, key=position_rank)
-    tables: dict[str, FloatArray] = {}
-    for row in rows:
-        title = row.control or "the probe"
-        table = tables.setdefault(title, np.full((len(layers), len(positions)), math.nan))
-        value = take(row)
-        if value is not None:
-            table[layers.index(row.layer), positions.index(row.position)] = value.value
     panels = [
-        Panel(title=title, values=table)
-        for title, table in tables.items()
-        if not np.isnan(table).all()
+        Panel(
+            title=title,
+            values=values_at(
+                (row for row in rows if (row.control or _PROBE) == title),
+                lambda row: (row.layer, row.position),
+                (layers, positions),
+                take,
+            ),
+        )
+        for title in dict.fromkeys(row.control or _PROBE for row in rows)
     ]
+    panels = list(filter(has_numbers, panels))
     return panels, layers, positions
 
 
