@@ -52,9 +52,6 @@ _STYLE: dict[str, Any] = {
     "ytick.labelcolor": INK,
 }
 
-# So that a picture which was laid out stays as it is, whatever a user has set.
-_SAVED: dict[str, Any] = {"figure.autolayout": False, "figure.constrained_layout.use": False}
-
 
 @contextmanager
 def canvas(width: float, height: float) -> Iterator[Canvas]:
@@ -87,8 +84,15 @@ def to_svg(figure: Canvas, name: str) -> str:
         text.set_text(visible(text.get_text(), lines=True))
         text.set_parse_math(False)  # a $ in a name is no formula
     out = io.StringIO()
-    # Ids are made by hashing: with the salt they are the same in every process.
-    with matplotlib.rc_context(_SAVED | {"svg.hashsalt": name}):
+    # Ids are made by hashing: with the salt they are the same in every process. A picture that was
+    # laid out stays as it is, whatever a user has set.
+    with matplotlib.rc_context(
+        {
+            "svg.hashsalt": name,
+            "figure.autolayout": False,
+            "figure.constrained_layout.use": False,
+        }
+    ):
         _lay_out(figure)
         figure.savefig(
             out, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
