@@ -71,7 +71,7 @@ def measure(
             and the result says so.
         probes: names in `PROBES`.
         parts: "maps", "use" and "plan"; the believed world needs the first two.
-        interventions: which kinds are tried of "knock-out", "patch", "write" and "ablate".
+        interventions: which kinds are tried of "knock-out", "patch", "write", "ablate" and "open".
         use_decisions: decisions whose prompts are asked again under interventions, at most.
         draws: answers for each of them, by which the effect in nats is measured; 0 for none.
         seed: of everything random.

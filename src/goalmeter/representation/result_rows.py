@@ -77,9 +77,10 @@ class UsedRow(JsonFields):
         position: the tokens that were changed.
         is_null: whether nothing is expected of it.
         chosen: whether it is the intervention that did best on the screen half.
-        cells: how many needed cells it was tried on.
+        cells: how many needed cells it was tried on; walls, if it is "open".
         flips: share of moves that change, at needed cells.
-        as_if_wall: share that becomes optimal for the cell being a wall, at needed cells.
+        as_if_changed: share that becomes optimal for the cell being a wall (being open, if it is
+            "open"), at needed cells.
         unreadable: share of answers that cannot be read, at needed cells.
         unneeded_flips: share of moves that change, at cells on no shortest way.
         null_flips: flips at needed cells under the null whose interval reaches highest; None where
@@ -96,7 +97,7 @@ class UsedRow(JsonFields):
     chosen: bool
     cells: int
     flips: Estimate
-    as_if_wall: Estimate
+    as_if_changed: Estimate
     unreadable: Estimate
     unneeded_flips: Estimate
     null_flips: Estimate | None

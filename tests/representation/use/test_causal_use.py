@@ -66,7 +66,7 @@ def test_the_mouse_uses_the_words_of_a_cell(of_the_mouse: Any) -> None:
     """Masking them flips moves, to those that are right without the cell, and hardly any other."""
     confirmed = of_the_mouse.confirmed
     assert (confirmed.intervention, confirmed.position) == ("knock-out", "pre/cell")
-    assert confirmed.needed.flips.value > 0.75 and confirmed.needed.as_if_wall.value > 0.75
+    assert confirmed.needed.flips.value > 0.75 and confirmed.needed.as_if_changed.value > 0.75
     assert confirmed.unneeded.flips.value < 0.1
     assert of_the_mouse.verdict == "used"
     (null,) = of_the_mouse.nulls
@@ -122,7 +122,7 @@ def test_a_write_along_a_probe_flips_moves_and_a_random_one_as_long_does_not(
     assert set(family) == {"knock-out", "patch", "write", "ablate"}
     row, (random, other) = family["write"].row, family["write"].nulls
     assert (row.intervention, row.position, row.dose) == ("write, turn", "post/turn", 2.0)
-    assert row.needed.as_if_wall.value >= 0.5
+    assert row.needed.as_if_changed.value >= 0.5
     assert random.intervention == "write, turn, random" and random.needed.flips.value == 0
     assert other.intervention == "write, turn, other"
     assert other.needed.flips.value < row.needed.flips.value
@@ -177,6 +177,8 @@ def test_what_is_no_dose_and_training_on_judged_grids_are_refused(mouse: Network
         causal_use(samples, mouse, doses=[-1.0])
     with pytest.raises(InvalidParameterError, match="expected some of knock-out, patch"):
         causal_use(samples, mouse, families=["write", "erase"])
+    with pytest.raises(InvalidParameterError, match="not open alone"):
+        causal_use(samples, mouse, families=["open"])
     with pytest.raises(InvalidParameterError, match="draws"):
         causal_use(samples, mouse, draws=-1)
     with pytest.raises(InvalidParameterError, match="screen_cells"):

@@ -22,7 +22,7 @@ SIZES, GRIDS = (7, 9, 11), 60
 LAYER = 3
 # What is written along directions is asked on small mazes alone: it takes as long as all the rest.
 WRITE_SIZE, DOSES = 7, (1.0, 2.0, 4.0)
-KNOCKS, WRITES = ("knock-out", "patch"), ("write", "ablate")
+KNOCKS, WRITES = ("knock-out", "patch"), ("write", "ablate", "open")
 _TASK = "goalmeter.experiments.organism_use.replicate:part"
 
 

@@ -101,7 +101,9 @@ def use_table(answers: Sequence[Answer]) -> Table:
             column("with random weights", lambda a: a.read(RANDOM), hundredths),
             words("intervention", lambda a: _label(a.use["confirmed"])),
             column("moves that flip", lambda a: a.share("needed", "flips"), percent),
-            column("to those without the cell", lambda a: a.share("needed", "as_if_wall"), percent),
+            column(
+                "to those without the cell", lambda a: a.share("needed", "as_if_changed"), percent
+            ),
             column("flip at unneeded cells", lambda a: a.share("unneeded", "flips"), percent),
             column(
                 "another cell instead",
@@ -142,16 +144,19 @@ def write_table(answers: Sequence[Answer]) -> Table:
             words("cells", lambda r: f"{r.answer.question.cells}, size {r.answer.size}"),
             words("intervention", lambda r: _label(r.row)),
             words("tokens", lambda r: r.row["position"]),
-            column("moves that flip", lambda r: _flips(r.row, "needed"), percent),
-            column("flip at unneeded cells", lambda r: _flips(r.row, "unneeded"), percent),
+            column("moves that flip", lambda r: _share(r.row, "needed", "flips"), percent),
+            column("as if it were so", lambda r: _share(r.row, "needed", "as_if_changed"), percent),
+            column("flip at unneeded cells", lambda r: _share(r.row, "unneeded", "flips"), percent),
             column("random direction", lambda r: r.null("random"), percent),
             column("another cell's", lambda r: r.null("other"), percent),
         ),
         caption="What can be written",
-        meaning="The stream moved along a probe's direction for a cell, from open to wall, or that "
-        "direction projected out; each did best of its kind on one half of the grids and is shown "
-        "on the other. Random directions are as long. Writes at post/turn happen while the model "
-        "writes, where its search comes to the cell.",
+        meaning="The stream moved along a probe's direction for a cell, from open to wall (write) "
+        "or, at a wall, back to open (open), or that direction projected out (ablate); each did "
+        "best of its kind on one half of the grids and is shown on the other. As if it were so: "
+        "with a move that is optimal in the maze with that wall, or without it. Random directions "
+        "are as long. Writes at post/turn happen while the model writes, where its search comes to "
+        "the cell.",
         notes=("95% intervals over grids in brackets.",),
     )
 
@@ -197,8 +202,8 @@ def _made(used: bool | None) -> str:
     return "not known" if used is None else "yes" if used else "no"
 
 
-def _flips(row: dict[str, Any], kind: str) -> Estimate:
-    return Estimate.from_json(row[kind]["flips"])
+def _share(row: dict[str, Any], kind: str, name: str) -> Estimate:
+    return Estimate.from_json(row[kind][name])
 
 
 def _label(row: dict[str, Any]) -> str:

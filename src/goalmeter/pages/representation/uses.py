@@ -59,7 +59,7 @@ def interventions_table(shown: Shown) -> Table | None:
             *grouped(
                 "at needed cells",
                 column("flips", lambda row: percent(row.flips), answer=True),
-                column("as if there were a wall", lambda row: percent(row.as_if_wall)),
+                column("as if it were so", lambda row: percent(row.as_if_changed)),
                 column("unreadable answers", lambda row: percent(row.unreadable)),
                 column("effect, nats", lambda row: row.effect_nats, lambda e: number(e, 2)),
                 column("cells", lambda row: row.cells),

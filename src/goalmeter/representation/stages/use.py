@@ -19,6 +19,7 @@ from goalmeter.representation.scenes import Shape, uncertain_cells
 from goalmeter.representation.stages.asked import Asked
 from goalmeter.representation.stages.worlds import Decoding
 from goalmeter.representation.use.believed_world import DECODED, believed_by_use
+from goalmeter.representation.use.candidates import OPEN
 from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.cells import target_cells
 from goalmeter.representation.use.halves import CONFIRM, SCREEN
@@ -131,7 +132,9 @@ def rows_of(use: Use) -> list[UsedRow]:
     rows = [_row(SCREEN, row, nulls, chosen=False) for row in use.screened]
     seen = set()
     for family in use.families:
-        beside = [*family.nulls, *use.nulls]
+        # What is done to walls is no null of what is done to open cells, nor the other way round.
+        opens = family.row.intervention.startswith(OPEN)
+        beside = [*family.nulls, *(() if opens else use.nulls)]
         chosen = _place(family.row) == _place(use.confirmed)
         rows.append(_row(CONFIRM, family.row, beside, chosen=chosen))
         for null in family.nulls:
@@ -188,7 +191,7 @@ def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> Us
         chosen,
         row.needed.flips.n,
         row.needed.flips,
-        row.needed.as_if_wall,
+        row.needed.as_if_changed,
         row.needed.unreadable,
         row.unneeded.flips,
         None if row.is_null or not beside else max(beside, key=_reach),

@@ -195,7 +195,7 @@ def _span_row(each: LookUp) -> SpanRow:
         each.span,
         needed.flips.n,
         needed.flips,
-        needed.as_if_wall,
+        needed.as_if_changed,
         needed.unreadable,
         each.other.needed.flips,
     )

@@ -24,11 +24,12 @@ from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.result_rows import DoseRow
-from goalmeter.representation.use.asking import Asking, keeping
+from goalmeter.representation.use.asking import Asking, keeping, walls_of
 from goalmeter.representation.use.candidates import (
-    ABLATE,
+    DIRECTED,
     DOSE,
     FAMILIES,
+    OPEN,
     WRITE,
     Candidate,
     candidates,
@@ -36,7 +37,7 @@ from goalmeter.representation.use.candidates import (
 from goalmeter.representation.use.cells import TargetCell
 from goalmeter.representation.use.directions import TURN, writings
 from goalmeter.representation.use.doses import dose_row
-from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
+from goalmeter.representation.use.halves import CONFIRM, HALVES, SCREEN, half_of
 from goalmeter.representation.use.outcomes import Outcome, UseRow, row_of
 from goalmeter.representation.use.spots import Learnt, Writing
 from goalmeter.representation.use.trials import Wanted, drawn, needed_of, trials_of
@@ -77,8 +78,8 @@ class Use:
         nulls: the interventions of which nothing is expected, on the second half.
         outcomes: of the confirmed intervention on the second half, one a decision and cell.
         outcomes_of_screen: of the same intervention on the first half.
-        families: the best knock-out, patch, write and ablation of the first half, each on the
-            second and beside nulls that differ from it in one thing.
+        families: the best knock-out, patch, write, ablation and opening of the first half, each on
+            the second and beside nulls that differ from it in one thing. Openings are of walls.
         doses: the best write on the second half, by dose.
     """
 
@@ -175,8 +176,8 @@ def causal_use(
         screen_cells: needed cells that every intervention is screened on, and as many that are not
             needed, drawn from the first half; None for all. Screening takes most of the time, and
             intervals are of the second half alone, of which all cells are asked.
-        families: which kinds of interventions are tried, of "knock-out", "patch", "write" and
-            "ablate".
+        families: which of `FAMILIES` are tried; "open" beside another one only, and where a needed
+            wall is uncertain in both halves.
         training: more decisions to learn directions from, of grids that are in no second half.
         turn: how an answer says that its reasoning comes to a cell, with {row} and {column}.
         dose: of the writes that are screened, in gaps between walls and open cells.
@@ -198,47 +199,52 @@ def causal_use(
     """
     every = range(len(network.blocks) + 1)
     wanted = network.check_layers(every if layers is None else layers)
+    if set(families) <= {OPEN} or not set(families) <= set(FAMILIES):
+        raise InvalidParameterError(
+            f"families are {list(families)}, expected some of {', '.join(FAMILIES)}, and not open "
+            f"alone"
+        )
     whole(draws, "draws", least=0, most=1000)
     if screen_cells is not None:
         whole(screen_cells, "screen_cells", least=1, most=1_000_000)
     if bad := [each for each in (dose, *doses) if not 0.0 < each < float("inf")]:
         raise InvalidParameterError(f"a dose is {bad[0]!r}, expected a number above 0")
     # Located here, since every intervention asks where the tokens of these prompts stand.
-    tried = trials_of(samples, [SCREEN, CONFIRM], cells, per_decision, salt, seed)
     trials = {
-        half: [(Located(sample, network.local.tokenizer), target) for sample, target in listed]
-        for half, listed in tried.items()
+        walls_of(half) if walls else half: [
+            (Located(sample, network.local.tokenizer), target) for sample, target in listed
+        ]
+        for walls in ((False, True) if OPEN in families else (False,))
+        for half, listed in trials_of(
+            samples, HALVES, cells, per_decision, salt, seed, walls=walls
+        ).items()
     }
-    for half, listed in trials.items():
-        if not any(cell.needed for _, cell in listed):
-            raise InvalidParameterError(
-                f"none of the decisions in the {half} half has an uncertain cell that "
-                f"every shortest way needs; take more grids, or mazes of complexity 0.4 and above"
-            )
-    if not families or not set(families) <= set(FAMILIES):
+    needed = {half for half, listed in trials.items() if any(cell.needed for _, cell in listed)}
+    if empty := [half for half in HALVES if half not in needed]:
         raise InvalidParameterError(
-            f"families are {list(families)}, expected some of {', '.join(FAMILIES)}"
+            f"none of the decisions in the {empty[0]} half has an uncertain cell that every "
+            f"shortest way needs; take more grids, or mazes of complexity 0.4 and above"
         )
+    tried = set(families) - (set() if {walls_of(half) for half in HALVES} <= needed else {OPEN})
     learnt = _learnt_from(samples, training, salt)
     targets = needed_of(trials[SCREEN])
     if screen_cells is not None:
-        trials[SCREEN] = drawn(trials[SCREEN], screen_cells, seed)
-    asked = {
-        "salt": salt,
-        "seed": seed,
-        "layers": list(wanted),
-        "turn": turn,
-    }
+        trials |= {
+            half: drawn(listed, screen_cells, seed)
+            for half, listed in trials.items()
+            if half in (SCREEN, walls_of(SCREEN))
+        }
+    asked = {"salt": salt, "seed": seed, "layers": list(wanted), "turn": turn}
     with keeping(keep, network, trials, learnt, asked) as store:
         asking = Asking(network, trials, store, draws, temperature, seed)
-        directed = {WRITE, ABLATE} & set(families)
+        directed = set(DIRECTED) & tried
         written = _written(asking, learnt, targets, wanted, turn) if directed else ()
         options = [
             candidate
             for candidate in candidates(
                 network, layers=wanted, seed=seed, written=written, dose=dose
             )
-            if candidate.family in families
+            if candidate.family in tried
         ]
         return _screened(asking, options, len(samples), salt, doses, progress)
 
@@ -256,21 +262,24 @@ def _screened(
     screened = []
     for number, candidate in enumerate(options, start=1):
         if outcomes := asking.outcomes(candidate, SCREEN):
-            screened.append((candidate, row_of(candidate, outcomes)))
+            row = row_of(candidate, outcomes)
+            # Walls that are needed may be none but those of decisions that were wrong before.
+            if candidate.family != OPEN or row.needed.flips.n:
+                screened.append((candidate, row))
         tell(f"use: screened {number} of {len(options)}: {candidate.label}")
     able = [(candidate, row) for candidate, row in screened if not candidate.is_null]
 
-    def best_of(family: str | None) -> Candidate:
-        return _best(asking, [entry for entry in able if family in (None, entry[0].family)])
+    def best_of(*families: str) -> Candidate:
+        return _best(asking, [entry for entry in able if entry[0].family in families])
 
-    best = best_of(None)
+    best = best_of(*(family for family in FAMILIES if family != OPEN))
     families = []
     for family in dict.fromkeys(candidate.family for candidate, _ in able):
         candidate = best_of(family)
         nulls = tuple(asking.row(null, CONFIRM) for null in candidate.nulls)
         families.append(Confirmed(asking.row(candidate, CONFIRM), nulls))
         tell(f"use: confirmed {candidate.label}")
-    writes = [candidate for candidate, _ in able if candidate.dosed is not None]
+    writes = [candidate for candidate, _ in able if candidate.family == WRITE]
     return Use(
         asking.network.name,
         salt,
@@ -281,7 +290,7 @@ def _screened(
         tuple(asking.outcomes(best, CONFIRM)),
         tuple(asking.outcomes(best, SCREEN)),
         tuple(families),
-        tuple(dose_row(asking, best_of("write"), each) for each in doses) if writes else (),
+        tuple(dose_row(asking, best_of(WRITE), each) for each in doses) if writes else (),
     )
 
 
@@ -317,8 +326,8 @@ def _written(
 
 
 def _merit(row: UseRow) -> float:
-    """What is screened for: moves as if there were a wall, where that matters and only there."""
-    worth = row.needed.as_if_wall.value - row.unneeded.flips.value
+    """What is screened for: moves as if the cell were changed, where that matters alone."""
+    worth = row.needed.as_if_changed.value - row.unneeded.flips.value
     return worth if np.isfinite(worth) else -1.0
 
 
@@ -333,7 +342,7 @@ def _best(asking: Asking, screened: Sequence[tuple[Candidate, UseRow]]) -> Candi
         worth = _merit(row)
         if worth <= most:
             break
-        if candidate.family in (WRITE, ABLATE):
+        if candidate.family in DIRECTED:
             null = row_of(candidate.nulls[0], asking.outcomes(candidate.nulls[0], SCREEN))
             worth -= null.needed.flips.value
         if worth > most:

@@ -9,7 +9,7 @@ from goalmeter.gridworld.world import Cell
 from goalmeter.representation.positions import Located
 from goalmeter.representation.replay import Sample, scenes_of
 from goalmeter.representation.scenes import uncertain_cells
-from goalmeter.representation.use.cells import TargetCell, target_cells
+from goalmeter.representation.use.cells import TargetCell, target_cells, target_walls
 from goalmeter.representation.use.halves import half_of
 
 Wanted = Callable[[Sample, Cell], bool]
@@ -23,6 +23,8 @@ def trials_of(
     per_decision: int,
     salt: str,
     seed: int,
+    *,
+    walls: bool = False,
 ) -> dict[str, list[tuple[Sample, TargetCell]]]:
     """The decisions and cells of some halves, in their order.
 
@@ -33,7 +35,9 @@ def trials_of(
         per_decision: cells of each kind, needed and not, drawn at random.
         salt: of the split.
         seed: of the draws.
+        walls: whether walls are asked about, not open cells.
     """
+    targets = target_walls if walls else target_cells
     uncertain = uncertain_cells(scenes_of(samples))
     out: dict[str, list[tuple[Sample, TargetCell]]] = {half: [] for half in halves}
     for sample in samples:
@@ -42,7 +46,7 @@ def trials_of(
             continue
         target = [
             each
-            for each in target_cells(sample.world, sample.state)
+            for each in targets(sample.world, sample.state)
             if uncertain[sample.world.shape][each.cell]
             and (wanted is None or wanted(sample, each.cell))
         ]

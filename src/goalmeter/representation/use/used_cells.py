@@ -187,7 +187,7 @@ def used_cells(outcomes: Iterable[Outcome], *, margin: float = MARGIN) -> UsedCe
                 cell,
                 int(decisions[number]),
                 int(flips[number]),
-                sum(outcome.as_if_wall for outcome in by_place[shape, cell]),
+                sum(outcome.as_if_changed for outcome in by_place[shape, cell]),
                 rates.mean(number),
                 (rates.quantile(number, 0.025), rates.quantile(number, 0.975)),
                 1.0 - rates.below(number, margin),
