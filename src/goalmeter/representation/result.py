@@ -162,13 +162,13 @@ class Representation(JsonFields):
     @property
     def headline(self) -> str:
         """What was asked and what of it is used, in a clause."""
-        asked = f"{self.decisions} decisions in {self.grids} grids were replayed"
-        said = {
+        replayed = f"{self.decisions} decisions in {self.grids} grids were replayed"
+        verdicts = {
             "used": "; what it reads of cells is used",
             "not used": "; what it reads of cells is not used",
             "cannot be told": "; whether it uses what it reads of cells cannot be told",
         }
-        return asked + said.get(self.verdict, "")
+        return replayed + verdicts.get(self.verdict, "")
 
     def _rows(self) -> list[list[str]]:
         """The numbers that matter most, as text."""

@@ -18,7 +18,7 @@ from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.asking.prompts import template
 from goalmeter.navigation.suites import maze
-from goalmeter.navigation.suites.tasks import suite
+from goalmeter.navigation.suites.tasks import Task, suite
 from goalmeter.organisms.kinds import is_unseen
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
@@ -75,13 +75,15 @@ def wanted(cells: str) -> Wanted:
     return wants
 
 
-def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int) -> list[Sample]:
-    """A decision in each of some mazes that no organism learnt in.
+def mazes(size: int, grids: int, seed: int) -> tuple[Task, ...]:
+    """Mazes of each complexity that no organism learnt in.
 
-    The agent stands where a shortest way needs a wanted cell; mazes without such a place are left
-    out.
+    Args:
+        size: of the mazes.
+        grids: of each complexity.
+        seed: of the mazes.
     """
-    tasks = suite(
+    return suite(
         maze.SUITE.name,
         sizes=[size],
         complexities=COMPLEXITIES,
@@ -89,6 +91,27 @@ def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int)
         seed=seed,
         held_out=True,
     ).tasks
+
+
+def question_at(task: Task, state: State) -> Sample:
+    """What an organism is asked in some state of a maze, without tokens and without an answer."""
+    question = template(PROMPT).prompt(task.world, state)
+    return Sample(task.name, 0, task.world, state, None, (), question, (), ())
+
+
+def with_tokens(network: Network, sample: Sample) -> Sample:
+    """A question with the tokens by which a network reads it."""
+    ids = network.local.ids([{"role": "user", "content": sample.question}])
+    return replace(sample, prompt=ids)
+
+
+def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int) -> list[Sample]:
+    """A decision in each of some mazes that no organism learnt in.
+
+    The agent stands where a shortest way needs a wanted cell; mazes without such a place are left
+    out.
+    """
+    tasks = mazes(size, grids, seed)
     worlds = [task.world for task in tasks]
     starts = [State(world.start) for world in worlds]
     uncertain = uncertain_cells(Scenes.of(worlds, starts, [None] * len(worlds)))
@@ -97,15 +120,13 @@ def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int)
         states = [State(cell) for cell in task.world.open_cells if cell != task.world.goal]
         Draws("where the agent stands", seed, task.name).shuffle(states)
         for state in states:
-            question = template(PROMPT).prompt(task.world, state)
-            sample = Sample(task.name, 0, task.world, state, None, (), question, (), ())
+            sample = question_at(task, state)
             if any(
                 target.needed and uncertain[task.world.shape][target.cell]
                 for target in target_cells(task.world, state)
                 if wants(sample, target.cell)
             ):
-                ids = network.local.ids([{"role": "user", "content": question}])
-                samples.append(replace(sample, prompt=ids))
+                samples.append(with_tokens(network, sample))
                 break
     return samples
 

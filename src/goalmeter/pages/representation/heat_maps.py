@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -33,16 +34,16 @@ def auroc_map(shown: Shown) -> Figure | None:
     panels, layers, positions = _panels(shown, lambda row: row.auroc)
     if not panels:
         return None
-    svg = heat_map(
-        f"{shown.prefix}-auroc",
+    svg = _drawn(
+        shown,
+        "auroc",
         panels,
-        rows=[f"layer {layer}" for layer in layers],
-        columns=positions,
+        layers,
+        positions,
         label="AUROC, pale at 0.5 and below",
         limit=1.0,
         signed=False,
         least=_CHANCE,
-        means=False,
     )
     texts = say("auroc_map", model=shown.name, probe=shown.chosen[2], highest=_highest(panels[0]))
     return Figure(svg=svg, **texts)
@@ -55,15 +56,9 @@ def gain_map(shown: Shown) -> Figure | None:
     )
     if not panels:
         return None
-    svg = heat_map(
-        f"{shown.prefix}-gain",
-        panels,
-        rows=[f"layer {layer}" for layer in layers],
-        columns=positions,
-        label="gain over position alone, bits a cell",
-        limit=max(float(np.nanmax(np.abs(panel.values))) for panel in panels) or 1.0,
-        means=False,
-    )
+    most = max(float(np.nanmax(np.abs(panel.values))) for panel in panels) or 1.0
+    label = "gain over position alone, bits a cell"
+    svg = _drawn(shown, "gain", panels, layers, positions, label=label, limit=most)
     texts = say("gain_map", model=shown.name, probe=shown.chosen[2], highest=_highest(panels[0]))
     return Figure(svg=svg, **texts)
 
@@ -86,6 +81,25 @@ def flips_map(shown: Shown) -> Figure | None:
         return None
     svg = tried.drawn(f"{shown.prefix}-flips", panels, "share of first moves that flip")
     return Figure(svg=svg, **say("flips_map", model=shown.name))
+
+
+def _drawn(
+    shown: Shown,
+    name: str,
+    panels: Sequence[Panel],
+    layers: Sequence[int],
+    positions: Sequence[str],
+    **scale: Any,
+) -> str:
+    """Panels by layer and position as SVG; `scale` are options of `heat_map`."""
+    return heat_map(
+        f"{shown.prefix}-{name}",
+        panels,
+        rows=[f"layer {layer}" for layer in layers],
+        columns=positions,
+        means=False,
+        **scale,
+    )
 
 
 def _panels(
