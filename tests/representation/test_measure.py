@@ -59,7 +59,7 @@ def interrupted(walked: Path) -> tuple[Path, list[str]]:
     lines: list[str] = []
     stops = iter(
         (
-            *("maps/", "explained/post", "screened 2", "confirmed", "hidden from own"),
+            *("maps/", "explained/", "screened 2", "confirmed", "hidden from own"),
             *("plan/linear", "believed"),
         )
     )

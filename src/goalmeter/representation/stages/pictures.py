@@ -25,8 +25,7 @@ STATES = 8
 
 def picture_stage(stages: Stages, decoding: Decoding, used: UsedPlaces) -> tuple[StatePicture, ...]:
     """Some states; those that know of no use are kept apart from those that do."""
-    place = decoding.chosen
-    key = f"states/{place['probe']}/layer-{place['layer']}/{place['position']}"
+    key = decoding.key("states")
 
     def made() -> Any:
         return json_value(_pictures(decoding.captures, decoding.worlds, used, decoding.seed))

@@ -177,7 +177,7 @@ def believed_stage(stages: Stages, decoding: Decoding, places: UsedCells) -> dic
             }
         )
 
-    return dict(stages.value("believed", made))
+    return dict(stages.value(decoding.key("believed"), made))
 
 
 def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> UsedRow:

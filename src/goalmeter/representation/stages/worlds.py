@@ -58,6 +58,17 @@ class Decoding:
     chosen: Mapping[str, Any]
     seed: int
 
+    def key(self, stage: str, position: str | None = None) -> str:
+        """What a stage is kept under: with another probe or layer chosen, it is another one.
+
+        Args:
+            stage: what is made of the maps.
+            position: of the maps; None for the chosen one.
+        """
+        chosen = self.chosen
+        position = position or chosen["position"]
+        return f"{stage}/{chosen['probe']}/layer-{chosen['layer']}/{position}"
+
     @cached_property
     def worlds(self) -> DecodedWorlds:
         """Those at the chosen place.
@@ -102,7 +113,7 @@ def explained_stage(stages: Stages, decoding: Decoding, positions: Sequence[str]
         return out["all"] | {"detour": out.get("detour"), "reasons": worlds.maps.counts}
 
     by_position: dict[str, dict[str, Any]] = {
-        position: stages.value(f"explained/{position}", partial(at, position))
+        position: stages.value(decoding.key("explained", position), partial(at, position))
         for position in positions
     }
     chosen = decoding.chosen["position"]
