@@ -23,8 +23,9 @@ from goalmeter.organisms.kinds import is_unseen
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.scenes import Scenes, uncertain_cells
+from goalmeter.representation.use.candidates import OPEN
 from goalmeter.representation.use.causal_use import Use, causal_use
-from goalmeter.representation.use.cells import target_cells
+from goalmeter.representation.use.cells import TargetCell, target_cells, target_walls
 from goalmeter.representation.use.trials import Wanted
 
 SEEN, UNSEEN, FAR = "seen", "unseen", "far"
@@ -105,11 +106,22 @@ def with_tokens(network: Network, sample: Sample) -> Sample:
     return replace(sample, prompt=ids)
 
 
-def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int) -> list[Sample]:
+def decisions(
+    network: Network, wants: Wanted, size: int, grids: int, seed: int, *, walls: bool = False
+) -> list[Sample]:
     """A decision in each of some mazes that no organism learnt in.
 
     The agent stands where a shortest way needs a wanted cell; mazes without such a place are left
     out.
+
+    Args:
+        network: the model.
+        wants: which cells a question is about.
+        size: of the mazes.
+        grids: of each complexity.
+        seed: of mazes and places.
+        walls: whether it stands, wherever a maze has such a place, where a wanted wall would be a
+            shorter way too.
     """
     tasks = mazes(size, grids, seed)
     worlds = [task.world for task in tasks]
@@ -119,15 +131,21 @@ def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int)
     for task in tasks:
         states = [State(cell) for cell in task.world.open_cells if cell != task.world.goal]
         Draws("where the agent stands", seed, task.name).shuffle(states)
-        for state in states:
+
+        def needs(state: State, targets: Sequence[TargetCell], task: Task = task) -> bool:
             sample = question_at(task, state)
-            if any(
-                target.needed and uncertain[task.world.shape][target.cell]
-                for target in target_cells(task.world, state)
-                if wants(sample, target.cell)
-            ):
-                samples.append(with_tokens(network, sample))
-                break
+            return any(
+                target.needed
+                and uncertain[task.world.shape][target.cell]
+                and wants(sample, target.cell)
+                for target in targets
+            )
+
+        able = [state for state in states if needs(state, target_cells(task.world, state))]
+        both = (s for s in able if walls and needs(s, target_walls(task.world, s)))
+        if able:
+            state = next(both, able[0])
+            samples.append(with_tokens(network, question_at(task, state)))
     return samples
 
 
@@ -163,7 +181,7 @@ def answer(
     network = Network.open(question.model)
     wants = wanted(question.cells)
     return causal_use(
-        decisions(network, wants, size, grids, seed),
+        decisions(network, wants, size, grids, seed, walls=OPEN in families),
         network,
         cells=wants,
         screen_cells=SCREEN_CELLS,
