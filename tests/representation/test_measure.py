@@ -149,6 +149,14 @@ def test_asked_again_it_reads_what_is_there(
     assert not [line for line in lines if line.startswith(("probe:", "use:", "plan:"))]
 
 
+def test_nothing_is_begun_with_a_model_that_has_not_walked(walked: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(walked, folder, ignore=shutil.ignore_patterns("probe"))
+    with pytest.raises(InvalidTrajectoryError, match="take the model that walked"):
+        measure(folder, model="goalmeter/moth")
+    assert not (folder / "probe").exists()
+
+
 def test_another_probe_in_the_same_run_is_refused(walked: Path, probed: Representation) -> None:
     """What differs is named."""
     with pytest.raises(InvalidParameterError, match="seed"):

@@ -12,6 +12,7 @@ from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter.gridworld.contents import content
 from goalmeter.navigation.playing import load
 from goalmeter.navigation.record import Trajectory
+from goalmeter.representation.authorship import check_author
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located, position
 from goalmeter.representation.replay import Sample, digest_of, samples_of
@@ -82,7 +83,8 @@ def measure(
 
     Raises:
         InvalidFileError: no navigation run, too little disk, or a folder with another probe.
-        InvalidTrajectoryError: its decisions were recorded without their tokens.
+        InvalidTrajectoryError: its decisions were recorded without their tokens, or the model would
+            hardly have written them.
         InvalidParameterError: an option that cannot be used, or too few grids for any map.
         MissingAbilityError: the model does not run on this machine.
         MissingExtraError: torch or transformers is not installed.
@@ -92,6 +94,9 @@ def measure(
     # Before the model is loaded, which takes longer.
     samples = samples_of(walked.trajectories)
     network = Network.open(model or walked.plan.agent)
+    if not (Path(run) / FOLDER).exists():
+        asking = walked.plan.asking
+        check_author(samples, network, 1.0 if asking is None else asking.temperature)
     wanted = asked(
         network,
         layers=layers,
