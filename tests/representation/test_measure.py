@@ -173,6 +173,7 @@ def test_another_probe_in_the_same_run_is_refused(walked: Path, probed: Represen
         ({"probes": ["rigde"]}, "ridge"),
         ({"parts": ["map"]}, "maps"),
         ({"interventions": ["knockout"]}, "knock-out"),
+        ({"interventions": ["open"]}, "interventions are open alone"),
         ({"use_decisions": 1}, "use_decisions"),
         ({"draws": -1}, "draws"),
     ],

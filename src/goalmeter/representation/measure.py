@@ -39,7 +39,7 @@ from goalmeter.representation.stages.use import (
 )
 from goalmeter.representation.stages.where import where_stage
 from goalmeter.representation.stages.worlds import Decoding, explained_stage
-from goalmeter.representation.use.candidates import FAMILIES
+from goalmeter.representation.use.candidates import FAMILIES, OPEN
 from goalmeter.runs import Stages
 from goalmeter.runs.progress import Tell
 
@@ -180,6 +180,13 @@ class _Parts:
         self.use = use_stage(self.stages, again, self.network, wanted)
         where = where_stage(self.stages, self.samples, again, self.network, wanted)
         self.left_out |= where.left_out
+        if OPEN in wanted.interventions and not any(
+            row.intervention.startswith(OPEN) for row in self.use.rows
+        ):
+            self.left_out[OPEN] = (
+                "no wall that is open in other grids would be a shorter way in decisions of both "
+                "halves; take more grids"
+            )
         return {
             "use": self.use.rows,
             "verdict": self.use.verdict,

@@ -50,7 +50,7 @@ class Representation(JsonFields):
         revision: hash of its weights.
         decisions: how many were replayed.
         grids: in how many different grids.
-        about: what was asked: layers, positions, probes, seed, and the hash of the halves.
+        about: what was asked: layers, positions, probes, and seed.
         chosen: {"layer", "position", "probe"} whose maps are decoded, chosen on validation grids;
             empty without maps.
         maps: by layer, position, probe and control.

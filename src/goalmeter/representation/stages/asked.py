@@ -12,7 +12,7 @@ from goalmeter._names import did_you_mean
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import position
 from goalmeter.representation.probes.registry import probe
-from goalmeter.representation.use.candidates import FAMILIES
+from goalmeter.representation.use.candidates import FAMILIES, OPEN
 
 MAPS, USE, PLAN = "maps", "use", "plan"
 PARTS = (MAPS, USE, PLAN)
@@ -85,6 +85,12 @@ def asked(
             raise InvalidParameterError(f"{name} is empty, expected at least one")
     _check_words("parts", parts, PARTS)
     _check_words("interventions", interventions, FAMILIES)
+    if set(interventions) == {OPEN}:
+        raise InvalidParameterError(
+            f"interventions are {OPEN} alone, which is done to walls and tells of no cell whether "
+            f"it is used; expected some of {', '.join(each for each in FAMILIES if each != OPEN)} "
+            f"beside it"
+        )
     return Asked(
         tuple(layer for layer in chosen if layer > 0),
         tuple(dict.fromkeys(positions)),
