@@ -52,7 +52,10 @@ FILLED = {
         "cells of organisms": "docs/results/representation.txt",
     },
     "docs/organisms.md": {"": "docs/results/organisms.txt"},
-    "docs/representation.md": {"": "docs/results/representation.txt"},
+    "docs/representation.md": {
+        "": "docs/results/representation.txt",
+        "from nothing": "docs/results/mole-from-nothing.txt",
+    },
 }
 
 
