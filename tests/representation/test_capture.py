@@ -17,6 +17,7 @@ pytest.importorskip("transformers")
 from representation.tiny import ANSWER, REASONING, ROOM, sample
 
 from goalmeter.navigation.playing import load
+from goalmeter.representation import activations as activations_module
 from goalmeter.representation import keeping as module
 from goalmeter.representation.activations import Activations
 from goalmeter.representation.capture import capture
@@ -148,7 +149,54 @@ def test_a_network_that_reads_fillings_is_refused(networks: dict[str, Any], tmp_
         capture(decisions(network), network, tmp_path, layers=[1], positions=["pre/end"])
 
 
-@pytest.mark.parametrize("damage", [{"shards": "two"}, {"format": 99}, {"layers": None}])
+def test_a_damaged_shard_is_refused_until_it_is_deleted(
+    networks: dict[str, Any], tmp_path: Path
+) -> None:
+    """Other signs are finite numbers too: only the checksum tells."""
+    network = networks["llama"]
+    samples = decisions(network)
+
+    def again() -> Activations:
+        return capture(samples, network, tmp_path, layers=[1], positions=["pre/end"])
+
+    whole = again().at(1, "pre/end")
+    shard = tmp_path / "shard-00001.safetensors"
+    data = bytearray(shard.read_bytes())
+    data[-1] ^= 0x80  # the sign of the last number, or of the last token
+    shard.write_bytes(data)
+    message = r"shard-00001.safetensors is damaged: its SHA-256 .*; delete this file and capture"
+    with pytest.raises(InvalidFileError, match=message):
+        Activations.open(tmp_path)
+    with pytest.raises(InvalidFileError, match=message):
+        again()
+    shard.unlink()
+    np.testing.assert_array_equal(again().at(1, "pre/end"), whole)
+    np.testing.assert_array_equal(Activations.open(tmp_path).at(1, "pre/end"), whole)
+
+
+def test_a_shard_is_never_there_without_its_checksum(
+    networks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted between the two, the capture goes on and overwrites the checksum."""
+    network = networks["llama"]
+    samples = decisions(network)
+
+    def stops(path: Path, data: bytes) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(activations_module, "write_bytes", stops)
+        capture(samples, network, tmp_path, layers=[1], positions=["pre/end"])
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert list(manifest["sha256"]) == ["shard-00000.safetensors"]
+    assert not list(tmp_path.glob("shard-*"))
+    capture(samples, network, tmp_path, layers=[1], positions=["pre/end"])
+    assert len(Activations.open(tmp_path).rows) == len(samples)
+
+
+@pytest.mark.parametrize(
+    "damage", [{"shards": "two"}, {"format": 1}, {"layers": None}, {"sha256": None}]
+)
 def test_a_damaged_manifest(
     networks: dict[str, Any], tmp_path: Path, damage: dict[str, Any]
 ) -> None:

@@ -18,6 +18,7 @@ from goalmeter.representation.activations import (
     MANIFEST,
     Activations,
     Row,
+    check_shard,
     read_manifest,
     read_rows,
     shard_path,
@@ -125,7 +126,8 @@ def keep(
         progress: told how much disk it takes, and each shard.
 
     Raises:
-        InvalidFileError: the folder holds another capture, or the disk is too small.
+        InvalidFileError: the folder holds another capture or a damaged shard, or the disk is too
+            small.
     """
     import torch
 
@@ -139,7 +141,7 @@ def keep(
     _agree(folder, stated, placed)
     _check_disk(folder, stated, progress)
     if not (folder / MANIFEST).is_file():
-        write_manifest(folder, {**stated, **once()})
+        write_manifest(folder, {**stated, **once(), "sha256": {}})
     dtype = getattr(torch, stated["dtype"])
     for number in range(placed.shards):
         path = shard_path(folder, number)
@@ -158,7 +160,8 @@ def keep(
         if progress is not None:
             ready = min((number + 1) * ROWS_OF_A_SHARD, len(placed))
             progress(f"activations: {ready} of {len(placed)} decisions")
-    return Activations.open(folder)
+    # What was there before has been checked, and what came was written just now.
+    return Activations(folder, read_manifest(folder))
 
 
 def bytes_of(rows: int, layers: int, tokens: int, width: int, size: int) -> int:
@@ -188,7 +191,7 @@ def _agree(folder: Path, manifest: Mapping[str, Any], placed: Placed) -> None:
     """See that what is in the folder is a part of this capture.
 
     Raises:
-        InvalidFileError: it is of another model, other places or other decisions.
+        InvalidFileError: it is of another model, other places or other decisions, or is damaged.
     """
     if not (folder / MANIFEST).is_file():
         return
@@ -203,6 +206,7 @@ def _agree(folder: Path, manifest: Mapping[str, Any], placed: Placed) -> None:
         path = shard_path(folder, number)
         if not path.is_file():
             continue
+        check_shard(path, stored)
         expected = [sample.digest for sample in placed.shard(number).samples]
         if [row.digest for row in read_rows(path)] != expected:
             raise InvalidFileError(
