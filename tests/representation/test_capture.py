@@ -14,16 +14,18 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTr
 
 pytest.importorskip("transformers")
 
-from representation.tiny import ANSWER, REASONING, ROOM, sample
+from representation.tiny import ANSWER, REASONING, sample
 
 from goalmeter.navigation.playing import load
 from goalmeter.representation import activations as activations_module
+from goalmeter.representation import disk
 from goalmeter.representation import keeping as module
 from goalmeter.representation.activations import Activations
 from goalmeter.representation.capture import capture
-from goalmeter.representation.keeping import bytes_of
+from goalmeter.representation.disk import bytes_of
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import samples_of
+from goalmeter.representation.stages.captures import captured
 
 PLACES = ["pre/end", "post/end", "post/answer"]
 # Answers of different lengths; the third has no reasoning, so it lacks a position.
@@ -122,8 +124,8 @@ def test_what_is_refused(
         capture(samples, network, tmp_path, layers=[1], positions=["pre/end"], backend="jax")
     with monkeypatch.context() as patch:
         usage = type("Usage", (), {"free": 10})
-        patch.setattr(module.shutil, "disk_usage", lambda path: usage)
-        with pytest.raises(InvalidFileError, match=r"take 0\.0 GB, and .* has 0.0 GB free"):
+        patch.setattr(disk.shutil, "disk_usage", lambda path: usage)
+        with pytest.raises(InvalidFileError, match=r"take \d\d\.\d kB, and .* has 10 B free, \d"):
             capture(samples, network, tmp_path / "b", layers=[1], positions=["pre/end"])
     kept_rows = capture(samples, network, tmp_path / "c", layers=[1], positions=["pre/end"])
     with pytest.raises(InvalidParameterError, match="no activations at layer 2, expected one of 1"):
@@ -247,16 +249,53 @@ def test_a_run_without_tokens(walks: Path) -> None:
         samples_of([])
 
 
-def test_the_disk_that_is_said_is_the_disk_that_is_decision(
-    networks: dict[str, Any], tmp_path: Path
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+def test_the_disk_that_is_said_is_the_disk_that_it_takes(
+    networks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    """Both captures with their headers, in whole blocks, before the first begins."""
+    monkeypatch.setattr(disk, "_BLOCK", 1)
+    network = networks[name]
+    samples = decisions(network)
+    told: list[int] = []
+    monkeypatch.setattr(disk, "storage", lambda size: told.append(size) or f"{size} B")
+    first, second = tmp_path / "a", tmp_path / "b"
+    options: dict[str, Any] = {"positions": PLACES, "progress": lambda line: None}
+    capture(samples, network, first, layers=[0, 1, 2], later={second: [1, 2]}, **options)
+    capture(samples, network, second, layers=[1, 2], **options)
+    both, _, alone, _ = told
+    written = {
+        folder: sum(path.stat().st_size for path in folder.iterdir()) for folder in (first, second)
+    }
+    shards = 2
+    for said, taken in ((both, sum(written.values())), (alone, written[second])):
+        # The manifest is reckoned with its copy, and an entry of a header with what it may need.
+        assert taken <= said < taken + 12_000 * shards
+    numbers = bytes_of(rows=4, layers=3, tokens=7, width=network.width, size=4)
+    assert both > numbers * 5 / 3
+    # Nothing is lacking, so nothing is said, whatever else would follow.
+    capture(samples, network, first, layers=[0, 1, 2], later={tmp_path / "c": [1]}, **options)
+    assert len(told) == 4
+
+
+def test_a_disk_that_is_too_small_for_both_captures(
+    networks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Is refused before the first one is computed."""
     network = networks["llama"]
-    samples = [sample(network, ROOM, step=step) for step in range(3)]
-    told: list[str] = []
-    capture(
-        samples, network, tmp_path, layers=[0, 1, 2], positions=["pre/end"], progress=told.append
-    )
-    need = bytes_of(rows=3, layers=3, tokens=3, width=network.width, size=4)
-    assert told[0].startswith("activations: 0 MB on disk, ")
-    size = (tmp_path / "shard-00000.safetensors").stat().st_size
-    assert need < size < need + 2000  # what is above is the header
+    samples = tuple(decisions(network))
+    lines: list[str] = []
+
+    def both(free: int) -> None:
+        usage = type("Usage", (), {"free": free})
+        monkeypatch.setattr(disk.shutil, "disk_usage", lambda path: usage)
+        options: dict[str, Any] = {"layers": [1, 2], "positions": ["pre/end"], "seed": 0}
+        captured(samples, network, tmp_path / "probe", tell=lines.append, **options)
+
+    # Two shards and the manifest with its copy, each of a block, but one of two for the embedding.
+    with pytest.raises(InvalidFileError, match=r"take 36\.9 kB, and .* has 36\.9 kB free, 1 B too"):
+        both(9 * 4096 - 1)
+    assert lines == ["activations: 36.9 kB on disk, 36.9 kB are free"]
+    assert not (tmp_path / "probe").exists()
+    both(9 * 4096)
+    assert len(list((tmp_path / "probe" / "activations").glob("shard-*"))) == 2

@@ -6,8 +6,8 @@
                                 "tokens/NAME" [rows, tokens]: the ids of the tokens that it was of
 
 A shard's own header lists its rows: walk, step, digest of the replayed tokens, and the positions
-that the decision lacks. So row i is provably decision i, whatever happened to the files beside it. A shard
-whose bytes are not those that were captured is refused when the folder is opened.
+that the decision lacks. So row i is provably decision i, whatever happened to the files beside it,
+and a shard whose bytes are not those that were captured is refused when the folder is opened.
 A shard appears whole or not at all; a capture that was interrupted goes on behind the last one.
 """
 
@@ -143,13 +143,17 @@ def write_shard(path: Path, arrays: Mapping[str, Any], rows: Sequence[Row]) -> N
         InvalidFileError: it cannot be written there.
     """
     torch_files = require("safetensors.torch", extra="lm", feature=_FEATURE)
-    listed = json_text([[row.walk, row.step, row.digest, list(row.lacks)] for row in rows])
-    data = torch_files.save(dict(arrays), metadata={"rows": listed})
+    data = torch_files.save(dict(arrays), metadata={"rows": rows_text(rows)})
     manifest = read_manifest(path.parent)
     sums = {**manifest["sha256"], path.name: hashlib.sha256(data).hexdigest()}
     # Before the shard: if this is interrupted in between, no shard is there without its checksum.
     write_manifest(path.parent, {**manifest, "sha256": sums})
     write_bytes(path, data)
+
+
+def rows_text(rows: Sequence[Row]) -> str:
+    """What the header of a shard says of its rows."""
+    return json_text([[row.walk, row.step, row.digest, list(row.lacks)] for row in rows])
 
 
 def check_shard(path: Path, manifest: Mapping[str, Any]) -> None:

@@ -50,6 +50,7 @@ def capture(
     layers: Sequence[int],
     positions: Sequence[str],
     backend: str = "hooks",
+    later: Mapping[Path, Sequence[int]] | None = None,
     progress: Tell | None = None,
 ) -> Activations:
     """The residual stream at some layers and positions of some decisions, kept in a folder.
@@ -61,7 +62,9 @@ def capture(
         layers: 0 for the embedding, k for what block k passes on.
         positions: names as `positions.position` knows them.
         backend: one of `BACKENDS`: "hooks" of torch, or "nnsight", which reads the same.
-        progress: told now and then how far it is, and before it begins how much disk it takes.
+        later: the layers of captures that will follow of the same decisions, positions and number
+            type, by folder: this one does not begin if the disk is too small for all of them.
+        progress: told now and then how far it is, and before it begins how much disk they take.
 
     Raises:
         InvalidParameterError: no such layer, position or backend, or a position that no sample has.
@@ -96,6 +99,7 @@ def capture(
         fill,
         once=lambda: {"padded_against_single": _difference(network, samples, wanted)},
         progress=progress,
+        later=later,
     )
 
 
