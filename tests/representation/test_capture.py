@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -136,6 +138,58 @@ def test_what_is_refused(
     shard.write_bytes(shard.read_bytes()[:50])
     with pytest.raises(InvalidFileError, match="damaged or is no file of safetensors"):
         kept_rows.at(1, "pre/end")
+
+
+def spoilt(network: Network, weights: str, row: int | None = None) -> Network:
+    """A copy of a network with NaN in some of its weights."""
+    local = copy.copy(network.local)
+    local.model = copy.deepcopy(local.model)
+    weight = local.model.get_parameter(weights)
+    weight.data = weight.data.clone()  # which may be tied to others
+    weight.data[slice(None) if row is None else row] = float("nan")
+    return Network("spoilt", local)
+
+
+@pytest.mark.parametrize(
+    ("weights", "place"),
+    [
+        ("model.layers.1.mlp.down_proj.weight", "layer 2"),
+        ("model.norm.weight", "the logits"),
+        ("lm_head.weight", "the logits"),
+    ],
+)
+def test_a_model_whose_numbers_are_not_finite_is_named_for_it(
+    networks: dict[str, Any], tmp_path: Path, weights: str, place: str
+) -> None:
+    """Although the layer that is captured lies before."""
+    network = spoilt(networks["llama"], weights)
+    message = f"spoilt gives .* not finite, first at {place}, for step 2 of 'a walk': its weights "
+    with pytest.raises(InvalidFileError, match=f"{message}{re.escape(weights)} are not finite"):
+        capture(decisions(network), network, tmp_path / "a", layers=[1], positions=["pre/end"])
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_decision_whose_numbers_are_not_finite_is_named(
+    networks: dict[str, Any], tmp_path: Path
+) -> None:
+    """It is neither the shortest nor the longest, which are looked at first."""
+    samples = decisions(networks["llama"])
+    (token, *_) = set(samples[1].ids) - {token for row in (0, 2, 3) for token in samples[row].ids}
+    assert len(samples[2].ids) < len(samples[1].ids) < len(samples[3].ids)
+    network = spoilt(networks["llama"], "model.embed_tokens.weight", token)
+    with pytest.raises(InvalidFileError, match="first at layer 0, for step 1 of 'a walk'"):
+        capture(samples, network, tmp_path, layers=[1], positions=["post/end"])
+    assert not list(tmp_path.glob("shard-*"))
+
+
+def test_numbers_that_overflow_are_told_from_damaged_weights(
+    networks: dict[str, Any], tmp_path: Path
+) -> None:
+    """Finite weights, and infinite activations."""
+    network = spoilt(networks["llama"], "lm_head.weight")
+    network.local.model.lm_head.weight.data.fill_(3e38)
+    with pytest.raises(InvalidFileError, match=r"first at the logits, .* they overflow in float32"):
+        capture(decisions(network), network, tmp_path, layers=[1], positions=["pre/end"])
 
 
 def test_a_network_that_reads_fillings_is_refused(networks: dict[str, Any], tmp_path: Path) -> None:
