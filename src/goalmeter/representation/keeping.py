@@ -25,7 +25,7 @@ from goalmeter.representation.activations import (
     write_shard,
 )
 from goalmeter.representation.disk import check_disk
-from goalmeter.representation.positions import Located, position
+from goalmeter.representation.positions import Located, checked_positions, position
 from goalmeter.representation.replay import Sample
 from goalmeter.runs.progress import Tell
 
@@ -56,10 +56,10 @@ class Placed:
         """Find the tokens of named positions.
 
         Raises:
-            InvalidParameterError: no such position, or one that no sample has.
+            InvalidParameterError: no position, one that is not known, or that no sample has.
             InvalidFileError: the tokenizer is not that of the model that walked.
         """
-        finders = {name: position(name) for name in positions}
+        finders = {name: position(name) for name in checked_positions(positions)}
         places: list[Places] = []
         for sample in samples:
             located = Located(sample, tokenizer)
