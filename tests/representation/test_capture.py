@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +16,18 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTr
 
 pytest.importorskip("transformers")
 
-from representation.tiny import ANSWER, REASONING, ROOM, sample
+from representation.tiny import ANSWER, REASONING, sample
 
 from goalmeter.navigation.playing import load
+from goalmeter.representation import activations as activations_module
+from goalmeter.representation import disk
 from goalmeter.representation import keeping as module
 from goalmeter.representation.activations import Activations
 from goalmeter.representation.capture import capture
-from goalmeter.representation.keeping import bytes_of
+from goalmeter.representation.disk import bytes_of
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import samples_of
+from goalmeter.representation.stages.captures import captured
 
 PLACES = ["pre/end", "post/end", "post/answer"]
 # Answers of different lengths; the third has no reasoning, so it lacks a position.
@@ -121,8 +126,8 @@ def test_what_is_refused(
         capture(samples, network, tmp_path, layers=[1], positions=["pre/end"], backend="jax")
     with monkeypatch.context() as patch:
         usage = type("Usage", (), {"free": 10})
-        patch.setattr(module.shutil, "disk_usage", lambda path: usage)
-        with pytest.raises(InvalidFileError, match=r"take 0\.0 GB, and .* has 0.0 GB free"):
+        patch.setattr(disk.shutil, "disk_usage", lambda path: usage)
+        with pytest.raises(InvalidFileError, match=r"take \d\d\.\d kB, and .* has 10 B free, \d"):
             capture(samples, network, tmp_path / "b", layers=[1], positions=["pre/end"])
     kept_rows = capture(samples, network, tmp_path / "c", layers=[1], positions=["pre/end"])
     with pytest.raises(InvalidParameterError, match="no activations at layer 2, expected one of 1"):
@@ -133,6 +138,58 @@ def test_what_is_refused(
     shard.write_bytes(shard.read_bytes()[:50])
     with pytest.raises(InvalidFileError, match="damaged or is no file of safetensors"):
         kept_rows.at(1, "pre/end")
+
+
+def spoilt(network: Network, weights: str, row: int | None = None) -> Network:
+    """A copy of a network with NaN in some of its weights."""
+    local = copy.copy(network.local)
+    local.model = copy.deepcopy(local.model)
+    weight = local.model.get_parameter(weights)
+    weight.data = weight.data.clone()  # which may be tied to others
+    weight.data[slice(None) if row is None else row] = float("nan")
+    return Network("spoilt", local)
+
+
+@pytest.mark.parametrize(
+    ("weights", "place"),
+    [
+        ("model.layers.1.mlp.down_proj.weight", "layer 2"),
+        ("model.norm.weight", "the logits"),
+        ("lm_head.weight", "the logits"),
+    ],
+)
+def test_a_model_whose_numbers_are_not_finite_is_named_for_it(
+    networks: dict[str, Any], tmp_path: Path, weights: str, place: str
+) -> None:
+    """Although the layer that is captured lies before."""
+    network = spoilt(networks["llama"], weights)
+    message = f"spoilt gives .* not finite, first at {place}, for step 2 of 'a walk': its weights "
+    with pytest.raises(InvalidFileError, match=f"{message}{re.escape(weights)} are not finite"):
+        capture(decisions(network), network, tmp_path / "a", layers=[1], positions=["pre/end"])
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_decision_whose_numbers_are_not_finite_is_named(
+    networks: dict[str, Any], tmp_path: Path
+) -> None:
+    """It is neither the shortest nor the longest, which are looked at first."""
+    samples = decisions(networks["llama"])
+    (token, *_) = set(samples[1].ids) - {token for row in (0, 2, 3) for token in samples[row].ids}
+    assert len(samples[2].ids) < len(samples[1].ids) < len(samples[3].ids)
+    network = spoilt(networks["llama"], "model.embed_tokens.weight", token)
+    with pytest.raises(InvalidFileError, match="first at layer 0, for step 1 of 'a walk'"):
+        capture(samples, network, tmp_path, layers=[1], positions=["post/end"])
+    assert not list(tmp_path.glob("shard-*"))
+
+
+def test_numbers_that_overflow_are_told_from_damaged_weights(
+    networks: dict[str, Any], tmp_path: Path
+) -> None:
+    """Finite weights, and infinite activations."""
+    network = spoilt(networks["llama"], "lm_head.weight")
+    network.local.model.lm_head.weight.data.fill_(3e38)
+    with pytest.raises(InvalidFileError, match=r"first at the logits, .* they overflow in float32"):
+        capture(decisions(network), network, tmp_path, layers=[1], positions=["pre/end"])
 
 
 def test_a_network_that_reads_fillings_is_refused(networks: dict[str, Any], tmp_path: Path) -> None:
@@ -148,7 +205,54 @@ def test_a_network_that_reads_fillings_is_refused(networks: dict[str, Any], tmp_
         capture(decisions(network), network, tmp_path, layers=[1], positions=["pre/end"])
 
 
-@pytest.mark.parametrize("damage", [{"shards": "two"}, {"format": 99}, {"layers": None}])
+def test_a_damaged_shard_is_refused_until_it_is_deleted(
+    networks: dict[str, Any], tmp_path: Path
+) -> None:
+    """Other signs are finite numbers too: only the checksum tells."""
+    network = networks["llama"]
+    samples = decisions(network)
+
+    def again() -> Activations:
+        return capture(samples, network, tmp_path, layers=[1], positions=["pre/end"])
+
+    whole = again().at(1, "pre/end")
+    shard = tmp_path / "shard-00001.safetensors"
+    data = bytearray(shard.read_bytes())
+    data[-1] ^= 0x80  # the sign of the last number, or of the last token
+    shard.write_bytes(data)
+    message = r"shard-00001.safetensors is damaged: its SHA-256 .*; delete this file and capture"
+    with pytest.raises(InvalidFileError, match=message):
+        Activations.open(tmp_path)
+    with pytest.raises(InvalidFileError, match=message):
+        again()
+    shard.unlink()
+    np.testing.assert_array_equal(again().at(1, "pre/end"), whole)
+    np.testing.assert_array_equal(Activations.open(tmp_path).at(1, "pre/end"), whole)
+
+
+def test_a_shard_is_never_there_without_its_checksum(
+    networks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted between the two, the capture goes on and overwrites the checksum."""
+    network = networks["llama"]
+    samples = decisions(network)
+
+    def stops(path: Path, data: bytes) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(activations_module, "write_bytes", stops)
+        capture(samples, network, tmp_path, layers=[1], positions=["pre/end"])
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert list(manifest["sha256"]) == ["shard-00000.safetensors"]
+    assert not list(tmp_path.glob("shard-*"))
+    capture(samples, network, tmp_path, layers=[1], positions=["pre/end"])
+    assert len(Activations.open(tmp_path).rows) == len(samples)
+
+
+@pytest.mark.parametrize(
+    "damage", [{"shards": "two"}, {"format": 1}, {"layers": None}, {"sha256": None}]
+)
 def test_a_damaged_manifest(
     networks: dict[str, Any], tmp_path: Path, damage: dict[str, Any]
 ) -> None:
@@ -199,16 +303,53 @@ def test_a_run_without_tokens(walks: Path) -> None:
         samples_of([])
 
 
-def test_the_disk_that_is_said_is_the_disk_that_is_decision(
-    networks: dict[str, Any], tmp_path: Path
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+def test_the_disk_that_is_said_is_the_disk_that_it_takes(
+    networks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    """Both captures with their headers, in whole blocks, before the first begins."""
+    monkeypatch.setattr(disk, "_BLOCK", 1)
+    network = networks[name]
+    samples = decisions(network)
+    told: list[int] = []
+    monkeypatch.setattr(disk, "storage", lambda size: told.append(size) or f"{size} B")
+    first, second = tmp_path / "a", tmp_path / "b"
+    options: dict[str, Any] = {"positions": PLACES, "progress": lambda line: None}
+    capture(samples, network, first, layers=[0, 1, 2], later={second: [1, 2]}, **options)
+    capture(samples, network, second, layers=[1, 2], **options)
+    both, _, alone, _ = told
+    written = {
+        folder: sum(path.stat().st_size for path in folder.iterdir()) for folder in (first, second)
+    }
+    shards = 2
+    for said, taken in ((both, sum(written.values())), (alone, written[second])):
+        # The manifest is reckoned with its copy, and an entry of a header with what it may need.
+        assert taken <= said < taken + 12_000 * shards
+    numbers = bytes_of(rows=4, layers=3, tokens=7, width=network.width, size=4)
+    assert both > numbers * 5 / 3
+    # Nothing is lacking, so nothing is said, whatever else would follow.
+    capture(samples, network, first, layers=[0, 1, 2], later={tmp_path / "c": [1]}, **options)
+    assert len(told) == 4
+
+
+def test_a_disk_that_is_too_small_for_both_captures(
+    networks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Is refused before the first one is computed."""
     network = networks["llama"]
-    samples = [sample(network, ROOM, step=step) for step in range(3)]
-    told: list[str] = []
-    capture(
-        samples, network, tmp_path, layers=[0, 1, 2], positions=["pre/end"], progress=told.append
-    )
-    need = bytes_of(rows=3, layers=3, tokens=3, width=network.width, size=4)
-    assert told[0].startswith("activations: 0 MB on disk, ")
-    size = (tmp_path / "shard-00000.safetensors").stat().st_size
-    assert need < size < need + 2000  # what is above is the header
+    samples = tuple(decisions(network))
+    lines: list[str] = []
+
+    def both(free: int) -> None:
+        usage = type("Usage", (), {"free": free})
+        monkeypatch.setattr(disk.shutil, "disk_usage", lambda path: usage)
+        options: dict[str, Any] = {"layers": [1, 2], "positions": ["pre/end"], "seed": 0}
+        captured(samples, network, tmp_path / "probe", tell=lines.append, **options)
+
+    # Two shards and the manifest with its copy, each of a block, but one of two for the embedding.
+    with pytest.raises(InvalidFileError, match=r"take 36\.9 kB, and .* has 36\.9 kB free, 1 B too"):
+        both(9 * 4096 - 1)
+    assert lines == ["activations: 36.9 kB on disk, 36.9 kB are free"]
+    assert not (tmp_path / "probe").exists()
+    both(9 * 4096)
+    assert len(list((tmp_path / "probe" / "activations").glob("shard-*"))) == 2

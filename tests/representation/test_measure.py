@@ -157,6 +157,27 @@ def test_nothing_is_begun_with_a_model_that_has_not_walked(walked: Path, tmp_pat
     assert not (folder / "probe").exists()
 
 
+@pytest.mark.parametrize("part", ["maps", "use", "plan"])
+def test_a_narrower_question_takes_nothing_away(
+    walked: Path, probed: Representation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """What was finished stays in the result, and in the tables, without being made again."""
+    from goalmeter.commands import probe
+
+    folder = tmp_path / walked.name
+    shutil.copytree(walked, folder)
+    probe.probe(folder, **OPTIONS)
+    before = (folder / "probe" / probe.TABLES).read_text()
+    if part != "maps":  # what is not asked for is not even opened
+        shutil.rmtree(folder / "probe" / "activations")
+    for fits in (Ridge, PositionOnly, LinearSteps, PlanDecoder):
+        monkeypatch.setattr(fits, "fit", None)
+    outcome = probe.probe(folder, parts=[part], **OPTIONS)
+    assert outcome.json == Representation.load(folder).to_json() == probed.to_json()
+    assert (folder / "probe" / probe.TABLES).read_text() == before
+    assert "plan" in before
+
+
 def test_another_probe_in_the_same_run_is_refused(walked: Path, probed: Representation) -> None:
     """What differs is named."""
     with pytest.raises(InvalidParameterError, match="seed"):

@@ -14,7 +14,8 @@ pytest.importorskip("transformers")
 from representation.tiny import ANSWER, CORRIDOR, REASONING, ROOM, sample
 
 from goalmeter.gridworld.world import Cell
-from goalmeter.representation.positions import Located, position
+from goalmeter.representation.keeping import Placed
+from goalmeter.representation.positions import Located, checked_positions, position
 
 TAUGHT = (
     "<think> target 1,3 1,3: L 1,3> 1,2 1,2: LR 1,2> 1,1 plan 1,1 RIGHT 1,2 RIGHT </think> "
@@ -118,6 +119,27 @@ def test_a_tokenizer_that_is_not_the_models(networks: dict[str, Any], mouse: Any
 def test_positions_that_do_not_exist(name: str, hint: str) -> None:
     with pytest.raises(InvalidParameterError, match=f"there is no position '{name}'.*{hint}"):
         position(name)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("pre/end", r"positions is 'pre/end', expected a list of names, such as \['pre/end'\]"),
+        (["pre/end", 3], r"positions is \['pre/end', 3\], expected a list of names"),
+        ([], "positions is empty"),
+        (["pre/end", "post/ends"], r"did you mean post/end\?"),
+    ],
+)
+def test_positions_that_are_no_list_of_names(names: Any, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        checked_positions(names)
+    # Before any decision is looked at.
+    with pytest.raises(InvalidParameterError, match=message):
+        Placed.of([], None, names)
+
+
+def test_positions_are_each_taken_once() -> None:
+    assert checked_positions(["post/end", "pre/end", "post/end"]) == ("post/end", "pre/end")
 
 
 def test_reasoning_is_what_stands_before_its_end(networks: dict[str, Any]) -> None:

@@ -53,3 +53,13 @@ def test_every_character_lies_in_its_token(text: str) -> None:
 def test_tokens_of_another_tokenizer() -> None:
     with pytest.raises(InvalidFileError, match="there is a token 999999 in the record"):
         Spelling.of([1, 999999], organism_tokenizer())
+
+
+@pytest.mark.parametrize("unknown", [-5, 10**6])
+def test_a_token_that_the_tokenizer_does_not_know_is_named(unknown: int) -> None:
+    """And not the largest one."""
+    words = tokenizer()
+    ids = [*words("plan")["input_ids"], unknown]
+    message = f"there is a token {unknown} in the record, .* knows 0 to {len(words) - 1};"
+    with pytest.raises(InvalidFileError, match=message):
+        Spelling.of(ids, words)

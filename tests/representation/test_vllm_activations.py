@@ -171,11 +171,19 @@ def test_what_else_is_refused(written: tuple[Any, list[Any], Extraction], tmp_pa
         from_vllm(said, samples, words, tmp_path / "a", layers=layers, positions=["pre/end"])
 
     with pytest.raises(
-        InvalidParameterError, match=r"layers are \[3\], expected some of \[0, 1, 2"
+        InvalidParameterError, match=r"layers are \[3\], expected some of 0 to 2: a s"
     ):
         read(said, [3])
-    with pytest.raises(InvalidParameterError, match=r"extracted layers \[2, 0, 1\], .* 0 to 1"):
+    with pytest.raises(
+        InvalidParameterError, match=r"layers are \[1\], expected some of \[0, 2\], w"
+    ):
+        read(replace(said, layers=(2, 0)), [1])
+    with pytest.raises(InvalidParameterError, match=r"layers are \(2, 0, 1\), .* 0 to 1: "):
         replace(said, blocks=1)
+    with pytest.raises(InvalidParameterError, match=r"number type 'float23' does not exist, exp"):
+        replace(said, dtype="float23")
+    with pytest.raises(InvalidParameterError, match=r"layers are '1', expected a list of integers"):
+        read(said, "1")  # type: ignore[arg-type]
     with pytest.raises(InvalidFileError, match="it is not the tokenizer of the model that"):
         read(said, [1], organism_tokenizer())
     cut = Path(said.folder) / "cmpl-7.safetensors"

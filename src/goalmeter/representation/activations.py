@@ -1,16 +1,19 @@
 """Activations of recorded decisions: safetensors shards beside a manifest, a row a decision.
 
-    manifest.json               what was captured, of which model, by which kernels
+    manifest.json               what was captured, of which model, by which kernels; the SHA-256 of
+                                each shard
     shard-00000.safetensors     for each position "L/NAME" an array [rows, tokens, D] a layer L, and
                                 "tokens/NAME" [rows, tokens]: the ids of the tokens that it was of
 
 A shard's own header lists its rows: walk, step, digest of the replayed tokens, and the positions
-that the decision lacks. So row i is provably decision i, whatever happened to the files beside it.
+that the decision lacks. So row i is provably decision i, whatever happened to the files beside it,
+and a shard whose bytes are not those that were captured is refused when the folder is opened.
 A shard appears whole or not at all; a capture that was interrupted goes on behind the last one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,13 +24,13 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, require
-from goalmeter._files import read_bytes, replacing, write_text
+from goalmeter._files import read_bytes, write_bytes, write_text
 from goalmeter._text import json_text, shown
 from goalmeter._types import FloatArray, IntArray
 
-MANIFEST, FORMAT = "manifest.json", 1
+MANIFEST, FORMAT = "manifest.json", 2  # 1 had no checksums
 _FEATURE = "Keeping activations"
-_MOST_BYTES = 2**24  # of a manifest; it does not grow with the rows
+_MOST_BYTES = 2**24  # of a manifest; a shard of 256 rows takes some 100
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Activations:
-    """A folder of activations, opened without reading them.
+    """A folder of activations, of which only what is asked for is held in memory.
 
     Attributes:
         folder: where they are.
@@ -61,13 +64,22 @@ class Activations:
 
     @classmethod
     def open(cls, folder: str | Path) -> Activations:
-        """The activations in a folder.
+        """The activations in a folder, whose shards are read once for their checksums.
 
         Raises:
-            InvalidFileError: there are none, or the manifest is damaged.
+            InvalidFileError: there are none, or the manifest or a shard is damaged.
         """
         folder = Path(folder)
-        return cls(folder, read_manifest(folder))
+        activations = cls(folder, read_manifest(folder))
+        for shard in activations.present:
+            check_shard(shard, activations.manifest)
+        return activations
+
+    @property
+    def present(self) -> tuple[Path, ...]:
+        """The shards that are there: all of them, unless the capture was interrupted."""
+        paths = (shard_path(self.folder, n) for n in range(int(self.manifest["shards"])))
+        return tuple(path for path in paths if path.is_file())
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -103,13 +115,15 @@ class Activations:
 
     @cached_property
     def _shards(self) -> tuple[Path, ...]:
-        shards = tuple(shard_path(self.folder, n) for n in range(int(self.manifest["shards"])))
-        if missing := [shard.name for shard in shards if not shard.is_file()]:
+        shards, present = int(self.manifest["shards"]), self.present
+        if len(present) < shards:
+            paths = (shard_path(self.folder, number) for number in range(shards))
+            first = next(path.name for path in paths if path not in present)
             raise InvalidFileError(
-                f"{self.folder} lacks {len(missing)} of {len(shards)} shards, such as "
-                f"{missing[0]}; capture again, which makes only these"
+                f"{self.folder} lacks {shards - len(present)} of {shards} shards, such as "
+                f"{first}; capture again, which makes only these"
             )
-        return shards
+        return present
 
 
 def shard_path(folder: Path, number: int) -> Path:
@@ -118,7 +132,7 @@ def shard_path(folder: Path, number: int) -> Path:
 
 
 def write_shard(path: Path, arrays: Mapping[str, Any], rows: Sequence[Row]) -> None:
-    """Write a shard, whole or not at all.
+    """Write a shard, whole or not at all, and its checksum into the manifest beside it.
 
     Args:
         path: of the file.
@@ -129,10 +143,35 @@ def write_shard(path: Path, arrays: Mapping[str, Any], rows: Sequence[Row]) -> N
         InvalidFileError: it cannot be written there.
     """
     torch_files = require("safetensors.torch", extra="lm", feature=_FEATURE)
-    listed = json_text([[row.walk, row.step, row.digest, list(row.lacks)] for row in rows])
-    data = torch_files.save(dict(arrays), metadata={"rows": listed})
-    with replacing(path) as file:
-        file.write(data)
+    data = torch_files.save(dict(arrays), metadata={"rows": rows_text(rows)})
+    manifest = read_manifest(path.parent)
+    sums = {**manifest["sha256"], path.name: hashlib.sha256(data).hexdigest()}
+    # Before the shard: if this is interrupted in between, no shard is there without its checksum.
+    write_manifest(path.parent, {**manifest, "sha256": sums})
+    write_bytes(path, data)
+
+
+def rows_text(rows: Sequence[Row]) -> str:
+    """What the header of a shard says of its rows."""
+    return json_text([[row.walk, row.step, row.digest, list(row.lacks)] for row in rows])
+
+
+def check_shard(path: Path, manifest: Mapping[str, Any]) -> None:
+    """See that a shard is, byte for byte, what was written.
+
+    Raises:
+        InvalidFileError: it is not.
+    """
+    try:
+        with path.open("rb") as file:
+            checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as cause:
+        raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause
+    if checksum != manifest["sha256"].get(path.name):
+        raise InvalidFileError(
+            f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}; delete this file and "
+            f"capture again, which makes only this one anew"
+        )
 
 
 def read_rows(path: Path) -> tuple[Row, ...]:
@@ -168,6 +207,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder} holds no activations: {MANIFEST} cannot be read ({type(cause).__name__})"
         ) from cause
     kinds = {"format": int, "shards": int, "rows": int, "layers": list, "positions": dict}
+    kinds["sha256"] = dict
     for name, kind in kinds.items():
         entry = value.get(name) if isinstance(value, dict) else None
         if type(entry) is not kind or (name == "format" and entry != FORMAT):

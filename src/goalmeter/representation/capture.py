@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.representation.activations import Activations
+from goalmeter.representation.finite import check_finite_pass, refuse_rows
 from goalmeter.representation.keeping import Placed, keep
 from goalmeter.representation.network import Network
 from goalmeter.representation.nnsight_capture import read_by_nnsight
@@ -50,6 +51,7 @@ def capture(
     layers: Sequence[int],
     positions: Sequence[str],
     backend: str = "hooks",
+    later: Mapping[Path, Sequence[int]] | None = None,
     progress: Tell | None = None,
 ) -> Activations:
     """The residual stream at some layers and positions of some decisions, kept in a folder.
@@ -61,12 +63,14 @@ def capture(
         layers: 0 for the embedding, k for what block k passes on.
         positions: names as `positions.position` knows them.
         backend: one of `BACKENDS`: "hooks" of torch, or "nnsight", which reads the same.
-        progress: told now and then how far it is, and before it begins how much disk it takes.
+        later: the layers of captures that will follow of the same decisions, positions and number
+            type, by folder: this one does not begin if the disk is too small for all of them.
+        progress: told now and then how far it is, and before it begins how much disk they take.
 
     Raises:
         InvalidParameterError: no such layer, position or backend, or a position that no sample has.
-        InvalidFileError: the folder holds another capture, the disk is too small, or the tokenizer
-            is not that of the model that walked.
+        InvalidFileError: the folder holds another capture, the disk is too small, the tokenizer is
+            not that of the model that walked, or the model gives numbers that are not finite.
         MissingExtraError: nnsight is asked for and not installed.
     """
     if backend not in BACKENDS:
@@ -88,6 +92,7 @@ def capture(
         for batch in _batches(part.samples):
             see = partial(_keep, part, arrays, batch)
             BACKENDS[backend](network, [part.samples[row].ids for row in batch], wanted, see)
+            _check_batch(network, part, arrays, batch)
 
     return keep(
         Path(folder),
@@ -96,6 +101,7 @@ def capture(
         fill,
         once=lambda: {"padded_against_single": _difference(network, samples, wanted)},
         progress=progress,
+        later=later,
     )
 
 
@@ -119,6 +125,26 @@ def _keep(
         arrays[layer, name][rows] = stream[places[:, None], tokens].cpu()
 
 
+def _check_batch(
+    network: Network,
+    part: Placed,
+    arrays: Mapping[tuple[int, str], torch.Tensor],
+    batch: Sequence[int],
+) -> None:
+    """See that what was taken of a batch is finite; rows that lack a position are NaN.
+
+    Raises:
+        InvalidFileError: it is not.
+    """
+    import torch
+
+    for (_, name), array in arrays.items():
+        rows = [row for row in batch if part.places[row][name]]
+        finite = torch.isfinite(array[rows]).flatten(1).all(dim=1)
+        if not finite.all():
+            refuse_rows(network, part.samples[rows[int(finite.int().argmin())]])
+
+
 def _batches(samples: Sequence[Sample]) -> list[list[int]]:
     """Rows of like lengths together, so that little of a batch is filling."""
     order = sorted(range(len(samples)), key=lambda row: len(samples[row].ids))
@@ -137,11 +163,13 @@ def _difference(network: Network, samples: Sequence[Sample], layers: Sequence[in
     """How far rows of a batch are from the same rows alone, relative to their size.
 
     Raises:
-        InvalidFileError: so far that fillings must have been read.
+        InvalidFileError: so far that fillings must have been read, or numbers are not finite.
     """
     # The shortest beside the longest is filled up most.
     by_length = sorted(range(len(samples)), key=lambda row: len(samples[row].ids))
     pair = [samples[by_length[0]], samples[by_length[-1]]]
+    for sample in pair:
+        check_finite_pass(network, sample)
     streams: list[torch.Tensor] = []
 
     def keep(stream: torch.Tensor) -> None:

@@ -6,7 +6,6 @@ same capture is completed, and one of another capture is refused.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +17,15 @@ from goalmeter.representation.activations import (
     MANIFEST,
     Activations,
     Row,
+    check_shard,
     read_manifest,
     read_rows,
     shard_path,
     write_manifest,
     write_shard,
 )
-from goalmeter.representation.positions import Located, position
+from goalmeter.representation.disk import check_disk
+from goalmeter.representation.positions import Located, checked_positions, position
 from goalmeter.representation.replay import Sample
 from goalmeter.runs.progress import Tell
 
@@ -55,10 +56,10 @@ class Placed:
         """Find the tokens of named positions.
 
         Raises:
-            InvalidParameterError: no such position, or one that no sample has.
+            InvalidParameterError: no position, one that is not known, or that no sample has.
             InvalidFileError: the tokenizer is not that of the model that walked.
         """
-        finders = {name: position(name) for name in positions}
+        finders = {name: position(name) for name in checked_positions(positions)}
         places: list[Places] = []
         for sample in samples:
             located = Located(sample, tokenizer)
@@ -113,6 +114,7 @@ def keep(
     *,
     once: Callable[[], Mapping[str, Any]],
     progress: Tell | None,
+    later: Mapping[Path, Sequence[int]] | None = None,
 ) -> Activations:
     """Write what is lacking of a capture.
 
@@ -123,9 +125,11 @@ def keep(
         fill: computes a shard.
         once: what else the manifest is to say, measured before the first shard.
         progress: told how much disk it takes, and each shard.
+        later: the layers of captures of the same that follow, by folder: they have to fit too.
 
     Raises:
-        InvalidFileError: the folder holds another capture, or the disk is too small.
+        InvalidFileError: the folder holds another capture or a damaged shard, or the disk is too
+            small.
     """
     import torch
 
@@ -137,10 +141,16 @@ def keep(
         "shards": placed.shards,
     }
     _agree(folder, stated, placed)
-    _check_disk(folder, stated, progress)
-    if not (folder / MANIFEST).is_file():
-        write_manifest(folder, {**stated, **once()})
     dtype = getattr(torch, stated["dtype"])
+    check_disk(
+        {folder: stated["layers"], **(later or {})},
+        placed,
+        width=stated["width"],
+        size=dtype.itemsize,
+        progress=progress,
+    )
+    if not (folder / MANIFEST).is_file():
+        write_manifest(folder, {**stated, **once(), "sha256": {}})
     for number in range(placed.shards):
         path = shard_path(folder, number)
         if path.is_file():
@@ -158,16 +168,8 @@ def keep(
         if progress is not None:
             ready = min((number + 1) * ROWS_OF_A_SHARD, len(placed))
             progress(f"activations: {ready} of {len(placed)} decisions")
-    return Activations.open(folder)
-
-
-def bytes_of(rows: int, layers: int, tokens: int, width: int, size: int) -> int:
-    """The disk that a capture takes: rows x layers x tokens x width numbers of a size in bytes.
-
-    >>> bytes_of(rows=36_000, layers=3, tokens=6, width=2880, size=2)  # the paper's scale
-    3732480000
-    """
-    return rows * layers * tokens * width * size
+    # What was there before has been checked, and what came was written just now.
+    return Activations(folder, read_manifest(folder))
 
 
 def _widths(names: Sequence[str], places: Sequence[Places]) -> dict[str, int]:
@@ -188,7 +190,7 @@ def _agree(folder: Path, manifest: Mapping[str, Any], placed: Placed) -> None:
     """See that what is in the folder is a part of this capture.
 
     Raises:
-        InvalidFileError: it is of another model, other places or other decisions.
+        InvalidFileError: it is of another model, other places or other decisions, or is damaged.
     """
     if not (folder / MANIFEST).is_file():
         return
@@ -203,31 +205,9 @@ def _agree(folder: Path, manifest: Mapping[str, Any], placed: Placed) -> None:
         path = shard_path(folder, number)
         if not path.is_file():
             continue
+        check_shard(path, stored)
         expected = [sample.digest for sample in placed.shard(number).samples]
         if [row.digest for row in read_rows(path)] != expected:
             raise InvalidFileError(
                 f"{path} holds other decisions than the run; choose another folder"
             )
-
-
-def _check_disk(folder: Path, manifest: Mapping[str, Any], progress: Tell | None) -> None:
-    """Say what the capture takes before it begins, and refuse what does not fit.
-
-    Raises:
-        InvalidFileError: there is less room than it takes.
-    """
-    import torch
-
-    size = torch.finfo(getattr(torch, manifest["dtype"])).bits // 8
-    tokens = sum(manifest["positions"].values())
-    need = bytes_of(manifest["rows"], len(manifest["layers"]), tokens, manifest["width"], size)
-    there = sum(path.stat().st_size for path in folder.glob("shard-*.safetensors"))
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    free = shutil.disk_usage(existing).free
-    if progress is not None:
-        progress(f"activations: {need / 1e6:.0f} MB on disk, {free / 1e6:.0f} MB are free")
-    if need - there > free:
-        raise InvalidFileError(
-            f"the activations take {need / 1e9:.1f} GB, and {folder} has {free / 1e9:.1f} GB free; "
-            f"choose fewer layers or positions, or another disk"
-        )

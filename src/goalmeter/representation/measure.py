@@ -28,6 +28,7 @@ from goalmeter.representation.stages.asked import (
     asked,
 )
 from goalmeter.representation.stages.captures import captured
+from goalmeter.representation.stages.held import GROWS, Held
 from goalmeter.representation.stages.maps import map_stage
 from goalmeter.representation.stages.pictures import picture_stage
 from goalmeter.representation.stages.plans import plan_stage
@@ -61,7 +62,8 @@ def measure(
     """Read the maps and plans of the model of a navigation run, and see what of them it acts on.
 
     Everything is kept in the folder "probe" of the run as soon as it is finished: called again, it
-    goes on where it was interrupted, and returns at once when all is there.
+    goes on where it was interrupted, and returns at once when all is there. Asked for fewer parts
+    or probes, the result still has those that were finished before.
 
     Args:
         run: the folder of a navigation run of a language model that ran on this machine.
@@ -111,11 +113,11 @@ def measure(
     folder = Path(run) / FOLDER
     what = {"run": _digest(samples), "model": network.name, "revision": network.revision}
     what |= {"kind": "probe"} | wanted.what()
-    # More parts and probes can be asked for later; all else would be another probe.
-    with Stages(folder, what, grows=("parts", "probes"), tell=tell) as stages:
-        parts_of = _Parts(stages, walked.trajectories, samples, network, wanted)
+    with Stages(folder, what, grows=GROWS, tell=tell) as stages:
+        held = Held.of(run, wanted, network)
+        parts_of = _Parts(stages, walked.trajectories, samples, network, wanted, held)
         result = parts_of.result(Path(run))
-    result.save(run)
+        result.save(run)
     return result
 
 
@@ -128,20 +130,25 @@ class _Parts:
     samples: tuple[Sample, ...]
     network: Network
     wanted: Asked
+    held: Held
     fields: dict[str, Any] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     decoding: Decoding | None = None
     use: UseResults | None = None
 
     def result(self, run: Path) -> Representation:
-        """Everything that was asked for; what cannot be had is left out, with the reason."""
+        """Everything that was asked for, now or before; what cannot be had, with the reason."""
+        made = self.held.to_make(self.wanted.parts)
+        self.fields |= self.held.fields(made)
+        self.left_out |= self.held.left_out(made)
+        together = self.held.together(self.wanted)
         positions = _present(self.samples, self.network, self.wanted.positions)
         for name in self.wanted.positions:
             if name not in positions:
                 self.left_out[name] = "no decision has this position"
-        present = replace(self.wanted, positions=positions)
+        present = replace(together, positions=positions)
         makers = {MAPS: self._maps, USE: self._use, PLAN: self._plan}
-        for part in self.wanted.parts:
+        for part in made:
             try:
                 self.fields |= makers[part](present)
             except (InvalidParameterError, InvalidTrajectoryError) as cause:
@@ -152,10 +159,9 @@ class _Parts:
             revision=self.network.revision,
             decisions=len(self.samples),
             grids=len({content(sample.world) for sample in self.samples}),
-            about=self.wanted.what(),
+            about=together.what(),
             left_out=self.left_out,
-            **self.fields,
-            **self._joint(),
+            **(self.fields | self._joint(present)),
         )
 
     def _maps(self, wanted: Asked) -> dict[str, Any]:
@@ -199,10 +205,12 @@ class _Parts:
     def _plan(self, wanted: Asked) -> dict[str, Any]:
         return plan_stage(self.stages, self.samples, self.network, wanted)
 
-    def _joint(self) -> dict[str, Any]:
+    def _joint(self, wanted: Asked) -> dict[str, Any]:
         """What needs both the decoded maps and the use of cells; the maps alone are pictures."""
         if self.decoding is None:
             return {}
+        if self.use is None and USE in self.held.parts and self.stages.kept("use") is not None:
+            self.use = use_stage(self.stages, tuple, self.network, wanted)
         shares = {} if self.use is None else self.use.shares
         out: dict[str, Any] = {"states": picture_stage(self.stages, self.decoding, shares)}
         if self.use is not None:

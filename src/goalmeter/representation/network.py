@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import shown
 from goalmeter.agents.language_models.local_model import LocalModel
 from goalmeter.agents.registry import agent as named_agent
 
@@ -110,14 +112,7 @@ class Network:
         Raises:
             InvalidParameterError: there is none, or one that the model does not have.
         """
-        most = len(self.blocks)
-        wanted = tuple(sorted(set(layers)))
-        if not wanted or wanted[0] < 0 or wanted[-1] > most:
-            raise InvalidParameterError(
-                f"layers are {list(layers)}, expected some of 0 to {most}: {self.name} has {most} "
-                f"blocks, and 0 is its embedding"
-            )
-        return wanted
+        return checked_layers(layers, len(self.blocks), self.name)
 
     def forward(self, rows: Sequence[Sequence[int]]) -> Any:
         """One pass over some sequences of tokens, without the head that gives logits.
@@ -159,6 +154,26 @@ class Network:
                     handle = self.blocks[layer - 1].register_forward_hook(_behind(change))
                 stack.callback(handle.remove)
             yield
+
+
+def checked_layers(layers: Sequence[int], blocks: int, model: str) -> tuple[int, ...]:
+    """The layers that were asked for of a model of some blocks, in order and each once.
+
+    Raises:
+        InvalidParameterError: there is none, one that the model does not have, or no list of them.
+    """
+    try:
+        wanted = sorted({index(layer) for layer in layers})
+    except TypeError:  # no numbers, no whole ones, or no sequence
+        raise InvalidParameterError(
+            f"layers are {shown(layers)}, expected a list of integers of 0 to {blocks}"
+        ) from None
+    if not wanted or wanted[0] < 0 or wanted[-1] > blocks:
+        raise InvalidParameterError(
+            f"layers are {shown(layers)}, expected some of 0 to {blocks}: {model} has {blocks} "
+            f"blocks, and 0 is its embedding"
+        )
+    return tuple(wanted)
 
 
 def padded(rows: Sequence[Sequence[int]], device: Any) -> dict[str, torch.Tensor]:

@@ -26,6 +26,7 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._names import did_you_mean
+from goalmeter._text import shown
 from goalmeter.gridworld.text import rendered
 from goalmeter.gridworld.world import ACTIONS, Cell
 from goalmeter.representation.replay import Sample
@@ -198,6 +199,23 @@ def position(name: str) -> Callable[[Located], tuple[int, ...]]:
         f"{', '.join(_NAMED)}, a share of the "
         f"reasoning such as {AFTER}/0.5, or a move of the stated plan such as {AFTER}/step-1"
     )
+
+
+def checked_positions(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of positions, each once, after all of them were looked at.
+
+    Raises:
+        InvalidParameterError: there is none, one is not known, or it is no list of names.
+    """
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise InvalidParameterError(
+            f"positions is {shown(names)}, expected a list of names, such as ['{BEFORE}/end']"
+        )
+    if not names:
+        raise InvalidParameterError("positions is empty, expected at least one")
+    for name in names:
+        position(name)
+    return tuple(dict.fromkeys(names))
 
 
 _NAMED: dict[str, Callable[[Located], tuple[int, ...]]] = {

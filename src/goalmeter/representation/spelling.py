@@ -43,10 +43,11 @@ class Spelling:
         Raises:
             InvalidFileError: an id is none of the tokenizer's.
         """
-        if (highest := max(ids, default=0)) >= len(tokenizer) or min(ids, default=0) < 0:
+        known = range(len(tokenizer))
+        if unknown := [token for token in ids if token not in known]:
             raise InvalidFileError(
-                f"there is a token {highest} in the record, and the tokenizer knows "
-                f"{len(tokenizer)}; it is not the tokenizer of the model that walked"
+                f"there is a token {unknown[0]} in the record, and the tokenizer knows 0 to "
+                f"{len(known) - 1}; it is not the tokenizer of the model that walked"
             )
         return cls._of_pieces(ids, tokenizer) or cls._of_windows(ids, tokenizer)
 

@@ -30,14 +30,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, require
+from goalmeter._names import unknown_name
 from goalmeter.representation.activations import Activations
 from goalmeter.representation.keeping import Placed, keep
+from goalmeter.representation.network import checked_layers
 from goalmeter.representation.replay import Sample, digest_of
 from goalmeter.runs.progress import Tell
 
 if TYPE_CHECKING:
     import torch
 
+DTYPES = ("float16", "bfloat16", "float32", "float64")
 TOKENS, STATES = "token_ids", "hidden_states"
 _MEND = "extract it again, without prefix caching"
 
@@ -65,12 +68,9 @@ class Extraction:
     dtype: str
 
     def __post_init__(self) -> None:
-        ordered = sorted(set(self.layers))
-        if not ordered or ordered[0] < 0 or ordered[-1] > self.blocks:
-            raise InvalidParameterError(
-                f"the server extracted layers {list(self.layers)}, expected some of 0 to "
-                f"{self.blocks}: {self.model} has {self.blocks} blocks, and 0 is its embedding"
-            )
+        checked_layers(self.layers, self.blocks, self.model)
+        if self.dtype not in DTYPES:
+            raise unknown_name(self.dtype, DTYPES, "the number type")
 
 
 def from_vllm(
@@ -111,8 +111,8 @@ def from_vllm(
         ...     return {"prompt": list(sample.ids), "max_tokens": 1}
     """
     extracted = sorted(set(extraction.layers))
-    wanted = sorted(set(layers))
-    if not wanted or set(wanted) - set(extracted):
+    wanted = list(checked_layers(layers, extraction.blocks, extraction.model))
+    if set(wanted) - set(extracted):
         raise InvalidParameterError(
             f"layers are {list(layers)}, expected some of {extracted}, which the server extracted"
         )

@@ -90,7 +90,7 @@ def check_reading(reading: Reading, name: str) -> None:
             f"[{scenes}, dimensions]"
         )
     # Half precision overflows in some models, and one bad row would spoil every weight.
-    check_finite(rows, name, "capture them anew, in float32")
+    check_finite(rows, name, "leave it out, or read a model that is loaded in float32")
 
 
 def check_finite(rows: Activations, name: str, mend: str) -> None:

@@ -10,7 +10,7 @@ from goalmeter._arguments import whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import did_you_mean
 from goalmeter.representation.network import Network
-from goalmeter.representation.positions import position
+from goalmeter.representation.positions import checked_positions
 from goalmeter.representation.probes.registry import probe
 from goalmeter.representation.use.candidates import FAMILIES, OPEN
 
@@ -76,13 +76,11 @@ def asked(
             f"layers are [0], the embedding, which is read as a control; expected some of 1 to "
             f"{most}"
         )
-    for each in positions:
-        position(each)
+    places = checked_positions(positions)
     for each in probes:
         probe(each)
-    for name, values in (("positions", positions), ("probes", probes)):
-        if not values:
-            raise InvalidParameterError(f"{name} is empty, expected at least one")
+    if not probes:
+        raise InvalidParameterError("probes is empty, expected at least one")
     _check_words("parts", parts, PARTS)
     _check_words("interventions", interventions, FAMILIES)
     if set(interventions) == {OPEN}:
@@ -93,7 +91,7 @@ def asked(
         )
     return Asked(
         tuple(layer for layer in chosen if layer > 0),
-        tuple(dict.fromkeys(positions)),
+        places,
         tuple(dict.fromkeys(probes)),
         tuple(part for part in PARTS if part in parts),
         tuple(family for family in FAMILIES if family in interventions),

@@ -73,12 +73,14 @@ def captured(
         InvalidFileError: as `capture`.
         InvalidParameterError: no decision has all positions.
     """
+    of_random = folder / "random-weights"
     trained = capture(
         samples,
         network,
         folder / "activations",
         layers=[0, *layers],
         positions=positions,
+        later={of_random: layers},
         progress=tell,
     )
 
@@ -87,7 +89,7 @@ def captured(
         return capture(
             samples,
             untrained(network, seed=seed),
-            folder / "random-weights",
+            of_random,
             layers=layers,
             positions=positions,
             progress=tell,

@@ -1,0 +1,102 @@
+"""A narrower question leaves an earlier result as it is, and begins nothing that was not asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goalmeter._errors import InvalidFileError
+from goalmeter.representation.result import FOLDER, RESULT, Representation
+from goalmeter.representation.stages.asked import Asked
+from goalmeter.representation.stages.held import Held
+
+WANTED = Asked((1,), ("pre/end",), ("ridge",), ("maps",), ("knock-out",), 12, 0, 0)
+
+
+class Weights:
+    """What is asked of a network here."""
+
+    revision = "the weights"
+
+
+def result(**changes: Any) -> Representation:
+    asked = replace(WANTED, parts=("maps", "plan"), probes=("ridge", "logistic"))
+    values: dict[str, Any] = {
+        "run": "run",
+        "model": "goalmeter/mouse",
+        "revision": Weights.revision,
+        "decisions": 3,
+        "grids": 2,
+        "about": asked.what(),
+        "chosen": {"layer": 1},
+        "states": (),
+        "verdict": "",
+    }
+    return Representation(**values | changes)
+
+
+def held(folder: Path, kept: Representation | None, wanted: Asked = WANTED) -> Held:
+    if kept is not None:
+        kept.save(folder)
+    return Held.of(folder, wanted, Weights())  # type: ignore[arg-type]
+
+
+def test_parts_and_probes_are_joined(tmp_path: Path) -> None:
+    """Those of before in front, and the parts in their own order."""
+    before = held(tmp_path, result())
+    together = before.together(replace(WANTED, parts=("use",), probes=("mlp",)))
+    assert together.parts == ("maps", "use", "plan")
+    # Probes are of the maps, which were not asked for.
+    assert together.probes == ("ridge", "logistic")
+    again = before.together(replace(WANTED, probes=("mlp",)))
+    assert (again.parts, again.probes) == (("maps", "plan"), ("ridge", "logistic", "mlp"))
+
+
+def test_only_what_is_asked_for_is_made(tmp_path: Path) -> None:
+    """But use beside maps asks for the believed world, which opens these again."""
+    before = held(tmp_path, result())
+    assert before.parts == ("maps", "plan")
+    assert before.to_make(("plan",)) == ("plan",)
+    assert before.to_make(("use",)) == ("maps", "use")
+    joined = held(tmp_path, result(believed={"meg_true": 1}))
+    assert joined.to_make(("use",)) == ("use",)
+    assert joined.fields(("use",))["believed"] == {"meg_true": 1}
+    assert set(joined.fields(("maps",))) == {"plan", "decided", "settled"}
+
+
+def test_what_was_left_out_is_no_part_and_keeps_its_reason(tmp_path: Path) -> None:
+    """Until it is asked for again."""
+    before = held(tmp_path, result(left_out={"plan": "too few grids", "post/end": "none has it"}))
+    assert before.parts == ("maps",)
+    assert "plan" not in before.fields(())
+    assert before.left_out(("maps",)) == {"plan": "too few grids", "post/end": "none has it"}
+    assert before.left_out(("plan",)) == {"post/end": "none has it"}
+    assert before.together(WANTED).parts == ("maps", "plan")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        None,
+        result(revision="other weights"),
+        result(about=result().about | {"seed": 1}),
+        result(about=result().about | {"layers": [2]}),
+    ],
+)
+def test_of_another_probe_or_none_nothing_is_taken_over(
+    tmp_path: Path, other: Representation | None
+) -> None:
+    before = held(tmp_path, other)
+    assert before.parts == () and before.fields(()) == {} and before.left_out(()) == {}
+    assert before.together(WANTED) == WANTED
+    assert before.to_make(("use",)) == ("use",)
+
+
+def test_a_result_that_cannot_be_read_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / RESULT).write_text("{")
+    with pytest.raises(InvalidFileError, match="delete it and probe the run again"):
+        held(tmp_path, None)
