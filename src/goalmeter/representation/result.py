@@ -69,7 +69,7 @@ class Representation(JsonFields):
         decided: along the reasoning.
         settled: from where on the actions can be read.
         states: some, to be drawn.
-        left_out: why a part is missing, by its name.
+        left_out: why a part or a control is missing, by its name.
     """
 
     run: str
