@@ -18,6 +18,7 @@ from goalmeter._json import JsonFields
 from goalmeter._text import json_text
 from goalmeter.report.notebook import data_frame, html_table, text_table
 from goalmeter.report.numbers import nats, number, percent
+from goalmeter.representation.probes.comparison import CONTROL_TASK
 from goalmeter.representation.result_rows import (
     DecidedRow,
     DoseRow,
@@ -199,12 +200,12 @@ class Representation(JsonFields):
         return rows
 
     def _best_control(self, row: MapRow) -> str:
-        """The control of a row that reads walls best."""
+        """The control that reads walls best of those that are scored on the same grids as a row."""
         controls = [
             each
             for each in self.maps_of()
             if (each.layer, each.position, each.probe) == (row.layer, row.position, row.probe)
-            and each.control is not None
+            and each.control not in (None, CONTROL_TASK)
             and each.auroc is not None
         ]
         if not controls:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from goalmeter.pages.representation import missing
+from goalmeter.pages.representation import maps, missing
 from goalmeter.pages.representation.findings import findings as sentences
 from goalmeter.pages.representation.shown import shown_of
 from goalmeter.report import Finding
@@ -64,8 +64,42 @@ def test_walls_decode_only_where_every_interval_says_so() -> None:
 def test_the_numbers_of_a_claim_stand_in_its_sentence() -> None:
     line = about("walls decode", made.bare())
     assert "layer 3, pre/end" in line and "0.99 [0.98, 1.00]" in line
-    assert "the best of 6 controls, embeddings alone, has 0.77 [0.75, 0.79]" in line
+    assert "the best of 5 controls, embeddings alone, has 0.77 [0.75, 0.79]" in line
     assert "no control stands beside it" in about("walls", made.bare(maps=(map_row(share(0.9)),)))
+
+
+def test_what_is_learnt_by_heart_is_no_control_of_what_is_read_in_unseen_grids() -> None:
+    rows = tuple(
+        replace(row, auroc=est(1.0, 0.0), scored="other states of the same grids")
+        if row.control == "control task"
+        else row
+        for row in made_rows.map_rows()
+    )
+    result = made.bare(maps=rows)
+    line = about("walls decode", result)
+    assert line.startswith("goalmeter/mouse: walls decode above every control.")
+    assert "the best of 5 controls, embeddings alone, has 0.77" in line
+    (shown,) = shown_of([result])
+    assert maps.read_above(shown) == "above"
+    table = maps.summary_table([shown])
+    assert table is not None and "embeddings alone" in str(table.cells[0])
+    assert "embeddings alone 0.77" in str(result) and "control task" not in str(result)
+    # It stays in the table of all controls, which says where it was scored.
+    controls = maps.controls_table(shown)
+    assert controls is not None and "does not have to be above it" in controls.meaning
+    assert "other states of the same grids" in str(controls.cells[-1])
+
+
+def test_a_control_that_could_not_be_made_is_named_beside_the_claim() -> None:
+    rows = tuple(row for row in made_rows.map_rows() if row.control != "shuffled activations")
+    left = {"shuffled activations": "in the test part, 11 of 21 scenes are in one grid"}
+    result = made.bare(maps=rows, left_out=left)
+    line = about("walls decode", result)
+    assert "the best of 4 controls, embeddings alone, has 0.77" in line
+    assert "and shuffled activations could not be made." in line
+    section = missing.section(shown_of([result]))
+    assert section is not None
+    assert any("shuffled activations: in the test part" in point for point in section.points)
 
 
 def test_the_place_is_the_chosen_one_and_not_the_best() -> None:

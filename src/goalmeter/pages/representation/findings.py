@@ -12,6 +12,7 @@ from goalmeter.pages.representation.shown import Shown, place_in_words
 from goalmeter.report import Finding, Link
 from goalmeter.report.numbers import nats, number, percent
 from goalmeter.representation.positions import BEFORE
+from goalmeter.representation.probes.comparison import SHUFFLED
 from goalmeter.representation.use.causal_use import MARGIN, NOT_USED, USED
 from goalmeter.representation.use.halves import CONFIRM
 from goalmeter.representation.use.spans import ANSWERING, PROMPT
@@ -35,7 +36,8 @@ def findings(shown: Shown, models: list[Shown]) -> list[Finding]:
 
 
 def _read(shown: Shown, models: list[Shown]) -> Iterator[Finding]:
-    ours, controls = shown.at_chosen()
+    ours, _ = shown.at_chosen()
+    controls = shown.rivals()
     table = maps.summary_table(models)
     if ours is None or table is None:
         return
@@ -50,6 +52,8 @@ def _read(shown: Shown, models: list[Shown]) -> Iterator[Finding]:
         if highest is None
         else f"the best of {len(controls)} controls, {highest[0]}, has {number(highest[1], 2)}"
     )
+    if SHUFFLED in shown.result.left_out:
+        beside += f", and {SHUFFLED} could not be made"
     auroc = "–" if ours.auroc is None else number(ours.auroc, 2)
     text = (
         f"At {place_in_words(ours.layer, ours.position)}, the probe ({ours.probe}) tells walls of "
