@@ -18,6 +18,7 @@ from goalmeter._json import JsonFields
 from goalmeter._text import json_text
 from goalmeter.report.notebook import data_frame, html_table, text_table
 from goalmeter.report.numbers import nats, number, percent
+from goalmeter.representation.belief import unbelieved
 from goalmeter.representation.probes.comparison import CONTROL_TASK
 from goalmeter.representation.result_rows import (
     DecidedRow,
@@ -171,6 +172,18 @@ class Representation(JsonFields):
         }
         return replayed + verdicts.get(self.verdict, "")
 
+    @property
+    def unbelieved(self) -> str:
+        """Why the believed world is none that anything can be said of; "" if something can."""
+        gains = (
+            row.gain_bits
+            for row in self.maps_of()
+            if row.control is None
+            and (row.layer, row.position, row.probe)
+            == tuple(self.chosen.get(key) for key in ("layer", "position", "probe"))
+        )
+        return unbelieved(next(gains, None), self.verdict, self.believed.get("places"))
+
     def _rows(self) -> list[list[str]]:
         """The numbers that matter most, as text."""
         rows = [["what", "where", "value", "beside"]]
@@ -196,7 +209,10 @@ class Representation(JsonFields):
             true, inner = (
                 nats(self.believed[name]["nats"]["value"]) for name in ("meg_true", "meg_believed")
             )
-            rows.append(["MEG in the believed world", "", inner, f"true world {true}"])
+            beside = f"true world {true}"
+            if self.unbelieved:
+                beside += f"; but nothing is said of a believed world: {self.unbelieved}"
+            rows.append(["MEG in the believed world", "", inner, beside])
         return rows
 
     def _best_control(self, row: MapRow) -> str:
