@@ -167,6 +167,7 @@ class _Parts:
         self.left_out |= without
         decoding = Decoding(captures, self.trajectories, chosen, wanted.seed)
         shares = explained_stage(self.stages, decoding, wanted.positions)
+        self.left_out |= shares.get("left_out", {})
         self.decoding = decoding
         return {"maps": maps, "places": places, "chosen": chosen, "explained": shares}
 
