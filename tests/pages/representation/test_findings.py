@@ -166,6 +166,7 @@ def test_a_world_that_was_not_read_or_whose_use_is_not_known_is_no_belief(
     (shown,) = shown_of([result])
     table = worlds.believed_table(shown)
     assert table is not None and table.notes[0].startswith(sentence.capitalize())
+    assert "the believed world" not in [row[0].text for row in table.cells]
     # No picture of it among models of which something can be said.
     other = made.result(model="goalmeter/mole")
     figure = worlds.believed_figure([shown, *shown_of([other])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,7 @@ WORLDS = {
     "meg_decoded": "the decoded map",
     "meg_believed": "the believed world",
 }
+_NO_BELIEF = "the decoded map with its unused cells changed (not known to be believed)"
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,9 @@ def believed_table(shown: Shown) -> Table | None:
     if reason := unbelieved_of(shown):
         sentence = f"Nothing is said of a world that it believes in: {reason}."
         texts["notes"] = (sentence, *texts["notes"])
+        # Tables in Markdown have no notes, so the row itself claims no belief.
+        inner = WORLDS["meg_believed"]
+        rows = [replace(row, name=_NO_BELIEF) if row.name == inner else row for row in rows]
     if (maximum := believed.get("maximum")) is not None:
         texts["notes"] += (f"The most there is to explain is {number(maximum, 1)} nats a walk.",)
     if (missing := believed.get("missing")) is not None:
