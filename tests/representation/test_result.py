@@ -138,6 +138,33 @@ def test_it_prints_the_probe_beside_its_best_control() -> None:
     assert "0.97" in a_result()._repr_html_()
 
 
+@pytest.mark.parametrize(
+    ("gain", "verdict", "reason"),
+    [
+        (Estimate(0.5, (0.4, 0.6), 20, 10), "used", ""),
+        (Estimate(0.5, (0.4, 0.6), 20, 10), "not used", ""),
+        (Estimate(-0.6, (-1.7, 0.4), 20, 10), "used", "better than from places alone"),
+        (Estimate(0.5, (0.4, 0.6), 20, 10), "cannot be told", "whether cells are used could not"),
+    ],
+)
+def test_a_world_is_called_believed_where_it_was_read_and_its_use_told(
+    gain: Estimate, verdict: str, reason: str
+) -> None:
+    result = a_result()
+    ours, *controls = result.maps
+    nats = {"nats": HALF.to_json()}
+    text = str(
+        replace(
+            result,
+            maps=(replace(ours, gain_bits=gain), *controls),
+            verdict=verdict,
+            believed={"meg_true": nats, "meg_believed": nats, "places": {"used": 3}},
+        )
+    )
+    assert "MEG in the believed world" in text and reason in text
+    assert ("nothing is said of a believed world" in text) == bool(reason)
+
+
 def test_records_have_the_ends_of_intervals() -> None:
     """A row of numbers for a data frame."""
     record = a_result().records()[0]

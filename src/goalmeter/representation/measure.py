@@ -174,9 +174,11 @@ class _Parts:
             seed=wanted.seed,
             tell=self.stages.tell,
         )
-        maps, places, chosen = map_stage(self.stages, captures, wanted)
+        maps, places, chosen, without = map_stage(self.stages, captures, wanted)
+        self.left_out |= without
         decoding = Decoding(captures, self.trajectories, chosen, wanted.seed)
         shares = explained_stage(self.stages, decoding, wanted.positions)
+        self.left_out |= shares.get("left_out", {})
         self.decoding = decoding
         return {"maps": maps, "places": places, "chosen": chosen, "explained": shares}
 

@@ -18,6 +18,8 @@ from goalmeter._json import JsonFields
 from goalmeter._text import json_text
 from goalmeter.report.notebook import data_frame, html_table, text_table
 from goalmeter.report.numbers import nats, number, percent
+from goalmeter.representation.belief import unbelieved
+from goalmeter.representation.probes.comparison import CONTROL_TASK
 from goalmeter.representation.result_rows import (
     DecidedRow,
     DoseRow,
@@ -69,7 +71,7 @@ class Representation(JsonFields):
         decided: along the reasoning.
         settled: from where on the actions can be read.
         states: some, to be drawn.
-        left_out: why a part is missing, by its name.
+        left_out: why a part or a control is missing, by its name.
     """
 
     run: str
@@ -170,6 +172,18 @@ class Representation(JsonFields):
         }
         return replayed + verdicts.get(self.verdict, "")
 
+    @property
+    def unbelieved(self) -> str:
+        """Why the believed world is none that anything can be said of; "" if something can."""
+        gains = (
+            row.gain_bits
+            for row in self.maps_of()
+            if row.control is None
+            and (row.layer, row.position, row.probe)
+            == tuple(self.chosen.get(key) for key in ("layer", "position", "probe"))
+        )
+        return unbelieved(next(gains, None), self.verdict, self.believed.get("places"))
+
     def _rows(self) -> list[list[str]]:
         """The numbers that matter most, as text."""
         rows = [["what", "where", "value", "beside"]]
@@ -195,16 +209,19 @@ class Representation(JsonFields):
             true, inner = (
                 nats(self.believed[name]["nats"]["value"]) for name in ("meg_true", "meg_believed")
             )
-            rows.append(["MEG in the believed world", "", inner, f"true world {true}"])
+            beside = f"true world {true}"
+            if self.unbelieved:
+                beside += f"; but nothing is said of a believed world: {self.unbelieved}"
+            rows.append(["MEG in the believed world", "", inner, beside])
         return rows
 
     def _best_control(self, row: MapRow) -> str:
-        """The control of a row that reads walls best."""
+        """The control that reads walls best of those that are scored on the same grids as a row."""
         controls = [
             each
             for each in self.maps_of()
             if (each.layer, each.position, each.probe) == (row.layer, row.position, row.probe)
-            and each.control is not None
+            and each.control not in (None, CONTROL_TASK)
             and each.auroc is not None
         ]
         if not controls:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from goalmeter.pages.representation import missing
+from goalmeter.pages.representation import maps, missing, worlds
 from goalmeter.pages.representation.findings import findings as sentences
 from goalmeter.pages.representation.shown import shown_of
 from goalmeter.report import Finding
 from goalmeter.representation.result import Representation
+from goalmeter.representation.result_rows import MapRow
 from goalmeter.statistics.clustered import Estimate
 
 from . import made, made_rows
@@ -64,8 +65,42 @@ def test_walls_decode_only_where_every_interval_says_so() -> None:
 def test_the_numbers_of_a_claim_stand_in_its_sentence() -> None:
     line = about("walls decode", made.bare())
     assert "layer 3, pre/end" in line and "0.99 [0.98, 1.00]" in line
-    assert "the best of 6 controls, embeddings alone, has 0.77 [0.75, 0.79]" in line
+    assert "the best of 5 controls, embeddings alone, has 0.77 [0.75, 0.79]" in line
     assert "no control stands beside it" in about("walls", made.bare(maps=(map_row(share(0.9)),)))
+
+
+def test_what_is_learnt_by_heart_is_no_control_of_what_is_read_in_unseen_grids() -> None:
+    rows = tuple(
+        replace(row, auroc=est(1.0, 0.0), scored="other states of the same grids")
+        if row.control == "control task"
+        else row
+        for row in made_rows.map_rows()
+    )
+    result = made.bare(maps=rows)
+    line = about("walls decode", result)
+    assert line.startswith("goalmeter/mouse: walls decode above every control.")
+    assert "the best of 5 controls, embeddings alone, has 0.77" in line
+    (shown,) = shown_of([result])
+    assert maps.read_above(shown) == "above"
+    table = maps.summary_table([shown])
+    assert table is not None and "embeddings alone" in str(table.cells[0])
+    assert "embeddings alone 0.77" in str(result) and "control task" not in str(result)
+    # It stays in the table of all controls, which says where it was scored.
+    controls = maps.controls_table(shown)
+    assert controls is not None and "does not have to be above it" in controls.meaning
+    assert "other states of the same grids" in str(controls.cells[-1])
+
+
+def test_a_control_that_could_not_be_made_is_named_beside_the_claim() -> None:
+    rows = tuple(row for row in made_rows.map_rows() if row.control != "shuffled activations")
+    left = {"shuffled activations": "in the test part, 11 of 21 scenes are in one grid"}
+    result = made.bare(maps=rows, left_out=left)
+    line = about("walls decode", result)
+    assert "the best of 4 controls, embeddings alone, has 0.77" in line
+    assert "and shuffled activations could not be made." in line
+    section = missing.section(shown_of([result]))
+    assert section is not None
+    assert any("shuffled activations: in the test part" in point for point in section.points)
 
 
 def test_the_place_is_the_chosen_one_and_not_the_best() -> None:
@@ -87,9 +122,56 @@ def test_the_place_is_the_chosen_one_and_not_the_best() -> None:
 def test_the_believed_world_by_the_interval_of_the_difference(
     difference: Estimate, beyond: Estimate, lead: str, control: str
 ) -> None:
-    result = made.bare(believed=made.believed(difference, beyond))
+    result = made.result(believed=made.believed(difference, beyond))
     line = about("in the world that it believes in", result)
     assert line.startswith(f"goalmeter/mouse: {lead}") and control in line
+
+
+def unread() -> tuple[MapRow, ...]:
+    """Maps that a probe reads no better than places alone, as its interval has it."""
+    gain = est(-0.64, 1.02)
+    return tuple(
+        replace(row, auroc=share(0.64), gain_bits=gain) if row.control is None else row
+        for row in made_rows.map_rows()
+    )
+
+
+READ = "the map could not be read better than from places alone"
+TOLD = "whether cells are used could not be told"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"maps": unread()}, READ),
+        ({"maps": ()}, READ),
+        ({"verdict": "cannot be told"}, TOLD),
+        # A verdict that its intervals do not carry is none.
+        ({"use": made_rows.use_rows(0.04)}, TOLD),
+        ({"maps": unread(), "verdict": "cannot be told"}, f"{READ}, and {TOLD}"),
+        ({"places": {"used": 0, "not used": 0, "unknown": 7}}, "of no cell it could be told"),
+    ],
+)
+def test_a_world_that_was_not_read_or_whose_use_is_not_known_is_no_belief(
+    changes: dict[str, Any], reason: str
+) -> None:
+    # 0.04 in it and 4.90 in the true one: less directed, if it were a belief.
+    fields = dict(changes)
+    places = {"places": fields.pop("places")} if "places" in fields else {}
+    result = made.result(believed=made.believed(est(-4.86, 0.5)) | places, **fields)
+    sentence = f"nothing is said of a world that it believes in: {reason}"
+    line = about("believes in", result)
+    assert line.startswith(f"goalmeter/mouse: {sentence}")
+    assert not [lead for lead in leads(result) if "believe" in lead]
+    (shown,) = shown_of([result])
+    table = worlds.believed_table(shown)
+    assert table is not None and table.notes[0].startswith(sentence.capitalize())
+    assert "the believed world" not in [row[0].text for row in table.cells]
+    # No picture of it among models of which something can be said.
+    other = made.result(model="goalmeter/mole")
+    figure = worlds.believed_figure([shown, *shown_of([other])])
+    assert figure is not None and "goalmeter/mole: the believed world" in figure.alt
+    assert "goalmeter/mouse" not in figure.alt and worlds.believed_figure([shown]) is None
 
 
 @pytest.mark.parametrize(
@@ -133,6 +215,21 @@ def test_decided_is_what_stays_above_every_baseline_to_the_end() -> None:
     rows[6] = replace(rows[6], accuracy=share(0.4), beyond=est(-0.1, 0.06))
     line = about("of the reasoning", made.result(decided=tuple(rows)))
     assert "from no point of the reasoning" in line
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (0, "no question about a cell that every shortest way needs was answered rightly before"),
+        (1, "Of the first moves at 1 cell that every shortest way needs, 90.0%"),
+        (28, "Of the first moves at 28 cells that every shortest way needs, 90.0%"),
+    ],
+)
+def test_moves_that_flip_by_how_many_cells_they_are_of(number: int, words: str) -> None:
+    flips = share(0.9) if number else NOTHING
+    row = replace(made_rows.used_row(flips, chosen=True, null=share(0.02)), cells=number)
+    line = about("under the intervention that did best", made.result(use=(row,)))
+    assert words in line and "–" not in line and "0 cells" not in line.replace("28 cells", "")
 
 
 def test_every_sentence_leads_to_a_place_on_the_page() -> None:

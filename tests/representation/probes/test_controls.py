@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from goalmeter import GoalmeterError
+from goalmeter._types import IntArray
 from goalmeter.representation.planted import Plant, planted
 from goalmeter.representation.probes.comparison import (
     CONTROL_TASK,
@@ -20,7 +21,7 @@ from goalmeter.representation.probes.controls import control_task, exchanged, sh
 from goalmeter.representation.probes.linear import Bilinear
 from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.ridge import Ridge
-from goalmeter.representation.probes.splits import folds, split
+from goalmeter.representation.probes.splits import Split, folds, split
 from goalmeter.representation.probes.training import Schedule
 from goalmeter.representation.scenes import Scenes
 
@@ -109,6 +110,32 @@ def test_a_probe_stands_beside_all_its_controls() -> None:
     assert agent.exact.value > table.row(SHUFFLED).places[0].exact.value
     json = table.row(SHUFFLED).to_json()
     assert json["control"] == SHUFFLED and json["probe"] == "ridge"
+
+
+def test_a_control_that_cannot_be_exchanged_is_left_out_and_nothing_else() -> None:
+    """Of 21 scenes 11 in one grid: no exchange between grids exists, and one fit is not made."""
+    scenes = READING.scenes
+    train, validation, test = SPLIT
+
+    def crowded(rows: IntArray) -> IntArray:
+        # More than half of the part in the grid of its first scene.
+        same = rows[scenes.grids[rows] == scenes.grids[rows[0]]]
+        return np.concatenate([same, rows[scenes.grids[rows] != scenes.grids[same[0]]][:2]])
+
+    full = compare(Ridge(), READING, SPLIT, seed=0)
+    assert full.left_out == {}
+    part = Split(train, validation, crowded(test))
+    table = compare(Ridge(), READING, part, seed=0)
+    assert [row.control for row in table.rows] == [None, "position only", "majority", CONTROL_TASK]
+    (reason,) = table.left_out.values()
+    assert set(table.left_out) == {SHUFFLED}
+    assert reason.startswith("in the test part, of ") and "are in one grid" in reason
+    # Labels are exchanged between training grids, so this control is what it was.
+    assert table.row(CONTROL_TASK).to_json() == full.row(CONTROL_TASK).to_json()
+    part = Split(crowded(train), validation, test)
+    table = compare(Ridge(), READING, part, seed=0)
+    assert set(table.left_out) == {SHUFFLED, CONTROL_TASK}
+    assert all(reason.startswith("in the training part") for reason in table.left_out.values())
 
 
 def test_cross_fitted_posteriors_are_of_fits_that_saw_nothing_of_the_grid() -> None:

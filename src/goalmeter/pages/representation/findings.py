@@ -12,6 +12,7 @@ from goalmeter.pages.representation.shown import Shown, place_in_words
 from goalmeter.report import Finding, Link
 from goalmeter.report.numbers import nats, number, percent
 from goalmeter.representation.positions import BEFORE
+from goalmeter.representation.probes.comparison import SHUFFLED
 from goalmeter.representation.use.causal_use import MARGIN, NOT_USED, USED
 from goalmeter.representation.use.halves import CONFIRM
 from goalmeter.representation.use.spans import ANSWERING, PROMPT
@@ -35,7 +36,8 @@ def findings(shown: Shown, models: list[Shown]) -> list[Finding]:
 
 
 def _read(shown: Shown, models: list[Shown]) -> Iterator[Finding]:
-    ours, controls = shown.at_chosen()
+    ours, _ = shown.at_chosen()
+    controls = shown.rivals()
     table = maps.summary_table(models)
     if ours is None or table is None:
         return
@@ -50,6 +52,8 @@ def _read(shown: Shown, models: list[Shown]) -> Iterator[Finding]:
         if highest is None
         else f"the best of {len(controls)} controls, {highest[0]}, has {number(highest[1], 2)}"
     )
+    if SHUFFLED in shown.result.left_out:
+        beside += f", and {SHUFFLED} could not be made"
     auroc = "–" if ours.auroc is None else number(ours.auroc, 2)
     text = (
         f"At {place_in_words(ours.layer, ours.position)}, the probe ({ours.probe}) tells walls of "
@@ -71,10 +75,14 @@ def _used(shown: Shown, models: list[Shown]) -> Iterator[Finding]:
         NOT_USED: "what it reads of cells is not used.",
     }.get(verdict, "whether it uses what it reads of cells cannot be told.")
     null = "" if row.null_flips is None else f"; the highest null flips {percent(row.null_flips)}"
+    place = f"{uses.with_dose(row)}, {place_in_words(row.layer, row.position)}"
     text = (
-        f"Of the first moves at {row.cells} cells that every shortest way needs, "
-        f"{percent(row.flips)} flip under the intervention that did best on the other half of the "
-        f"grids ({uses.with_dose(row)}, {place_in_words(row.layer, row.position)}). At cells that "
+        f"On the half of the grids that confirms, no question about a cell that every shortest way "
+        f"needs was answered rightly before anything was changed, so nothing can flip under the "
+        f"intervention that did best on the other half ({place})."
+        if row.cells == 0
+        else f"{_moves(row.cells)} that every shortest way needs, {percent(row.flips)} flip under "
+        f"the intervention that did best on the other half of the grids ({place}). At cells that "
         f"no shortest way needs it flips {percent(row.unneeded_flips)}{null}."
     )
     links = (Link("numbers", table.row_anchor(shown.name)),)
@@ -85,6 +93,11 @@ def _believed(shown: Shown) -> Iterator[Finding]:
     rows = {row.name: row for row in worlds.worlds(shown.result.believed)}
     true, inner = (rows.get(worlds.WORLDS[key]) for key in ("meg_true", "meg_believed"))
     if true is None or inner is None:
+        return
+    links = (Link("numbers", f"{shown.prefix}-believed"),)
+    if reason := worlds.unbelieved_of(shown):
+        text = f"nothing is said of a world that it believes in: {reason}."
+        yield Finding(text=f"{shown.name}: {text}", links=links)
         return
     lead = {
         claims.ABOVE: "more directed in the world that it believes in than in the true one.",
@@ -105,7 +118,6 @@ def _believed(shown: Shown) -> Iterator[Finding]:
             claims.BELOW: " But a control explains more.",
             claims.OPEN: " Whether it is above every control cannot be told.",
         }[claims.signs(known)]
-    links = (Link("numbers", f"{shown.prefix}-believed"),)
     yield Finding(lead=f"{shown.name}: {lead}", text=text, links=links)
 
 
@@ -243,6 +255,10 @@ def _missing(shown: Shown) -> Iterator[Finding]:
             f"{'is' if len(lines) == 1 else 'are'} not in these results.",
             links=(Link("why", MISSING),),
         )
+
+
+def _moves(cells: int) -> str:
+    return f"Of the first moves at {cells} {'cell' if cells == 1 else 'cells'}"
 
 
 def _as_far_as(horizon: int, first: str) -> str:

@@ -31,18 +31,20 @@ Read = tuple[Shown, MapRow, tuple[MapRow, ...]]
 
 
 def read_above(shown: Shown) -> str:
-    """Whether walls of uncertain cells are read better than by every control."""
-    ours, controls = shown.at_chosen()
-    return claims.OPEN if ours is None else claims.beside(ours.auroc, [c.auroc for c in controls])
+    """Whether walls of uncertain cells are read better than by every control on the same grids."""
+    ours, _ = shown.at_chosen()
+    if ours is None:
+        return claims.OPEN
+    return claims.beside(ours.auroc, [row.auroc for row in shown.rivals()])
 
 
 def summary_table(models: Sequence[Shown]) -> Table | None:
     """Every model at the place whose maps are decoded; None where no uncertain cell was scored."""
     rows: list[Read] = []
     for shown in models:
-        ours, controls = shown.at_chosen()
+        ours, _ = shown.at_chosen()
         if ours is not None:
-            rows.append((shown, ours, controls))
+            rows.append((shown, ours, shown.rivals()))
     if not rows:
         return None
     return table_of(

@@ -51,6 +51,14 @@ class Shown:
         first = next(iter(self.result.maps), None)
         return (None, None, None) if first is None else _place(first)
 
+    def rivals(self) -> tuple[MapRow, ...]:
+        """The controls at that place which are scored on the same grids as the probe.
+
+        That of random labels is not: it can only be learnt by heart, so it is scored on grids that
+        it was fitted to, and says how selective a probe is.
+        """
+        return tuple(row for row in self.at_chosen()[1] if row.control != CONTROL_TASK)
+
     def at_chosen(self) -> tuple[MapRow | None, tuple[MapRow, ...]]:
         """How walls of uncertain cells are read at that place: by the probe, and by controls."""
         rows = [row for row in self.result.maps_of() if _place(row) == self.chosen]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from goalmeter.report import Figure, Table
 from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
 from goalmeter.report.numbers import number, percent, points, rationality
 from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
+from goalmeter.representation.belief import unbelieved
 from goalmeter.statistics.clustered import Estimate
 
 # What is counted, as `Explained` names it -> in words.
@@ -35,6 +36,7 @@ WORLDS = {
     "meg_decoded": "the decoded map",
     "meg_believed": "the believed world",
 }
+_NO_BELIEF = "the decoded map with its unused cells changed (not known to be believed)"
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,16 @@ def worlds(believed: Mapping[str, Any]) -> list[World]:
     return out
 
 
+def unbelieved_of(shown: Shown) -> str:
+    """Why nothing is said of a world that a model believes in; "" where something is.
+
+    Use is told where its intervals say so as well as its verdict, as everywhere on the page.
+    """
+    ours, _ = shown.at_chosen()
+    gain = None if ours is None else ours.gain_bits
+    return unbelieved(gain, claims.use_of(shown.result), shown.result.believed.get("places"))
+
+
 def believed_table(shown: Shown) -> Table | None:
     """MEG in each world; None where nobody asked."""
     believed = shown.result.believed
@@ -166,6 +178,12 @@ def believed_table(shown: Shown) -> Table | None:
     if not rows:
         return None
     texts = say("believed", model=shown.name)
+    if reason := unbelieved_of(shown):
+        sentence = f"Nothing is said of a world that it believes in: {reason}."
+        texts["notes"] = (sentence, *texts["notes"])
+        # Tables in Markdown have no notes, so the row itself claims no belief.
+        inner = WORLDS["meg_believed"]
+        rows = [replace(row, name=_NO_BELIEF) if row.name == inner else row for row in rows]
     if (maximum := believed.get("maximum")) is not None:
         texts["notes"] += (f"The most there is to explain is {number(maximum, 1)} nats a walk.",)
     if (missing := believed.get("missing")) is not None:
@@ -190,8 +208,9 @@ def believed_table(shown: Shown) -> Table | None:
 
 
 def believed_figure(models: Sequence[Shown]) -> Figure | None:
-    """MEG of every model in each world, on one scale; None where nobody asked."""
-    rows = [(shown, world) for shown in models for world in worlds(shown.result.believed)]
+    """MEG of every model that has a believed world, on one scale; None where none has."""
+    told = [shown for shown in models if not unbelieved_of(shown)]
+    rows = [(shown, world) for shown in told for world in worlds(shown.result.believed)]
     if not rows:
         return None
     lines = [f"{shown.name}: {world.name}" for shown, world in rows]

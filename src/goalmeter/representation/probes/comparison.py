@@ -7,14 +7,14 @@ scored on grids that were trained on, since random labels can only be learnt by 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray, FloatArray
-from goalmeter.representation.probes.controls import control_task, shuffled
+from goalmeter.representation.probes.controls import ControlTask, control_task, shuffled
 from goalmeter.representation.probes.localise import Localisation, localisation
 from goalmeter.representation.probes.position import Majority, PositionOnly
 from goalmeter.representation.probes.protocol import (
@@ -92,6 +92,7 @@ class Comparison:
         scenes: the test scenes.
         posterior: what the probe says of them, [N, rows, columns, 7].
         position: what position alone says of them.
+        left_out: why a control could not be made, by its name.
     """
 
     rows: tuple[ProbeRow, ...]
@@ -99,6 +100,7 @@ class Comparison:
     scenes: Scenes
     posterior: FloatArray
     position: FloatArray
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def row(self, control: str | None = None) -> ProbeRow:
         """The probe, or one of its controls.
@@ -109,7 +111,11 @@ class Comparison:
         return {each.control: each for each in self.rows}[control]
 
     def selectivity(self, cells: str = ALL, label: str = ALL) -> float:
-        """Bits a cell that the probe gains beyond what it gains on random labels."""
+        """Bits a cell that the probe gains beyond what it gains on random labels.
+
+        Raises:
+            KeyError: no labels could be exchanged between the training grids.
+        """
         ours, theirs = (
             self.row(control).score(cells, label).gain_bits.value
             for control in (None, CONTROL_TASK)
@@ -126,6 +132,9 @@ def compare(
     seed: int = 0,
 ) -> Comparison:
     """Fit a probe and its controls, and score them all.
+
+    Shuffled activations and the control task are exchanged between grids. Where one grid holds more
+    than half of the scenes no exchange exists, and only that control is left out, with the reason.
 
     Args:
         probe: any.
@@ -151,8 +160,12 @@ def compare(
     others: dict[str, tuple[Probe, Reading]] = {
         PositionOnly().name: (PositionOnly(), reading),
         Majority().name: (Majority(), reading),
-        SHUFFLED: (probe, _shuffled_within(reading, split, seed)),
     }
+    left_out: dict[str, str] = {}
+    try:
+        others[SHUFFLED] = (probe, _shuffled_within(reading, split, seed))
+    except InvalidParameterError as cause:
+        left_out[SHUFFLED] = str(cause)
     for name, activations in (alternatives or {}).items():
         alternative = Reading(activations, reading.scenes)
         check_reading(alternative, name)
@@ -161,8 +174,13 @@ def compare(
         fit = table.fitted(kind, source, seed)
         of_control = fit.posterior(table.test(source).activations, table.scenes.shapes)
         rows.append(table.row(name, fit, of_control, position))
-    rows.append(_control_row(probe, reading, split, seed))
-    return Comparison(tuple(rows), ours, table.scenes, posterior, position)
+    try:
+        task = control_task(reading.scenes, split, seed=seed)
+    except InvalidParameterError as cause:
+        left_out[CONTROL_TASK] = f"in the training part, {cause}"
+    else:
+        rows.append(_control_row(probe, reading, task, seed))
+    return Comparison(tuple(rows), ours, table.scenes, posterior, position, left_out)
 
 
 def by_size(
@@ -272,14 +290,16 @@ def _shuffled_within(reading: Reading, split: Split, seed: int) -> Reading:
     """Activations of other grids of the same part, so that no test row is trained on."""
     rows = np.array(reading.activations)
     # Within each part: a row that is scored is then one that no fit has seen.
-    for part in split:
-        rows[part] = shuffled(reading.where(part), seed=seed).activations
+    for name, part in zip(("training", "validation", "test"), split, strict=True):
+        try:
+            rows[part] = shuffled(reading.where(part), seed=seed).activations
+        except InvalidParameterError as cause:
+            raise InvalidParameterError(f"in the {name} part, {cause}") from cause
     return Reading(rows, reading.scenes)
 
 
-def _control_row(probe: Probe, reading: Reading, split: Split, seed: int) -> ProbeRow:
+def _control_row(probe: Probe, reading: Reading, task: ControlTask, seed: int) -> ProbeRow:
     # Position alone is fitted to the random labels as well: what they share with it is no learning.
-    task = control_task(reading.scenes, split, seed=seed)
     relabelled = Reading(reading.activations, task.scenes)
     table = _Table(probe.name, task.split, task.scenes, task.scored)
     tested = table.test(relabelled).activations

@@ -30,8 +30,8 @@ _WALL = "wall"
 
 def map_stage(
     stages: Stages, captures: Captured, wanted: Asked
-) -> tuple[tuple[MapRow, ...], tuple[PlaceRow, ...], dict[str, Any]]:
-    """The rows of all places, and the place whose maps are decoded.
+) -> tuple[tuple[MapRow, ...], tuple[PlaceRow, ...], dict[str, Any], dict[str, str]]:
+    """The rows of all places, the place whose maps are decoded, and why a control is not there.
 
     That place is chosen by what the probe gains on the grids that stop its fit; those that it is
     scored on have no say, so that the best of many is not taken for its luck.
@@ -41,6 +41,7 @@ def map_stage(
     maps: list[MapRow] = []
     places: list[PlaceRow] = []
     gains: dict[tuple[str, int, str], float] = {}
+    left_out: dict[str, str] = {}
     for name in wanted.probes:
         for layer in wanted.layers:
             for position in wanted.positions:
@@ -52,9 +53,12 @@ def map_stage(
                 maps += [row_from(MapRow, row) for row in value["maps"]]
                 places += [row_from(PlaceRow, row) for row in value["places"]]
                 gains[name, layer, position] = value["validation_gain"]
+                # The parts are the same everywhere, and with them what could not be exchanged.
+                left_out |= value.get("left_out", {})
     # The first of equals, which is of the lowest layer.
     name, layer, position = max(gains, key=lambda place: gains[place])
-    return tuple(maps), tuple(places), {"layer": layer, "position": position, "probe": name}
+    chosen = {"layer": layer, "position": position, "probe": name}
+    return tuple(maps), tuple(places), chosen, left_out
 
 
 def _compared(
@@ -95,6 +99,7 @@ def _compared(
         "maps": json_value(maps),
         "places": json_value(places),
         "validation_gain": _validation_gain(result, reading, parts, seed),
+        "left_out": dict(result.left_out),
     }
 
 

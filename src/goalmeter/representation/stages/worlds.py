@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from goalmeter._errors import InvalidParameterError
 from goalmeter.navigation.inspect.samples import made_of
 from goalmeter.navigation.record import Trajectory
 from goalmeter.representation.believed import WalkSteps
 from goalmeter.representation.decoded import DecodedMaps, Maps, decoded
 from goalmeter.representation.explained import explained
-from goalmeter.representation.map_controls import map_controls
+from goalmeter.representation.map_controls import (
+    ANOTHER,
+    ANOTHER_WALLS,
+    EMPTY_ROOM,
+    empty_rooms,
+    map_controls,
+)
 from goalmeter.representation.probes.comparison import cross_fitted
 from goalmeter.representation.probes.registry import probe
 from goalmeter.representation.probes.splits import folds
@@ -34,12 +41,14 @@ class DecodedWorlds:
         walk_steps: where each stands in its walk.
         maps: what was decoded.
         controls: maps that know nothing of what was believed, by name.
+        left_out: why such a map could not be made, by its name.
     """
 
     scenes: Scenes
     walk_steps: WalkSteps
     maps: DecodedMaps
     controls: Mapping[str, Maps]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +100,26 @@ class Decoding:
         parts = folds(reading.scenes, _FOLDS, seed=self.seed)
         posterior = cross_fitted(probe(self.chosen["probe"]), reading, parts, seed=self.seed)
         maps = decoded(posterior, reading.scenes)
+        left_out: dict[str, str] = {}
+        try:
+            controls = map_controls(maps, reading.scenes, seed=self.seed)
+        except InvalidParameterError as cause:
+            # Only what is borrowed from another grid needs one for each.
+            controls = {EMPTY_ROOM: Maps.of(empty_rooms(reading.scenes))}
+            left_out = dict.fromkeys((ANOTHER, ANOTHER_WALLS), str(cause))
         return DecodedWorlds(
             reading.scenes,
             _walk_steps(self.captures, self.trajectories),
             maps,
-            map_controls(maps, reading.scenes, seed=self.seed),
+            controls,
+            left_out,
         )
 
 
 def explained_stage(stages: Stages, decoding: Decoding, positions: Sequence[str]) -> dict[str, Any]:
     """What the maps of the chosen layer explain: at the chosen position, and at each.
+
+    Controls that could not be made are named under "left_out", with the reason, if there are any.
 
     Raises:
         InvalidParameterError: too few grids.
@@ -110,7 +129,8 @@ def explained_stage(stages: Stages, decoding: Decoding, positions: Sequence[str]
         worlds = decoding.at(position)
         parts = explained(worlds.maps, worlds.controls, worlds.scenes)
         out = {part.states: part.to_json() for part in parts}
-        return out["all"] | {"detour": out.get("detour"), "reasons": worlds.maps.counts}
+        missing = {"left_out": dict(worlds.left_out)} if worlds.left_out else {}
+        return out["all"] | {"detour": out.get("detour"), "reasons": worlds.maps.counts} | missing
 
     by_position: dict[str, dict[str, Any]] = {
         position: stages.value(decoding.key("explained", position), partial(at, position))
