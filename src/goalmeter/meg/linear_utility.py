@@ -97,7 +97,7 @@ def measure_class(
         stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
         # Before the first step: the utility that is 0 everywhere, and the ceiling.
         zero = SoftModel(behaviour.mdp, utilities, np.zeros(utilities.n_weights), log_reference)
-        fit = watch.best or LinearFit(0.0, ceiling, 0.0, zero)
+        fit = watch.best or LinearFit(0.0, ceiling, 0.0, False, zero)
     # What is worked out of the best so far takes passes as well, which nothing must cut short.
     watch.end()
     # Of an optimum at infinity, the dominant direction is the utility that can be shown.
@@ -169,9 +169,14 @@ def _notes(
             f"{fit.gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a lower "
             f"bound"
         )
-    if fit.bound_weight:
+    if fit.bound_size and fit.bound_by_range:
+        notes.append(
+            f"the bound holds for all utilities of the class whose range (largest less smallest "
+            f"entry) times the rationality is at most {fit.bound_size:.2g}"
+        )
+    elif fit.bound_size:
         notes.append(
             f"the bound holds for all utilities of the class whose weights times the "
-            f"rationality sum to at most {fit.bound_weight:.2g} in absolute value"
+            f"rationality sum to at most {fit.bound_size:.2g} in absolute value"
         )
     return tuple(notes)
