@@ -199,7 +199,10 @@ def test_the_optimum_of_a_grid_has_a_closed_form(n: int) -> None:
 @pytest.mark.parametrize(
     ("over", "infinite"), [("state", True), ("state-action", False), ("time-state", False)]
 )
-def test_other_classes_and_horizons_close(over: Any, infinite: bool) -> None:
+def test_other_classes_and_horizons_close(
+    over: Any, infinite: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linear, "_LARGE_WEIGHTS", 0)
     mdp = grid(8, slip=0.05)
     policy = epsilon_greedy(optimal_policy(mdp), 0.3)
     if infinite:
@@ -207,6 +210,21 @@ def test_other_classes_and_horizons_close(over: Any, infinite: bool) -> None:
         policy = epsilon_greedy(optimal_policy(mdp), 0.3)
     result = unknown_utility(mdp, policy, over=over)
     assert result.certified
+
+
+def test_the_bound_says_what_it_speaks_of() -> None:
+    mdp = grid(11)
+    policy = epsilon_greedy(optimal_policy(mdp), 0.2)
+    result = unknown_utility(mdp, policy)
+    # The utility shown has the range 1, so its rationality is the range of what was reached.
+    assert result.bound_measure == "range"
+    assert result.bound_size == pytest.approx(1e3 * result.rationality)
+    assert result.to_json()["bound_size"] == result.bound_size
+    dense = unknown_utility(grid(4), epsilon_greedy(optimal_policy(grid(4)), 0.2))
+    assert dense.bound_measure == "weights" and dense.bound_size > 1e3
+    early = unknown_utility(mdp, policy, timeout=1e-9)
+    # The ceiling needs no such condition.
+    assert early.bound_measure == "none" and early.to_json()["bound_size"] == "inf"
 
 
 def test_two_engines_agree(monkeypatch: pytest.MonkeyPatch) -> None:

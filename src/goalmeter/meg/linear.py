@@ -28,8 +28,9 @@ from goalmeter.meg.utility_class import LinearClass
 from goalmeter.meg.visit_matching import expected_visits, match_visits
 from goalmeter.meg.watch import Watch
 
-# Classes of more weights are fitted by matching visits, which is quicker then.
-_LARGE_WEIGHTS = 50
+# Classes of more weights are fitted by matching visits. Measured on grids, that is the quicker way
+# from there on; below, dense systems also reach optima that lie further out.
+_LARGE_WEIGHTS = 100
 _MAX_STEPS = 200
 _GRADIENT_STEPS = 500
 # So many steps in a row that gain less than this share of the tolerance end the search.
