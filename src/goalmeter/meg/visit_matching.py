@@ -51,6 +51,8 @@ _LEAST = 1e-14
 # also come back to more often, so a long step overshoots.
 _LARGEST_FALL, _LARGEST_RISE = 8.0, 1.0
 _ACCURACY, _CG_STEPS = 3e-2, 300
+# Gain (nats) below which the best utility under a penalty is reached.
+_DONE = 1e-9
 # Share of the promised gain that a step must bring, that shows damping to be hardly needed, and
 # what rounding may take from it (nats).
 _LEAST_SHARE, _GOOD_SHARE, _ROUNDING = 0.1, 0.3, 1e-13
@@ -139,6 +141,25 @@ def match_visits(
         _certify(search, at)
         fit = _kept(fit, at, bounds, fit.steps)
     return fit
+
+
+class PenalisedClimb:
+    """The best utilities of a class of visits under penalties on their size, one after another."""
+
+    def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
+        target = expected_visits(start.utilities, behaviour)
+        self._search = _Search(behaviour, target, ValueSpace(start), Bounds(np.inf))
+        self._at = self._search.at(start)
+
+    def to(self, penalty: float) -> tuple[SoftModel, float]:
+        """The model of max f(u) - penalty / 2 |u|^2 from the last one on, and its evidence."""
+        damping = 1.0
+        for _ in range(_MAX_STEPS):
+            after, damping, promised = _climb(self._search, self._at, penalty, damping, False)
+            self._at = self._at if after is None else after
+            if promised < _DONE or damping > _MOST_DAMPED:
+                break
+        return self._at.model, self._at.value
 
 
 def expected_visits(utilities: LinearClass, behaviour: Behaviour) -> FloatArray:
