@@ -99,7 +99,8 @@ def markdown(result: dict[str, Any]) -> str:
         for r in result["rows"]
     ]
     total, fits = (sum(r[key] for r in result["rows"]) for key in ("closed", "fits"))
-    return f"{harness.table(header, rows)}\n\n- Closed: {total} of {fits}. Median / 95th percentile."
+    text = harness.table(header, rows)
+    return f"{text}\n\n- Closed: {total} of {fits}. Median / 95th percentile."
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ class Task(NamedTuple):
 def squares(free: Any, horizon: int, slip: float = 0.0) -> gm.TabularMDP:
     """Free squares [rows, columns] in row order; a move that is blocked stays where it is.
 
-    The intended move has 1 - 2 slip, each one across slip. Start in the first, reward 1 in the last.
+    The intended move has 1 - 2 slip, each one across slip. Start in the first, reward in the last.
     """
     number = np.full(free.shape, -1)
     number[free] = np.arange(free.sum())

@@ -250,3 +250,20 @@ def test_a_search_that_may_not_go_on_keeps_what_it_has(monkeypatch: pytest.Monke
     best = match_visits(start, behaviour, 1e-7, Bounds(100.0), Watch())
     assert fit.value <= best.value <= fit.upper_bound
     assert fit.gap > 1e-6 >= best.gap
+
+
+def test_what_conjugate_gradients_cannot_solve_is_solved_densely() -> None:
+    # All but certain behaviour in a world with chance, told apart by what it does and when.
+    mdp = grid(6, slip=0.05)
+    policy = epsilon_greedy(optimal_policy(mdp), 0.02)
+    utilities, behaviour = linear_class(mdp, over="state-action"), behaviour_of(mdp, [policy])
+    start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), None)
+    fit = match_visits(start, behaviour, 1e-7, Bounds(100.0), Watch())
+    assert fit.gap <= 1e-6
+    space = ValueSpace(fit.model)
+    visits, damping = model_visits(fit.model), np.full(utilities.n_weights, 1e-6)
+    assert space.give_up() and not space.give_up()
+    solve = space.preconditioner(fit.model, visits, damping)
+    right = np.random.default_rng(0).normal(size=utilities.n_weights)
+    matrix = fit.model.information(fit.model.states) + np.diag(damping)
+    np.testing.assert_allclose(matrix @ solve(right), right, atol=1e-6)

@@ -66,10 +66,11 @@ def fit_linear(
     bounds = Bounds(ceiling)
     if is_large(utilities):
         fit = _large(start, behaviour, tolerance, bounds, watch)
-        if fit.gap <= tolerance or utilities.n_weights > DIRECT_WEIGHTS:
+        if fit.gap <= tolerance:
             return fit
-        second_fit = _ascend(start, behaviour, tolerance, bounds, watch, "second Newton steps")
-        fit = _better(fit, second_fit, bounds)
+        if utilities.n_weights <= DIRECT_WEIGHTS:
+            second_fit = _ascend(start, behaviour, tolerance, bounds, watch, "second Newton steps")
+            fit = _better(fit, second_fit, bounds)
     else:
         fit = _ascend(start, behaviour, tolerance, bounds, watch, "Newton steps")
     if fit.gap <= tolerance:
@@ -78,6 +79,8 @@ def fit_linear(
         fit = _better(fit, penalised_path(start, behaviour, tolerance, bounds, watch), bounds)
         if fit.gap <= tolerance:
             return fit
+    if utilities.n_weights > DIRECT_WEIGHTS and is_large(utilities):
+        return fit
     # Newton steps can strand on a plateau, where actions are certain and curvature is a rounded
     # zero. Gradients know no curvature: where they end is one more start.
     watch.tell(fit, *fit.bracket, stage="gradient steps", step=0, of=_GRADIENT_STEPS)

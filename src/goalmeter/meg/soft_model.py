@@ -212,8 +212,12 @@ class SoftModel:
 
     def curve(self, direction: FloatArray, states: FloatArray) -> FloatArray:
         """`information(states)` times a direction [D]: [D]."""
-        psi = dict(self.tangents(direction[:, None]))
-        return self.adjoint(lambda t: psi[t] * (self.policy(t) * states[t])[..., None])[:, 0]
+        return self.curves(direction[:, None], states)[:, 0]
+
+    def curves(self, directions: FloatArray, states: FloatArray) -> FloatArray:
+        """`information(states)` times k directions [D, k]: [D, k]."""
+        psi = dict(self.tangents(directions))
+        return self.adjoint(lambda t: psi[t] * (self.policy(t) * states[t])[..., None])
 
     def feature_squares(self, states: FloatArray) -> FloatArray:
         """sum_t states_t(s) E_pi[features^2], [D]: what scales `information`, cheaply."""

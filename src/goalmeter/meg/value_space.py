@@ -23,6 +23,9 @@ decisions. The two inverses are added up.
 Utilities of time and state have W_t - g P_pi W_(t+1) for B, and one matrix L for each decision:
 nothing is averaged, and the formula is exact here too.
 
+Where behaviour is all but certain in a world with chance, all of this is far from it. Classes
+of some hundred weights are then solved with the matrix itself.
+
 Source: `docs/mathematics.md`, which derives it.
 """
 
@@ -48,6 +51,9 @@ _RIDGE = 1e-9
 # do better.
 _BAND_WORK = 3e11
 _ENTANGLED, _SMALL = 0.25, 1000
+# Up to this many weights the information itself is formed where the above does badly: by products
+# with so many columns at a time that psi has this many entries.
+_DENSE_WEIGHTS, _DENSE_ENTRIES, _NULL_SHARE = 800, 2**22, 1e-14
 
 
 class ValueSpace:
@@ -61,6 +67,14 @@ class ValueSpace:
         self._discount = mdp.discount if mdp.horizon is None else model.utilities.discount
         self._rows = mdp.transition.by_action()
         self._factorise = _has_narrow_band(self._rows, mdp)
+        self._dense_allowed = model.utilities.n_weights <= _DENSE_WEIGHTS
+        self._dense = False
+
+    def give_up(self) -> bool:
+        """Solve densely from now on, if that is possible and was not done yet."""
+        changes = self._dense_allowed and not self._dense
+        self._dense = self._dense or changes
+        return changes
 
     def preconditioner(self, model: SoftModel, visits: FloatArray, damping: FloatArray) -> Operator:
         """What nearly solves (information + damping) v = right.
@@ -70,6 +84,8 @@ class ValueSpace:
             visits: expected features of the model, [D], all positive.
             damping: the diagonal that is added, [D].
         """
+        if self._dense:
+            return _densely(model, damping)
         if not self._factorise:
             return lambda right: right / (visits + damping)
         if self._timed:
@@ -205,6 +221,24 @@ def _factorised(system: Any) -> Operator:
         options={"SymmetricMode": True},
     )
     return lambda right: np.asarray(scale * factor.solve(scale * right))
+
+
+def _densely(model: SoftModel, damping: FloatArray) -> Operator:
+    """What solves (information + damping) v = right to rounding, by the matrix itself."""
+    d = len(damping)
+    system = np.diag(damping)
+    # So many columns at a time that psi, which has an entry for each, stays small.
+    entries = model.mdp.steps * model.mdp.n_actions * model.mdp.n_states
+    width = max(1, _DENSE_ENTRIES // entries)
+    for first in range(0, d, width):
+        columns = np.eye(d, min(width, d - first), -first)
+        system[:, first : first + width] += model.curves(columns, model.states)
+    scale = 1.0 / np.sqrt(np.maximum(system.diagonal(), np.finfo(float).tiny))
+    scaled = scale[:, None] * (0.5 * (system + system.T)) * scale
+    values, vectors = np.linalg.eigh(scaled)
+    # Below this, an eigenvalue is what rounding made of a smaller one.
+    values = np.maximum(values, _NULL_SHARE * values[-1])
+    return lambda right: np.asarray(scale * (vectors @ ((vectors.T @ (scale * right)) / values)))
 
 
 def _blocks(spread: FloatArray) -> Any:

@@ -51,6 +51,8 @@ _LEAST = 1e-14
 # also come back to more often, so a long step overshoots.
 _LARGEST_FALL, _LARGEST_RISE = 8.0, 1.0
 _ACCURACY, _CG_STEPS = 3e-2, 300
+# After a system that took more products than this, the preconditioner is given up where it can be.
+_MANY_PRODUCTS = 60
 # Gain (nats) below which the best utility under a penalty is reached.
 _DONE = 1e-9
 # Share of the promised gain that a step must bring, that shows damping to be hardly needed, and
@@ -226,13 +228,7 @@ def _climb(
         # or next to nothing solves the system.
         right = right - shifted * (float((right - gradient).sum()) / float(shifted.sum()))
         added = added + penalty * (shifted / wanted - 1.0)
-    step = conjugate_gradients(
-        lambda v: at.model.curve(v, at.model.states) + added * v,
-        right,
-        _ACCURACY,
-        search.space.preconditioner(at.model, shifted, added),
-        _CG_STEPS,
-    )
+    step = _solved(search.space, at.model, shifted, added, right)
     promised = float(gradient @ step)
     before = at.penalised(penalty)
     # A shorter step is cheaper to try than another system to solve.
@@ -250,6 +246,29 @@ def _climb(
             return _Point(model, value), max(factor * damping, _LEAST_DAMPED), promised
     # A leap that fails says nothing of how much damping a Newton step needs.
     return None, damping if leap else 8.0 * max(damping, 1e-6), promised
+
+
+def _solved(
+    space: ValueSpace,
+    model: SoftModel,
+    visits: FloatArray,
+    added: FloatArray,
+    right: FloatArray,
+) -> FloatArray:
+    """A step [D] with (information + added) . step = right, nearly."""
+    products = 0
+
+    def product(v: FloatArray) -> FloatArray:
+        nonlocal products
+        products += 1
+        return model.curve(v, model.states) + added * v
+
+    nearly = space.preconditioner(model, visits, added)
+    step = conjugate_gradients(product, right, _ACCURACY, nearly, _CG_STEPS)
+    if products > _MANY_PRODUCTS and space.give_up():
+        nearly = space.preconditioner(model, visits, added)
+        step = conjugate_gradients(product, right, _ACCURACY, nearly, _CG_STEPS)
+    return step
 
 
 def _doubled(
