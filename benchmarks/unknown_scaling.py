@@ -1,6 +1,6 @@
 """The best of all utilities over states is proven for thousands of states in seconds.
 
-Open grids (n x n squares, 2 n decisions) and four rooms with slip, the behaviour greedy for the last
+Open grids (n x n squares, 2 n decisions) and four rooms with slip; behaviour greedy for the last
 square but for noise, fitted with `gm.meg.unknown_utility`: the whole call, value and proven bound.
 A plan is one soft plan of the same world, with which each fit is compared; memory is the largest
 that the process has had so far, so rows are in order of size. The engine of before is the dense

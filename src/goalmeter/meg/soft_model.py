@@ -21,11 +21,12 @@ import numpy as np
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.behaviour import Behaviour
 from goalmeter.meg.utility_class import LinearClass
-from goalmeter.tabular.backup import problem
+from goalmeter.tabular.backup import Backup, problem
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import plan
 from goalmeter.tabular.rewards import Rewards
 from goalmeter.tabular.stationary import StationarySolver
+from goalmeter.tabular.transition import Block
 
 # Policies of up to this many entries are kept, and up to fewer their logarithms too; larger ones
 # are recomputed at each use.
@@ -56,16 +57,21 @@ class SoftModel:
         self.theta, self.log_reference = theta, log_reference
         rewards = utilities.rewards(theta[:, None])
         task = problem(mdp, rewards, np.ones(1), log_reference)
-        if mdp.horizon is not None:
-            # At a finite rationality a difference that is rounding weighs no more than that: no
-            # actions are tied, however large the weights are. (Policy iteration ends at the tie.)
-            task = task._replace(tie=np.zeros(1))
-        self._plan = plan(task)
         entries = mdp.steps * mdp.n_actions * mdp.n_states
         self._keep = entries <= _KEPT_ENTRIES
         self._keep_logarithms = self._keep and entries <= _KEPT_LOGARITHMS
         self._policies: dict[int, FloatArray] = {}
         self._logarithms: dict[int, FloatArray] = {}
+        if mdp.horizon is not None:
+            # At a finite rationality a difference that is rounding weighs no more than that: no
+            # actions are tied, however large the weights are. (Policy iteration ends at the tie.)
+            task = task._replace(tie=np.zeros(1))
+        # What planning works out on the way is what is asked for first.
+        in_one = self._keep_logarithms and len(mdp.transition.blocks) == 1
+        self._plan = plan(task, self._keep_step if in_one else None)
+
+    def _keep_step(self, t: int, block: Block, done: Backup) -> None:
+        self._policies[t], self._logarithms[t] = done.policy[..., 0], done.log_ratio[..., 0]
 
     def at(self, theta: FloatArray) -> SoftModel:
         """The model of other weights, in the same world and under the same reference."""
