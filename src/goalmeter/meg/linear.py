@@ -108,6 +108,9 @@ def _large(
         return match_visits(start, behaviour, tolerance, bounds, watch)
     direction = np.where(visits > 0, 0.0, -1.0)
     inside = start.confined(allowed)
+    if np.isneginf(inside.evidence(behaviour)):
+        # A visit that rounding took away altogether: the behaviour does not stay inside.
+        return match_visits(start, behaviour, tolerance, bounds, watch)
     return match_visits(inside, behaviour, tolerance, bounds, watch, [direction])
 
 

@@ -24,7 +24,7 @@ Source: `docs/mathematics.md`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -111,14 +111,31 @@ def match_visits(
     name. The search adds to the bounds that are proven already. It ends without a certificate after
     300 steps, at the last penalty, or where certificates no longer improve.
     """
-    search = _Search(
-        behaviour, expected_visits(start.utilities, behaviour), ValueSpace(start), bounds
-    )
-    at = search.at(start)
+    target = expected_visits(start.utilities, behaviour)
+    search = _Search(behaviour, target, ValueSpace(start), bounds)
+    fit = _follow(search, start, tolerance, watch, directions, "Newton steps")
+    if fit.gap > tolerance and search.space.give_up():
+        # Steps that were solved too roughly may have settled where there was still far to go.
+        again = _follow(search, start, tolerance, watch, directions, "dense Newton steps")
+        steps = fit.steps + again.steps
+        fit = replace(min(fit, again, key=lambda fitted: fitted.gap), steps=steps)
+    return fit
+
+
+def _follow(
+    search: _Search,
+    start: SoftModel,
+    tolerance: float,
+    watch: Watch[LinearFit],
+    directions: Sequence[FloatArray],
+    kind: str,
+) -> LinearFit:
+    """One search along falling penalties, see `match_visits`; `kind` is what its steps are."""
+    bounds, at = search.bounds, search.at(start)
     fit = LinearFit(at.value, *bounds.at(start), start, list(directions))
     penalty, damping, stage, leap, idle = _FIRST, 1.0, 0, False, 0
     for step in range(1, _MAX_STEPS + 1):
-        watch.tell(fit, *fit.bracket, stage="Newton steps", step=step - 1, of=_MAX_STEPS)
+        watch.tell(fit, *fit.bracket, stage=kind, step=step - 1, of=_MAX_STEPS)
         after, damping, promised = _climb(search, at, penalty, damping, leap)
         leap = False
         if after is None and damping > _MOST_DAMPED:
