@@ -20,7 +20,7 @@ from unknown_worlds import KINDS, Task
 import goalmeter as gm
 from goalmeter.meg.soft_model import SoftModel
 
-EACH = 30
+EACH = 10
 TIMEOUT = 60.0
 
 

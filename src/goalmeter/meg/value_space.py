@@ -44,7 +44,9 @@ from goalmeter.tabular.mdp import TabularMDP
 Operator = Callable[[FloatArray], FloatArray]
 
 # Added to a matrix whose diagonal is 1, so that directions which no policy feels can be divided by.
-_RIDGE = 1e-9
+_RIDGE, _BLOCK_RIDGE = 1e-9, 1e-13
+# A smaller entry of a diagonal is a rounded zero.
+_LEAST_DIAGONAL = 1e-60
 # A factorisation takes about states * bandwidth^2 multiplications at most (in the order of reverse
 # Cuthill and McKee, which is worse than the one that is used). Above this many, or where the
 # states of a large world are so entangled that the band is a good part of the matrix, diagonals
@@ -146,7 +148,11 @@ class ValueSpace:
         alike = blocks[:, index, index].mean(axis=1) + added.mean(axis=0)
         blocks += alike[:, None, None] / n_actions
         blocks[:, index, index] += added.T
-        inverse = np.linalg.inv(blocks).transpose(1, 2, 0)
+        # To a diagonal of 1, because some states are visited a million million times as often.
+        scale = 1.0 / np.sqrt(np.maximum(blocks[:, index, index], _LEAST_DIAGONAL))
+        both = scale[:, :, None] * scale[:, None, :]
+        blocks = blocks * both + _BLOCK_RIDGE * np.eye(n_actions)
+        inverse = (np.linalg.inv(blocks) * both).transpose(1, 2, 0)
         policy = uses / np.maximum(uses.sum(axis=0), np.finfo(float).tiny)
         potentials = None
         if model.mdp.horizon is not None:
@@ -212,7 +218,7 @@ def _factorised(system: Any) -> Operator:
     """What solves a sparse positive semi-definite system [n, n], but for a little ridge."""
     from scipy.sparse.linalg import splu
 
-    scale = 1.0 / np.sqrt(np.maximum(system.diagonal(), np.finfo(float).tiny))
+    scale = 1.0 / np.sqrt(np.maximum(system.diagonal(), _LEAST_DIAGONAL))
     scaled = sp.diags(scale) @ system @ sp.diags(scale) + _RIDGE * sp.identity(len(scale))
     factor = splu(
         sp.csc_matrix(scaled),
@@ -233,7 +239,7 @@ def _densely(model: SoftModel, damping: FloatArray) -> Operator:
     for first in range(0, d, width):
         columns = np.eye(d, min(width, d - first), -first)
         system[:, first : first + width] += model.curves(columns, model.states)
-    scale = 1.0 / np.sqrt(np.maximum(system.diagonal(), np.finfo(float).tiny))
+    scale = 1.0 / np.sqrt(np.maximum(system.diagonal(), _LEAST_DIAGONAL))
     scaled = scale[:, None] * (0.5 * (system + system.T)) * scale
     values, vectors = np.linalg.eigh(scaled)
     # Below this, an eigenvalue is what rounding made of a smaller one.
