@@ -12,6 +12,7 @@ import pytest
 
 import goalmeter as gm
 from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.replicate import REPLICATIONS
 
 Run = Callable[..., Any]
 
@@ -23,6 +24,12 @@ def test_version_and_help(run: Run) -> None:
         assert done.status == 0 and "Usage" in done.out and done.err == ""
     names = ("meg", "demo", "reflect", "report", "replicate")
     assert all(name in run("--help").out for name in names)
+
+
+def test_the_help_of_replicate_names_every_experiment(run: Run) -> None:
+    # Lines are broken at hyphens too.
+    text = "".join(run("replicate", "--help").out.split())
+    assert f"Which:{','.join(REPLICATIONS)}." in text
 
 
 def test_wrong_usage_is_status_2(run: Run) -> None:

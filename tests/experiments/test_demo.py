@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,14 +17,25 @@ from goalmeter.experiments.demo import beliefs
 from goalmeter.experiments.demo import organisms as demo_organisms
 from goalmeter.experiments.demo import organisms_page as demo_organisms_page
 from goalmeter.experiments.demo.run import REFLECTING, _lake, demo, frozen_lake, logged
+from goalmeter.navigation.playing import load
 from goalmeter.organisms import organism_names
 from goalmeter.report.page import render
+from goalmeter.runs import Study
 from goalmeter.statistics.clustered import Estimate
 
+# Models are asked in this process, where Inspect calls its own libraries in ways that they have
+# given up.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:inspect_ai"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
 SMALL = Scale(
     grids=1, sizes=(7,), complexities=(1.0,), key_worlds=1, walks=1, suites=("maze", "key-no-door")
 )
 MODELS = tuple(f"goalmeter/{name}" for name in organism_names())
+
+
+FLIPS = dict.fromkeys(("flips", "null"), Estimate(0.5, (0.4, 0.6), 20, 10).to_json())
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,7 +51,7 @@ def scale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    return demo(tmp_path_factory.mktemp("demo"), workers=2)
+    return demo(tmp_path_factory.mktemp("demo"))
 
 
 def test_the_page_has_all_its_parts(outcome: Outcome) -> None:
@@ -105,6 +117,8 @@ def test_the_models_walk_in_runs_that_report_reads(outcome: Outcome, tmp_path: P
     ]
     done = report_runs(runs, tmp_path / "report.html").json
     assert [run["agent"] for run in done["runs"]] == ["goalmeter/mouse"] * 2
+    walks = [walk for run in runs for walk in load(run).trajectories]
+    assert {walk.outcome for walk in walks} <= {"arrived", "cap"}
     page = outcome.report.read_text(encoding="utf-8")
     assert "What they said at the first step" in page and "&lt;think&gt; target" in page
 
@@ -113,7 +127,7 @@ def test_without_language_models_ideal_organisms_walk_and_the_page_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    results = demo_organisms.measure(tmp_path, seed=0, workers=1)
+    results = demo_organisms.measure(tmp_path, seed=0, workers=2)
     assert results.names == tuple(f"ideal-{name}" for name in organism_names())
     part = demo_organisms_page.part(results)
     sections = part.sections
@@ -177,6 +191,21 @@ def test_a_sentence_of_beliefs_is_what_its_intervals_carry(
     assert len(findings) == told
     for finding in findings:
         assert f"they are {verdict}: 10.0% [0.0, 20.0] of moves change" in str(finding.text)
+
+
+def test_what_is_read_is_asked_of_as_many_processes_as_there_are_workers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("transformers")
+    places: list[str] = []
+
+    def noted(study: Study[Any], *, on: str, **options: Any) -> dict[str, Any]:
+        places.append(on)
+        return {key: {"read": {}, "verdict": "used", **FLIPS} for key in study.trials}
+
+    monkeypatch.setattr(beliefs, "carry_out", noted)
+    beliefs.measure(tmp_path, seed=0, workers=3)
+    assert places == ["processes:3"]
 
 
 def test_without_language_models_the_page_says_that_nothing_was_read(

@@ -64,7 +64,7 @@ def fake_use(question: questions.Question, families: tuple[str, ...]) -> Any:
         outcomes_of_screen: tuple[Any, ...] = ()
 
         def to_json(self) -> dict[str, Any]:
-            effect = {"flips": SHARE, "as_if_wall": SHARE, "unreadable": SHARE}
+            effect = {"flips": SHARE, "as_if_changed": SHARE, "unreadable": SHARE}
             row = {"position": "pre/cell", "is_null": False, "needed": effect, "unneeded": effect}
             names = ("write, turn", "write, turn, random")
             written = [row | {"intervention": name, "layer": 1} for name in names]
@@ -106,16 +106,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
 def test_a_row_for_each_question(tmp_path: Path, asked: list[tuple[Any, ...]]) -> None:
     outcome = replicate.replicate(tmp_path, seeds=3)
-    assert len(asked) == 14 and len(set(asked)) == 14
+    assert len(asked) == 19 and len(set(asked)) == 19
     used, written, apart = outcome.tables
-    assert [len(table.rows) for table in (used, written, apart)] == [10, 4, 2]
+    assert [len(table.rows) for table in (used, written, apart)] == [15, 4, 3]
     text = (tmp_path / "tables.md").read_text()
     assert "| mouse | seen, size 7 | 0.50 [0.25, 0.75] | – | – | knock-out, layer 1 |" in text
     assert "| mole | unseen, size 7 | write, turn, layer 1 | pre/cell | 50.0%" in text
     assert outcome.json["answers"][0]["verdict"] == "used"
     # What is kept is not asked again.
     replicate.replicate(tmp_path, seeds=3)
-    assert len(asked) == 14
+    assert len(asked) == 19
     with pytest.raises(InvalidParameterError, match="seeds is 1, expected at least 2"):
         replicate.replicate(tmp_path, seeds=1)
 

@@ -1,18 +1,25 @@
 """An OpenAI-compatible server of a local model: python server.py FOLDER PORT CALLS [SECONDS].
 
-It appends a line to the file CALLS for each answer, and takes at least SECONDS for each. Some names
-of models misbehave: "broken" is an error of the server, "refuses" one of the request, "slow" does
-not answer in time, "mute" answers nothing, "thinks" has its reasoning apart, as vLLM does. "none"
-has no choices in its reply and "null" no content; "none-once" and "null-once" only in every other
-one. "long" finds every prompt too long, as vLLM and as llama.cpp say it in turn.
+It reads the model and then obeys lines of standard input: "start" serves in a process of its own,
+and "kill" kills that process. Whoever starts it again does not wait for libraries and model anew.
+Either is answered by a line.
+
+The server appends a line to the file CALLS for each answer, and takes at least SECONDS for each.
+Some names of models misbehave: "broken" is an error of the server, "refuses" one of the request,
+"slow" does not answer in time, "mute" answers nothing, "thinks" has its reasoning apart, as vLLM
+does. "none" has no choices in its reply and "null" no content; "none-once" and "null-once" only in
+every other one. "long" finds every prompt too long, as vLLM and as llama.cpp say it in turn.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from concurrent.futures import Future
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count, cycle
 from pathlib import Path
@@ -41,7 +48,12 @@ TOO_LONG = cycle(
         },
     )
 )
-BATCHER: Batcher[Prompt, Reply] = Batcher(MODEL.answers, 16)
+
+
+@cache
+def batcher() -> Batcher[Prompt, Reply]:
+    """The one of the process that serves: threads do not live on in a process that is forked."""
+    return Batcher(MODEL.answers, 16)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -87,7 +99,7 @@ def answer(asked: dict[str, Any], name: str) -> dict[str, Any]:
     )
     ids = MODEL.ids(asked["messages"])
     prompt = MODEL.prompt(ids, asked.get("max_tokens") or 64, sampling)
-    waiting: Future[Reply] = BATCHER.submit(prompt)
+    waiting: Future[Reply] = batcher().submit(prompt)
     reply = waiting.result()
     text = MODEL.text_of
     logprobs = [
@@ -137,7 +149,35 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 128
 
 
-if __name__ == "__main__":
+def serve() -> None:
+    """Answer until this process is killed."""
+    batcher()  # before there are threads that could each make one
     server = Server(("127.0.0.1", PORT), Handler)
     print(server.server_address[1], flush=True)
     server.serve_forever()
+
+
+def main() -> None:
+    """Do what standard input says, and end with it."""
+    serving = 0
+    for line in sys.stdin:
+        if line == "start\n":
+            serving = os.fork()
+            if not serving:
+                serve()
+        else:
+            end(serving)
+            serving = 0
+            print("killed", flush=True)
+    if serving:
+        end(serving)
+
+
+def end(process: int) -> None:
+    """Kill a process and wait until it is gone."""
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -45,19 +44,25 @@ class Served:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.calls = calls
-        self._command = [sys.executable, SERVER, folder, str(self.port), calls, str(seconds)]
+        command = [sys.executable, SERVER, folder, str(self.port), calls, str(seconds)]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self._process = subprocess.Popen(command, **pipes)
         self.start()
 
     def start(self) -> None:
-        self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline().strip() == str(self.port)
+        assert self._told("start") == str(self.port)
 
     def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        assert self._told("kill") == "killed"
+
+    def end(self) -> None:
+        self._process.communicate()
+
+    def _told(self, what: str) -> str:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(f"{what}\n")
+        self._process.stdin.flush()
+        return str(self._process.stdout.readline().strip())
 
     def answered(self) -> int:
         return len(self.calls.read_text().splitlines()) if self.calls.exists() else 0
@@ -67,7 +72,7 @@ class Served:
 def served(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     server = Served(models / "speaking-llama", tmp_path_factory.mktemp("server") / "calls", 0.02)
     yield server
-    server.kill()
+    server.end()
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,10 @@ pytest.importorskip("transformers")
 import goalmeter as gm
 from goalmeter.agents.abilities import MissingAbilityError
 from goalmeter.representation import measure
+from goalmeter.representation.plan.decoder import PlanDecoder
+from goalmeter.representation.plan.linear import LinearSteps
+from goalmeter.representation.probes.position import PositionOnly
+from goalmeter.representation.probes.ridge import Ridge
 from goalmeter.representation.result import Representation
 from goalmeter.representation.stages.asked import default_layers
 from goalmeter.representation.use.spans import ANSWERING, SPANS
@@ -55,7 +59,7 @@ def interrupted(walked: Path) -> tuple[Path, list[str]]:
     lines: list[str] = []
     stops = iter(
         (
-            *("maps/", "explained/post", "screened 2", "confirmed", "hidden from own"),
+            *("maps/", "explained/", "screened 2", "confirmed", "hidden from own"),
             *("plan/linear", "believed"),
         )
     )
@@ -125,8 +129,20 @@ def test_a_probe_that_was_stopped_everywhere_has_the_same_numbers(
     assert len(finished) == 1
 
 
-def test_asked_again_it_reads_what_is_there(walked: Path, probed: Representation) -> None:
-    """Without asking the model anything."""
+def test_asked_again_it_reads_what_is_there(
+    walked: Path, probed: Representation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a pass through any network, a fit, or a network with random weights."""
+    import torch
+    import transformers
+
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        raise AssertionError(f"a finished probe is made again: {arguments[:1]}")
+
+    monkeypatch.setattr(torch.nn.Module, "__call__", refuse)
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_config", refuse)
+    for fits in (Ridge, PositionOnly, LinearSteps, PlanDecoder):
+        monkeypatch.setattr(fits, "fit", refuse)
     lines: list[str] = []
     again = measure(walked, progress=lines.append, **OPTIONS)
     assert again.to_json() == probed.to_json()

@@ -101,7 +101,7 @@ def test_what_is_used_at_the_end_of_the_prompt(made: dict[str, PlantedNetwork]) 
     """Masking the gate flips every move, and so does its state there, once it has been read."""
     use = confirmed(made["used"], layers=(0, 1))
     assert use.verdict == "used"
-    assert use.confirmed.needed.flips.value == use.confirmed.needed.as_if_wall.value == 1
+    assert use.confirmed.needed.flips.value == use.confirmed.needed.as_if_changed.value == 1
     assert use.confirmed.unneeded.flips.value == 0
     assert flips(use, "knock-out", 1) == flips(use, "patch", 0) == 1
     assert flips(use, "knock-out, other", "all") == 0

@@ -24,6 +24,7 @@ from goalmeter.representation.result_rows import (
     SubspaceRow,
     UsedRow,
 )
+from goalmeter.representation.rows import row_from
 from goalmeter.statistics.clustered import Estimate
 
 HALF = Estimate(0.5, (0.4, 0.6), 20, 10)
@@ -62,7 +63,7 @@ def a_result() -> Representation:
             ),
         ),
         verdict="used",
-        doses=(DoseRow("write", 2, "pre/cell", 1.5, HALF, NONE),),
+        doses=(DoseRow("write", 2, "pre/cell", 1.5, HALF, NONE, NONE),),
         spans=(SpanRow("confirm", "own", 9, HALF, HALF, NONE, HALF),),
         moved=(
             MovedRow(
@@ -81,7 +82,7 @@ def a_result() -> Representation:
             ),
         ),
         plan=(PlanRow(1, "post/end", "decoder", 2, HALF, NONE, {"majority": {"prefix": HALF}}),),
-        decided=(DecidedRow(1, "post/0.5", 1, HALF, {"position only": HALF}),),
+        decided=(DecidedRow(1, "post/0.5", 1, HALF, {"position only": HALF}, NONE, HALF, NONE),),
         settled=(SettledRow(1, 1, 0.25, None),),
         states=(
             StatePicture(
@@ -104,6 +105,17 @@ def test_a_result_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert read.moved[0].layer == "1-2" and read.spans[0].other_flips == HALF
     assert math.isnan(read.use[0].unreadable.value) and read.use[0].effect_nats is None
     assert read.plan[0].baselines["majority"]["prefix"] == HALF
+
+
+def test_a_number_that_is_none_is_null() -> None:
+    """And is none again, where a field may be absent as well as where it may not."""
+    row = SubspaceRow(
+        *("confirm", "goal", 1, "pre/goal", 4, 9, (3.0, math.nan), 9, HALF, HALF, HALF),
+        *("carries it", None, ()),
+    )
+    value = json.loads(json.dumps(row.to_json(), allow_nan=False))
+    read = row_from(SubspaceRow, value)
+    assert value["losses"] == [3.0, None] and math.isnan(read.losses[1]) and read.degrees is None
 
 
 def test_the_json_has_the_names_of_the_contract() -> None:

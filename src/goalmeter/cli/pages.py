@@ -6,6 +6,7 @@ from pathlib import Path
 
 from goalmeter.cli import completion
 from goalmeter.cli.base import Json, Seed, UnusedSeed, Workers, app, argument, option, show, tell
+from goalmeter.commands.replicate import REPLICATIONS
 
 # Of repetitions, and of the length of a trial: more of either would take weeks.
 MOST_SEEDS, MOST_STEPS = 10_000, 10_000_000
@@ -45,8 +46,7 @@ def report(
 @app.command()
 def replicate(
     name: str = argument(
-        "Which: meg-cliffworld, reflection-table-1, tempting-button, lm-navigation, calibration, "
-        "organisms.",
+        f"Which: {', '.join(REPLICATIONS)}.",
         "NAME",
         autocompletion=completion.replications,
     ),

@@ -33,7 +33,7 @@ def probe(
     ),
     parts: str | None = option("maps, use, plan, with commas; default all.", "PART,..."),
     interventions: str | None = option(
-        "knock-out, patch, write, ablate, with commas; default all.", "KIND,..."
+        "knock-out, patch, write, ablate, open, with commas; default all.", "KIND,..."
     ),
     use_decisions: int = option(
         "Decisions whose prompts are asked again with a cell changed, at most.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from goalmeter._files import write_text
@@ -13,6 +13,7 @@ from goalmeter.representation.measure import measure
 from goalmeter.representation.result import FOLDER
 from goalmeter.representation.stages.asked import PARTS, POSITIONS, PROBES
 from goalmeter.representation.use.candidates import FAMILIES
+from goalmeter.runs.progress import Tell
 
 # In the folder of the probe, beside its result: all tables of its page.
 TABLES = "tables.md"
@@ -30,7 +31,7 @@ def probe(
     use_decisions: int = 120,
     draws: int = 0,
     seed: int = 0,
-    progress: Callable[[str], None] | None = None,
+    progress: Tell | None = None,
 ) -> Outcome:
     """Probe the model of a run, and keep activations, results and tables in Markdown in the run.
 

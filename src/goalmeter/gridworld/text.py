@@ -7,6 +7,7 @@ a head of column numbers, each row led by its number, every cell padded to one w
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from goalmeter.gridworld.planner import DOOR_OPEN, WITHOUT_KEY, State
 from goalmeter.gridworld.world import (
@@ -18,6 +19,7 @@ from goalmeter.gridworld.world import (
     KEY,
     NEUTRAL,
     WALL,
+    Cell,
     GridWorld,
 )
 
@@ -96,21 +98,27 @@ def compact(world: GridWorld, state: State | None = None) -> str:
         "Object": None if taken else world.neutral,
         "Door": world.door if shut else None,
     }
-    # In reading order, and quick to look up.
-    free = dict.fromkeys(cell for cell in world.open_cells if taken or cell != world.door)
-    ways = {
-        cell: ways_in_letters(act for act in range(len(ACTIONS)) if cell.moved(act) in free)
-        for cell in free
-    }
     return "\n".join(
         [
             f"Rows: {rows}",
             f"Columns: {columns}",
-            "Open: " + " ".join(f"{cell.row},{cell.column} {ways[cell]}" for cell in free),
+            f"Open: {_open_words(world, None if taken else world.door)}",
             *(f"{name}: {at.row},{at.column}" for name, at in places.items() if at is not None),
             f"Agent: {at.cell.row},{at.cell.column}",
             f"Key carried: {'yes' if taken and world.key is not None else 'no'}",
         ]
+    )
+
+
+# Asked for at every step through a world, and longer than all other lines.
+@lru_cache(maxsize=1024)
+def _open_words(world: GridWorld, closed: Cell | None) -> str:
+    """The open cells of a world in reading order, each with its ways; `closed` is none of them."""
+    free = dict.fromkeys(cell for cell in world.open_cells if cell != closed)
+    return " ".join(
+        f"{cell.row},{cell.column} "
+        + ways_in_letters(act for act in range(len(ACTIONS)) if cell.moved(act) in free)
+        for cell in free
     )
 
 

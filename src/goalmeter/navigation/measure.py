@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,11 @@ from goalmeter.navigation.playing import load as load_walks
 from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.navigation.suites.options import Bounds
 from goalmeter.navigation.suites.registry import suite_named
+from goalmeter.runs.progress import Tell
 
 if TYPE_CHECKING:
     from goalmeter.navigation.inspect.models import Server
 
-Progress = Callable[[str], None]
 # How often walks that a model's server failed are made again before a measurement ends.
 ROUNDS = 2
 
@@ -53,7 +53,7 @@ def measure(
     logs: Sequence[str | Path] = (),
     workers: int = 1,
     out: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Navigation:
     """Measure the behaviour of an agent in a suite of grid worlds.
 
@@ -144,7 +144,7 @@ def load(
     *,
     beside: Sequence[str] | None = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Navigation:
     """The measurement that a run folder holds.
 
@@ -167,7 +167,7 @@ def references(
     *,
     names: Sequence[str] | None = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> list[Navigation]:
     """Reference agents on the walks of a plan.
 
@@ -191,7 +191,7 @@ def _beside(
     names: Sequence[str] | None,
     workers: int,
     folder: str | Path | None,
-    progress: Progress | None,
+    progress: Tell | None,
 ) -> Navigation:
     plan = walked.plan
     beside = references(plan, (plan.agent,), names=names, workers=workers, progress=progress)
@@ -211,7 +211,7 @@ def _asked(
     rounds: int,
     logs: Sequence[str | Path],
     out: str | Path | None,
-    progress: Progress | None,
+    progress: Tell | None,
 ) -> Walked:
     """The walks of a language model, those from logs among them."""
     # Inspect takes seconds to import, and reference agents do without it.

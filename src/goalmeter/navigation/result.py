@@ -32,7 +32,7 @@ from goalmeter.navigation.measures import (
 from goalmeter.navigation.measures.behaviour import Row
 from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.playing import Walked, failures
-from goalmeter.report.notebook import data_frame, html_table
+from goalmeter.report.notebook import data_frame, html_table, text_table
 from goalmeter.report.numbers import percent
 from goalmeter.statistics.clustered import Estimate
 
@@ -164,13 +164,7 @@ class Navigation:
         return data_frame(self.records(references=references))
 
     def __str__(self) -> str:
-        rows = self._rows()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        return "\n".join([self._caption(), *lines])
+        return text_table(self._caption(), self._rows())
 
     def __repr__(self) -> str:
         return (
@@ -234,9 +228,7 @@ def _record(row: Row) -> dict[str, Any]:
     for each in fields(row):
         value = getattr(row, each.name)
         if isinstance(value, Estimate):
-            low, high = value.interval or (None, None)
-            ends = {f"{each.name}_low": low, f"{each.name}_high": high}
-            out |= {each.name: value.value, **ends, f"{each.name}_n": value.n}
+            out |= value.record(each.name)
         elif each.name == "outcomes":
             out |= {f"outcome: {name}": count for name, count in value.items()}
         else:

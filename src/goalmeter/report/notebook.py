@@ -1,6 +1,6 @@
-"""Results in a notebook: a small HTML table, and rows as a pandas data frame.
+"""Results in a notebook: a small table as HTML or text, and rows as a pandas data frame.
 
-The table brings its own style and no colours of its own: lines and shades are drawn from the colour
+The HTML brings its own style and no colours of its own: lines and shades are drawn from the colour
 of the notebook's text, so it is legible in a light scheme and in a dark one, whether the scheme is
 the browser's or the notebook's.
 """
@@ -60,6 +60,27 @@ def html_table(
         f'<caption style="caption-side:top;text-align:left;font-weight:bold;color:inherit">'
         f"{_safe(caption)}</caption>{head}<tbody>{body}</tbody></table>{below}</div>"
     )
+
+
+def text_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
+    """A table as aligned text, for `__str__`: every column as wide as its longest cell.
+
+    Args:
+        caption: the line above it.
+        rows: the heads and then the rows, each with one text a column.
+
+    >>> print(text_table("Policies", [("policy", "MEG"), ("greedy", "1.5"), ("random", "0")]))
+    Policies
+    policy  MEG
+    greedy  1.5
+    random  0
+    """
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([caption, *lines])
 
 
 def data_frame(records: Sequence[Mapping[str, Any]]) -> Any:

@@ -75,6 +75,15 @@ def number(value: float | Estimate, digits: int) -> str:
     return text.removeprefix("-") if float(text) == 0 else true_minus(text)
 
 
+def hundredths(value: float | Estimate) -> str:
+    """A number to two decimals, as a column of areas under a curve shows it.
+
+    >>> print(hundredths(0.876), hundredths(-0.001))
+    0.88 0.00
+    """
+    return number(value, 2)
+
+
 def plus(value: float, digits: int) -> str:
     """A number with its sign, plus or minus; one that rounds to 0 has none."""
     text = number(value, digits)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.representation.activations import Activations
-from goalmeter.representation.keeping import Placed, Progress, keep
+from goalmeter.representation.keeping import Placed, keep
 from goalmeter.representation.network import Network
 from goalmeter.representation.nnsight_capture import read_by_nnsight
 from goalmeter.representation.replay import Sample
+from goalmeter.runs.progress import Tell
 
 if TYPE_CHECKING:
     import torch
@@ -49,7 +50,7 @@ def capture(
     layers: Sequence[int],
     positions: Sequence[str],
     backend: str = "hooks",
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Activations:
     """The residual stream at some layers and positions of some decisions, kept in a folder.
 

@@ -26,12 +26,12 @@ from goalmeter.representation.activations import (
 )
 from goalmeter.representation.positions import Located, position
 from goalmeter.representation.replay import Sample
+from goalmeter.runs.progress import Tell
 
 if TYPE_CHECKING:
     import torch
 
 ROWS_OF_A_SHARD = 256
-Progress = Callable[[str], None]
 # By position, the places of its tokens among those that are replayed; none where it is lacking.
 Places = Mapping[str, tuple[int, ...]]
 
@@ -112,7 +112,7 @@ def keep(
     fill: Fill,
     *,
     once: Callable[[], Mapping[str, Any]],
-    progress: Progress | None,
+    progress: Tell | None,
 ) -> Activations:
     """Write what is lacking of a capture.
 
@@ -210,7 +210,7 @@ def _agree(folder: Path, manifest: Mapping[str, Any], placed: Placed) -> None:
             )
 
 
-def _check_disk(folder: Path, manifest: Mapping[str, Any], progress: Progress | None) -> None:
+def _check_disk(folder: Path, manifest: Mapping[str, Any], progress: Tell | None) -> None:
     """Say what the capture takes before it begins, and refuse what does not fit.
 
     Raises:

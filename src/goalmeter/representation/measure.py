@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +26,21 @@ from goalmeter.representation.stages.asked import (
     Asked,
     asked,
 )
-from goalmeter.representation.stages.captures import Captured, captured
+from goalmeter.representation.stages.captures import captured
 from goalmeter.representation.stages.maps import map_stage
-from goalmeter.representation.stages.pictures import pictures
+from goalmeter.representation.stages.pictures import picture_stage
 from goalmeter.representation.stages.plans import plan_stage
-from goalmeter.representation.stages.use import UseResults, believed_stage, use_stage
+from goalmeter.representation.stages.use import (
+    UseResults,
+    asked_again,
+    believed_stage,
+    use_stage,
+)
 from goalmeter.representation.stages.where import where_stage
-from goalmeter.representation.stages.worlds import DecodedWorlds, decoded_worlds, explained_stage
+from goalmeter.representation.stages.worlds import Decoding, explained_stage
 from goalmeter.representation.use.candidates import FAMILIES
 from goalmeter.runs import Stages
-
-Tell = Callable[[str], None]
+from goalmeter.runs.progress import Tell
 
 
 def measure(
@@ -66,7 +71,7 @@ def measure(
             and the result says so.
         probes: names in `PROBES`.
         parts: "maps", "use" and "plan"; the believed world needs the first two.
-        interventions: which kinds are tried of "knock-out", "patch", "write" and "ablate".
+        interventions: which kinds are tried of "knock-out", "patch", "write", "ablate" and "open".
         use_decisions: decisions whose prompts are asked again under interventions, at most.
         draws: answers for each of them, by which the effect in nats is measured; 0 for none.
         seed: of everything random.
@@ -120,8 +125,7 @@ class _Parts:
     wanted: Asked
     fields: dict[str, Any] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-    captures: Captured | None = None
-    worlds: DecodedWorlds | None = None
+    decoding: Decoding | None = None
     use: UseResults | None = None
 
     def result(self, run: Path) -> Representation:
@@ -130,14 +134,11 @@ class _Parts:
         for name in self.wanted.positions:
             if name not in positions:
                 self.left_out[name] = "no decision has this position"
-        makers: dict[str, Callable[[tuple[str, ...]], dict[str, Any]]] = {
-            MAPS: self._maps,
-            USE: self._use,
-            PLAN: self._plan,
-        }
+        present = replace(self.wanted, positions=positions)
+        makers = {MAPS: self._maps, USE: self._use, PLAN: self._plan}
         for part in self.wanted.parts:
             try:
-                self.fields |= makers[part](positions)
+                self.fields |= makers[part](present)
             except (InvalidParameterError, InvalidTrajectoryError) as cause:
                 self.left_out[part] = str(cause)
         return Representation(
@@ -152,50 +153,27 @@ class _Parts:
             **self._joint(),
         )
 
-    def _maps(self, positions: tuple[str, ...]) -> dict[str, Any]:
-        wanted = self.wanted
-        self.captures = captures = captured(
+    def _maps(self, wanted: Asked) -> dict[str, Any]:
+        captures = captured(
             self.samples,
             self.network,
             self.stages.folder,
             layers=wanted.layers,
-            positions=positions,
+            positions=wanted.positions,
             seed=wanted.seed,
             tell=self.stages.tell,
         )
-        maps, places, chosen = map_stage(
-            self.stages,
-            captures,
-            layers=wanted.layers,
-            positions=positions,
-            probes=wanted.probes,
-            seed=wanted.seed,
-        )
-        walks = self.trajectories
-        shares = explained_stage(self.stages, captures, walks, chosen, positions, wanted.seed)
-        self.worlds = decoded_worlds(captures, walks, chosen, wanted.seed)
+        maps, places, chosen = map_stage(self.stages, captures, wanted)
+        decoding = Decoding(captures, self.trajectories, chosen, wanted.seed)
+        shares = explained_stage(self.stages, decoding, wanted.positions)
+        self.decoding = decoding
         return {"maps": maps, "places": places, "chosen": chosen, "explained": shares}
 
-    def _use(self, positions: tuple[str, ...]) -> dict[str, Any]:
-        self.use = use_stage(
-            self.stages,
-            self.samples,
-            self.network,
-            layers=self.wanted.layers,
-            interventions=self.wanted.interventions,
-            decisions=self.wanted.use_decisions,
-            draws=self.wanted.draws,
-            seed=self.wanted.seed,
-        )
-        where = where_stage(
-            self.stages,
-            self.samples,
-            self.network,
-            layers=self.wanted.layers,
-            interventions=self.wanted.interventions,
-            decisions=self.wanted.use_decisions,
-            seed=self.wanted.seed,
-        )
+    def _use(self, wanted: Asked) -> dict[str, Any]:
+        # Looked for once, and not at all where every answer is kept.
+        again = cache(partial(asked_again, self.samples, wanted.use_decisions, wanted.seed))
+        self.use = use_stage(self.stages, again, self.network, wanted)
+        where = where_stage(self.stages, self.samples, again, self.network, wanted)
         self.left_out |= where.left_out
         return {
             "use": self.use.rows,
@@ -206,28 +184,17 @@ class _Parts:
             "subspaces": where.subspaces,
         }
 
-    def _plan(self, positions: tuple[str, ...]) -> dict[str, Any]:
-        return plan_stage(
-            self.stages,
-            self.samples,
-            self.network,
-            layers=self.wanted.layers,
-            positions=positions,
-            seed=self.wanted.seed,
-        )
+    def _plan(self, wanted: Asked) -> dict[str, Any]:
+        return plan_stage(self.stages, self.samples, self.network, wanted)
 
     def _joint(self) -> dict[str, Any]:
         """What needs both the decoded maps and the use of cells; the maps alone are pictures."""
-        if self.captures is None or self.worlds is None:
+        if self.decoding is None:
             return {}
         shares = {} if self.use is None else self.use.shares
-        out: dict[str, Any] = {
-            "states": pictures(self.captures, self.worlds, shares, self.wanted.seed)
-        }
+        out: dict[str, Any] = {"states": picture_stage(self.stages, self.decoding, shares)}
         if self.use is not None:
-            out["believed"] = believed_stage(
-                self.stages, self.worlds, self.use.screened, self.captures.scenes
-            )
+            out["believed"] = believed_stage(self.stages, self.decoding, self.use.screened)
         return out
 
 

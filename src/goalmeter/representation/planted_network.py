@@ -84,8 +84,8 @@ class NetworkPlant:
     @property
     def links(self) -> tuple[Cell, ...]:
         """The cells of a maze that may be closed, from the top left."""
-        found = np.argwhere(link_cells((self.size, self.size)))
-        return tuple(Cell(int(row), int(column)) for row, column in found)
+        cells = np.argwhere(link_cells((self.size, self.size)))
+        return tuple(Cell(int(row), int(column)) for row, column in cells)
 
     @property
     def read(self) -> tuple[Cell, ...]:
@@ -186,9 +186,9 @@ class _Features:
 
     def __init__(self, plant: NetworkPlant, words: Any, seed: int) -> None:
         self.plant, self.words = plant, words
-        self.said = (_ASSISTANT, *_WRITTEN[:4], "move", _WRITTEN[4])
+        self.answer_words = (_ASSISTANT, *_WRITTEN[:4], "move", _WRITTEN[4])
         named: list[Any] = ["constant", "wall", "first token", "decision"]
-        named += [("says", word) for word in self.said]
+        named += [("says", word) for word in self.answer_words]
         named += [(kind, cell) for kind in ("place", "read") for cell in plant.links]
         self.number = {name: number for number, name in enumerate(named)}
         # A head a cell, and twice the features are filled up to a multiple of the heads.
@@ -243,7 +243,7 @@ class _Features:
         tokens += self.writer("constant")
         for symbol, size in (("#", 1.0), ("_", -1.0), ("A", -1.0), ("G", -1.0)):
             tokens[self._id(symbol)] += size * self.writer("wall")
-        for word in self.said:
+        for word in self.answer_words:
             for spelled in (_RIGHT, _DOWN) if word == "move" else (word,):
                 tokens[self._id(spelled)] += self.writer(("says", word))
         places[0] += self.writer("first token")
@@ -274,7 +274,7 @@ class _Features:
 
     def set_answers(self, head: Any) -> None:
         """Which word follows which, and which move the decision is."""
-        following = zip(self.said, (*_WRITTEN[:4], None, *_WRITTEN[4:]), strict=True)
+        following = zip(self.answer_words, (*_WRITTEN[:4], None, *_WRITTEN[4:]), strict=True)
         for word, after in following:
             for spelled in (_RIGHT, _DOWN) if after is None else (after,):
                 head.weight[self._id(spelled)] += _SYNTAX * self.reader(("says", word))

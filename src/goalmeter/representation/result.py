@@ -14,8 +14,9 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import read_bytes, write_text
+from goalmeter._json import JsonFields
 from goalmeter._text import json_text
-from goalmeter.report.notebook import data_frame, html_table
+from goalmeter.report.notebook import data_frame, html_table, text_table
 from goalmeter.report.numbers import nats, number, percent
 from goalmeter.representation.result_rows import (
     DecidedRow,
@@ -30,7 +31,7 @@ from goalmeter.representation.result_rows import (
     SubspaceRow,
     UsedRow,
 )
-from goalmeter.representation.rows import plain, row_from
+from goalmeter.representation.rows import json_name, row_from
 from goalmeter.statistics.clustered import Estimate
 
 # In the folder of a navigation run: what was read of its model.
@@ -40,7 +41,7 @@ _MOST_BYTES = 2**28
 
 
 @dataclass(frozen=True)
-class Representation:
+class Representation(JsonFields):
     """All that was read of a model in a navigation run.
 
     Attributes:
@@ -100,7 +101,7 @@ class Representation:
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values: what the command prints with --json."""
-        return {"format": FORMAT} | dict(plain(self))
+        return {"format": FORMAT} | super().to_json()
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Representation:
@@ -148,28 +149,26 @@ class Representation:
         return data_frame(self.records())
 
     def __str__(self) -> str:
-        rows = self._rows()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        return "\n".join([f"{self.model}: {self.headline}", *lines])
+        return text_table(self._caption, self._rows())
 
     def _repr_html_(self) -> str:
         head, *rows = self._rows()
-        return html_table(f"{self.model}: {self.headline}", head, rows, [_NOTE])
+        return html_table(self._caption, head, rows, [_NOTE])
+
+    @property
+    def _caption(self) -> str:
+        return f"{self.model}: {self.headline}"
 
     @property
     def headline(self) -> str:
         """What was asked and what of it is used, in a clause."""
-        asked = f"{self.decisions} decisions in {self.grids} grids were replayed"
-        said = {
+        replayed = f"{self.decisions} decisions in {self.grids} grids were replayed"
+        verdicts = {
             "used": "; what it reads of cells is used",
             "not used": "; what it reads of cells is not used",
             "cannot be told": "; whether it uses what it reads of cells cannot be told",
         }
-        return asked + said.get(self.verdict, "")
+        return replayed + verdicts.get(self.verdict, "")
 
     def _rows(self) -> list[list[str]]:
         """The numbers that matter most, as text."""
@@ -232,9 +231,8 @@ def _auroc(row: MapRow) -> float:
 def _record(row: MapRow) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, value in vars(row).items():
-        if not isinstance(value, Estimate):
-            out["class" if name == "label" else name] = value
-            continue
-        low, high = value.interval or (None, None)
-        out |= {name: value.value, f"{name}_low": low, f"{name}_high": high, f"{name}_n": value.n}
+        if isinstance(value, Estimate):
+            out |= value.record(name)
+        else:
+            out[json_name(name)] = value
     return out

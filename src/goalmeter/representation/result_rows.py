@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from goalmeter._json import JsonFields
+from goalmeter.representation.rows import JsonRow
 from goalmeter.statistics.clustered import Estimate
 
 
 @dataclass(frozen=True)
-class MapRow:
+class MapRow(JsonRow):
     """How well the class of cells is read at one place of the network.
 
     Attributes:
@@ -42,7 +44,7 @@ class MapRow:
 
 
 @dataclass(frozen=True)
-class PlaceRow:
+class PlaceRow(JsonRow):
     """How well agent or goal is located; the first fields are those of `MapRow`.
 
     Attributes:
@@ -65,7 +67,7 @@ class PlaceRow:
 
 
 @dataclass(frozen=True)
-class UsedRow:
+class UsedRow(JsonFields):
     """What becomes of first moves when a cell's representation is changed.
 
     Attributes:
@@ -75,9 +77,10 @@ class UsedRow:
         position: the tokens that were changed.
         is_null: whether nothing is expected of it.
         chosen: whether it is the intervention that did best on the screen half.
-        cells: how many needed cells it was tried on.
+        cells: how many needed cells it was tried on; walls, if it is "open".
         flips: share of moves that change, at needed cells.
-        as_if_wall: share that becomes optimal for the cell being a wall, at needed cells.
+        as_if_changed: share that becomes optimal for the cell being a wall (being open, if it is
+            "open"), at needed cells.
         unreadable: share of answers that cannot be read, at needed cells.
         unneeded_flips: share of moves that change, at cells on no shortest way.
         null_flips: flips at needed cells under the null whose interval reaches highest; None where
@@ -94,7 +97,7 @@ class UsedRow:
     chosen: bool
     cells: int
     flips: Estimate
-    as_if_wall: Estimate
+    as_if_changed: Estimate
     unreadable: Estimate
     unneeded_flips: Estimate
     null_flips: Estimate | None
@@ -103,7 +106,7 @@ class UsedRow:
 
 
 @dataclass(frozen=True)
-class SpanRow:
+class SpanRow(JsonFields):
     """What becomes of first moves when a needed cell is hidden from one span of the answer.
 
     Attributes:
@@ -127,7 +130,7 @@ class SpanRow:
 
 
 @dataclass(frozen=True)
-class MovedRow:
+class MovedRow(JsonFields):
     """What becomes of moves when streams are exchanged with a question in which something moved.
 
     Attributes:
@@ -158,7 +161,7 @@ class MovedRow:
 
 
 @dataclass(frozen=True)
-class SubspaceRow:
+class SubspaceRow(JsonFields):
     """A few dimensions of a stream that were learnt to carry what moved.
 
     Attributes:
@@ -196,16 +199,16 @@ class SubspaceRow:
 
 
 @dataclass(frozen=True)
-class DoseRow:
-    """Flips under a write of some strength.
+class DoseRow(JsonFields):
+    """A write at a dose, beside random directions of equal norm, at needed cells.
 
     Attributes:
-        intervention: what is written.
-        layer: where.
-        position: at which tokens.
-        dose: in units of the mean distance between wall and open along the direction.
-        flips: share of moves at needed cells that change.
-        null_flips: the same along random directions of equal norm.
+        intervention: what was done.
+        layer: where; "all" for every one that was tried.
+        position: the tokens that were changed.
+        dose: in gaps between walls and open cells.
+        flips: share of moves that change.
+        null_flips: the same under random directions.
         unreadable: share of answers that cannot be read.
     """
 
@@ -215,11 +218,11 @@ class DoseRow:
     dose: float
     flips: Estimate
     null_flips: Estimate
-    unreadable: Estimate | None = None
+    unreadable: Estimate
 
 
 @dataclass(frozen=True)
-class PlanRow:
+class PlanRow(JsonFields):
     """How well the first `n` actions of a walk are read at one place.
 
     Attributes:
@@ -243,18 +246,18 @@ class PlanRow:
 
 
 @dataclass(frozen=True)
-class DecidedRow:
-    """How well one action is read along the reasoning.
+class DecidedRow(JsonFields):
+    """How well the action of one step is read at one place along the reasoning.
 
     Attributes:
         layer: see `MapRow`.
         position: name of the token.
-        step: which action of the walk, from 1.
-        accuracy: share of walks.
-        baselines: the same of what knows no activations, by name.
-        beyond: accuracy less that of position alone; None where it was not asked for.
+        step: which action of the walk, from 1 for that of the decision itself.
+        accuracy: of the walks that have the step, those whose action is told.
+        baselines: the same of what knows no activations: position only and majority.
+        beyond: accuracy less that of position only.
         joint: accuracy of a head that sees the position as well as the activations.
-        added: joint less position alone: what activations tell beyond it.
+        added: joint less position only: what the activations tell beyond it.
     """
 
     layer: int
@@ -262,31 +265,41 @@ class DecidedRow:
     step: int
     accuracy: Estimate
     baselines: Mapping[str, Estimate]
-    beyond: Estimate | None = None
-    joint: Estimate | None = None
-    added: Estimate | None = None
+    beyond: Estimate
+    joint: Estimate
+    added: Estimate
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether it is above position only, with an interval of the difference above 0."""
+        return _above_zero(self.beyond)
+
+    @property
+    def adds(self) -> bool:
+        """Whether the activations add to position, with an interval above 0."""
+        return _above_zero(self.added)
 
 
 @dataclass(frozen=True)
-class SettledRow:
-    """From where on an action of the walk can be read.
+class SettledRow(JsonFields):
+    """From where on an action of the walk can be read at a layer.
 
     Attributes:
         layer: see `MapRow`.
         step: which action, from 1.
-        share: the earliest share of the reasoning from which accuracy stays above that of position
-            alone, by the interval of the difference; None where there is none.
+        share: the earliest share of the reasoning from which on it can be read above position only
+            at every later one too, by the interval of the difference; None where there is none.
         added: the same of what activations add to position.
     """
 
     layer: int
     step: int
     share: float | None
-    added: float | None = None
+    added: float | None
 
 
 @dataclass(frozen=True)
-class StatePicture:
+class StatePicture(JsonFields):
     """One state as it is and as it is read.
 
     Attributes:
@@ -311,3 +324,7 @@ class StatePicture:
     action: int | None
     optimal: tuple[int, ...]
     optimal_decoded: tuple[int, ...]
+
+
+def _above_zero(difference: Estimate) -> bool:
+    return difference.interval is not None and difference.interval[0] > 0

@@ -6,11 +6,13 @@ these; what a field holds is read off its annotation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from goalmeter._json import JsonFields
 from goalmeter.statistics.clustered import Estimate
 
 Row = TypeVar("Row")
@@ -18,24 +20,21 @@ Row = TypeVar("Row")
 _JSON_NAMES = {"label": "class"}
 
 
-def plain(value: Any) -> Any:
-    """A row, or anything that rows hold, as JSON values."""
-    if isinstance(value, Estimate):
-        return value.to_json()
-    if is_dataclass(value) and not isinstance(value, type):
-        return {
-            _JSON_NAMES.get(field.name, field.name): plain(getattr(value, field.name))
-            for field in fields(value)
-        }
-    if isinstance(value, Mapping):
-        return {key: plain(entry) for key, entry in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(entry) for entry in value]
-    return value
+class JsonRow(JsonFields):
+    """A row whose JSON is its fields, the field `label` as "class"."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values; NaN is null."""
+        return {json_name(name): value for name, value in super().to_json().items()}
+
+
+def json_name(field: str) -> str:
+    """What a field of a row is called in JSON."""
+    return _JSON_NAMES.get(field, field)
 
 
 def row_from(kind: type[Row], value: Mapping[str, Any]) -> Row:
-    """The row that `plain` made JSON values of.
+    """The row that `to_json` made JSON values of.
 
     Args:
         kind: its class.
@@ -47,7 +46,7 @@ def row_from(kind: type[Row], value: Mapping[str, Any]) -> Row:
     hints = get_type_hints(kind)
     return kind(
         **{
-            field.name: _read(hints[field.name], value[_JSON_NAMES.get(field.name, field.name)])
+            field.name: _read(hints[field.name], value[json_name(field.name)])
             for field in fields(kind)  # type: ignore[arg-type]
         }
     )
@@ -59,6 +58,9 @@ def _read(hint: Any, value: Any) -> Any:
         kinds = [kind for kind in inner if kind is not type(None)]
         # Of a union of several kinds only plain ones occur, which JSON keeps apart by itself.
         return None if value is None else _read(kinds[0], value) if len(kinds) == 1 else value
+    # NaN is null in JSON.
+    if hint is float and value is None:
+        return math.nan
     if hint is Estimate:
         return Estimate.from_json(value)
     if isinstance(hint, type) and is_dataclass(hint):

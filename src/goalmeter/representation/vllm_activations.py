@@ -31,8 +31,9 @@ from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, require
 from goalmeter.representation.activations import Activations
-from goalmeter.representation.keeping import Placed, Progress, keep
+from goalmeter.representation.keeping import Placed, keep
 from goalmeter.representation.replay import Sample, digest_of
+from goalmeter.runs.progress import Tell
 
 if TYPE_CHECKING:
     import torch
@@ -80,7 +81,7 @@ def from_vllm(
     *,
     layers: Sequence[int],
     positions: Sequence[str],
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Activations:
     """Take the rows of some decisions out of the files of a vLLM server, and keep them.
 

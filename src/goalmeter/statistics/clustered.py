@@ -68,6 +68,17 @@ class Estimate:
         }
         return plain if self.reason is None else plain | {"reason": self.reason}
 
+    def record(self, name: str) -> dict[str, float | None]:
+        """The entries of a flat record: NAME, NAME_low, NAME_high and NAME_n.
+
+        The ends are None without an interval.
+
+        >>> Estimate(0.5, (0.25, 0.75), n=12, clusters=3).record("flips")
+        {'flips': 0.5, 'flips_low': 0.25, 'flips_high': 0.75, 'flips_n': 12}
+        """
+        low, high = self.interval or (None, None)
+        return {name: self.value, f"{name}_low": low, f"{name}_high": high, f"{name}_n": self.n}
+
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Estimate:
         """The estimate that `to_json` was of; KeyError if an entry is missing."""

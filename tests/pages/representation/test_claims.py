@@ -10,8 +10,8 @@ from goalmeter.pages.representation import claims
 from goalmeter.pages.representation.claims import ABOVE, BELOW, OPEN
 from goalmeter.statistics.clustered import Estimate
 
-from . import made
-from .made import NOTHING, share
+from . import made, made_rows
+from .made_rows import NOTHING, share
 
 
 def between(low: float, high: float) -> Estimate:
@@ -87,13 +87,13 @@ def test_the_signs_of_several_differences() -> None:
 def test_use_is_claimed_where_the_verdict_and_the_intervals_agree(
     verdict: str, flips: Estimate, unneeded: Estimate, null: Estimate | None, expected: str
 ) -> None:
-    row = made.used_row(flips, chosen=True, unneeded=unneeded, null=null)
+    row = made_rows.used_row(flips, chosen=True, unneeded=unneeded, null=null)
     assert claims.use_of(made.result(verdict=verdict, use=(row,))) == expected
 
 
 def test_only_the_chosen_intervention_on_the_other_half_counts() -> None:
-    screened = made.used_row(share(0.9), half="screen", chosen=True)
-    another = made.used_row(share(0.9), chosen=False)
+    screened = made_rows.used_row(share(0.9), half="screen", chosen=True)
+    another = made_rows.used_row(share(0.9), chosen=False)
     result = made.result(use=(screened, another))
     assert claims.confirmed(result) is None
     assert claims.use_of(result) == "cannot be told"

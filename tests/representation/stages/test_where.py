@@ -13,22 +13,25 @@ from representation.use.test_causal_use import decisions
 
 from goalmeter.representation.network import Network
 from goalmeter.representation.stages import where
+from goalmeter.representation.stages.asked import Asked
+from goalmeter.representation.stages.use import asked_again
 from goalmeter.representation.stages.where import Where, where_stage
 from goalmeter.runs import Stages
 from goalmeter.statistics.clustered import Estimate
 
 
-def asked(mouse: Network, folder: Path, lines: list[str], samples: list[Any]) -> Where:
+def asked(
+    mouse: Network,
+    folder: Path,
+    lines: list[str],
+    samples: list[Any],
+    *interventions: str,
+) -> Where:
+    """What the stages of where and when come to."""
+    tried = interventions or ("knock-out", "patch")
+    wanted = Asked((2,), ("pre/end",), ("ridge",), ("use",), tried, 40, 0, 0)
     with Stages(folder, {"kind": "probe"}, tell=lines.append) as stages:
-        return where_stage(
-            stages,
-            samples,
-            mouse,
-            layers=[2],
-            interventions=["knock-out", "patch"],
-            decisions=40,
-            seed=0,
-        )
+        return where_stage(stages, samples, lambda: asked_again(samples, 40, seed=0), mouse, wanted)
 
 
 def test_streams_are_exchanged_and_a_carrier_is_learnt(
@@ -73,16 +76,7 @@ def test_streams_are_exchanged_and_a_carrier_is_learnt(
 
 def test_what_is_not_tried_is_absent(mouse: Network, tmp_path: Path) -> None:
     """Without a reason: nobody asked for it."""
-    with Stages(tmp_path / "probe", {"kind": "probe"}) as stages:
-        result = where_stage(
-            stages,
-            decisions(mouse, 2),
-            mouse,
-            layers=[2],
-            interventions=["write"],
-            decisions=40,
-            seed=0,
-        )
+    result = asked(mouse, tmp_path / "probe", [], decisions(mouse, 2), "write")
     assert result == Where((), (), (), {})
 
 

@@ -66,7 +66,7 @@ def test_the_mouse_uses_the_words_of_a_cell(of_the_mouse: Any) -> None:
     """Masking them flips moves, to those that are right without the cell, and hardly any other."""
     confirmed = of_the_mouse.confirmed
     assert (confirmed.intervention, confirmed.position) == ("knock-out", "pre/cell")
-    assert confirmed.needed.flips.value > 0.75 and confirmed.needed.as_if_wall.value > 0.75
+    assert confirmed.needed.flips.value > 0.75 and confirmed.needed.as_if_changed.value > 0.75
     assert confirmed.unneeded.flips.value < 0.1
     assert of_the_mouse.verdict == "used"
     (null,) = of_the_mouse.nulls
@@ -122,7 +122,7 @@ def test_a_write_along_a_probe_flips_moves_and_a_random_one_as_long_does_not(
     assert set(family) == {"knock-out", "patch", "write", "ablate"}
     row, (random, other) = family["write"].row, family["write"].nulls
     assert (row.intervention, row.position, row.dose) == ("write, turn", "post/turn", 2.0)
-    assert row.needed.as_if_wall.value >= 0.5
+    assert row.needed.as_if_changed.value >= 0.5
     assert random.intervention == "write, turn, random" and random.needed.flips.value == 0
     assert other.intervention == "write, turn, other"
     assert other.needed.flips.value < row.needed.flips.value
@@ -155,6 +155,17 @@ def test_an_interrupted_screen_goes_on(
     assert len(about["split"]) == 64 and about["weights"] == mouse.revision
 
 
+def test_fewer_cells_are_screened_and_all_are_confirmed(mouse: Network) -> None:
+    """Screening on some of the first half leaves the second half as it is."""
+    samples = decisions(mouse, GRIDS)
+    every = causal_use(samples, mouse, layers=[1], families=["knock-out"])
+    few = causal_use(samples, mouse, layers=[1], families=["knock-out"], screen_cells=4)
+    assert {row.needed.flips.n for row in few.screened} == {4}
+    assert {row.unneeded.flips.n for row in few.screened} == {4}
+    assert all(row.needed.flips.n > 4 for row in every.screened)
+    assert few.confirmed == every.confirmed and few.outcomes == every.outcomes
+
+
 def test_another_question_is_refused(mouse: Network, of_the_mouse: Any, kept: Path) -> None:
     with pytest.raises(InvalidParameterError, match="holds another run"):
         causal_use(decisions(mouse, GRIDS), mouse, layers=[1], salt="1", keep=kept)
@@ -166,8 +177,12 @@ def test_what_is_no_dose_and_training_on_judged_grids_are_refused(mouse: Network
         causal_use(samples, mouse, doses=[-1.0])
     with pytest.raises(InvalidParameterError, match="expected some of knock-out, patch"):
         causal_use(samples, mouse, families=["write", "erase"])
+    with pytest.raises(InvalidParameterError, match="not open alone"):
+        causal_use(samples, mouse, families=["open"])
     with pytest.raises(InvalidParameterError, match="draws"):
         causal_use(samples, mouse, draws=-1)
+    with pytest.raises(InvalidParameterError, match="screen_cells"):
+        causal_use(samples, mouse, screen_cells=0)
     with pytest.raises(InvalidParameterError, match="in grids of the confirm half"):
         causal_use(samples, mouse, training=samples)
 

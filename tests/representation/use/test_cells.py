@@ -14,7 +14,7 @@ from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.asking.prompts import template
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.use.candidates import Candidate
-from goalmeter.representation.use.cells import TargetCell, target_cells
+from goalmeter.representation.use.cells import TargetCell, target_cells, target_walls
 from goalmeter.representation.use.closing import closed_question
 from goalmeter.representation.use.halves import half_of
 from goalmeter.representation.use.outcomes import Outcome, row_of
@@ -44,6 +44,20 @@ def test_cells_that_tell_nothing() -> None:
     assert target_cells(corridor, State(corridor.start)) == ()
     room = GridWorld.from_text(["####", "#A_#", "#_G#", "####"])
     assert target_cells(room, State(room.start)) == ()
+
+
+def test_walls_of_a_loop_by_hand() -> None:
+    """Nine steps around the bottom; three to the right if the wall beside the agent were open.
+
+    The inner walls of the second row would lie on shortest ways that begin with DOWN as well. Those
+    on the right would be dead ends.
+    """
+    loop = GridWorld.from_text(["########", "#A#_G_##", "#_###_##", "#_____##", "########"])
+    target = {each.cell: each for each in target_walls(loop, State(loop.start))}
+    assert target.pop(Cell(1, 2)) == TargetCell(Cell(1, 2), True, (DOWN,), (RIGHT,))
+    assert target == {
+        cell: TargetCell(cell, False, (DOWN,), (DOWN,)) for cell in (Cell(n, 6) for n in (1, 2, 3))
+    }
 
 
 def asked(prompt: str, world: GridWorld = RING) -> Sample:
@@ -86,7 +100,7 @@ def test_effects_by_hand() -> None:
     were a wall, and one cannot be read. At unneeded cells nothing flips.
     """
     needed = TargetCell(Cell(1, 2), True, (RIGHT,), (DOWN,))
-    unneeded = replace(needed, needed=False, without=(RIGHT,))
+    unneeded = replace(needed, needed=False, changed=(RIGHT,))
     moves = [(RIGHT, DOWN), (RIGHT, UP), (RIGHT, None), (LEFT, DOWN)]
     outcomes = [
         Outcome("walk", step, f"grid {step}", (7, 7), needed, before, after)
@@ -96,7 +110,7 @@ def test_effects_by_hand() -> None:
     candidate = Candidate("knock-out", 1, "pre/cell", False, lambda located, cell: None)
     row = row_of(candidate, outcomes)
     assert row.label == "knock-out at layer 1"
-    shares = (row.needed.flips, row.needed.as_if_wall, row.needed.unreadable)
+    shares = (row.needed.flips, row.needed.as_if_changed, row.needed.unreadable)
     assert [share.value for share in shares] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
     assert {share.n for share in shares} == {3}
     assert (row.unneeded.flips.value, row.unneeded.flips.n) == (0, 5)

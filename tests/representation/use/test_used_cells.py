@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.world import Cell
 from goalmeter.representation.use.cells import TargetCell
 from goalmeter.representation.use.outcomes import Outcome
-from goalmeter.representation.use.used_cells import told_apart, used_cells
+from goalmeter.representation.use.used_cells import UsedCells, told_apart, used_cells
 
 SHAPE = (7, 7)
 
@@ -42,6 +44,7 @@ def test_rows_that_are_not_seen() -> None:
     assert (place.cell, place.decisions, place.flips, place.as_if_wall) == (Cell(2, 1), 4, 0, 0)
     assert place.interval[0] < place.rate < place.interval[1] < 0.5
     assert used.to_json()["places"][3]["verdict"] == "not used"
+    assert UsedCells.from_json(json.loads(json.dumps(used.to_json()))) == used
 
 
 def test_a_single_decision_is_told_by_the_others_where_they_are_alike() -> None:

@@ -62,18 +62,19 @@ def _asked(folder: Path, draws: Random) -> list[str]:
     return ["navigate", f"goalmeter-local/{FOLDER}", *WALK, "--json"]
 
 
-_TRAINING = ("goalmeter.commands.train_organism", "goalmeter.organisms.network", "transformers")
-_LEARNING = (*_TRAINING, "torch", "transformers.models.llama.modeling_llama")
-_NEEDS = ("torch", "transformers")
+# The same for all three, so that they share a process: to import these takes longer than the cases.
+_IMPORTS = (
+    "goalmeter.commands.train_organism",
+    "goalmeter.organisms.network",
+    "transformers",
+    "torch",
+    "transformers.models.llama.modeling_llama",
+    "goalmeter.commands.navigate",
+    "goalmeter.navigation.inspect.run",
+)
+_NEEDS = ("torch", "transformers", "inspect_ai", "openai")
 FORMATS = (
-    Format("organism-gone-on", _prepare, _gone_on, cases=20, imports=_LEARNING, needs=_NEEDS),
-    Format("organism-begun-with", _prepare, _begun_with, cases=5, imports=_LEARNING, needs=_NEEDS),
-    Format(
-        "organism-asked",
-        _prepare,
-        _asked,
-        cases=6,
-        imports=(*_LEARNING, "goalmeter.commands.navigate", "goalmeter.navigation.inspect.run"),
-        needs=(*_NEEDS, "inspect_ai", "openai"),
-    ),
+    Format("organism-gone-on", _prepare, _gone_on, cases=20, imports=_IMPORTS, needs=_NEEDS),
+    Format("organism-begun-with", _prepare, _begun_with, cases=5, imports=_IMPORTS, needs=_NEEDS),
+    Format("organism-asked", _prepare, _asked, cases=6, imports=_IMPORTS, needs=_NEEDS),
 )

@@ -6,7 +6,7 @@ what decodes is not what is believed; what it acts on is told by knocking cells 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,12 @@ from goalmeter.experiments.organism_use.decoding import POSITION, RANDOM, TRAINE
 from goalmeter.experiments.organism_use.questions import SEEN, UNSEEN, Question, answer
 from goalmeter.pages.part import Part
 from goalmeter.report import Finding, Link, Section, Table
-from goalmeter.report.numbers import number, percent
+from goalmeter.report.numbers import hundredths, percent
 from goalmeter.report.table_of import column, table_of, words
 from goalmeter.representation.network import Network
 from goalmeter.representation.use.causal_use import NOT_USED, USED
 from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate
 
 TITLE = "What they read of a map, and what of it they act on"
@@ -61,7 +62,7 @@ class Belief:
 
 
 def measure(
-    out: Path, *, seed: int, workers: int, progress: Callable[[str], None] | None = None
+    out: Path, *, seed: int, workers: int, progress: Tell | None = None
 ) -> tuple[Belief, ...] | str:
     """Read the maps of mouse and mole, and knock cells out while they answer.
 
@@ -141,9 +142,9 @@ def table(beliefs: Sequence[Belief]) -> Table:
         (
             words("organism", lambda b: b.organism),
             words("cells", lambda b: _ROWS[b.cells]),
-            column("walls read: AUROC", lambda b: b.read[TRAINED], _hundredths),
-            column("position only", lambda b: b.read[POSITION], _hundredths),
-            column("random weights", lambda b: b.read[RANDOM], _hundredths),
+            column("walls read: AUROC", lambda b: b.read[TRAINED], hundredths),
+            column("position only", lambda b: b.read[POSITION], hundredths),
+            column("random weights", lambda b: b.read[RANDOM], hundredths),
             column("moves that flip, knocked out", lambda b: b.flips, percent),
             column("another cell instead", lambda b: b.null, percent),
             words("verdict", lambda b: b.verdict, answer=True),
@@ -159,25 +160,22 @@ def _findings(beliefs: Sequence[Belief]) -> list[Finding]:
     """What the intervals carry, and nothing where they carry nothing."""
     lines = []
     for belief in beliefs:
-        read, position = belief.read[TRAINED], belief.read[POSITION]
-        # An interval that does not reach the other's value does not do; it must not meet the other.
-        decodes = (
-            read is not None
-            and position is not None
-            and read.interval is not None
-            and position.interval is not None
-            and read.interval[0] > position.interval[1]
-        )
-        if not decodes or belief.verdict not in (USED, NOT_USED):
+        read = belief.read[TRAINED]
+        if read is None or not _above(read, belief.read[POSITION]):
+            continue
+        if belief.verdict not in (USED, NOT_USED):
             continue
         lines.append(
             f"{belief.organism}, {_ROWS[belief.cells]}: walls can be read from its activations "
-            f"(AUROC {_hundredths(read)}), and they are {belief.verdict}: "
+            f"(AUROC {hundredths(read)}), and they are {belief.verdict}: "
             f"{percent(belief.flips)} of moves change when a needed cell is knocked out, "
             f"{percent(belief.null)} when another is."
         )
     return [Finding(text=line, links=(Link("table", _ANCHOR),)) for line in lines]
 
 
-def _hundredths(value: Estimate | None) -> str:
-    return "" if value is None else number(value, 2)
+def _above(ours: Estimate, theirs: Estimate | None) -> bool:
+    """Whether one interval lies above another: not only above its value."""
+    if theirs is None or ours.interval is None or theirs.interval is None:
+        return False
+    return ours.interval[0] > theirs.interval[1]

@@ -9,15 +9,11 @@ make the page anew: python -m goalmeter.experiments.ledger.page > docs/ledger.md
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidFileError
-from goalmeter._files import write_text
-from goalmeter.experiments import ledger
-from goalmeter.experiments.ledger.file import PATH, with_row
+from goalmeter.experiments.ledger.from_results import in_percent, put_into_ledger, with_results
+from goalmeter.experiments.ledger.number import Number
 from goalmeter.experiments.lm_navigation.compute import COMPASS, LEDGER_PREFIX
 
 
@@ -27,38 +23,23 @@ def updated(text: str, results: dict[str, Any]) -> tuple[str, list[str]]:
     Raises:
         InvalidFileError: the results are of something else.
     """
-    if results.get("replication") != "lm-navigation":
-        raise InvalidFileError(
-            f"the results are of {results.get('replication')!r}, expected 'lm-navigation': give "
-            f"the results.json that `goalmeter replicate lm-navigation` wrote"
-        )
-    changed = []
-    for row in ledger.load(LEDGER_PREFIX):
+
+    def values(row: Number) -> dict[str, str] | None:
         agent, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
-        ours = results["agents"].get(agent, {}).get(quantity)
-        if row.relation != "reference" or ours is None or ours["interval"] is None:
-            continue
-        low, high = (100 * end for end in ours["interval"])
+        shares = in_percent(results["agents"].get(agent, {}).get(quantity))
+        if row.relation != "reference" or shares is None:
+            return None
         if agent == COMPASS and quantity.startswith("maze/") and quantity.split("/")[2] == "0":
             # In a room without walls the compass takes shortest ways; ten rooms do not know that.
-            low = high = 100.0
-        text = with_row(
-            text,
-            row.id,
-            ours=f"{100 * ours['value']:.5g}",
-            interval=f"[{low:.2f}, {high:.2f}]",
-            seeds=str(ours["clusters"]),
-        )
-        changed.append(row.id)
-    return text, changed
+            return shares | {"interval": "[100.00, 100.00]"}
+        return shares
+
+    return with_results(text, results, "lm-navigation", LEDGER_PREFIX, values)
 
 
 def main(arguments: list[str]) -> None:
     """Update the ledger; says which rows it wrote."""
-    results, target = [*map(Path, arguments), PATH][:2]
-    text, changed = updated(target.read_text("utf-8"), json.loads(results.read_text("utf-8")))
-    write_text(target, text)
-    print(f"{len(changed)} rows: {', '.join(changed)}")
+    put_into_ledger(arguments, updated)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ Agents", section 5 and the tables of its authors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from goalmeter.representation.probes.ridge import Ridge
 from goalmeter.representation.probes.splits import Split, folds, split
 from goalmeter.representation.replay import replay
 from goalmeter.representation.stages.captures import Captured, captured
+from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate
 
 NAME, LEDGER_PREFIX = "lm-representation", "lm-representation/"
@@ -71,9 +72,7 @@ class Results:
     numbers: Mapping[str, Estimate]
 
 
-def compute(
-    out: Path, *, grids: int, seed: int, workers: int, tell: Callable[[str], None]
-) -> Results:
+def compute(out: Path, *, grids: int, seed: int, workers: int, tell: Tell) -> Results:
     """Let the mouse walk, replay its walks, and read them as the paper does.
 
     Args:
@@ -115,7 +114,7 @@ def _sizes(reading: Reading) -> dict[str, BoolArray]:
 
 
 def _maps(
-    captures: Captured, first: BoolArray, seed: int, tell: Callable[[str], None]
+    captures: Captured, first: BoolArray, seed: int, tell: Tell
 ) -> dict[tuple[str, str, str], Sequence[ProbeRow]]:
     """The published probes and a linear one that can express a map, on first decisions."""
     out: dict[tuple[str, str, str], Sequence[ProbeRow]] = {}
@@ -157,7 +156,7 @@ def _explained(captures: Captured, first: BoolArray, seed: int) -> Explained:
 
 
 def _plans(
-    out: Path, captures: Captured, network: Network, seed: int, tell: Callable[[str], None]
+    out: Path, captures: Captured, network: Network, seed: int, tell: Tell
 ) -> dict[str, PlanTable]:
     plans = plans_of(captures.samples)
     at = rows_of(captures.trained, plans)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from goalmeter._arguments import whole
@@ -12,6 +11,7 @@ from goalmeter.experiments import ledger
 from goalmeter.experiments.lm_representation import tables
 from goalmeter.experiments.lm_representation.compute import LEDGER_PREFIX, NAME, compute
 from goalmeter.report.markdown import in_markdown
+from goalmeter.runs.progress import Tell
 
 GRIDS = 40
 
@@ -22,7 +22,7 @@ def replicate(
     seeds: int | None = None,
     seed: int = 0,
     workers: int = 1,
-    progress: Callable[[str], None] | None = None,
+    progress: Tell | None = None,
 ) -> Outcome:
     """Read the maps and plans of the mouse as the paper reads those of GPT-OSS-20B.
 

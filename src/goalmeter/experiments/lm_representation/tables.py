@@ -20,7 +20,7 @@ from goalmeter.experiments.lm_representation.compute import (
     Results,
 )
 from goalmeter.report import Table
-from goalmeter.report.numbers import number, percent
+from goalmeter.report.numbers import hundredths, percent
 from goalmeter.report.table_of import column, table_of, words
 from goalmeter.representation.explained import Compared
 from goalmeter.representation.plan.comparison import PlanRow
@@ -116,12 +116,8 @@ def _maps(results: Results) -> Table:
             words("tokens", lambda r: _TIMES[r.position]),
             column("cells right", lambda r: r.row.score().accuracy, percent),
             column("balanced", lambda r: r.row.score().balanced_accuracy, percent),
-            column(
-                "walls of links, AUROC", lambda r: r.row.score(LINKS, "wall").auroc, _hundredths
-            ),
-            column(
-                "gain, bits a link", lambda r: r.row.score(LINKS, "wall").gain_bits, _hundredths
-            ),
+            column("walls of links, AUROC", lambda r: r.row.score(LINKS, "wall").auroc, hundredths),
+            column("gain, bits a link", lambda r: r.row.score(LINKS, "wall").gain_bits, hundredths),
         ),
         caption="Maps read from the mouse",
         meaning=f"First decisions of walks, layer {LAYER} of 4, three tokens. A link is a cell "
@@ -187,7 +183,3 @@ def _control(name: str, row: _Share) -> Estimate | None:
 def _baseline(name: str, row: _Prefix) -> Estimate | None:
     beside = row.row.baselines[name]
     return None if beside is None else beside.score.prefix
-
-
-def _hundredths(value: Estimate) -> str:
-    return number(value, 2)

@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.experiments.organism_use.questions import COMPLEXITIES, PROMPT, wanted
+from goalmeter.experiments.organism_use.questions import mazes, question_at, wanted, with_tokens
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import Cell
-from goalmeter.navigation.asking.prompts import template
-from goalmeter.navigation.suites import maze
-from goalmeter.navigation.suites.tasks import suite
 from goalmeter.representation.capture import capture
 from goalmeter.representation.network import Network
 from goalmeter.representation.probes.comparison import UNCERTAIN, compare, scored_cells
@@ -21,7 +18,7 @@ from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.ridge import Ridge
 from goalmeter.representation.probes.scores import scores
 from goalmeter.representation.probes.splits import split
-from goalmeter.representation.replay import Sample, scenes_of
+from goalmeter.representation.replay import scenes_of
 from goalmeter.representation.untrained import untrained
 
 TRAINED, POSITION, RANDOM = "the model", "position only", "random weights"
@@ -45,7 +42,10 @@ def decoding(
         By name an estimate as JSON values: of the model, of position only, and of the same network
         with random weights.
     """
-    samples = _prompts(network, size, grids, seed)
+    samples = [
+        with_tokens(network, question_at(task, State(task.world.start)))
+        for task in mazes(size, grids, seed)
+    ]
     scenes = scenes_of(samples)
     parts = split(scenes, seed=seed)
     tested = scenes.where(parts.test)
@@ -71,22 +71,3 @@ def _auroc(posterior: Any, position: Any, scenes: Any, mask: Any) -> dict[str, A
     rows = scores(posterior, position, scenes, {"asked": mask})
     walls = [row.auroc for row in rows if (row.cells, row.label) == ("asked", "wall")]
     return walls[0].to_json() if walls and walls[0] is not None else None
-
-
-def _prompts(network: Network, size: int, grids: int, seed: int) -> list[Sample]:
-    """The prompts at the starts of mazes that no organism learnt in, without any answer."""
-    tasks = suite(
-        maze.SUITE.name,
-        sizes=[size],
-        complexities=COMPLEXITIES,
-        grids=grids,
-        seed=seed,
-        held_out=True,
-    ).tasks
-    samples = []
-    for task in tasks:
-        state = State(task.world.start)
-        question = template(PROMPT).prompt(task.world, state)
-        ids = network.local.ids([{"role": "user", "content": question}])
-        samples.append(Sample(task.name, 0, task.world, state, None, (), question, ids, ()))
-    return samples

@@ -18,18 +18,21 @@ from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.asking.prompts import template
 from goalmeter.navigation.suites import maze
-from goalmeter.navigation.suites.tasks import suite
+from goalmeter.navigation.suites.tasks import Task, suite
 from goalmeter.organisms.kinds import is_unseen
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.scenes import Scenes, uncertain_cells
+from goalmeter.representation.use.candidates import OPEN
 from goalmeter.representation.use.causal_use import Use, causal_use
-from goalmeter.representation.use.cells import target_cells
+from goalmeter.representation.use.cells import TargetCell, target_cells, target_walls
 from goalmeter.representation.use.trials import Wanted
 
 SEEN, UNSEEN, FAR = "seen", "unseen", "far"
 PROMPT = "compact/2"
 COMPLEXITIES = (0.4, 0.6, 0.8)
+# Cells of each kind that some hundred interventions are screened on; the best meet all the others.
+SCREEN_CELLS = 24
 
 
 @dataclass(frozen=True)
@@ -73,13 +76,15 @@ def wanted(cells: str) -> Wanted:
     return wants
 
 
-def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int) -> list[Sample]:
-    """A decision in each of some mazes that no organism learnt in.
+def mazes(size: int, grids: int, seed: int) -> tuple[Task, ...]:
+    """Mazes of each complexity that no organism learnt in.
 
-    The agent stands where a shortest way needs a wanted cell; mazes without such a place are left
-    out.
+    Args:
+        size: of the mazes.
+        grids: of each complexity.
+        seed: of the mazes.
     """
-    tasks = suite(
+    return suite(
         maze.SUITE.name,
         sizes=[size],
         complexities=COMPLEXITIES,
@@ -87,6 +92,38 @@ def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int)
         seed=seed,
         held_out=True,
     ).tasks
+
+
+def question_at(task: Task, state: State) -> Sample:
+    """What an organism is asked in some state of a maze, without tokens and without an answer."""
+    question = template(PROMPT).prompt(task.world, state)
+    return Sample(task.name, 0, task.world, state, None, (), question, (), ())
+
+
+def with_tokens(network: Network, sample: Sample) -> Sample:
+    """A question with the tokens by which a network reads it."""
+    ids = network.local.ids([{"role": "user", "content": sample.question}])
+    return replace(sample, prompt=ids)
+
+
+def decisions(
+    network: Network, wants: Wanted, size: int, grids: int, seed: int, *, walls: bool = False
+) -> list[Sample]:
+    """A decision in each of some mazes that no organism learnt in.
+
+    The agent stands where a shortest way needs a wanted cell; mazes without such a place are left
+    out.
+
+    Args:
+        network: the model.
+        wants: which cells a question is about.
+        size: of the mazes.
+        grids: of each complexity.
+        seed: of mazes and places.
+        walls: whether it stands, wherever a maze has such a place, where a wanted wall would be a
+            shorter way too.
+    """
+    tasks = mazes(size, grids, seed)
     worlds = [task.world for task in tasks]
     starts = [State(world.start) for world in worlds]
     uncertain = uncertain_cells(Scenes.of(worlds, starts, [None] * len(worlds)))
@@ -94,17 +131,21 @@ def decisions(network: Network, wants: Wanted, size: int, grids: int, seed: int)
     for task in tasks:
         states = [State(cell) for cell in task.world.open_cells if cell != task.world.goal]
         Draws("where the agent stands", seed, task.name).shuffle(states)
-        for state in states:
-            question = template(PROMPT).prompt(task.world, state)
-            sample = Sample(task.name, 0, task.world, state, None, (), question, (), ())
-            if any(
-                target.needed and uncertain[task.world.shape][target.cell]
-                for target in target_cells(task.world, state)
-                if wants(sample, target.cell)
-            ):
-                ids = network.local.ids([{"role": "user", "content": question}])
-                samples.append(replace(sample, prompt=ids))
-                break
+
+        def needs(state: State, targets: Sequence[TargetCell], task: Task = task) -> bool:
+            sample = question_at(task, state)
+            return any(
+                target.needed
+                and uncertain[task.world.shape][target.cell]
+                and wants(sample, target.cell)
+                for target in targets
+            )
+
+        able = [state for state in states if needs(state, target_cells(task.world, state))]
+        both = (s for s in able if walls and needs(s, target_walls(task.world, s)))
+        if able:
+            state = next(both, able[0])
+            samples.append(with_tokens(network, question_at(task, state)))
     return samples
 
 
@@ -140,9 +181,10 @@ def answer(
     network = Network.open(question.model)
     wants = wanted(question.cells)
     return causal_use(
-        decisions(network, wants, size, grids, seed),
+        decisions(network, wants, size, grids, seed, walls=OPEN in families),
         network,
         cells=wants,
+        screen_cells=SCREEN_CELLS,
         families=families,
         layers=layers,
         doses=doses,

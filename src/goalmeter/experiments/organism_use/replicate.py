@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,14 @@ from goalmeter.report.markdown import in_markdown
 from goalmeter.representation.network import Network
 from goalmeter.representation.use.used_cells import used_cells
 from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs.progress import Tell
 
-SIZES, GRIDS = (7, 9), 40
-
-
+SIZES, GRIDS = (7, 9, 11), 60
 # Of four blocks, the one behind which maps decode best.
 LAYER = 3
 # What is written along directions is asked on small mazes alone: it takes as long as all the rest.
 WRITE_SIZE, DOSES = 7, (1.0, 2.0, 4.0)
-KNOCKS, WRITES = ("knock-out", "patch"), ("write", "ablate")
+KNOCKS, WRITES = ("knock-out", "patch"), ("write", "ablate", "open")
 _TASK = "goalmeter.experiments.organism_use.replicate:part"
 
 
@@ -34,14 +32,14 @@ def replicate(
     seeds: int | None = None,
     seed: int = 0,
     workers: int = 1,
-    progress: Callable[[str], None] | None = None,
+    progress: Tell | None = None,
     agents: str | None = None,
 ) -> Outcome:
     """Change what organisms read of cells, and see whether they move otherwise.
 
     Args:
         out: folder for results.json and, as Markdown, for tables.md.
-        seeds: mazes of each size and complexity; None for 40.
+        seeds: mazes of each size and complexity; None for 60.
         seed: of grids and draws.
         workers: processes; the numbers do not depend on it.
         progress: told what is finished.

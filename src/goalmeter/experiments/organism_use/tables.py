@@ -8,9 +8,8 @@ from typing import Any
 
 from goalmeter.experiments.organism_use.decoding import POSITION, RANDOM, TRAINED
 from goalmeter.experiments.organism_use.questions import Question
-from goalmeter.gridworld.world import Cell
 from goalmeter.report import Table
-from goalmeter.report.numbers import number, percent
+from goalmeter.report.numbers import hundredths, percent
 from goalmeter.report.table_of import column, table_of, words
 from goalmeter.representation.use.used_cells import PlaceUse, told_apart
 from goalmeter.statistics.clustered import Estimate
@@ -51,19 +50,7 @@ class Answer:
     @property
     def places(self) -> list[PlaceUse]:
         """How the places of cells fare."""
-        return [
-            PlaceUse(
-                (place["shape"][0], place["shape"][1]),
-                Cell(*place["cell"]),
-                place["decisions"],
-                place["flips"],
-                place["as_if_wall"],
-                place["rate"],
-                (place["interval"][0], place["interval"][1]),
-                place["above"],
-            )
-            for place in self.use["places"]
-        ]
+        return [PlaceUse.from_json(place) for place in self.use["places"]]
 
     def to_json(self) -> dict[str, Any]:
         """The question and the answer as JSON values."""
@@ -109,12 +96,14 @@ def use_table(answers: Sequence[Answer]) -> Table:
         (
             words("organism", lambda a: a.question.organism),
             words("cells", lambda a: f"{a.question.cells}, size {a.size}"),
-            column("walls read: AUROC", lambda a: a.read(TRAINED), _hundredths),
-            column("by position", lambda a: a.read(POSITION), _hundredths),
-            column("with random weights", lambda a: a.read(RANDOM), _hundredths),
+            column("walls read: AUROC", lambda a: a.read(TRAINED), hundredths),
+            column("by position", lambda a: a.read(POSITION), hundredths),
+            column("with random weights", lambda a: a.read(RANDOM), hundredths),
             words("intervention", lambda a: _label(a.use["confirmed"])),
             column("moves that flip", lambda a: a.share("needed", "flips"), percent),
-            column("to those without the cell", lambda a: a.share("needed", "as_if_wall"), percent),
+            column(
+                "to those without the cell", lambda a: a.share("needed", "as_if_changed"), percent
+            ),
             column("flip at unneeded cells", lambda a: a.share("unneeded", "flips"), percent),
             column(
                 "another cell instead",
@@ -155,16 +144,19 @@ def write_table(answers: Sequence[Answer]) -> Table:
             words("cells", lambda r: f"{r.answer.question.cells}, size {r.answer.size}"),
             words("intervention", lambda r: _label(r.row)),
             words("tokens", lambda r: r.row["position"]),
-            column("moves that flip", lambda r: _flips(r.row, "needed"), percent),
-            column("flip at unneeded cells", lambda r: _flips(r.row, "unneeded"), percent),
+            column("moves that flip", lambda r: _share(r.row, "needed", "flips"), percent),
+            column("as if it were so", lambda r: _share(r.row, "needed", "as_if_changed"), percent),
+            column("flip at unneeded cells", lambda r: _share(r.row, "unneeded", "flips"), percent),
             column("random direction", lambda r: r.null("random"), percent),
             column("another cell's", lambda r: r.null("other"), percent),
         ),
         caption="What can be written",
-        meaning="The stream moved along a probe's direction for a cell, from open to wall, or that "
-        "direction projected out; each did best of its kind on one half of the grids and is shown "
-        "on the other. Random directions are as long. Writes at post/turn happen while the model "
-        "writes, where its search comes to the cell.",
+        meaning="The stream moved along a probe's direction for a cell, from open to wall (write) "
+        "or, at a wall, back to open (open), or that direction projected out (ablate); each did "
+        "best of its kind on one half of the grids and is shown on the other. As if it were so: "
+        "with a move that is optimal in the maze with that wall, or without it. Random directions "
+        "are as long. Writes at post/turn happen while the model writes, where its search comes to "
+        "the cell.",
         notes=("95% intervals over grids in brackets.",),
     )
 
@@ -181,7 +173,7 @@ def apart_table(pairs: Sequence[tuple[Answer, Answer]]) -> Table:
             column(
                 "area (used, not used)",
                 lambda pair: told_apart(pair[0].places, pair[1].places),
-                _hundredths,
+                hundredths,
             ),
         ),
         caption="Used places told from unused ones",
@@ -210,13 +202,9 @@ def _made(used: bool | None) -> str:
     return "not known" if used is None else "yes" if used else "no"
 
 
-def _flips(row: dict[str, Any], kind: str) -> Estimate:
-    return Estimate.from_json(row[kind]["flips"])
+def _share(row: dict[str, Any], kind: str, name: str) -> Estimate:
+    return Estimate.from_json(row[kind][name])
 
 
 def _label(row: dict[str, Any]) -> str:
     return f"{row['intervention']}, layer {row['layer']}"
-
-
-def _hundredths(value: Estimate) -> str:
-    return number(value, 2)

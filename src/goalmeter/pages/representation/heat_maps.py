@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from goalmeter._types import FloatArray
+from goalmeter.pages.representation.by_layer import ByLayer, has_numbers, values_at
 from goalmeter.pages.representation.shown import (
     MAJORITY,
     POSITION,
@@ -26,6 +26,7 @@ from goalmeter.statistics.clustered import Estimate
 
 # An AUROC of one half is no information, so colours begin there.
 _CHANCE = 0.5
+_PROBE = "the probe"
 
 
 def auroc_map(shown: Shown) -> Figure | None:
@@ -33,16 +34,16 @@ def auroc_map(shown: Shown) -> Figure | None:
     panels, layers, positions = _panels(shown, lambda row: row.auroc)
     if not panels:
         return None
-    svg = heat_map(
-        f"{shown.prefix}-auroc",
+    svg = _drawn(
+        shown,
+        "auroc",
         panels,
-        rows=[f"layer {layer}" for layer in layers],
-        columns=positions,
+        layers,
+        positions,
         label="AUROC, pale at 0.5 and below",
         limit=1.0,
         signed=False,
         least=_CHANCE,
-        means=False,
     )
     texts = say("auroc_map", model=shown.name, probe=shown.chosen[2], highest=_highest(panels[0]))
     return Figure(svg=svg, **texts)
@@ -55,15 +56,9 @@ def gain_map(shown: Shown) -> Figure | None:
     )
     if not panels:
         return None
-    svg = heat_map(
-        f"{shown.prefix}-gain",
-        panels,
-        rows=[f"layer {layer}" for layer in layers],
-        columns=positions,
-        label="gain over position alone, bits a cell",
-        limit=max(float(np.nanmax(np.abs(panel.values))) for panel in panels) or 1.0,
-        means=False,
-    )
+    most = max(float(np.nanmax(np.abs(panel.values))) for panel in panels) or 1.0
+    label = "gain over position alone, bits a cell"
+    svg = _drawn(shown, "gain", panels, layers, positions, label=label, limit=most)
     texts = say("gain_map", model=shown.name, probe=shown.chosen[2], highest=_highest(panels[0]))
     return Figure(svg=svg, **texts)
 
@@ -77,38 +72,34 @@ def flips_map(shown: Shown) -> Figure | None:
     # Nulls last, and everything else as it was tried.
     named = _names(rows)
     names = list(dict.fromkeys(named(row) for row in sorted(rows, key=lambda row: row.is_null)))
-    # Single layers in their order, then whatever is several of them.
-    layers: list[int | str] = sorted({row.layer for row in rows if isinstance(row.layer, int)})
-    layers += sorted({row.layer for row in rows if isinstance(row.layer, str)})
-    at = {(named(row), row.layer): row for row in rows}
-
-    def values(take: Callable[[UsedRow], Estimate]) -> FloatArray:
-        table = [
-            [take(at[name, layer]).value if (name, layer) in at else math.nan for layer in layers]
-            for name in names
-        ]
-        return np.asarray(table, dtype=np.float64)
-
-    chosen = frozenset(
-        (names.index(named(row)), layers.index(row.layer)) for row in rows if row.chosen
-    )
+    tried = ByLayer(rows, named, names)
     panels = [
-        Panel(title="needed cells", values=values(lambda row: row.flips), hatched=chosen),
-        Panel(title="unneeded cells", values=values(lambda row: row.unneeded_flips)),
+        tried.panel("needed cells", lambda row: row.flips, hatched=True),
+        tried.panel("unneeded cells", lambda row: row.unneeded_flips),
     ]
-    if not rows or all(np.isnan(panel.values).all() for panel in panels):
+    if not any(map(has_numbers, panels)):
         return None
-    svg = heat_map(
-        f"{shown.prefix}-flips",
-        panels,
-        rows=names,
-        columns=["all layers" if layer == "all" else f"layer {layer}" for layer in layers],
-        label="share of first moves that flip",
-        limit=1.0,
-        signed=False,
-        means=False,
-    )
+    svg = tried.drawn(f"{shown.prefix}-flips", panels, "share of first moves that flip")
     return Figure(svg=svg, **say("flips_map", model=shown.name))
+
+
+def _drawn(
+    shown: Shown,
+    name: str,
+    panels: Sequence[Panel],
+    layers: Sequence[int],
+    positions: Sequence[str],
+    **scale: Any,
+) -> str:
+    """Panels by layer and position as SVG; `scale` are options of `heat_map`."""
+    return heat_map(
+        f"{shown.prefix}-{name}",
+        panels,
+        rows=[f"layer {layer}" for layer in layers],
+        columns=positions,
+        means=False,
+        **scale,
+    )
 
 
 def _panels(
@@ -122,18 +113,19 @@ def _panels(
     )
     layers = sorted({row.layer for row in rows})
     positions = sorted({row.position for row in rows}, key=position_rank)
-    tables: dict[str, FloatArray] = {}
-    for row in rows:
-        title = row.control or "the probe"
-        table = tables.setdefault(title, np.full((len(layers), len(positions)), math.nan))
-        value = take(row)
-        if value is not None:
-            table[layers.index(row.layer), positions.index(row.position)] = value.value
     panels = [
-        Panel(title=title, values=table)
-        for title, table in tables.items()
-        if not np.isnan(table).all()
+        Panel(
+            title=title,
+            values=values_at(
+                (row for row in rows if (row.control or _PROBE) == title),
+                lambda row: (row.layer, row.position),
+                (layers, positions),
+                take,
+            ),
+        )
+        for title in dict.fromkeys(row.control or _PROBE for row in rows)
     ]
+    panels = list(filter(has_numbers, panels))
     return panels, layers, positions
 
 

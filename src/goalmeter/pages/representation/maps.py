@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from goalmeter.pages.representation import claims
 from goalmeter.pages.representation.shown import (
@@ -14,11 +15,13 @@ from goalmeter.pages.representation.shown import (
     say,
 )
 from goalmeter.report import Table
-from goalmeter.report.numbers import number, percent
+from goalmeter.report.numbers import hundredths, number, percent
 from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 from goalmeter.representation.result_rows import MapRow, PlaceRow
 
 SUMMARY = "representation-read"
+# The name of a control, None for the probe, with its row of agent and of goal.
+_OfControl = tuple[str | None, dict[str, PlaceRow]]
 _VERDICTS = {
     claims.ABOVE: "above every control",
     claims.BELOW: "below a control",
@@ -49,7 +52,7 @@ def summary_table(models: Sequence[Shown]) -> Table | None:
             words("beside its controls", lambda row: _VERDICTS[read_above(row[0])], answer=True),
             *grouped(
                 "AUROC",
-                column("probe", lambda row: row[1].auroc, lambda auroc: number(auroc, 2)),
+                column("probe", lambda row: row[1].auroc, hundredths),
                 column("best control", lambda row: _best(row[2])),
             ),
             column("gain, bits a cell", lambda row: number(row[1].gain_bits, 2)),
@@ -75,7 +78,7 @@ def controls_table(shown: Shown) -> Table | None:
         [ours, *controls],
         (
             words("", lambda row: row.control or f"the probe: {row.probe}"),
-            column("AUROC", lambda row: row.auroc, lambda auroc: number(auroc, 2), answer=True),
+            column("AUROC", lambda row: row.auroc, hundredths, answer=True),
             column("gain, bits a cell", lambda row: number(row.gain_bits, 2)),
             column("balanced accuracy", lambda row: percent(row.balanced_accuracy)),
             column("accuracy", lambda row: percent(row.accuracy)),
@@ -106,7 +109,7 @@ def sizes_table(shown: Shown) -> Table | None:
         return column(
             str(control),
             lambda row: of_control.get((row.probe, control)),
-            lambda gained: number(gained, 2),
+            hundredths,
         )
 
     return table_of(
@@ -135,12 +138,12 @@ def places_table(shown: Shown) -> Table | None:
     by_control: dict[str | None, dict[str, PlaceRow]] = {}
     for row in rows:
         by_control.setdefault(row.control, {})[row.label] = row
-    heads: list[ColumnOf[tuple[str | None, dict[str, PlaceRow]]]] = []
+    heads: list[ColumnOf[_OfControl]] = []
     for label in dict.fromkeys(row.label for row in rows):
         heads += grouped(
             f"the {label}",
-            column("right cell", lambda each, of=label: each[1].get(of), _exact),  # type: ignore[misc]
-            column("steps off", lambda each, of=label: each[1].get(of), _distance),  # type: ignore[misc]
+            column("right cell", partial(_of_label, label), _exact),
+            column("steps off", partial(_of_label, label), _distance),
         )
     return table_of(
         list(by_control.items()),
@@ -148,6 +151,10 @@ def places_table(shown: Shown) -> Table | None:
         anchor=f"{shown.prefix}-places",
         **say("places", model=shown.name, place=place_in_words(*shown.chosen[:2])),
     )
+
+
+def _of_label(label: str, each: _OfControl) -> PlaceRow | None:
+    return each[1].get(label)
 
 
 def _exact(row: PlaceRow) -> str:

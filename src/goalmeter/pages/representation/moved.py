@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-
-import numpy as np
-
-from goalmeter._types import FloatArray
+from goalmeter.pages.representation.by_layer import ByLayer, has_numbers
 from goalmeter.pages.representation.shown import Shown, place_in_words, say
 from goalmeter.report import Figure, Table
-from goalmeter.report.charts.heat_map import Panel, heat_map
 from goalmeter.report.numbers import number, percent
 from goalmeter.report.table_of import column, grouped, table_of, words
 from goalmeter.representation.result_rows import MovedRow, SubspaceRow
 from goalmeter.representation.use.halves import CONFIRM, SCREEN
-from goalmeter.statistics.clustered import Estimate
 
 MOVED = {"goal": "the goal moved", "agent": "the agent moved", "isometry": "the grid turned"}
 
@@ -28,39 +21,16 @@ def in_words(row: MovedRow | SubspaceRow) -> str:
 def moved_map(shown: Shown) -> Figure | None:
     """What followed at every place of the half that screens; None without a screen."""
     rows = [row for row in shown.result.moved if row.half == SCREEN]
-    names = list(dict.fromkeys(map(_named, rows)))
-    layers: list[int | str] = sorted({row.layer for row in rows if isinstance(row.layer, int)})
-    layers += list(dict.fromkeys(row.layer for row in rows if isinstance(row.layer, str)))
-    at = {(_named(row), row.layer): row for row in rows}
-
-    def values(take: Callable[[MovedRow], Estimate]) -> FloatArray:
-        table = [
-            [take(at[name, layer]).value if (name, layer) in at else math.nan for layer in layers]
-            for name in names
-        ]
-        return np.asarray(table, dtype=np.float64)
-
-    chosen = frozenset(
-        (names.index(_named(row)), layers.index(row.layer)) for row in rows if row.chosen
-    )
+    tried = ByLayer(rows, _named, list(dict.fromkeys(map(_named, rows))))
     panels = [
-        Panel(title="follow", values=values(lambda row: row.flips), hatched=chosen),
-        Panel(title="null", values=values(lambda row: row.null_flips)),
-        Panel(title="lost", values=values(lambda row: row.same_flips)),
+        tried.panel("follow", lambda row: row.flips, hatched=True),
+        tried.panel("null", lambda row: row.null_flips),
+        tried.panel("lost", lambda row: row.same_flips),
     ]
-    panels = [panel for panel in panels if not np.isnan(np.asarray(panel.values)).all()]
+    panels = list(filter(has_numbers, panels))
     if not panels:
         return None
-    svg = heat_map(
-        f"{shown.prefix}-moved-map",
-        panels,
-        rows=names,
-        columns=["all layers" if layer == "all" else f"layer {layer}" for layer in layers],
-        label="share of moves",
-        limit=1.0,
-        signed=False,
-        means=False,
-    )
+    svg = tried.drawn(f"{shown.prefix}-moved-map", panels, "share of moves")
     return Figure(svg=svg, **say("moved_map", model=shown.name))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,12 @@ from goalmeter.pages.representation.shown import Shown, say, shown_of
 from goalmeter.pages.representation.states import state_figures
 from goalmeter.report import Figure, Section, Table
 from goalmeter.representation.result import Representation, has_result
+from goalmeter.runs.progress import Tell
 
 GLOSSARY: dict[str, str] = say("glossary")
 
 
-def part_of_results(results: Sequence[Representation], tell: Callable[[str], None]) -> Part:
+def part_of_results(results: Sequence[Representation], tell: Tell) -> Part:
     """What the results of probes have to say, several models beside each other.
 
     Args:
@@ -50,7 +51,7 @@ def part_of_results(results: Sequence[Representation], tell: Callable[[str], Non
     )
 
 
-def part_of_runs(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part | None:
+def part_of_runs(runs: Sequence[str | Path], tell: Tell) -> Part | None:
     """What was read of the models of navigation runs; None if nothing was. See `pages.part`.
 
     The entries of `runs` are {"representation": ...}, and empty for a run that holds nothing.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from goalmeter.pages.representation import claims
 from goalmeter.pages.representation.shown import (
@@ -200,18 +201,10 @@ def along(shown: Shown, step: int) -> list[DecidedRow]:
 
 
 def decided_from(shown: Shown, step: int) -> DecidedRow | None:
-    """The first row from which on the action is read above position alone, to the end; or None.
-
-    By the paired difference where it is known, else by the intervals of all baselines.
-    """
+    """The first row from which on the action is read above position alone, to the end; or None."""
     first = None
     for row in reversed(along(shown, step)):
-        above = (
-            claims.beside(row.accuracy, row.baselines.values())
-            if row.beyond is None
-            else claims.sign(row.beyond)
-        )
-        if above != claims.ABOVE:
+        if claims.sign(row.beyond) != claims.ABOVE:
             break
         first = row
     return first
@@ -247,11 +240,15 @@ def decided_table(shown: Shown) -> Table | None:
         (
             words("action", lambda row: f"{row.step}, {place_in_words(row.layer, row.position)}"),
             column("read", lambda row: percent(row.accuracy), answer=True),
-            *(column(name, lambda row, of=name: row.baselines.get(of), percent) for name in names),  # type: ignore[misc]
+            *(column(name, partial(_baseline, name), percent) for name in names),
         ),
         anchor=f"{shown.prefix}-decided",
         **say("decided", model=shown.name),
     )
+
+
+def _baseline(name: str, row: DecidedRow) -> Estimate | None:
+    return row.baselines.get(name)
 
 
 def _from(share: float | None) -> str:

@@ -59,7 +59,7 @@ def interventions_table(shown: Shown) -> Table | None:
             *grouped(
                 "at needed cells",
                 column("flips", lambda row: percent(row.flips), answer=True),
-                column("as if there were a wall", lambda row: percent(row.as_if_wall)),
+                column("as if it were so", lambda row: percent(row.as_if_changed)),
                 column("unreadable answers", lambda row: percent(row.unreadable)),
                 column("effect, nats", lambda row: row.effect_nats, lambda e: number(e, 2)),
                 column("cells", lambda row: row.cells),
@@ -92,7 +92,7 @@ def dose_figures(shown: Shown) -> list[Figure]:
                 "along random directions", doses, nulls, colour=VERMILION, stroke="--", marker="s"
             ),
         ]
-        unreadable = [row.unreadable or Estimate(math.nan, None, 0, 0) for row in rows]
+        unreadable = [row.unreadable for row in rows]
         if any(not math.isnan(each.value) for each in unreadable):
             style = {"colour": MUTED, "stroke": ":", "marker": "^", "hollow": True}
             y = [each.value for each in unreadable]

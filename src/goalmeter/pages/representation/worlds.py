@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from goalmeter.pages.representation import claims
@@ -112,10 +113,7 @@ def positions_table(shown: Shown) -> Table | None:
         rows,
         (
             words("position", lambda row: row[0]),
-            *(
-                column(name, lambda row, of=key: estimate_of(row[1].get(of)), percent)  # type: ignore[misc]
-                for key, name in MEASURES.items()
-            ),
+            *(column(name, partial(_of_key, key), percent) for key, name in MEASURES.items()),
             column("highest control of explained errors", lambda row: _highest(row[1]), percent),
             column("no valid map", lambda row: estimate_of(row[1].get("invalid")), percent),
         ),
@@ -221,6 +219,10 @@ def _world(
 ) -> World:
     nats, share = (Estimate.from_json(fit[key]) for key in ("nats", "share"))
     return World(name, is_control, nats, share, fit.get("rationality"), less_true, believed_less)
+
+
+def _of_key(key: str, row: tuple[str, Mapping[str, Any]]) -> Estimate | None:
+    return estimate_of(row[1].get(key))
 
 
 def _highest(explained: Mapping[str, Any]) -> Estimate | None:

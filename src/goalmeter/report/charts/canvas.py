@@ -84,8 +84,16 @@ def to_svg(figure: Canvas, name: str) -> str:
         text.set_text(visible(text.get_text(), lines=True))
         text.set_parse_math(False)  # a $ in a name is no formula
     out = io.StringIO()
-    # Ids are made by hashing: with the salt they are the same in every process.
-    with matplotlib.rc_context({"svg.hashsalt": name}):
+    # Ids are made by hashing: with the salt they are the same in every process. A picture that was
+    # laid out stays as it is, whatever a user has set.
+    with matplotlib.rc_context(
+        {
+            "svg.hashsalt": name,
+            "figure.autolayout": False,
+            "figure.constrained_layout.use": False,
+        }
+    ):
+        _lay_out(figure)
         figure.savefig(
             out, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
         )
@@ -103,6 +111,17 @@ def to_svg(figure: Canvas, name: str) -> str:
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
     return svg.strip()
+
+
+def _lay_out(figure: Canvas) -> None:
+    """Put everything into its place; else matplotlib draws the picture twice, once for that."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    FigureCanvasSVG(figure)  # becomes the one whose measures of text count
+    figure.set_dpi(72)  # as SVG is written
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)
+        figure.set_layout_engine(None)
 
 
 def _widths(svg: str, inches: float) -> str:

@@ -40,6 +40,7 @@ from goalmeter.representation.plan.targets import NOTHING, Plans
 from goalmeter.representation.probes import protocol
 from goalmeter.representation.probes.controls import exchanged
 from goalmeter.representation.probes.splits import Split
+from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate
 
 # A layer and the name of a position.
@@ -47,7 +48,6 @@ Place = tuple[int, str]
 # The activations of N decisions at a layer and a position, [N, tokens, D]; rows of decisions that
 # lack the position are NaN.
 At = Callable[[int, str], protocol.Activations]
-Progress = Callable[[str], None]
 READERS: tuple[PlanReader, ...] = (LinearSteps(), PlanDecoder(2))
 _MOST_PARTS = 100
 
@@ -151,7 +151,7 @@ def read_plans(
     stated: IntArray | None = None,
     parts: int = 5,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> PlanTable:
     """Read plans at some layers and positions, beside every baseline that there is.
 

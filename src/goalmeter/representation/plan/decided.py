@@ -28,7 +28,7 @@ import numpy as np
 from goalmeter._arguments import whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.representation.plan.comparison import At, Progress, matched
+from goalmeter.representation.plan.comparison import At, matched
 from goalmeter.representation.plan.known import MAJORITY, POSITION, position_features
 from goalmeter.representation.plan.linear import PENALTIES, Scaled, head_of
 from goalmeter.representation.plan.protocol import divided
@@ -37,6 +37,8 @@ from goalmeter.representation.plan.targets import END, NOTHING, Plans
 from goalmeter.representation.positions import AFTER, BEFORE
 from goalmeter.representation.probes.protocol import Activations
 from goalmeter.representation.probes.splits import Split
+from goalmeter.representation.result_rows import DecidedRow, SettledRow
+from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate
 
 # Of the reasoning: its first token is at 0, its last at 1.
@@ -55,72 +57,6 @@ def along(shares: Sequence[float] = SHARES) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class DecidedRow:
-    """How well the action of one step is read at one place.
-
-    Attributes:
-        position: as `positions.position` names it.
-        layer: 0 for the embedding.
-        step: from 1 for the action of the decision itself.
-        accuracy: of the sequences that have the step, those whose action is told.
-        baselines: the same of position only and majority.
-        beyond: accuracy less that of position only.
-        joint: accuracy of a head that sees the position as well as the activations.
-        added: joint less position only: what the activations tell beyond it.
-    """
-
-    position: str
-    layer: int
-    step: int
-    accuracy: Estimate
-    baselines: Mapping[str, Estimate]
-    beyond: Estimate
-    joint: Estimate
-    added: Estimate
-
-    @property
-    def exceeds(self) -> bool:
-        """Whether it is above position only, with an interval of the difference above 0."""
-        return _above_zero(self.beyond)
-
-    @property
-    def adds(self) -> bool:
-        """Whether the activations add to position, with an interval above 0."""
-        return _above_zero(self.added)
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {
-            "position": self.position,
-            "layer": self.layer,
-            "step": self.step,
-            "accuracy": self.accuracy.to_json(),
-            "baselines": {name: each.to_json() for name, each in self.baselines.items()},
-            "beyond": self.beyond.to_json(),
-            "joint": self.joint.to_json(),
-            "added": self.added.to_json(),
-        }
-
-
-@dataclass(frozen=True)
-class Settled:
-    """From when on a step can be read at a layer.
-
-    Attributes:
-        layer: 0 for the embedding.
-        step: from 1.
-        share: of the reasoning, the earliest from which the action can be read at every later one
-            too; None if it cannot.
-        added: the same of what the activations add to position.
-    """
-
-    layer: int
-    step: int
-    share: float | None
-    added: float | None
-
-
-@dataclass(frozen=True)
 class Decided:
     """When the steps of a plan can be read.
 
@@ -132,7 +68,7 @@ class Decided:
     """
 
     rows: tuple[DecidedRow, ...]
-    settled: tuple[Settled, ...]
+    settled: tuple[SettledRow, ...]
     sequences: int
     lacking: int
 
@@ -145,7 +81,7 @@ class Decided:
         return {(r.position, r.layer, r.step): r for r in self.rows}[position, layer, step]
 
     def share(self, layer: int, step: int) -> float | None:
-        """As `Settled.share`.
+        """As `SettledRow.share`.
 
         Raises:
             KeyError: that layer or step was not read.
@@ -156,7 +92,7 @@ class Decided:
         """The fields as JSON values."""
         return {
             "decided": [row.to_json() for row in self.rows],
-            "settled": [vars(each) for each in self.settled],
+            "settled": [row.to_json() for row in self.settled],
             "sequences": self.sequences,
             "lacking": self.lacking,
         }
@@ -171,7 +107,7 @@ def decided(
     steps: int = 3,
     parts: int = 5,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Decided:
     """Read the action of each step along the reasoning.
 
@@ -208,7 +144,7 @@ def decided(
     return Decided(tuple(rows), tuple(_settled(rows, shares)), len(table), int((~kept).sum()))
 
 
-def _settled(rows: Sequence[DecidedRow], shares: Sequence[float]) -> list[Settled]:
+def _settled(rows: Sequence[DecidedRow], shares: Sequence[float]) -> list[SettledRow]:
     by_place = {(row.layer, row.step, row.position): row for row in rows}
     out = []
     for layer, step in dict.fromkeys((row.layer, row.step) for row in rows):
@@ -217,7 +153,7 @@ def _settled(rows: Sequence[DecidedRow], shares: Sequence[float]) -> list[Settle
             _earliest({each: getattr(row, name) for each, row in at.items()})
             for name in ("exceeds", "adds")
         )
-        out.append(Settled(layer, step, exceeds, adds))
+        out.append(SettledRow(layer, step, exceeds, adds))
     return out
 
 
@@ -230,10 +166,6 @@ def _earliest(holds: Mapping[float, bool]) -> float | None:
             break
         earliest = float(each)
     return earliest
-
-
-def _above_zero(difference: Estimate) -> bool:
-    return difference.interval is not None and difference.interval[0] > 0
 
 
 def _named(each: float) -> str:
@@ -259,7 +191,7 @@ class _Steps:
         return int(self._scored.sum())
 
     def rows(
-        self, layer: int, position: str, activations: Activations, progress: Progress | None
+        self, layer: int, position: str, activations: Activations, progress: Tell | None
     ) -> list[DecidedRow]:
         """One row a step."""
         if progress is not None:
@@ -275,8 +207,8 @@ class _Steps:
             )
             out.append(
                 DecidedRow(
-                    position,
                     layer,
+                    position,
                     step + 1,
                     self._share(right, step),
                     {POSITION: self._share(alone, step), MAJORITY: self._share(most, step)},

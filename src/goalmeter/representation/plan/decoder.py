@@ -35,7 +35,7 @@ from goalmeter.representation.plan.protocol import (
 from goalmeter.representation.plan.targets import END, NOTHING
 from goalmeter.representation.probes.heads import Standard
 from goalmeter.representation.probes.protocol import Activations
-from goalmeter.representation.probes.training import Schedule
+from goalmeter.representation.probes.training import Schedule, best_checkpoint
 
 if TYPE_CHECKING:
     import torch
@@ -200,22 +200,18 @@ def _train(
         network.parameters(), lr=schedule.rate, weight_decay=schedule.decay
     )
     rng = np.random.default_rng(seed)
-    best, least, waited = _weights(network), _loss_of(network, held, loss), 0
-    for _ in range(schedule.epochs):
-        network.train()
+
+    def epoch() -> None:
         order = torch.from_numpy(rng.permutation(len(rows)))
         for batch in torch.split(order, schedule.batch):
             optimiser.zero_grad(set_to_none=True)
             loss(network(rows[batch]), actions[batch]).backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(network.parameters(), _CLIP)
             optimiser.step()
-        now = _loss_of(network, held, loss)
-        if now < least:
-            best, least, waited = _weights(network), now, 0
-        else:
-            waited += 1
-            if waited >= schedule.patience:
-                break
+
+    best = best_checkpoint(
+        network, schedule, epoch, lambda: _loss_of(network, held, loss), _weights
+    )
     network.load_state_dict(best)
 
 

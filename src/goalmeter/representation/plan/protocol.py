@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import IntArray
-from goalmeter.representation.probes.protocol import Activations
+from goalmeter.representation.probes.protocol import Activations, check_finite
 from goalmeter.representation.probes.splits import Split, folds, split
 from goalmeter.representation.scenes import Scenes
 
@@ -82,12 +80,7 @@ def check_plan_reading(reading: PlanReading, name: str) -> None:
             f"{name} has activations of shape {rows.shape} for {sequences} sequences, expected "
             f"[{sequences}, tokens, dimensions]"
         )
-    if not np.isfinite(rows).all():
-        bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=(1, 2)))[0])
-        raise InvalidParameterError(
-            f"{name} has activations that are no finite numbers, first in row {bad}; leave out "
-            f"decisions that lack the position"
-        )
+    check_finite(rows, name, "leave out decisions that lack the position")
 
 
 def check_tokens(activations: Activations, shape: tuple[int, int]) -> None:

@@ -66,14 +66,14 @@ def plan_score(predicted: IntArray, actions: IntArray, grids: IntArray, n: int) 
     _check(predicted, actions, grids, n)
     known, told = _known(actions, n), told_so_far(predicted, actions)
     before = known & (told[:, n - 2] if n > 1 else True)
-    ends, said = np.zeros(len(actions), dtype=bool), np.zeros(len(actions), dtype=bool)
+    ends, ends_told = np.zeros(len(actions), dtype=bool), np.zeros(len(actions), dtype=bool)
     if n < actions.shape[1]:
-        ends, said = (actions[:, n] == END) & told[:, n - 1], predicted[:, n] == END
+        ends, ends_told = (actions[:, n] == END) & told[:, n - 1], predicted[:, n] == END
     return PlanScore(
         n,
         share(told[:, n - 1], known, grids),
         share(told[:, n - 1], before, grids),
-        share(said, ends, grids),
+        share(ends_told, ends, grids),
     )
 
 

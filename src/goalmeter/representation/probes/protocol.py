@@ -90,11 +90,25 @@ def check_reading(reading: Reading, name: str) -> None:
             f"[{scenes}, dimensions]"
         )
     # Half precision overflows in some models, and one bad row would spoil every weight.
+    check_finite(rows, name, "capture them anew, in float32")
+
+
+def check_finite(rows: Activations, name: str, mend: str) -> None:
+    """Refuse activations that are no finite numbers.
+
+    Args:
+        rows: [N, ...].
+        name: what they are called in the message.
+        mend: what to do about it.
+
+    Raises:
+        InvalidParameterError: a row has NaN or an infinity.
+    """
     if not np.isfinite(rows).all():
-        bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+        finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
         raise InvalidParameterError(
-            f"{name} has activations that are no finite numbers, first in row {bad}; capture them "
-            f"anew, in float32"
+            f"{name} has activations that are no finite numbers, first in row "
+            f"{int(np.flatnonzero(~finite)[0])}; {mend}"
         )
 
 

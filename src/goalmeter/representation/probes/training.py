@@ -7,8 +7,10 @@ count as often as they occur; nothing is oversampled.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +23,9 @@ from goalmeter.representation.probes.protocol import Reading, check_reading
 if TYPE_CHECKING:
     import torch
     from torch import nn
+
+# The weights of a network, as its user wants them.
+Checkpoint = TypeVar("Checkpoint")
 
 
 @dataclass(frozen=True)
@@ -97,17 +102,40 @@ def trained(
         network.parameters(), lr=schedule.rate, weight_decay=schedule.decay
     )
     rng = np.random.default_rng(seed)
-    # The first checkpoint is position alone: a fit that only gets worse is never kept.
-    best, best_loss, waited = _weights(network), beside.loss(network), 0
-    for _ in range(schedule.epochs):
-        network.train()
+
+    def epoch() -> None:
         for number, rows in fitted.shuffled(rng, schedule.batch):
             optimiser.zero_grad(set_to_none=True)
             fitted.nats(network, number, rows).mean().backward()  # type: ignore[no-untyped-call]
             optimiser.step()
-        loss = beside.loss(network)
-        if loss < best_loss:
-            best, best_loss, waited = _weights(network), loss, 0
+
+    return best_checkpoint(network, schedule, epoch, partial(beside.loss, network), _weights)
+
+
+def best_checkpoint(
+    network: nn.Module,
+    schedule: Schedule,
+    epoch: Callable[[], None],
+    loss: Callable[[], float],
+    weights: Callable[[nn.Module], Checkpoint],
+) -> Checkpoint:
+    """The weights with the least validation loss, of those before training and after each epoch.
+
+    Args:
+        network: is trained in place, and left as the last epoch has it.
+        schedule: how many epochs, and how many without a better loss end it.
+        epoch: trains it for one.
+        loss: of the validation part, now.
+        weights: copies those of the network.
+    """
+    # The first checkpoint is the fit's start: one that only gets worse is never kept.
+    best, least, waited = weights(network), loss(), 0
+    for _ in range(schedule.epochs):
+        network.train()
+        epoch()
+        now = loss()
+        if now < least:
+            best, least, waited = weights(network), now, 0
         else:
             waited += 1
             if waited >= schedule.patience:

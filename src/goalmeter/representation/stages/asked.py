@@ -31,7 +31,7 @@ class Asked:
         positions: names of tokens.
         probes: names of probes.
         parts: "maps", "use" and "plan", those that are wanted.
-        interventions: "knock-out", "patch", "write" and "ablate", those that are tried.
+        interventions: "knock-out", "patch", "write", "ablate" and "open", those that are tried.
         use_decisions: decisions whose prompts are asked again under interventions, at most.
         draws: answers for each of them by which the effect in nats is measured; 0 for none.
         seed: of everything random.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.replay import Sample, scenes_of
 from goalmeter.representation.scenes import Scenes
 from goalmeter.representation.untrained import alternatives_of, untrained
+from goalmeter.runs.progress import Tell
 
 
 @dataclass(frozen=True)
@@ -27,17 +29,20 @@ class Captured:
         samples: the decisions, [N].
         scenes: what they look like, [N].
         trained: activations of the model.
-        random: those of the same architecture with random weights.
+        replay_random: replays them through the same architecture with random weights.
         rows: numbers of the decisions that have every position, so that positions can be compared.
-        lacking: how many decisions lack a position, by its name.
     """
 
     samples: tuple[Sample, ...]
     scenes: Scenes
     trained: Activations
-    random: Activations
+    replay_random: Callable[[], Activations]
     rows: IntArray
-    lacking: Mapping[str, int]
+
+    @cached_property
+    def random(self) -> Activations:
+        """Activations of the same architecture with random weights, replayed when first needed."""
+        return self.replay_random()
 
     def reading(self, layer: int, position: str) -> Reading:
         """Activations at a place, tokens side by side, of decisions that have every position."""
@@ -60,9 +65,9 @@ def captured(
     layers: Sequence[int],
     positions: Sequence[str],
     seed: int,
-    tell: Callable[[str], None],
+    tell: Tell,
 ) -> Captured:
-    """Replay all decisions through the model and through random weights.
+    """Replay all decisions through the model and, when they are needed, through random weights.
 
     Raises:
         InvalidFileError: as `capture`.
@@ -76,16 +81,19 @@ def captured(
         positions=positions,
         progress=tell,
     )
-    random = capture(
-        samples,
-        untrained(network, seed=seed),
-        folder / "random-weights",
-        layers=layers,
-        positions=positions,
-        progress=tell,
-    )
-    lacks = {name: [name in row.lacks for row in trained.rows] for name in positions}
-    complete = ~np.any(list(lacks.values()), axis=0)
+
+    def replay_random() -> Activations:
+        # Such a network is made and hashed even if its activations are all kept: some seconds.
+        return capture(
+            samples,
+            untrained(network, seed=seed),
+            folder / "random-weights",
+            layers=layers,
+            positions=positions,
+            progress=tell,
+        )
+
+    complete = np.array([not set(positions) & set(row.lacks) for row in trained.rows])
     if not complete.any():
         raise InvalidParameterError(
             f"none of {len(samples)} decisions has all of the positions {', '.join(positions)}; "
@@ -95,7 +103,6 @@ def captured(
         samples,
         scenes_of(samples),
         trained,
-        random,
+        replay_random,
         np.flatnonzero(complete),
-        {name: sum(lacking) for name, lacking in lacks.items()},
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from goalmeter._json import json_value
 from goalmeter.representation.probes.comparison import (
     UNCERTAIN,
     Comparison,
@@ -19,8 +19,9 @@ from goalmeter.representation.probes.registry import probe
 from goalmeter.representation.probes.scores import scores
 from goalmeter.representation.probes.splits import Split, split
 from goalmeter.representation.result_rows import MapRow, PlaceRow
-from goalmeter.representation.rows import plain, row_from
+from goalmeter.representation.rows import row_from
 from goalmeter.representation.scenes import CLASSES
+from goalmeter.representation.stages.asked import Asked
 from goalmeter.representation.stages.captures import Captured
 from goalmeter.runs import Stages
 
@@ -28,26 +29,21 @@ _WALL = "wall"
 
 
 def map_stage(
-    stages: Stages,
-    captures: Captured,
-    *,
-    layers: Sequence[int],
-    positions: Sequence[str],
-    probes: Sequence[str],
-    seed: int,
+    stages: Stages, captures: Captured, wanted: Asked
 ) -> tuple[tuple[MapRow, ...], tuple[PlaceRow, ...], dict[str, Any]]:
     """The rows of all places, and the place whose maps are decoded.
 
     That place is chosen by what the probe gains on the grids that stop its fit; those that it is
     scored on have no say, so that the best of many is not taken for its luck.
     """
+    seed = wanted.seed
     parts = split(captures.scenes.where(captures.rows), seed=seed)
     maps: list[MapRow] = []
     places: list[PlaceRow] = []
     gains: dict[tuple[str, int, str], float] = {}
-    for name in probes:
-        for layer in layers:
-            for position in positions:
+    for name in wanted.probes:
+        for layer in wanted.layers:
+            for position in wanted.positions:
 
                 def made(name: str = name, layer: int = layer, position: str = position) -> Any:
                     return _compared(captures, name, layer, position, parts, seed)
@@ -96,8 +92,8 @@ def _compared(
         for each in row.places
     ]
     return {
-        "maps": plain(maps),
-        "places": plain(places),
+        "maps": json_value(maps),
+        "places": json_value(places),
         "validation_gain": _validation_gain(result, reading, parts, seed),
     }
 

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from goalmeter._json import json_value
 from goalmeter._types import BoolArray
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.text import symbols_at
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.representation.result_rows import StatePicture
+from goalmeter.representation.rows import row_from
 from goalmeter.representation.scenes import WALL, Shape
 from goalmeter.representation.stages.captures import Captured
-from goalmeter.representation.stages.worlds import DecodedWorlds
+from goalmeter.representation.stages.worlds import DecodedWorlds, Decoding
+from goalmeter.runs import Stages
 
 # The share of moves that flip when a cell at a place is changed, by the shape of the world.
 UsedPlaces = Mapping[Shape, Mapping[Cell, float]]
 STATES = 8
 
 
-def pictures(
+def picture_stage(stages: Stages, decoding: Decoding, used: UsedPlaces) -> tuple[StatePicture, ...]:
+    """Some states; those that know of no use are kept apart from those that do."""
+    key = decoding.key("states")
+
+    def made() -> Any:
+        return json_value(_pictures(decoding.captures, decoding.worlds, used, decoding.seed))
+
+    value = stages.value(f"{key}/used" if used else key, made)
+    return tuple(row_from(StatePicture, row) for row in value)
+
+
+def _pictures(
     captures: Captured, worlds: DecodedWorlds, used: UsedPlaces, seed: int
 ) -> tuple[StatePicture, ...]:
     """States of different grids, drawn at random: half where truth and decoded map disagree.

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from goalmeter._json import json_value
 from goalmeter.representation.capture import capture
 from goalmeter.representation.network import Network
-from goalmeter.representation.plan.comparison import read_plans, rows_of
-from goalmeter.representation.plan.decided import Decided, along, decided
+from goalmeter.representation.plan.comparison import At, read_plans, rows_of
+from goalmeter.representation.plan.decided import along, decided
 from goalmeter.representation.plan.decoder import PlanDecoder
 from goalmeter.representation.plan.known import stated_plans
 from goalmeter.representation.plan.linear import LinearSteps
 from goalmeter.representation.plan.targets import Plans, plans_of
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.result_rows import DecidedRow, PlanRow, SettledRow
-from goalmeter.representation.rows import plain, row_from
+from goalmeter.representation.rows import row_from
+from goalmeter.representation.stages.asked import Asked
 from goalmeter.runs import Stages
+from goalmeter.runs.progress import Tell
 
 # The published width; a decoder of a narrow stream needs no more than this.
 _WIDTH, _NARROW = 1024, 256
@@ -25,13 +27,7 @@ _BLOCKS = 2
 
 
 def plan_stage(
-    stages: Stages,
-    samples: tuple[Sample, ...],
-    network: Network,
-    *,
-    layers: Sequence[int],
-    positions: Sequence[str],
-    seed: int,
+    stages: Stages, samples: tuple[Sample, ...], network: Network, wanted: Asked
 ) -> dict[str, Any]:
     """Plans at all places by linear heads, at the last layer by the decoder; when it is decided.
 
@@ -39,6 +35,7 @@ def plan_stage(
         InvalidTrajectoryError: a walk lacks decisions.
         InvalidParameterError: too few grids, or no decision with all positions.
     """
+    layers, positions, seed = wanted.layers, wanted.positions, wanted.seed
     plans = plans_of(samples)
     first = tuple(sample for sample in samples if sample.step == 0)
     activations = capture(
@@ -71,7 +68,9 @@ def plan_stage(
         )
         value = stages.value(f"plan/{reader.name}", read)
         rows += [row_from(PlanRow, row) for row in value]
-    value = stages.value("plan/decided", partial(_decided, at, plans, layers[-1], seed, stages))
+    value = stages.value(
+        "plan/decided", partial(_decided, at, plans, layers[-1], seed, stages.tell)
+    )
     return {
         "plan": tuple(rows),
         "decided": tuple(row_from(DecidedRow, row) for row in value["decided"]),
@@ -79,23 +78,9 @@ def plan_stage(
     }
 
 
-def _decided(at: Any, plans: Plans, layer: int, seed: int, stages: Stages) -> dict[str, Any]:
-    result: Decided = decided(at, plans, layers=[layer], seed=seed, progress=stages.tell)
-    rows = [
-        DecidedRow(
-            row.layer,
-            row.position,
-            row.step,
-            row.accuracy,
-            row.baselines,
-            row.beyond,
-            row.joint,
-            row.added,
-        )
-        for row in result.rows
-    ]
-    settled = [SettledRow(each.layer, each.step, each.share, each.added) for each in result.settled]
-    return {"decided": plain(rows), "settled": plain(settled)}
+def _decided(at: At, plans: Plans, layer: int, seed: int, tell: Tell) -> dict[str, Any]:
+    result = decided(at, plans, layers=[layer], seed=seed, progress=tell)
+    return {"decided": json_value(result.rows), "settled": json_value(result.settled)}
 
 
 def _read(*arguments: Any, **options: Any) -> Any:
@@ -121,4 +106,4 @@ def _read(*arguments: Any, **options: Any) -> Any:
         )
         for row in table.rows
     ]
-    return plain(rows)
+    return json_value(rows)

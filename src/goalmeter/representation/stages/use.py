@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._json import json_value
 from goalmeter.gridworld.contents import content
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.world import Cell
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample, scenes_of
 from goalmeter.representation.result_rows import DoseRow, UsedRow
-from goalmeter.representation.rows import plain, row_from
-from goalmeter.representation.scenes import Scenes, Shape, uncertain_cells
-from goalmeter.representation.stages.worlds import DecodedWorlds
+from goalmeter.representation.rows import row_from
+from goalmeter.representation.scenes import Shape, uncertain_cells
+from goalmeter.representation.stages.asked import Asked
+from goalmeter.representation.stages.worlds import Decoding
 from goalmeter.representation.use.believed_world import DECODED, believed_by_use
+from goalmeter.representation.use.candidates import OPEN
 from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.cells import target_cells
 from goalmeter.representation.use.halves import CONFIRM, SCREEN
 from goalmeter.representation.use.outcomes import UseRow
-from goalmeter.representation.use.used_cells import PlaceUse, UsedCells, used_cells
+from goalmeter.representation.use.used_cells import UsedCells, used_cells
 from goalmeter.runs import Stages
 from goalmeter.statistics.clustered import Estimate
 
 DOSES = (0.5, 1.0, 2.0, 4.0)
 SALT = "0"
+# The decisions that are asked again, looked for when a stage first needs them.
+Again = Callable[[], Sequence[Sample]]
 
 
 @dataclass(frozen=True)
@@ -56,17 +61,7 @@ class UseResults:
         return out
 
 
-def use_stage(
-    stages: Stages,
-    samples: Sequence[Sample],
-    network: Network,
-    *,
-    layers: Sequence[int],
-    interventions: Sequence[str],
-    decisions: int,
-    draws: int,
-    seed: int,
-) -> UseResults:
+def use_stage(stages: Stages, again: Again, network: Network, wanted: Asked) -> UseResults:
     """Change cells while the model answers; what is answered is kept beside the stages.
 
     Raises:
@@ -75,19 +70,19 @@ def use_stage(
 
     def made() -> dict[str, Any]:
         use = causal_use(
-            asked_again(samples, decisions, seed),
+            again(),
             network,
-            layers=layers,
-            families=interventions,
+            layers=wanted.layers,
+            families=wanted.interventions,
             doses=DOSES,
-            draws=draws,
+            draws=wanted.draws,
             salt=SALT,
-            seed=seed,
+            seed=wanted.seed,
             keep=stages.folder / "use",
             progress=stages.tell,
         )
         return {
-            "rows": plain(rows_of(use)),
+            "rows": json_value(rows_of(use)),
             "verdict": use.verdict,
             "doses": [row.to_json() for row in use.doses],
             "screened": used_cells(use.outcomes_of_screen).to_json(),
@@ -98,12 +93,9 @@ def use_stage(
     return UseResults(
         tuple(row_from(UsedRow, row) for row in value["rows"]),
         value["verdict"],
-        tuple(
-            row_from(DoseRow, {name: row[name] for name in DoseRow.__annotations__})
-            for row in value["doses"]
-        ),
-        _places(value["screened"]),
-        _places(value["all_places"]),
+        tuple(row_from(DoseRow, row) for row in value["doses"]),
+        UsedCells.from_json(value["screened"]),
+        UsedCells.from_json(value["all_places"]),
     )
 
 
@@ -140,7 +132,9 @@ def rows_of(use: Use) -> list[UsedRow]:
     rows = [_row(SCREEN, row, nulls, chosen=False) for row in use.screened]
     seen = set()
     for family in use.families:
-        beside = [*family.nulls, *use.nulls]
+        # What is done to walls is no null of what is done to open cells, nor the other way round.
+        opens = family.row.intervention.startswith(OPEN)
+        beside = [*family.nulls, *(() if opens else use.nulls)]
         chosen = _place(family.row) == _place(use.confirmed)
         rows.append(_row(CONFIRM, family.row, beside, chosen=chosen))
         for null in family.nulls:
@@ -151,20 +145,19 @@ def rows_of(use: Use) -> list[UsedRow]:
     return rows
 
 
-def believed_stage(
-    stages: Stages, worlds: DecodedWorlds, places: UsedCells, all_scenes: Scenes
-) -> dict[str, Any]:
+def believed_stage(stages: Stages, decoding: Decoding, places: UsedCells) -> dict[str, Any]:
     """MEG of the walks in truth, on what is decoded, and on what is decoded and used."""
 
     def made() -> dict[str, Any]:
+        worlds = decoding.worlds
         result = believed_by_use(
             worlds.scenes,
             worlds.walk_steps,
             worlds.maps.worlds,
             places,
-            uncertain_cells(all_scenes),
+            uncertain_cells(decoding.captures.scenes),
             salt=SALT,
-            controls=worlds.controls,
+            controls={name: maps.worlds for name, maps in worlds.controls.items()},
         )
         confirmed = result.confirmed.to_json()
         decoded = confirmed["controls"].pop(DECODED)
@@ -184,7 +177,7 @@ def believed_stage(
             }
         )
 
-    return dict(stages.value("believed", made))
+    return dict(stages.value(decoding.key("believed"), made))
 
 
 def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> UsedRow:
@@ -198,7 +191,7 @@ def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> Us
         chosen,
         row.needed.flips.n,
         row.needed.flips,
-        row.needed.as_if_wall,
+        row.needed.as_if_changed,
         row.needed.unreadable,
         row.unneeded.flips,
         None if row.is_null or not beside else max(beside, key=_reach),
@@ -214,22 +207,3 @@ def _place(row: UseRow) -> tuple[str, int | str, str]:
 def _reach(flips: Estimate) -> float:
     """How high the interval reaches; that of nothing reaches nowhere."""
     return -1.0 if flips.interval is None else flips.interval[1]
-
-
-def _places(value: Mapping[str, Any]) -> UsedCells:
-    return UsedCells(
-        value["margin"],
-        tuple(
-            PlaceUse(
-                (place["shape"][0], place["shape"][1]),
-                Cell(*place["cell"]),
-                place["decisions"],
-                place["flips"],
-                place["as_if_wall"],
-                place["rate"],
-                (place["interval"][0], place["interval"][1]),
-                place["above"],
-            )
-            for place in value["places"]
-        ),
-    )

@@ -8,12 +8,14 @@ from functools import partial
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._json import json_value
 from goalmeter.gridworld.draws import Draws
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.result_rows import MovedRow, SpanRow, SubspaceRow
-from goalmeter.representation.rows import plain, row_from
-from goalmeter.representation.stages.use import SALT, asked_again
+from goalmeter.representation.rows import row_from
+from goalmeter.representation.stages.asked import Asked
+from goalmeter.representation.stages.use import SALT, Again
 from goalmeter.representation.use.candidates import KNOCK_OUT, PATCH
 from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
 from goalmeter.representation.use.look_ups import LookUp, look_ups
@@ -63,29 +65,21 @@ class Where:
 def where_stage(
     stages: Stages,
     samples: Sequence[Sample],
+    again: Again,
     network: Network,
-    *,
-    layers: Sequence[int],
-    interventions: Sequence[str],
-    decisions: int,
-    seed: int,
+    wanted: Asked,
 ) -> Where:
     """Hide cells from spans, exchange streams with other questions, learn what carries them.
 
     Args:
         stages: of the probe.
         samples: all decisions of the run.
+        again: those that are asked again.
         network: the model.
-        layers: 1 to L, at which streams are exchanged.
-        interventions: kinds that are tried: spans need "knock-out", exchanged streams "patch".
-        decisions: that are asked again, at most.
-        seed: of the draws.
-
-    Raises:
-        InvalidParameterError: no decision has an uncertain cell that a shortest way needs.
+        wanted: at which layers streams are exchanged, the kinds that are tried (spans need
+            "knock-out", exchanged streams "patch") and the seed of the draws.
     """
-    again = asked_again(samples, decisions, seed)
-    paired = _fewer(again)
+    seed = wanted.seed
     left_out: dict[str, str] = {}
 
     def stage(key: str, name: str, make: Make) -> dict[str, Any]:
@@ -97,36 +91,36 @@ def where_stage(
 
     def spans() -> dict[str, Any]:
         listed = look_ups(
-            again,
+            again(),
             network,
             salt=SALT,
             seed=seed,
             keep=stages.folder / "spans",
             progress=stages.tell,
         )
-        return {"rows": plain([_span_row(each) for each in listed])}
+        return {"rows": [_span_row(each).to_json() for each in listed]}
 
     def exchanged(kind: str) -> dict[str, Any]:
         result = moved(
-            paired,
+            _fewer(again()),
             network,
             kinds=[kind],
             positions=_POSITIONS[kind],
-            layers=layers,
+            layers=wanted.layers,
             salt=SALT,
             seed=seed,
             progress=stages.tell,
         )
-        return {"rows": plain(_moved_rows(result)), "carrier": _carrier(result, kind)}
+        return {"rows": json_value(_moved_rows(result)), "carrier": _carrier(result, kind)}
 
-    def learnt(kind: str, found: dict[str, Any]) -> dict[str, Any]:
-        if found.get("carrier") is None:
+    def learnt(kind: str, exchanges: dict[str, Any]) -> dict[str, Any]:
+        if exchanges.get("carrier") is None:
             raise InvalidParameterError(
                 f"no place was confirmed at which moves follow the {kind} of another question"
             )
-        layer, position = found["carrier"]
+        layer, position = exchanges["carrier"]
         space = subspace(
-            paired,
+            _fewer(again()),
             network,
             layer=layer,
             position=position,
@@ -136,13 +130,14 @@ def where_stage(
             salt=SALT,
             seed=seed,
         )
-        return {"rows": plain([_subspace_row(space, _read_here(samples, seed), network, seed)])}
+        row = _subspace_row(space, _read_here(samples, seed), network, seed)
+        return {"rows": [row.to_json()]}
 
-    looked = stage("use/spans", "spans", spans) if KNOCK_OUT in interventions else {}
+    looked = stage("use/spans", "spans", spans) if KNOCK_OUT in wanted.interventions else {}
     by_kind = {
         kind: stage(f"use/moved/{kind}", f"{kind} moved", partial(exchanged, kind))
         for kind in KINDS
-        if PATCH in interventions
+        if PATCH in wanted.interventions
     }
     spaces = [
         stage(
@@ -200,7 +195,7 @@ def _span_row(each: LookUp) -> SpanRow:
         each.span,
         needed.flips.n,
         needed.flips,
-        needed.as_if_wall,
+        needed.as_if_changed,
         needed.unreadable,
         each.other.needed.flips,
     )

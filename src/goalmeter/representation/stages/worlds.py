@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.inspect.samples import made_of
 from goalmeter.navigation.record import Trajectory
 from goalmeter.representation.believed import WalkSteps
-from goalmeter.representation.decoded import DecodedMaps, decoded
+from goalmeter.representation.decoded import DecodedMaps, Maps, decoded
 from goalmeter.representation.explained import explained
 from goalmeter.representation.map_controls import map_controls
 from goalmeter.representation.probes.comparison import cross_fitted
@@ -34,61 +33,92 @@ class DecodedWorlds:
         scenes: the decisions, [N].
         walk_steps: where each stands in its walk.
         maps: what was decoded.
-        controls: worlds that know nothing of what was believed, by name.
+        controls: maps that know nothing of what was believed, by name.
     """
 
     scenes: Scenes
     walk_steps: WalkSteps
     maps: DecodedMaps
-    controls: Mapping[str, tuple[GridWorld | None, ...]]
+    controls: Mapping[str, Maps]
 
 
-def decoded_worlds(
-    captures: Captured, trajectories: Sequence[Trajectory], chosen: Mapping[str, Any], seed: int
-) -> DecodedWorlds:
-    """Decode the maps of all decisions at a place.
+@dataclass(frozen=True, eq=False)
+class Decoding:
+    """The maps at the layer that was chosen, decoded when a stage first asks for them.
+
+    Attributes:
+        captures: the activations.
+        trajectories: the walks.
+        chosen: {"layer", "position", "probe"} whose maps are looked at further.
+        seed: of folds, fits and controls.
+    """
+
+    captures: Captured
+    trajectories: Sequence[Trajectory]
+    chosen: Mapping[str, Any]
+    seed: int
+
+    def key(self, stage: str, position: str | None = None) -> str:
+        """What a stage is kept under: with another probe or layer chosen, it is another one.
+
+        Args:
+            stage: what is made of the maps.
+            position: of the maps; None for the chosen one.
+        """
+        chosen = self.chosen
+        position = position or chosen["position"]
+        return f"{stage}/{chosen['probe']}/layer-{chosen['layer']}/{position}"
+
+    @cached_property
+    def worlds(self) -> DecodedWorlds:
+        """Those at the chosen place.
+
+        Raises:
+            InvalidParameterError: too few grids.
+        """
+        return self._decoded(self.chosen["position"])
+
+    def at(self, position: str) -> DecodedWorlds:
+        """Those at a position; the chosen one is decoded once, the others each time.
+
+        Raises:
+            InvalidParameterError: too few grids.
+        """
+        return self.worlds if position == self.chosen["position"] else self._decoded(position)
+
+    def _decoded(self, position: str) -> DecodedWorlds:
+        reading = self.captures.reading(self.chosen["layer"], position)
+        parts = folds(reading.scenes, _FOLDS, seed=self.seed)
+        posterior = cross_fitted(probe(self.chosen["probe"]), reading, parts, seed=self.seed)
+        maps = decoded(posterior, reading.scenes)
+        return DecodedWorlds(
+            reading.scenes,
+            _walk_steps(self.captures, self.trajectories),
+            maps,
+            map_controls(maps, reading.scenes, seed=self.seed),
+        )
+
+
+def explained_stage(stages: Stages, decoding: Decoding, positions: Sequence[str]) -> dict[str, Any]:
+    """What the maps of the chosen layer explain: at the chosen position, and at each.
 
     Raises:
         InvalidParameterError: too few grids.
     """
-    reading = captures.reading(chosen["layer"], chosen["position"])
-    parts = folds(reading.scenes, _FOLDS, seed=seed)
-    posterior = cross_fitted(probe(chosen["probe"]), reading, parts, seed=seed)
-    maps = decoded(posterior, reading.scenes)
-    return DecodedWorlds(
-        reading.scenes,
-        _walk_steps(captures, trajectories),
-        maps,
-        {
-            name: control.worlds
-            for name, control in map_controls(maps, reading.scenes, seed=seed).items()
-        },
-    )
-
-
-def explained_stage(
-    stages: Stages,
-    captures: Captured,
-    trajectories: Sequence[Trajectory],
-    chosen: Mapping[str, Any],
-    positions: Sequence[str],
-    seed: int,
-) -> dict[str, Any]:
-    """What the maps of the chosen layer explain: at the chosen position, and at each."""
 
     def at(position: str) -> dict[str, Any]:
-        worlds = decoded_worlds(captures, trajectories, {**chosen, "position": position}, seed)
-        controls = map_controls(worlds.maps, worlds.scenes, seed=seed)
-        parts = explained(worlds.maps, controls, worlds.scenes)
+        worlds = decoding.at(position)
+        parts = explained(worlds.maps, worlds.controls, worlds.scenes)
         out = {part.states: part.to_json() for part in parts}
         return out["all"] | {"detour": out.get("detour"), "reasons": worlds.maps.counts}
 
     by_position: dict[str, dict[str, Any]] = {
-        position: stages.value(f"explained/{position}", partial(at, position))
+        position: stages.value(decoding.key("explained", position), partial(at, position))
         for position in positions
     }
-    others = {name: value for name, value in by_position.items() if name != chosen["position"]}
-    return by_position[chosen["position"]] | {"other_positions": others}
+    chosen = decoding.chosen["position"]
+    others = {name: value for name, value in by_position.items() if name != chosen}
+    return by_position[chosen] | {"other_positions": others}
 
 
 def _walk_steps(captures: Captured, trajectories: Sequence[Trajectory]) -> WalkSteps:

@@ -18,15 +18,14 @@ from goalmeter._text import json_text
 from goalmeter._types import IntArray
 from goalmeter.gridworld.contents import content
 from goalmeter.representation.network import Network
-from goalmeter.representation.positions import Located
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.use.answering import UNCHANGED, Answered, answer_all
-from goalmeter.representation.use.candidates import Candidate
-from goalmeter.representation.use.cells import TargetCell
+from goalmeter.representation.use.candidates import OPEN, Candidate
 from goalmeter.representation.use.divergence import action_counts, effect_in_nats
 from goalmeter.representation.use.interventions import Intervention
 from goalmeter.representation.use.outcomes import Outcome, UseRow, row_of
 from goalmeter.representation.use.sweep import Sweep
+from goalmeter.representation.use.trials import Trial
 from goalmeter.runs import Stages
 from goalmeter.statistics.clustered import Estimate
 
@@ -34,7 +33,6 @@ from goalmeter.statistics.clustered import Estimate
 # that goes on longer does not end, which is an answer that cannot be read.
 _LONGER = 2
 _UNCHANGED = "unchanged"
-Trial = tuple[Located, TargetCell]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +41,7 @@ class Asking:
 
     Attributes:
         network: the model.
-        trials: the decisions and cells of each half.
+        trials: the decisions and cells of each half, and under `walls_of` the decisions and walls.
         store: where answers are kept; None to keep none.
         draws: answers a decision from which the effect in nats is taken; 0 for none.
         temperature: of these draws.
@@ -75,6 +73,7 @@ class Asking:
 
     def outcomes(self, candidate: Candidate, half: str) -> list[Outcome]:
         """What becomes of the trials that an intervention can be tried on."""
+        half = walls_of(half) if candidate.family == OPEN else half
         trials, bases = self.trials[half], self.bases(half)
         changes = [candidate.make(located, target.cell) for located, target in trials]
         able = [number for number, change in enumerate(changes) if change is not None]
@@ -111,6 +110,7 @@ class Asking:
 
         The decisions are those of the flips: right at temperature 0 without the change.
         """
+        half = walls_of(half) if candidate.family == OPEN else half
         trials, bases = self.trials[half], self.bases(half)
         counted = [
             number
@@ -193,6 +193,11 @@ class Asking:
     @staticmethod
     def _cap(bases: Sequence[Answered]) -> int:
         return _LONGER * max(len(base.tokens) for base in bases)
+
+
+def walls_of(half: str) -> str:
+    """What the trials of a half are called that ask about walls."""
+    return f"{half}, walls"
 
 
 def keeping(

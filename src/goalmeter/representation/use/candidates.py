@@ -5,9 +5,11 @@ patch             the cell's own tokens, as in the same question with a wall the
 patch, around     those and the tokens of its neighbours
 patch, end        the last three tokens of the prompt, where the paper reads its maps
 write             the residual stream is moved towards a wall, along a direction of `directions`
+open              it is moved back: from a wall towards an open cell
 ablate            its component along that direction is removed
 
-Of each there is a null that differs in one thing only: "other" does the same to another open cell,
+Of each there is a null that differs in one thing only: "other" does the same to another open cell
+("open" to another wall),
 "random" takes random directions of equal norm at the same tokens and layers, and "donor" patches
 from the question in which another cell is closed.
 """
@@ -35,7 +37,15 @@ from goalmeter.representation.use.interventions import (
 from goalmeter.representation.use.spots import Spot, Spots, Writing, at_other, at_random
 
 ALL = "all"
-KNOCK_OUT, PATCH, WRITE, ABLATE = FAMILIES = ("knock-out", "patch", "write", "ablate")
+KNOCK_OUT, PATCH, WRITE, ABLATE, OPEN = FAMILIES = (
+    "knock-out",
+    "patch",
+    "write",
+    "ablate",
+    "open",
+)
+# What needs directions that are learnt, and of these what is done to walls.
+DIRECTED = (WRITE, ABLATE, OPEN)
 # Weights leave out what a difference of means has besides, so a gap along them is the least of it.
 DOSE = 2.0
 Make = Callable[[Located, Cell], Intervention | None]
@@ -52,7 +62,8 @@ class Candidate:
         position: which tokens are changed.
         is_null: whether nothing is expected of it, wherever the cell lies.
         make: from a located sample and a cell, what is to be changed; None where it cannot be done.
-        dose: of a write, in gaps between walls and open cells; None of what has no dose.
+        dose: of a write, in gaps between walls and open cells; None of what has no dose. Gaps are
+            counted in the direction of the write.
         nulls: that differ from it in one thing only.
         dosed: the same write at another dose; None of what has none.
     """
@@ -73,7 +84,7 @@ class Candidate:
 
     @property
     def family(self) -> str:
-        """What it does: "knock-out", "patch", "write" or "ablate"."""
+        """What it does: one of `FAMILIES`."""
         return self.name.split(",")[0]
 
     @property
@@ -126,7 +137,10 @@ def candidates(
         _patched(network, donors, f"{PATCH}, end", ALL, "pre/end", [0, *every], _end, other)
     )
     for writing in written:
-        listed += _writes(writing, layers, dose, seed, other)
+        listed += _writes(WRITE, writing, layers, dose, seed, other)
+        listed += _ablations(writing, layers, seed)
+        # A wall that a prompt does not list has no tokens of its own to be written to.
+        listed += _writes(OPEN, writing, layers, dose, seed, another_wall(seed))
     return listed
 
 
@@ -151,17 +165,27 @@ def _patched(
     )
 
 
+def _windows(writing: Writing, layers: Sequence[int]) -> list[tuple[int | str, Sequence[int]]]:
+    """Single layers, and all together."""
+    able = [layer for layer in layers if layer in writing.at]
+    single: list[tuple[int | str, Sequence[int]]] = [(layer, [layer]) for layer in able]
+    return [*single, (ALL, able)] if len(able) > 1 else single
+
+
 def _writes(
-    writing: Writing, layers: Sequence[int], dose: float, seed: int, other: Choice
+    family: str,
+    writing: Writing,
+    layers: Sequence[int],
+    dose: float,
+    seed: int,
+    other: Choice,
 ) -> list[Candidate]:
-    windows: list[tuple[int | str, Sequence[int]]] = [(k, [k]) for k in layers if k in writing.at]
-    if len(windows) > 1:
-        windows.append((ALL, [k for k in layers if k in writing.at]))
+    sign = -1.0 if family == OPEN else 1.0
 
     def of(layer: int | str, spots: Spots, dose: float) -> Candidate:
         def made(name: str, is_null: bool, spots: Spots) -> Candidate:
-            make = _writing(spots, dose)
-            full = f"{WRITE}, {writing.kind}{name}"
+            make = _writing(spots, sign * dose)
+            full = f"{family}, {writing.kind}{name}"
             return Candidate(full, layer, writing.position, is_null, make, dose)
 
         nulls = (
@@ -172,10 +196,13 @@ def _writes(
             made("", False, spots), nulls=nulls, dosed=lambda dose: of(layer, spots, dose)
         )
 
+    return [of(layer, writing.spots(each), dose) for layer, each in _windows(writing, layers)]
+
+
+def _ablations(writing: Writing, layers: Sequence[int], seed: int) -> list[Candidate]:
     listed = []
-    for layer, several in windows:
+    for layer, several in _windows(writing, layers):
         spots = writing.spots(several)
-        listed.append(of(layer, spots, dose))
         name, position = f"{ABLATE}, {writing.kind}", writing.position
         null = Candidate(
             f"{name}, random", layer, position, True, _ablating(at_random(spots, seed))
@@ -234,6 +261,24 @@ def another_cell(seed: int) -> Choice:
         # By content, so that a draw is the same in any order and any process.
         draws = Draws("another cell", seed, sample.digest, *cell)
         return cells[draws.below(len(cells))] if cells else None
+
+    return choose
+
+
+def another_wall(seed: int) -> Choice:
+    """What draws another inner wall of the same world, for nulls."""
+
+    def choose(located: Located, cell: Cell) -> Cell | None:
+        sample = located.sample
+        rows, columns = sample.world.shape
+        walls = [
+            Cell(row, column)
+            for row in range(1, rows - 1)
+            for column in range(1, columns - 1)
+            if sample.world.walls[row, column] and Cell(row, column) != cell
+        ]
+        draws = Draws("another wall", seed, sample.digest, *cell)
+        return walls[draws.below(len(walls))] if walls else None
 
     return choose
 

@@ -9,7 +9,7 @@ expected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,27 +23,29 @@ from goalmeter.report.numbers import percent
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located
 from goalmeter.representation.replay import Sample
-from goalmeter.representation.use.asking import Asking, keeping
+from goalmeter.representation.result_rows import DoseRow
+from goalmeter.representation.use.asking import Asking, keeping, walls_of
 from goalmeter.representation.use.candidates import (
-    ABLATE,
+    DIRECTED,
     DOSE,
     FAMILIES,
+    OPEN,
     WRITE,
     Candidate,
     candidates,
 )
 from goalmeter.representation.use.cells import TargetCell
 from goalmeter.representation.use.directions import TURN, writings
-from goalmeter.representation.use.doses import DoseRow, dose_row
-from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
+from goalmeter.representation.use.doses import dose_row
+from goalmeter.representation.use.halves import CONFIRM, HALVES, SCREEN, half_of
 from goalmeter.representation.use.outcomes import Outcome, UseRow, row_of
 from goalmeter.representation.use.spots import Learnt, Writing
-from goalmeter.representation.use.trials import Wanted, trials_of
+from goalmeter.representation.use.trials import Wanted, drawn, needed_of, trials_of
+from goalmeter.runs.progress import Tell
 
 # Cells are said not to be used where at most so many moves flip, by the end of the interval.
 MARGIN = 0.25
 USED, NOT_USED, UNKNOWN = "used", "not used", "cannot be told"
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,8 @@ class Use:
         nulls: the interventions of which nothing is expected, on the second half.
         outcomes: of the confirmed intervention on the second half, one a decision and cell.
         outcomes_of_screen: of the same intervention on the first half.
-        families: the best knock-out, patch, write and ablation of the first half, each on the
-            second and beside nulls that differ from it in one thing.
+        families: the best knock-out, patch, write, ablation and opening of the first half, each on
+            the second and beside nulls that differ from it in one thing. Openings are of walls.
         doses: the best write on the second half, by dose.
     """
 
@@ -144,6 +146,7 @@ def causal_use(
     layers: Sequence[int] | None = None,
     cells: Wanted | None = None,
     per_decision: int = 1,
+    screen_cells: int | None = None,
     families: Sequence[str] = FAMILIES,
     training: Sequence[Sample] = (),
     turn: str = TURN,
@@ -154,7 +157,7 @@ def causal_use(
     salt: str = "0",
     seed: int = 0,
     keep: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Use:
     """Screen interventions on one half of the grids, and confirm the best on the other.
 
@@ -170,8 +173,11 @@ def causal_use(
             their place. For an organism that does not see some rows, these rows and the others are
             two questions.
         per_decision: cells of each kind that are tried in a decision, drawn at random.
-        families: which kinds of interventions are tried, of "knock-out", "patch", "write" and
-            "ablate".
+        screen_cells: needed cells that every intervention is screened on, and as many that are not
+            needed, drawn from the first half; None for all. Screening takes most of the time, and
+            intervals are of the second half alone, of which all cells are asked.
+        families: which of `FAMILIES` are tried; "open" beside another one only, and where a needed
+            wall is uncertain in both halves.
         training: more decisions to learn directions from, of grids that are in no second half.
         turn: how an answer says that its reasoning comes to a cell, with {row} and {column}.
         dose: of the writes that are screened, in gaps between walls and open cells.
@@ -193,44 +199,52 @@ def causal_use(
     """
     every = range(len(network.blocks) + 1)
     wanted = network.check_layers(every if layers is None else layers)
+    if set(families) <= {OPEN} or not set(families) <= set(FAMILIES):
+        raise InvalidParameterError(
+            f"families are {list(families)}, expected some of {', '.join(FAMILIES)}, and not open "
+            f"alone"
+        )
     whole(draws, "draws", least=0, most=1000)
+    if screen_cells is not None:
+        whole(screen_cells, "screen_cells", least=1, most=1_000_000)
     if bad := [each for each in (dose, *doses) if not 0.0 < each < float("inf")]:
         raise InvalidParameterError(f"a dose is {bad[0]!r}, expected a number above 0")
     # Located here, since every intervention asks where the tokens of these prompts stand.
     trials = {
-        half: [
-            (Located(sample, network.local.tokenizer), target)
-            for sample, target in trials_of(samples, half, cells, per_decision, salt, seed)
+        walls_of(half) if walls else half: [
+            (Located(sample, network.local.tokenizer), target) for sample, target in listed
         ]
-        for half in (SCREEN, CONFIRM)
+        for walls in ((False, True) if OPEN in families else (False,))
+        for half, listed in trials_of(
+            samples, HALVES, cells, per_decision, salt, seed, walls=walls
+        ).items()
     }
-    for half, listed in trials.items():
-        if not any(cell.needed for _, cell in listed):
-            raise InvalidParameterError(
-                f"none of the decisions in the {half} half has an uncertain cell that "
-                f"every shortest way needs; take more grids, or mazes of complexity 0.4 and above"
-            )
-    if not families or not set(families) <= set(FAMILIES):
+    needed = {half for half, listed in trials.items() if any(cell.needed for _, cell in listed)}
+    if empty := [half for half in HALVES if half not in needed]:
         raise InvalidParameterError(
-            f"families are {list(families)}, expected some of {', '.join(FAMILIES)}"
+            f"none of the decisions in the {empty[0]} half has an uncertain cell that every "
+            f"shortest way needs; take more grids, or mazes of complexity 0.4 and above"
         )
+    tried = set(families) - (set() if {walls_of(half) for half in HALVES} <= needed else {OPEN})
     learnt = _learnt_from(samples, training, salt)
-    asked = {
-        "salt": salt,
-        "seed": seed,
-        "layers": list(wanted),
-        "turn": turn,
-    }
+    targets = needed_of(trials[SCREEN])
+    if screen_cells is not None:
+        trials |= {
+            half: drawn(listed, screen_cells, seed)
+            for half, listed in trials.items()
+            if half in (SCREEN, walls_of(SCREEN))
+        }
+    asked = {"salt": salt, "seed": seed, "layers": list(wanted), "turn": turn}
     with keeping(keep, network, trials, learnt, asked) as store:
         asking = Asking(network, trials, store, draws, temperature, seed)
-        directed = {WRITE, ABLATE} & set(families)
-        written = _written(asking, learnt, wanted, turn) if directed else ()
+        directed = set(DIRECTED) & tried
+        written = _written(asking, learnt, targets, wanted, turn) if directed else ()
         options = [
             candidate
             for candidate in candidates(
                 network, layers=wanted, seed=seed, written=written, dose=dose
             )
-            if candidate.family in families
+            if candidate.family in tried
         ]
         return _screened(asking, options, len(samples), salt, doses, progress)
 
@@ -241,28 +255,31 @@ def _screened(
     decisions: int,
     salt: str,
     doses: Sequence[float],
-    progress: Progress | None,
+    progress: Tell | None,
 ) -> Use:
     tell = progress or (lambda text: None)
     tell(f"use: {len(options)} interventions on {len(asking.trials[SCREEN])} cells")
     screened = []
     for number, candidate in enumerate(options, start=1):
         if outcomes := asking.outcomes(candidate, SCREEN):
-            screened.append((candidate, row_of(candidate, outcomes)))
+            row = row_of(candidate, outcomes)
+            # Walls that are needed may be none but those of decisions that were wrong before.
+            if candidate.family != OPEN or row.needed.flips.n:
+                screened.append((candidate, row))
         tell(f"use: screened {number} of {len(options)}: {candidate.label}")
     able = [(candidate, row) for candidate, row in screened if not candidate.is_null]
 
-    def best_of(family: str | None) -> Candidate:
-        return _best(asking, [entry for entry in able if family in (None, entry[0].family)])
+    def best_of(*families: str) -> Candidate:
+        return _best(asking, [entry for entry in able if entry[0].family in families])
 
-    best = best_of(None)
+    best = best_of(*(family for family in FAMILIES if family != OPEN))
     families = []
     for family in dict.fromkeys(candidate.family for candidate, _ in able):
         candidate = best_of(family)
         nulls = tuple(asking.row(null, CONFIRM) for null in candidate.nulls)
         families.append(Confirmed(asking.row(candidate, CONFIRM), nulls))
         tell(f"use: confirmed {candidate.label}")
-    writes = [candidate for candidate, _ in able if candidate.dosed is not None]
+    writes = [candidate for candidate, _ in able if candidate.family == WRITE]
     return Use(
         asking.network.name,
         salt,
@@ -273,7 +290,7 @@ def _screened(
         tuple(asking.outcomes(best, CONFIRM)),
         tuple(asking.outcomes(best, SCREEN)),
         tuple(families),
-        tuple(dose_row(asking, best_of("write"), each) for each in doses) if writes else (),
+        tuple(dose_row(asking, best_of(WRITE), each) for each in doses) if writes else (),
     )
 
 
@@ -289,14 +306,14 @@ def _learnt_from(samples: Sequence[Sample], training: Sequence[Sample], salt: st
 
 
 def _written(
-    asking: Asking, samples: Sequence[Sample], layers: Sequence[int], turn: str
+    asking: Asking,
+    samples: Sequence[Sample],
+    targets: Mapping[str, Sequence[TargetCell]],
+    layers: Sequence[int],
+    turn: str,
 ) -> list[Writing]:
     """What can be written, learnt from answers that nothing has changed."""
     answers = asking.unchanged("learning", samples)
-    targets: dict[str, list[TargetCell]] = {}
-    for located, target in asking.trials[SCREEN]:
-        if target.needed:
-            targets.setdefault(located.sample.digest, []).append(target)
     learnt = [
         Learnt(
             Located(sample, asking.network.local.tokenizer),
@@ -309,8 +326,8 @@ def _written(
 
 
 def _merit(row: UseRow) -> float:
-    """What is screened for: moves as if there were a wall, where that matters and only there."""
-    worth = row.needed.as_if_wall.value - row.unneeded.flips.value
+    """What is screened for: moves as if the cell were changed, where that matters alone."""
+    worth = row.needed.as_if_changed.value - row.unneeded.flips.value
     return worth if np.isfinite(worth) else -1.0
 
 
@@ -325,7 +342,7 @@ def _best(asking: Asking, screened: Sequence[tuple[Candidate, UseRow]]) -> Candi
         worth = _merit(row)
         if worth <= most:
             break
-        if candidate.family in (WRITE, ABLATE):
+        if candidate.family in DIRECTED:
             null = row_of(candidate.nulls[0], asking.outcomes(candidate.nulls[0], SCREEN))
             worth -= null.needed.flips.value
         if worth > most:

@@ -6,38 +6,12 @@ come together, the write is no longer about the cell: anything so large would br
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from goalmeter._errors import InvalidParameterError
-from goalmeter._json import JsonFields
+from goalmeter.representation.result_rows import DoseRow
 from goalmeter.representation.use.asking import Asking
 from goalmeter.representation.use.candidates import Candidate
 from goalmeter.representation.use.halves import CONFIRM
 from goalmeter.representation.use.outcomes import row_of
-from goalmeter.statistics.clustered import Estimate
-
-
-@dataclass(frozen=True)
-class DoseRow(JsonFields):
-    """A write at a dose, beside random directions of equal norm, at needed cells.
-
-    Attributes:
-        intervention: what was done.
-        layer: where; "all" for every one that was tried.
-        position: the tokens that were changed.
-        dose: in gaps between walls and open cells.
-        flips: share of decisions with another move.
-        null_flips: the same under random directions.
-        unreadable: share of decisions whose answer cannot be read.
-    """
-
-    intervention: str
-    layer: int | str
-    position: str
-    dose: float
-    flips: Estimate
-    null_flips: Estimate
-    unreadable: Estimate
 
 
 def dose_row(asking: Asking, candidate: Candidate, dose: float) -> DoseRow:

@@ -12,7 +12,7 @@ from hashlib import sha256
 from goalmeter.gridworld.contents import content
 from goalmeter.gridworld.world import GridWorld
 
-SCREEN, CONFIRM = "screen", "confirm"
+HALVES = SCREEN, CONFIRM = "screen", "confirm"
 
 
 def half_of(world: GridWorld, salt: str) -> str:

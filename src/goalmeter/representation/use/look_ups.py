@@ -7,7 +7,7 @@ a cell counts in the spans only that the unchanged answer has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,8 +23,8 @@ from goalmeter.representation.use.interventions import Intervention
 from goalmeter.representation.use.outcomes import UseRow
 from goalmeter.representation.use.spans import ANSWERING, SPANS, span_candidates, spans_met
 from goalmeter.representation.use.trials import trials_of
+from goalmeter.runs.progress import Tell
 
-Progress = Callable[[str], None]
 # The spans that an answer has, by the digest of its question and the cell.
 Met = Mapping[tuple[str, Cell], frozenset[str]]
 
@@ -51,7 +51,7 @@ def look_ups(
     salt: str = "0",
     seed: int = 0,
     keep: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> tuple[LookUp, ...]:
     """Hide needed cells from one span at a time, in all blocks, on the half that confirms.
 
@@ -71,7 +71,7 @@ def look_ups(
     tokenizer = network.local.tokenizer
     trials = [
         (Located(sample, tokenizer), target)
-        for sample, target in trials_of(samples, CONFIRM, None, 1, salt, seed)
+        for sample, target in trials_of(samples, [CONFIRM], None, 1, salt, seed)[CONFIRM]
         if target.needed
     ]
     if not trials:

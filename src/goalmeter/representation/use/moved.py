@@ -15,7 +15,7 @@ kind is scored on the other half.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
@@ -33,10 +33,10 @@ from goalmeter.representation.use.pair_answers import (
     asked_halves,
     tokens_at,
 )
+from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate
 
 POSITIONS = ("pre/goal", "pre/agent", "pre/end", EVERY_TOKEN)
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def moved(
     layers: Sequence[int] | None = None,
     salt: str = "0",
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Moved:
     """Exchange streams between questions in which something moved.
 

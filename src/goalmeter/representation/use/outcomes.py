@@ -47,9 +47,9 @@ class Outcome:
         return self.after is not None and self.after != self.before
 
     @property
-    def as_if_wall(self) -> bool:
-        """Whether the cell is needed and the move is optimal if it were a wall."""
-        return self.cell.needed and self.after in self.cell.without
+    def as_if_changed(self) -> bool:
+        """Whether the cell is needed and the move is optimal if it were changed."""
+        return self.cell.needed and self.after in self.cell.changed
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,13 @@ class Effect:
 
     Attributes:
         flips: with another move.
-        as_if_wall: with a move that is optimal if the cell were a wall; 0 for unneeded cells.
+        as_if_changed: with a move that is optimal if the cell were what it is changed to, a wall or
+            open; 0 for unneeded cells.
         unreadable: with an answer that cannot be read.
     """
 
     flips: Estimate
-    as_if_wall: Estimate
+    as_if_changed: Estimate
     unreadable: Estimate
 
     def to_json(self) -> dict[str, Any]:
@@ -139,6 +140,6 @@ def _effect(outcomes: Sequence[Outcome]) -> Effect:
 
     return Effect(
         share([outcome.flipped for outcome in outcomes]),
-        share([outcome.as_if_wall for outcome in outcomes]),
+        share([outcome.as_if_changed for outcome in outcomes]),
         share([outcome.after is None for outcome in outcomes]),
     )

@@ -20,7 +20,7 @@ distribution.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -87,6 +87,22 @@ class PlaceUse:
         }
         return fields | {"verdict": self.verdict}
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PlaceUse:
+        """The place that `to_json` was of; KeyError if an entry is missing."""
+        rows, columns = value["shape"]
+        low, high = value["interval"]
+        return cls(
+            (rows, columns),
+            Cell(*value["cell"]),
+            value["decisions"],
+            value["flips"],
+            value["as_if_wall"],
+            value["rate"],
+            (low, high),
+            value["above"],
+        )
+
 
 @dataclass(frozen=True)
 class UsedCells:
@@ -136,6 +152,11 @@ class UsedCells:
             "places": [place.to_json() for place in self.places],
         }
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> UsedCells:
+        """The places that `to_json` was of; KeyError if an entry is missing."""
+        return cls(value["margin"], tuple(map(PlaceUse.from_json, value["places"])))
+
 
 def used_cells(outcomes: Iterable[Outcome], *, margin: float = MARGIN) -> UsedCells:
     """Pool what became of decisions by the place of the cell that was changed.
@@ -166,7 +187,7 @@ def used_cells(outcomes: Iterable[Outcome], *, margin: float = MARGIN) -> UsedCe
                 cell,
                 int(decisions[number]),
                 int(flips[number]),
-                sum(outcome.as_if_wall for outcome in by_place[shape, cell]),
+                sum(outcome.as_if_changed for outcome in by_place[shape, cell]),
                 rates.mean(number),
                 (rates.quantile(number, 0.025), rates.quantile(number, 0.975)),
                 1.0 - rates.below(number, margin),

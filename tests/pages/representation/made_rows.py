@@ -1,0 +1,277 @@
+"""Rows of results of probes, made by hand: what each number is, the test that uses it decides."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from goalmeter.representation.result_rows import (
+    DecidedRow,
+    DoseRow,
+    MapRow,
+    MovedRow,
+    PlaceRow,
+    PlanRow,
+    SpanRow,
+    StatePicture,
+    SubspaceRow,
+    UsedRow,
+)
+from goalmeter.statistics.clustered import Estimate
+
+NAN = math.nan
+NOTHING = Estimate(NAN, None, 0, 0)
+TRUTH = ("#######", "#A____#", "#_###_#", "#___#_#", "###_#_#", "#____G#", "#######")
+READ = ("#######", "#A____#", "#___#_#", "#_#_#_#", "###_#_#", "#____G#", "#######")
+CONTROLS = {
+    "position only": 0.56,
+    "majority": 0.5,
+    "shuffled activations": 0.54,
+    "random weights": 0.71,
+    "embeddings alone": 0.77,
+    "control task": 0.62,
+}
+
+
+def est(value: float, half: float = 0.03, n: int = 400, *, clusters: int = 60) -> Estimate:
+    """An estimate with an interval of some half-width."""
+    return Estimate(value, (value - half, value + half), n, clusters)
+
+
+def share(value: float, half: float = 0.05) -> Estimate:
+    """The same within 0 and 1."""
+    return Estimate(value, (max(value - half, 0.0), min(value + half, 1.0)), 200, 40)
+
+
+def map_row(
+    auroc: Estimate | None,
+    control: str | None = None,
+    *,
+    layer: int = 3,
+    position: str = "pre/end",
+    probe: str = "ridge",
+    gain: float = 0.6,
+    **changes: Any,
+) -> MapRow:
+    fields: dict[str, Any] = {
+        "label": "wall",
+        "cells": "uncertain",
+        "accuracy": share(0.9),
+        "balanced_accuracy": share(0.88),
+        "parameters": 1200,
+        "scored": "test grids",
+    }
+    return MapRow(
+        layer, position, probe, control, auroc=auroc, gain_bits=est(gain), **{**fields, **changes}
+    )
+
+
+def map_rows(top: float = 0.99) -> tuple[MapRow, ...]:
+    """A probe and its controls at three layers and three positions; a second probe at one."""
+    rows = []
+    for layer in (1, 2, 3):
+        for number, position in enumerate(("pre/end", "post/0.5", "post/end")):
+            reached = min(top, 0.9 + 0.03 * layer) - 0.09 * number
+            rows.append(
+                map_row(est(reached, 0.01), layer=layer, position=position, gain=0.2 * layer)
+            )
+            for control, value in CONTROLS.items():
+                gain = {"majority": -0.26, "position only": 0.0}.get(control, value - 0.54)
+                rows.append(
+                    map_row(est(value, 0.02), control, layer=layer, position=position, gain=gain)
+                )
+    for control, gain in ((None, 0.66), ("control task", 0.3)):
+        rows.append(map_row(est(0.98, 0.01), control, probe="mlp", gain=gain, parameters=90_000))
+    return tuple(rows)
+
+
+def place_rows() -> tuple[PlaceRow, ...]:
+    return tuple(
+        PlaceRow(3, "pre/end", "ridge", control, label, share(exact), est(3 * (1 - exact), 0.2))
+        for control, exact in ((None, 0.99), ("position only", 0.12), ("random weights", 0.4))
+        for label in ("agent", "goal")
+    )
+
+
+def used_row(
+    flips: Estimate,
+    intervention: str = "knock-out",
+    *,
+    half: str = "confirm",
+    layer: int | str = "all",
+    position: str = "pre/cell",
+    is_null: bool = False,
+    chosen: bool = False,
+    unneeded: Estimate | None = None,
+    null: Estimate | None = None,
+    nats: Estimate | None = None,
+) -> UsedRow:
+    return UsedRow(
+        half,
+        intervention,
+        layer,
+        position,
+        is_null,
+        chosen,
+        28,
+        flips,
+        flips,
+        share(0.02, 0.03),
+        unneeded or share(0.03, 0.04),
+        null,
+        nats,
+    )
+
+
+def use_rows(flips: float = 0.9) -> tuple[UsedRow, ...]:
+    rows = []
+    for layer in ("all", 1, 2, 3):
+        value = flips if layer == "all" else 0.3 * flips
+        rows.append(used_row(share(value), half="screen", layer=layer, chosen=layer == "all"))
+        if layer != "all":
+            rows += [
+                used_row(share(0.1), "write", half="screen", layer=layer),
+                used_row(share(0.0), "patch, end", half="screen", layer=layer, position="pre/end"),
+            ]
+    null = share(0.02, 0.06)
+    rows.append(used_row(null, "knock-out, other", half="screen", is_null=True))
+    rows.append(used_row(share(flips), chosen=True, null=null, nats=est(1.9, 0.3)))
+    rows.append(used_row(null, "knock-out, other", is_null=True))
+    return tuple(rows)
+
+
+def dose_rows(top: float = 0.7) -> tuple[DoseRow, ...]:
+    return tuple(
+        DoseRow(
+            "write",
+            2,
+            "pre/cell",
+            dose,
+            share(min(top, 0.25 * dose)),
+            share(0.03 * dose),
+            share(0.02 * dose),
+        )
+        for dose in (0.5, 1.0, 2.0, 4.0)
+    )
+
+
+def span_rows(neighbours: float = 0.9) -> tuple[SpanRow, ...]:
+    """A cell is looked up at the turns of its neighbours, and not while the prompt is read."""
+    return tuple(
+        SpanRow("confirm", span, 28, share(flips), share(flips), share(0.0), share(0.02))
+        for span, flips in (
+            ("prompt", 0.01),
+            ("neighbours", neighbours),
+            ("own", 0.03),
+            ("answering", neighbours),
+        )
+    )
+
+
+def moved_row(half: str, moved: str, flips: float, **changes: Any) -> MovedRow:
+    fields: dict[str, Any] = {
+        "layer": 1,
+        "position": f"pre/{moved}",
+        "chosen": False,
+        "is_ceiling": False,
+        "pairs": 26,
+        "flips": share(flips),
+        "null_flips": share(0.04),
+        "same_flips": share(0.02),
+        "unreadable": share(0.0),
+    }
+    return MovedRow(half, moved, **{**fields, **changes})
+
+
+def moved_rows(followed: float = 0.8) -> tuple[MovedRow, ...]:
+    """Moves follow the goal at its word, and nothing the agent."""
+    rows = []
+    for moved, flips in (("goal", followed), ("agent", 0.05)):
+        rows += [
+            moved_row("screen", moved, flips, chosen=True),
+            moved_row("screen", moved, 0.1, layer="1-2"),
+            moved_row("screen", moved, 0.0, position="pre/end"),
+            moved_row("confirm", moved, flips, chosen=True),
+            moved_row("confirm", moved, 0.95, layer=0, position="pre/all", is_ceiling=True),
+        ]
+    return tuple(rows)
+
+
+def subspace_row(verdict: str = "carries it", **changes: Any) -> SubspaceRow:
+    fields: dict[str, Any] = {
+        "rank": 4,
+        "trained": 24,
+        "losses": (3.0, 0.4),
+        "pairs": 26,
+        "flips": share(0.7),
+        "random_flips": share(0.05),
+        "whole_flips": share(0.8),
+        "degrees": 31.0,
+        "chance": (64.0, 71.0, 78.0),
+    }
+    fields |= changes
+    return SubspaceRow("confirm", "goal", 1, "pre/goal", **{**fields, "verdict": verdict})
+
+
+def plan_rows(first: float = 0.9) -> tuple[PlanRow, ...]:
+    rows = []
+    for position, part in (("pre/end", 0.6), ("post/end", 1.0)):
+        for n in (1, 2, 3, 4):
+            right = part * first**n
+            names = {
+                "repeat the first": right if n == 1 else 0.5**n,
+                "majority": 0.3**n,
+                "position only": 0.52**n,
+                "shuffled activations": 0.27**n,
+                "optimal plan": 0.85**n,
+                "stated plan": 0.95**n,
+                "asked again": 0.97**n,
+            }
+            baselines = {
+                name: {"prefix": share(value, 0.02), "conditional": share(value ** (1 / n), 0.02)}
+                for name, value in names.items()
+            }
+            conditional = share(right ** (1 / n), 0.02)
+            rows.append(
+                PlanRow(3, position, "linear", n, share(right, 0.02), conditional, baselines)
+            )
+    return tuple(rows)
+
+
+def decided_rows() -> tuple[DecidedRow, ...]:
+    positions = ("pre/end", "post/0.0", "post/0.25", "post/0.5", "post/0.75", "post/1.0")
+    rows = []
+    for step in (1, 2):
+        for number, position in enumerate((*positions, "post/answer")):
+            told = min(0.45 + 0.12 * number - 0.1 * step, 0.98)
+            rows.append(
+                DecidedRow(
+                    3,
+                    position,
+                    step,
+                    accuracy=share(told, 0.03),
+                    baselines={"position only": share(0.5, 0.03), "majority": share(0.3, 0.03)},
+                    beyond=est(told - 0.5, 0.06),
+                    joint=share(max(told, 0.5), 0.03),
+                    added=est(max(told - 0.5, 0.0), 0.06),
+                )
+            )
+    return tuple(rows)
+
+
+def picture(*, decoded: bool = True, used: bool = True, action: int | None = 3) -> StatePicture:
+    wall = [[0.99 if READ[row][column] == "#" else 0.02 for column in range(7)] for row in range(7)]
+    wall[2][2], wall[3][2] = 0.31, 0.74
+    flips: list[list[float | None]] = [[None] * 7 for _ in range(7)]
+    flips[2][1], flips[3][3], flips[2][5], flips[1][3] = 0.95, 0.8, 0.1, 0.0
+    return StatePicture(
+        "size 7, complexity 0.6, grid 3, walk 0",
+        0,
+        TRUTH,
+        READ if decoded else (),
+        tuple(map(tuple, wall)),
+        tuple(map(tuple, flips)) if used else ((None,) * 7,) * 7,
+        action,
+        (3,),
+        (1,) if decoded else (),
+    )
