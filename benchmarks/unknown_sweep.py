@@ -3,7 +3,9 @@
 Worlds and behaviours (`unknown_worlds.py`) are drawn at random, and each is fitted with
 `gm.meg.unknown_utility` as a user would, with 60 seconds for each. The penalties and the damping
 were chosen on other worlds; the dense fallback was added after the first fit of utilities over
-state-action pairs in this sweep had stayed open. Closed is a bound within a millionth of the value (or within 1e-9 nats).
+state-action pairs in this sweep had stayed open.
+
+Closed is a bound within a millionth of the value (or 1e-9 nats).
 Products are those with the information, each of which costs two passes over the decisions; steps
 are Newton steps. Medians and 95th percentiles are over the fits of a kind. Times are of the process
 and count only on a machine that does nothing else.
