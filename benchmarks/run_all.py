@@ -24,6 +24,8 @@ import harness
 SCRIPTS = (
     "known_utility_vs_gradient_ascent",
     "unknown_utility_vs_gradient_ascent",
+    "unknown_sweep",
+    "unknown_scaling",
     "soft_backup_vs_memory",
     "batch_vs_single",
     "interval_coverage",

@@ -16,6 +16,8 @@ COMMON = {"claim", "commit", "machine", "versions", "quick", "seconds"}
 SCRIPTS = {
     "known_utility_vs_gradient_ascent": {"cap_seconds", "one_pass", "problems", "summary"},
     "unknown_utility_vs_gradient_ascent": {"cap_seconds", "problems", "summary"},
+    "unknown_sweep": {"each", "rows", "timeout"},
+    "unknown_scaling": {"cap", "rows"},
     "soft_backup_vs_memory": {
         "bytes_per_second",
         "growth_exponent",

@@ -157,9 +157,16 @@ def test_a_bound_for_small_utilities_says_nothing_of_a_large_one() -> None:
     utilities = linear_class(mdp)
     small, large = np.zeros(utilities.n_weights), np.zeros(utilities.n_weights)
     small[0], large[0] = 10.0, 1e5
-    upper, weight = bounds.at(SoftModel(mdp, utilities, small, None))
-    assert (upper, weight) == (1.0 + BOUND_FACTOR * 10 * 1e-6, BOUND_FACTOR * 10)
-    assert bounds.at(SoftModel(mdp, utilities, large, None)) == (2.0, 0.0)
+    size = BOUND_FACTOR * 10
+    assert bounds.at(SoftModel(mdp, utilities, small, None)) == (1.0 + size * 1e-6, size, False)
+    assert bounds.at(SoftModel(mdp, utilities, large, None)) == (2.0, 0.0, False)
+    # The same of ranges: a constant more in every state is no larger a utility.
+    bounds.add(Certificate(0.5, 1e-6, by_range=True))
+    assert bounds.at(SoftModel(mdp, utilities, small + 1e6, None)) == (
+        0.5 + size * 1e-6,
+        size,
+        True,
+    )
 
 
 def test_which_classes_are_small() -> None:

@@ -106,6 +106,15 @@ def test_a_watch_ends_a_search_only_while_it_lasts() -> None:
     watch.check()
 
 
+def test_a_search_that_begins_anew_does_not_lose_what_was_reached() -> None:
+    heard: list[Progress] = []
+    watch: Watch[str] = Watch(heard.append)
+    for best, value, upper in [("first", 3.0, 4.0), ("second", 0.0, 3.5), ("third", 3.2, 3.3)]:
+        watch.tell(best, value, upper, stage=best, step=1, of=2)
+    assert [(p.value, p.upper_bound) for p in heard] == [(3.0, 4.0), (3.0, 4.0), (3.2, 3.3)]
+    assert watch.best == "third"
+
+
 @pytest.mark.parametrize("timeout", [0, -1.0, np.nan, True, "soon"])
 def test_a_timeout_is_a_positive_number(timeout: Any) -> None:
     with pytest.raises(InvalidParameterError, match=r"timeout is .*, expected a positive number"):

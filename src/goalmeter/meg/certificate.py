@@ -31,13 +31,14 @@ _ROUNDING = 1e-12
 class LinearFit:
     """The maximum of the evidence over a linear class, or the best so far of a search for it.
 
-    `upper_bound` is proven for every utility with |weights|_1 up to `bound_weight`; both bound and
-    value are in nats.
+    `upper_bound` is proven for every utility up to the size `bound_size`; both bound and value are
+    in nats.
     """
 
     value: float  # evidence of the best model
     upper_bound: float
-    bound_weight: float  # B of the certificate; 0 where the bound holds for all utilities
+    bound_size: float  # B of the certificate; 0 where the bound holds for all utilities
+    bound_by_range: bool  # whether B is of the utility's range, not of the sum of its weights
     model: SoftModel  # the best one (inside the last face, if there are faces)
     # Diverging directions [D], the dominant first; empty for a finite optimum.
     directions: list[FloatArray] = field(default_factory=list)
@@ -58,17 +59,28 @@ class LinearFit:
 
 
 class Certificate(NamedTuple):
-    """What one policy proves: f(theta) <= kl + |theta|_1 * residual for all weights theta.
+    """What one policy proves: f(theta) <= kl + size(theta) * residual for all weights theta.
 
-    `kl` is in nats, `residual` the largest difference of features that is left.
+    `kl` is in nats. The size is the sum of absolute weights, and the residual the largest
+    difference of features that is left; or `by_range` the size is the utility's largest entry less
+    its smallest, and the residual half the sum of absolute differences of visits.
     """
 
     kl: float
     residual: float
+    by_range: bool = False
 
-    def bound(self, weight: float) -> float:
-        """The bound for utilities whose weights sum to at most this, nats."""
-        return self.kl + weight * self.residual if self.residual > 0 else self.kl
+    def bound(self, size: float) -> float:
+        """The bound for utilities up to this size, nats."""
+        return self.kl + size * self.residual if self.residual > 0 else self.kl
+
+
+class ProvenBound(NamedTuple):
+    """A bound in nats, the size of utilities up to which it holds (0: for all), and of what."""
+
+    upper: float
+    size: float
+    by_range: bool
 
 
 class Bounds:
@@ -85,15 +97,21 @@ class Bounds:
         """Keep one more certificate, which may be the best for some B."""
         self._all.append(certificate)
 
-    def at(self, model: SoftModel) -> tuple[float, float]:
-        """The least bound for utilities up to a thousand times a model's own, and its B.
+    def at(self, model: SoftModel) -> ProvenBound:
+        """The least bound for utilities up to a thousand times a model's own size.
 
-        B is 0 where the bound needs none. It grows with the model: a bound for small utilities
-        says nothing of a large one that was found later.
+        The size grows with the model: a bound for small utilities says nothing of a large one that
+        was found later.
         """
-        weight = BOUND_FACTOR * max(1.0, float(np.abs(model.theta).sum()))
-        best = min(self._all, key=lambda certificate: certificate.bound(weight))
-        return best.bound(weight), weight if best.residual > 0 else 0.0
+        weights = BOUND_FACTOR * max(1.0, float(np.abs(model.theta).sum()))
+        width = BOUND_FACTOR * max(1.0, float(np.ptp(model.theta)))
+
+        def proven(certificate: Certificate) -> ProvenBound:
+            size = width if certificate.by_range else weights
+            needed = size if certificate.residual > 0 else 0.0
+            return ProvenBound(certificate.bound(size), needed, certificate.by_range)
+
+        return min(map(proven, self._all), key=lambda bound: bound.upper)
 
 
 def model_certificate(model: SoftModel, gradient: FloatArray) -> Certificate:

@@ -19,13 +19,18 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
 from goalmeter.meg.certificate import Bounds, LinearFit, matching_certificate
+from goalmeter.meg.confinement import staying_inside
 from goalmeter.meg.face import find_face
-from goalmeter.meg.newton import NewtonSystem, newton_step
+from goalmeter.meg.newton import DIRECT_WEIGHTS, NewtonSystem, newton_step
 from goalmeter.meg.penalised import is_small, penalised_path
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass
+from goalmeter.meg.visit_matching import expected_visits, match_visits
 from goalmeter.meg.watch import Watch
 
+# Classes of more weights are fitted by matching visits. Measured on grids, that is the quicker way
+# from there on; below, dense systems also reach optima that lie further out.
+_LARGE_WEIGHTS = 100
 _MAX_STEPS = 200
 _GRADIENT_STEPS = 500
 # So many steps in a row that gain less than this share of the tolerance end the search.
@@ -59,13 +64,23 @@ def fit_linear(
     zero = np.zeros(utilities.n_weights)
     start = SoftModel(behaviour.mdp, utilities, zero, log_reference, watch.check)
     bounds = Bounds(ceiling)
-    fit = _ascend(start, behaviour, tolerance, bounds, watch, "Newton steps")
+    if is_large(utilities):
+        fit = _large(start, behaviour, tolerance, bounds, watch)
+        if fit.gap <= tolerance:
+            return fit
+        if utilities.n_weights <= DIRECT_WEIGHTS:
+            second_fit = _ascend(start, behaviour, tolerance, bounds, watch, "second Newton steps")
+            fit = _better(fit, second_fit, bounds)
+    else:
+        fit = _ascend(start, behaviour, tolerance, bounds, watch, "Newton steps")
     if fit.gap <= tolerance:
         return _polished(fit, behaviour)
     if is_small(behaviour.mdp, utilities):
         fit = _better(fit, penalised_path(start, behaviour, tolerance, bounds, watch), bounds)
         if fit.gap <= tolerance:
             return fit
+    if utilities.n_weights > DIRECT_WEIGHTS and is_large(utilities):
+        return fit
     # Newton steps can strand on a plateau, where actions are certain and curvature is a rounded
     # zero. Gradients know no curvature: where they end is one more start.
     watch.tell(fit, *fit.bracket, stage="gradient steps", step=0, of=_GRADIENT_STEPS)
@@ -74,12 +89,43 @@ def fit_linear(
     return _better(fit, second_fit, bounds)
 
 
+def is_large(utilities: LinearClass) -> bool:
+    """Whether visits are matched for a class, which is quicker for all but the small ones."""
+    return utilities.matrix is None and utilities.n_weights > _LARGE_WEIGHTS
+
+
+def _large(
+    start: SoftModel,
+    behaviour: Behaviour,
+    tolerance: float,
+    bounds: Bounds,
+    watch: Watch[LinearFit],
+) -> LinearFit:
+    """The fit of a large class, inside the face that its behaviour stays in."""
+    visits = expected_visits(start.utilities, behaviour)
+    allowed = staying_inside(behaviour.mdp, visits.reshape(start.utilities.shape))
+    if allowed is None:
+        return match_visits(start, behaviour, tolerance, bounds, watch)
+    direction = np.where(visits > 0, 0.0, -1.0)
+    inside = start.confined(allowed)
+    if np.isneginf(inside.evidence(behaviour)):
+        # A visit that rounding took away altogether: the behaviour does not stay inside.
+        return match_visits(start, behaviour, tolerance, bounds, watch)
+    return match_visits(inside, behaviour, tolerance, bounds, watch, [direction])
+
+
 def _better(first: LinearFit, second: LinearFit, bounds: Bounds) -> LinearFit:
     """The fit of two searches whose value and bound are closer, under all that both proved."""
     fits = [
-        replace(fit, upper_bound=upper, bound_weight=weight, steps=first.steps + second.steps)
+        replace(
+            fit,
+            upper_bound=bound.upper,
+            bound_size=bound.size,
+            bound_by_range=bound.by_range,
+            steps=first.steps + second.steps,
+        )
         for fit in (second, first)
-        for upper, weight in [bounds.at(fit.model)]
+        for bound in [bounds.at(fit.model)]
     ]
     return min(fits, key=lambda fit: fit.gap)
 
@@ -126,11 +172,11 @@ def _ascend(
     mdp = behaviour.mdp
     value = model.evidence(behaviour)
     directions: list[FloatArray] = []
-    upper, weight = bounds.at(model)
+    bound = bounds.at(model)
     visited = np.stack([behaviour.weights(t, ALL)[..., 0].sum(axis=0) for t in range(mdp.steps)])
     damping, gain, steps, idle = 1.0, np.inf, 0, 0
-    while steps < _MAX_STEPS and idle < _IDLE_STEPS and upper - value > tolerance:
-        reached = LinearFit(value, upper, weight, model, list(directions), steps)
+    while steps < _MAX_STEPS and idle < _IDLE_STEPS and bound.upper - value > tolerance:
+        reached = LinearFit(value, *bound, model, list(directions), steps)
         watch.tell(reached, *reached.bracket, stage=stage, step=steps, of=_MAX_STEPS)
         steps += 1
         gradient = model.gradient(behaviour)
@@ -139,8 +185,8 @@ def _ascend(
             certificate = matching_certificate(model, psi, gradient)
             if certificate is not None:
                 bounds.add(certificate)
-            upper, weight = bounds.at(model)
-            if upper - value <= tolerance:
+            bound = bounds.at(model)
+            if bound.upper - value <= tolerance:
                 break
             face = find_face(model, step, psi, behaviour)
             inside = -np.inf if face is None else face.model.evidence(behaviour)
@@ -148,7 +194,7 @@ def _ascend(
             if face is not None and inside >= value - tolerance:
                 model, value = face.model, inside
                 directions.append(face.direction)
-                upper, weight = bounds.at(model)
+                bound = bounds.at(model)
                 continue
         # Where the model hardly goes yet and the behaviour does, Newton steps are wild; counting
         # the behaviour's own visits tames them, as long as there is far to go.
@@ -163,8 +209,8 @@ def _ascend(
         gain = better[1] - value
         idle = idle + 1 if gain < _IDLE_SHARE * tolerance else 0
         model, value, damping = better
-        upper, weight = bounds.at(model)
-    return LinearFit(value, upper, weight, model, directions, steps)
+        bound = bounds.at(model)
+    return LinearFit(value, *bound, model, directions, steps)
 
 
 def _climb(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
@@ -25,6 +27,8 @@ from goalmeter.tabular.planning import log_of_reference
 from goalmeter.tabular.policies import normalised_notes
 
 TOLERANCE = 1e-6
+# The size of utilities that a bound is proven for, by whether it is of their range.
+_MEASURES = {True: "range", False: "weights"}
 ACTION_WARNING = (
     "utilities over state-action pairs include the decisions themselves: every deterministic "
     "stationary policy is then maximally goal-directed, so a high value says little"
@@ -97,7 +101,7 @@ def measure_class(
         stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
         # Before the first step: the utility that is 0 everywhere, and the ceiling.
         zero = SoftModel(behaviour.mdp, utilities, np.zeros(utilities.n_weights), log_reference)
-        fit = watch.best or LinearFit(0.0, ceiling, 0.0, zero)
+        fit = watch.best or LinearFit(0.0, ceiling, 0.0, False, zero)
     # What is worked out of the best so far takes passes as well, which nothing must cut short.
     watch.end()
     # Of an optimum at infinity, the dominant direction is the utility that can be shown.
@@ -119,6 +123,8 @@ def measure_class(
         reference="uniform policy" if log_reference is None else "given reference policy",
         notes=(*notes, *_notes(fit, tolerance, stopped, watch.elapsed)),
         stopped=stopped,
+        bound_size=fit.bound_size or math.inf,
+        bound_measure=_MEASURES[fit.bound_by_range] if fit.bound_size else "none",
     )
     if stopped == "interrupt":
         raise FitInterrupted(result) from None
@@ -169,9 +175,16 @@ def _notes(
             f"{fit.gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a lower "
             f"bound"
         )
-    if fit.bound_weight:
+    if fit.bound_size and fit.bound_by_range:
+        notes.append(
+            f"the bound holds for all utilities of the class whose range (largest less smallest "
+            f"entry) times the rationality is at most {fit.bound_size:.2g}, a thousand times that "
+            f"of the best one reached"
+        )
+    elif fit.bound_size:
         notes.append(
             f"the bound holds for all utilities of the class whose weights times the "
-            f"rationality sum to at most {fit.bound_weight:.2g} in absolute value"
+            f"rationality sum to at most {fit.bound_size:.2g} in absolute value, a thousand times "
+            f"those of the best one reached"
         )
     return tuple(notes)

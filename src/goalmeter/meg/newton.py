@@ -99,18 +99,28 @@ def newton_step(model: SoftModel, gradient: FloatArray) -> tuple[FloatArray, dic
 
 
 def conjugate_gradients(
-    product: Callable[[FloatArray], FloatArray], right: FloatArray, accuracy: float
+    product: Callable[[FloatArray], FloatArray],
+    right: FloatArray,
+    accuracy: float,
+    precondition: Callable[[FloatArray], FloatArray] | None = None,
+    steps: int = _CG_STEPS,
 ) -> FloatArray:
-    """Least-norm solution of a consistent semi-definite system by conjugate gradients."""
+    """Least-norm solution of a consistent semi-definite system by conjugate gradients.
+
+    `precondition` nearly inverts the system; without it, norms are Euclidean. The accuracy is that
+    of the residual, in the norm of the preconditioner.
+    """
     # SciPy's `cg` has no rule for singular systems: on the null space's doorstep its step is a
     # ratio of two roundings. Here the iteration ends when curvature along it is lost.
     x = np.zeros_like(right)
     residual = right.copy()
-    step = residual.copy()
-    size = float(residual @ residual)
+    nearly = residual if precondition is None else precondition(residual)
+    step = nearly.copy()
+    size = float(residual @ nearly)
     goal = accuracy**2 * size
-    for _ in range(_CG_STEPS):
-        if size <= goal:
+    for _ in range(steps):
+        # Not even positive: what is left of the residual is rounding in the preconditioner.
+        if size <= goal or size <= 0.0:
             break
         moved = product(step)
         bend = float(step @ moved)
@@ -118,7 +128,8 @@ def conjugate_gradients(
             break
         x += (size / bend) * step
         residual -= (size / bend) * moved
-        fresh = float(residual @ residual)
-        step = residual + (fresh / size) * step
+        nearly = residual if precondition is None else precondition(residual)
+        fresh = float(residual @ nearly)
+        step = nearly + (fresh / size) * step
         size = fresh
     return x

@@ -54,6 +54,12 @@ class MegResult:
         notes: plain statements a reader of the number needs.
         stopped: "timeout" or "interrupt" where one of them ended the search: `value` is then the
             best so far and `upper_bound` what was proven by then; None where it ran to its end.
+        bound_size: `upper_bound`, and so `certified`, speaks of all utilities of the class up to
+            this size, taken at their rationality; inf where it speaks of all. It is a thousand
+            times the size of the best one that was reached, and at least a thousand.
+        bound_measure: what that size is: "range", the largest entry of a utility less its smallest
+            (for the utility shown, which has the range 1, this is `rationality`), or "weights",
+            the sum of a utility's absolute weights; "none" where `bound_size` is inf.
     """
 
     value: float
@@ -70,6 +76,8 @@ class MegResult:
     reference: str = "uniform policy"
     notes: tuple[str, ...] = ()
     stopped: str | None = None
+    bound_size: float = math.inf
+    bound_measure: str = "none"
 
     @property
     def fraction(self) -> float:
@@ -114,6 +122,8 @@ class MegResult:
             "signed": self.signed,
             "ceiling": self.ceiling,
             "certified": self.certified,
+            "bound_size": json_number(self.bound_size),
+            "bound_measure": self.bound_measure,
             "stopped": self.stopped,
             "by_step": self.by_step.tolist(),
             "by_state": _listed(self.by_state),

@@ -8,10 +8,12 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.behaviour import behaviour_of
+from goalmeter.meg.behaviour import Behaviour, behaviour_of
+from goalmeter.meg.linear import is_large
 from goalmeter.meg.linear_utility import linear_utility, normalised_utility
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.utility_class import Over, linear_class
+from goalmeter.meg.visit_matching import PenalisedClimb
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
 
@@ -72,21 +74,35 @@ def simplest_utility(
     utilities = linear_class(mdp, features, over)
     behaviour = behaviour_of(mdp, [policy])
     log_reference = log_of_reference(mdp, reference)
-    from scipy.optimize import minimize
-
-    def cost(theta: FloatArray, penalty: float) -> tuple[float, FloatArray]:
-        model = SoftModel(mdp, utilities, theta, log_reference)
-        value = model.evidence(behaviour) - 0.5 * penalty * float(theta @ theta)
-        return -value, penalty * theta - model.gradient(behaviour)
-
+    start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), log_reference)
+    climb = PenalisedClimb(start, behaviour) if is_large(utilities) else _Descent(start, behaviour)
     # Weights of the utility itself, at rationality 1: their size is the rationality.
-    theta, evidence = np.zeros(utilities.n_weights), 0.0
+    model, evidence = start, 0.0
     # From strong to weak penalties: the first utility that explains enough is the smallest.
     for penalty in _PENALTIES:
         if evidence >= share * best.value:
             break
-        theta = minimize(cost, theta, (penalty,), method="L-BFGS-B", jac=True).x
-        evidence = SoftModel(mdp, utilities, theta, log_reference).evidence(behaviour)
-    utility, rationality = normalised_utility(utilities, theta)
+        model, evidence = climb.to(penalty)
+    utility, rationality = normalised_utility(utilities, model.theta)
     part = evidence / best.value if best.value > 0 else 0.0
     return SimplestUtility(utility, rationality, evidence, part)
+
+
+class _Descent:
+    """As `PenalisedClimb`, for any class of a few hundred weights at most."""
+
+    def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
+        self._model, self._behaviour = start, behaviour
+
+    def to(self, penalty: float) -> tuple[SoftModel, float]:
+        """The model of max f(theta) - penalty / 2 |theta|^2, and its evidence."""
+        from scipy.optimize import minimize
+
+        def cost(theta: FloatArray) -> tuple[float, FloatArray]:
+            model = self._model.at(theta)
+            value = model.evidence(self._behaviour) - 0.5 * penalty * float(theta @ theta)
+            return -value, penalty * theta - model.gradient(self._behaviour)
+
+        theta = minimize(cost, self._model.theta, method="L-BFGS-B", jac=True).x
+        self._model = self._model.at(theta)
+        return self._model, self._model.evidence(self._behaviour)

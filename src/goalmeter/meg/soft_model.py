@@ -21,14 +21,17 @@ import numpy as np
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.behaviour import Behaviour
 from goalmeter.meg.utility_class import LinearClass
-from goalmeter.tabular.backup import problem
+from goalmeter.tabular.backup import Backup, problem
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import plan
 from goalmeter.tabular.rewards import Rewards
 from goalmeter.tabular.stationary import StationarySolver
+from goalmeter.tabular.transition import Block
 
-# Policies of up to this many entries are kept; larger ones are recomputed at each use.
-_KEPT_ENTRIES = 2**24
+# Policies of up to this many entries are kept, and up to fewer their logarithms too; larger ones
+# are recomputed at each use.
+_KEPT_ENTRIES = 2**27
+_KEPT_LOGARITHMS = 2**24
 ALL = slice(None)
 
 
@@ -53,9 +56,22 @@ class SoftModel:
         self.mdp, self.utilities = mdp, utilities
         self.theta, self.log_reference = theta, log_reference
         rewards = utilities.rewards(theta[:, None])
-        self._plan = plan(problem(mdp, rewards, np.ones(1), log_reference))
-        self._keep = mdp.steps * mdp.n_actions * mdp.n_states <= _KEPT_ENTRIES
-        self._kept: dict[int, tuple[FloatArray, FloatArray]] = {}
+        task = problem(mdp, rewards, np.ones(1), log_reference)
+        entries = mdp.steps * mdp.n_actions * mdp.n_states
+        self._keep = entries <= _KEPT_ENTRIES
+        self._keep_logarithms = self._keep and entries <= _KEPT_LOGARITHMS
+        self._policies: dict[int, FloatArray] = {}
+        self._logarithms: dict[int, FloatArray] = {}
+        if mdp.horizon is not None:
+            # At a finite rationality a difference that is rounding weighs no more than that: no
+            # actions are tied, however large the weights are. (Policy iteration ends at the tie.)
+            task = task._replace(tie=np.zeros(1))
+        # What planning works out on the way is what is asked for first.
+        in_one = self._keep_logarithms and len(mdp.transition.blocks) == 1
+        self._plan = plan(task, self._keep_step if in_one else None)
+
+    def _keep_step(self, t: int, block: Block, done: Backup) -> None:
+        self._policies[t], self._logarithms[t] = done.policy[..., 0], done.log_ratio[..., 0]
 
     def at(self, theta: FloatArray) -> SoftModel:
         """The model of other weights, in the same world and under the same reference."""
@@ -63,13 +79,20 @@ class SoftModel:
 
     def step(self, t: int) -> tuple[FloatArray, FloatArray]:
         """Policy and log(policy / reference) at decision t: [A, S] each."""
-        if t in self._kept:
-            return self._kept[t]
+        if t in self._logarithms:
+            return self._policies[t], self._logarithms[t]
         done = self._plan.backup_at(t)
-        pair = (done.policy[..., 0], done.log_ratio[..., 0])
+        policy, log_ratio = done.policy[..., 0], done.log_ratio[..., 0]
         if self._keep:
-            self._kept[t] = pair
-        return pair
+            self._policies[t] = policy
+        if self._keep_logarithms:
+            self._logarithms[t] = log_ratio
+        return policy, log_ratio
+
+    def policy(self, t: int) -> FloatArray:
+        """The policy at decision t, [A, S], where its logarithm is not needed."""
+        kept = self._policies.get(t)
+        return self.step(t)[0] if kept is None else kept
 
     @cached_property
     def states(self) -> FloatArray:
@@ -81,12 +104,12 @@ class SoftModel:
         out = np.empty((mdp.horizon, mdp.n_states))
         out[0] = mdp.initial
         for t in range(mdp.horizon - 1):
-            out[t + 1] = mdp.transition.push(self.step(t)[0] * out[t])
+            out[t + 1] = mdp.transition.push(self.policy(t) * out[t])
         return out
 
     @cached_property
     def _solver(self) -> StationarySolver:
-        under = self.mdp.transition.under(self.step(0)[0])
+        under = self.mdp.transition.under(self.policy(0))
         return StationarySolver(under, self.mdp.discount)
 
     def evidence(self, behaviour: Behaviour) -> float:
@@ -127,13 +150,13 @@ class SoftModel:
             self._check()
             value = self.mdp.transition.expect_all(later)
             value += rewards.discount**t * rewards.at(t, ALL)
-            later = np.einsum("as,ask->sk", self.step(t)[0], value)
+            later = np.einsum("as,ask->sk", self.policy(t), value)
             value -= later
             yield t, value
 
     def _stationary_tangent(self, rewards: Rewards) -> FloatArray:
         now = rewards.at(0, ALL)
-        policy = self.step(0)[0]
+        policy = self.policy(0)
         mean = np.einsum("as,ask->sk", policy, np.broadcast_to(now, (*policy.shape, now.shape[-1])))
         later = self._solver.solve(mean)
         value = self.mdp.discount * self.mdp.transition.expect_all(later) + now
@@ -154,7 +177,7 @@ class SoftModel:
                 arriving = np.zeros(now.shape[1:])
                 visits = self.utilities.visits(now.shape[-1])
             # What arrives in a state and is not spent there goes on under the model's own policy.
-            mass = now + (arriving - now.sum(axis=0)) * self.step(t)[0][..., None]
+            mass = now + (arriving - now.sum(axis=0)) * self.policy(t)[..., None]
             self.utilities.tally(visits, t, mass)
             arriving = self.mdp.transition.push(mass)
         return self.utilities.collect(visits)
@@ -163,7 +186,7 @@ class SoftModel:
         total = weights.sum(axis=0)
         moved = self.mdp.discount * self.mdp.transition.push(weights) - total
         carried = self._solver.solve(moved, transpose=True)
-        return np.asarray(weights + carried * self.step(0)[0][..., None])
+        return np.asarray(weights + carried * self.policy(0)[..., None])
 
     def information(self, states: FloatArray) -> FloatArray:
         """sum_t states_t(s) E_pi[psi psi^T], [D, D]; for small D.
@@ -190,29 +213,33 @@ class SoftModel:
         """Rows [A S, D] of each decision whose R^T R adds up to `information(states)`."""
         d = self.utilities.n_weights
         for t, psi in self.tangents(np.eye(d)):
-            scale = np.sqrt(self.step(t)[0] * states[t])
+            scale = np.sqrt(self.policy(t) * states[t])
             yield (psi * scale[..., None]).reshape(-1, d)
 
     def curve(self, direction: FloatArray, states: FloatArray) -> FloatArray:
         """`information(states)` times a direction [D]: [D]."""
-        psi = dict(self.tangents(direction[:, None]))
-        return self.adjoint(lambda t: psi[t] * (self.step(t)[0] * states[t])[..., None])[:, 0]
+        return self.curves(direction[:, None], states)[:, 0]
+
+    def curves(self, directions: FloatArray, states: FloatArray) -> FloatArray:
+        """`information(states)` times k directions [D, k]: [D, k]."""
+        psi = dict(self.tangents(directions))
+        return self.adjoint(lambda t: psi[t] * (self.policy(t) * states[t])[..., None])
 
     def feature_squares(self, states: FloatArray) -> FloatArray:
         """sum_t states_t(s) E_pi[features^2], [D]: what scales `information`, cheaply."""
         visits = self.utilities.visits(1)
         for t in range(self.mdp.steps):
-            self.utilities.tally(visits, t, (self.step(t)[0] * states[t])[..., None])
+            self.utilities.tally(visits, t, (self.policy(t) * states[t])[..., None])
         return self.utilities.collect(visits, squared=True)[:, 0]
 
     def occupancy_change(self, psi: dict[int, FloatArray]) -> FloatArray:
         """Derivative of `states` along the direction that psi [A, S, 1] belongs to."""
         out = np.zeros_like(self.states)
         if self.mdp.horizon is None:
-            moved = self.mdp.transition.push(psi[0][..., 0] * self.step(0)[0] * self.states[0])
+            moved = self.mdp.transition.push(psi[0][..., 0] * self.policy(0) * self.states[0])
             return self._solver.solve(self.mdp.discount * moved, transpose=True)[None]
         for t in range(self.mdp.horizon - 1):
-            mass = self.step(t)[0] * (psi[t][..., 0] * self.states[t] + out[t])
+            mass = self.policy(t) * (psi[t][..., 0] * self.states[t] + out[t])
             out[t + 1] = self.mdp.transition.push(mass)
         return out
 

@@ -36,10 +36,12 @@ def unknown_utility(
 
     By default the class is *all* utilities over states (Definition 4.4 with the states as
     targets). Classes that are linear in their weights have a global optimum, which is found and
-    certified: `upper_bound` is a proven bound on every utility of the class whose weights,
-    times the rationality, sum to less than a thousand times those found. Where Newton steps leave
-    value and bound apart, a class of up to some hundred weights is searched once more along
-    falling penalties (`goalmeter.meg.penalised`).
+    certified: `upper_bound` is a proven bound on every utility of the class that is, at its
+    rationality, up to a thousand times as large as the best one reached; the result's `bound_size`
+    and `bound_measure` say in which sense. Classes without features and of more than 100 weights
+    are solved matrix-free (`goalmeter.meg.visit_matching`), the others densely; where that leaves
+    value and bound apart, a class of up to some hundred weights is searched once more along falling
+    penalties (`goalmeter.meg.penalised`).
 
     Args:
         mdp: the world; its reward is not used.
@@ -71,8 +73,9 @@ def unknown_utility(
         InvalidParameterError: options that do not go together.
 
     Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4, section 5.
-    Cost: ten to thirty Newton steps, each O(H * transitions * D) for up to 160 weights, else
-    some hundred passes of O(H * transitions).
+    Cost: up to 100 weights, or with features, ten to thirty Newton steps of O(H * transitions * D)
+    each. Otherwise some hundred passes of O(H * transitions), and a sparse factorisation for each
+    of some ten to sixty steps; no array of S * S entries.
 
     Example: a mouse that never pays for its cheese has one goal that explains it fully.
         >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]

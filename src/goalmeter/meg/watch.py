@@ -94,6 +94,7 @@ class Watch(Generic[Best]):
                 f"timeout is {timeout!r}, expected a positive number of seconds, or None"
             )
         self.best: Best | None = None
+        self._value, self._upper = -math.inf, math.inf
         self._progress = progress
         self._begun = time.monotonic()
         self._deadline = math.inf if timeout is None else self._begun + timeout
@@ -118,16 +119,19 @@ class Watch(Generic[Best]):
     ) -> None:
         """Keep what the search would return if it ended here, and tell the listener.
 
-        `step` steps of the stage are done, `of` it may take at most; value and bound are in nats.
+        `step` steps of the stage are done, `of` it may take at most; value and bound are in nats. A
+        search that begins anew is not better than what came before until its value is.
         """
-        self.best = best
+        if self.best is None or value >= self._value:
+            self.best, self._value, self._upper = best, value, upper_bound
         now = time.monotonic()
         if stage != self._stage:
             self._stage, self._stage_begun = stage, now
         if self._progress is not None:
             pace = (now - self._stage_begun) / max(step, 1)
             left = max(min(pace * (of - step), self._deadline - now), 0.0)
-            self._progress(Progress(stage, step, value, upper_bound, now - self._begun, left))
+            elapsed = now - self._begun
+            self._progress(Progress(stage, step, self._value, self._upper, elapsed, left))
 
 
 def listener(progress: Listener | bool | None) -> Listener | None:

@@ -174,8 +174,11 @@ def doubtful_ties(task: SoftProblem) -> BoolArray:
     return np.asarray(((gaps > noise) & (gaps <= tied)).any(axis=(0, 1)))
 
 
-def plan(task: SoftProblem) -> SoftPlan:
-    """Solve the problems and keep what their policies can be recomputed from."""
+def plan(task: SoftProblem, visit: Visit | None = None) -> SoftPlan:
+    """Solve the problems and keep what their policies can be recomputed from.
+
+    `visit` sees every block of every step of a finite horizon on the way, the last step first.
+    """
     mdp = task.mdp
     if mdp.horizon is None:
         columns = fixed_point(task)
@@ -185,7 +188,7 @@ def plan(task: SoftProblem) -> SoftPlan:
     soft = np.zeros((mdp.horizon + 1, mdp.n_states, batch))
     for step in reversed(range(mdp.horizon)):
         after = Columns(hard[step + 1], soft[step + 1], None, None)
-        _sweep(task, step, after, Columns(hard[step], soft[step], None, None), None)
+        _sweep(task, step, after, Columns(hard[step], soft[step], None, None), visit)
     return SoftPlan(task, hard, soft)
 
 

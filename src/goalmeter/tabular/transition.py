@@ -266,6 +266,17 @@ class Transition:
             rows.append(weight @ block.compressed)
         return rows[0] if len(rows) == 1 else sp.vstack(rows, format="csr")
 
+    def by_action(self) -> Any:
+        """All rows as CSR [A * S, S], those of the first action first."""
+        if len(self.blocks) == 1:
+            return self.blocks[0].compressed
+        parts = []
+        for action in range(self.n_actions):
+            for block in self.blocks:
+                n = block.stop - block.start
+                parts.append(block.compressed[action * n : (action + 1) * n])
+        return sp.vstack(parts, format="csr")
+
     def actions_differ(self, by_more_than: float = ROUNDING) -> AnyArray:
         """For each state, whether some two actions lead to different distributions: [S].
 

@@ -1,0 +1,124 @@
+"""The best of all utilities over states is proven for thousands of states in seconds.
+
+Open grids (n x n squares, 2 n decisions) and four rooms with slip; behaviour greedy for the last
+square but for noise, fitted with `gm.meg.unknown_utility`: the whole call, value and proven bound.
+A plan is one soft plan of the same world, the quickest of seven; memory is the largest
+that the process has had so far, so rows are in order of size. The engine of before is the dense
+one, which still serves classes of up to a hundred weights; it has `cap` seconds. Times are of the
+process, one thread for linear algebra, and count only on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import harness
+import numpy as np
+from unknown_sweep import Products
+from unknown_worlds import four_rooms, greedy, open_grid
+
+import goalmeter as gm
+from goalmeter.meg import linear
+
+CAP = 60.0
+# Name, world, noise, and whether the engine of before is tried too.
+ROWS: list[tuple[str, Callable[[], gm.TabularMDP], float, bool]] = [
+    ("open 10", partial(open_grid, 10), 0.2, True),
+    ("open 20", partial(open_grid, 20), 0.2, True),
+    ("open 20", partial(open_grid, 20), 0.05, False),
+    ("open 20", partial(open_grid, 20), 0.0, True),
+    ("four rooms 21", partial(four_rooms, 21), 0.2, True),
+    ("four rooms 31", partial(four_rooms, 31), 0.2, False),
+    ("open 45", partial(open_grid, 45), 0.2, False),
+    ("open 45", partial(open_grid, 45), 0.0, False),
+    ("four rooms 45", partial(four_rooms, 45), 0.2, False),
+]
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    """Every row, the smallest world first; the first alone where it has to be quick."""
+    return {"cap": CAP, "rows": [_row(*row) for row in ROWS[: 1 if quick else None]]}
+
+
+def _row(name: str, world: Callable[[], gm.TabularMDP], noise: float, both: bool) -> dict[str, Any]:
+    mdp = world()
+    policy = greedy(mdp, noise)
+    utility = np.random.default_rng(0).normal(size=mdp.n_states)
+    plan = min(_plan_seconds(mdp, utility) for _ in range(7))
+    with Products() as products:
+        result, seconds = _timed(mdp, policy, None)
+    out = {
+        "world": name,
+        "states": mdp.n_states,
+        "decisions": mdp.horizon,
+        "noise": noise,
+        "value": result.value,
+        "gap": result.gap,
+        "seconds": seconds,
+        "plans": seconds / plan,
+        "products": products.count,
+        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9,
+        "before": None,
+    }
+    if both:
+        large, linear._LARGE_WEIGHTS = linear._LARGE_WEIGHTS, 10**12
+        try:
+            before, taken = _timed(mdp, policy, CAP)
+        finally:
+            linear._LARGE_WEIGHTS = large
+        out["before"] = {"seconds": taken, "value": before.value, "gap": before.gap}
+    return out
+
+
+def _plan_seconds(mdp: gm.TabularMDP, utility: Any) -> float:
+    began = time.process_time()
+    gm.tabular.soft_plan(mdp, 1.0, utility=utility)
+    return time.process_time() - began
+
+
+def _timed(mdp: gm.TabularMDP, policy: Any, timeout: float | None) -> tuple[Any, float]:
+    began = time.process_time()
+    result = gm.meg.unknown_utility(mdp, policy, timeout=timeout, progress=False)
+    return result, time.process_time() - began
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The table, a row for each fit."""
+    header = [
+        "world",
+        "S, H",
+        "noise",
+        "MEG, nats",
+        "bound − value",
+        "CPU",
+        "in plans",
+        "products",
+        "peak memory",
+        "engine of before: CPU, bound − value",
+    ]
+    rows = [
+        [
+            r["world"],
+            f"{r['states']}, {r['decisions']}",
+            f"{r['noise']:g}",
+            f"{r['value']:.7f}",
+            f"{max(r['gap'], 0.0):.0e}",
+            harness.short(r["seconds"]),
+            f"{r['plans']:.0f}",
+            str(r["products"]),
+            f"{r['peak_gb']:.2f} GB",
+            f"{harness.short(b['seconds'])}, {max(b['gap'], 0.0):.0e}"
+            if (b := r["before"])
+            else "–",
+        ]
+        for r in result["rows"]
+    ]
+    return harness.table(header, rows)
+
+
+if __name__ == "__main__":
+    harness.run(__file__, __doc__, measure, markdown)

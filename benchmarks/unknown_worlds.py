@@ -1,0 +1,139 @@
+"""Worlds and behaviours that the best of all utilities is fitted to, at any size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import goalmeter as gm
+
+# Left, right, up, down; and for each the two that lie across.
+MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
+ACROSS = [[2, 3], [2, 3], [0, 1], [0, 1]]
+
+
+class Task(NamedTuple):
+    """A world, a behaviour in it, and the class of utilities."""
+
+    mdp: gm.TabularMDP
+    policy: Any
+    over: Any = "state"
+
+
+def squares(free: Any, horizon: int, slip: float = 0.0) -> gm.TabularMDP:
+    """Free squares [rows, columns] in row order; a move that is blocked stays where it is.
+
+    The intended move has 1 - 2 slip, each one across slip. Start in the first, reward in the last.
+    """
+    number = np.full(free.shape, -1)
+    number[free] = np.arange(free.sum())
+    cells = np.argwhere(free)
+    n = len(cells)
+    target = np.empty((n, 4), dtype=np.int64)
+    for action, move in enumerate(MOVES):
+        there = cells + move
+        inside = ((there >= 0) & (there < free.shape)).all(axis=1)
+        clipped = np.where(inside[:, None], there, cells)
+        leads = number[clipped[:, 0], clipped[:, 1]]
+        target[:, action] = np.where(leads >= 0, leads, np.arange(n))
+    if slip == 0.0:
+        next_state, probability = target[..., None], np.ones((n, 4, 1))
+    else:
+        next_state = np.concatenate([target[..., None], target[:, ACROSS]], axis=2)
+        probability = np.broadcast_to([1 - 2 * slip, slip, slip], next_state.shape)
+    reward = np.eye(n)[-1]
+    return gm.TabularMDP((next_state, probability), reward, horizon=horizon, initial=np.eye(n)[0])
+
+
+def open_grid(n: int, slip: float = 0.0) -> gm.TabularMDP:
+    """n x n free squares, 2 n decisions."""
+    return squares(np.ones((n, n), dtype=bool), 2 * n, slip)
+
+
+def four_rooms(n: int, slip: float = 0.05) -> gm.TabularMDP:
+    """Walls on the middle row and column, two doors in each; 4 n decisions."""
+    free = np.ones((n, n), dtype=bool)
+    free[n // 2], free[:, n // 2] = False, False
+    for door in (n // 4, n - 1 - n // 4):
+        free[n // 2, door] = free[door, n // 2] = True
+    return squares(free, 4 * n, slip)
+
+
+def cluttered(n: int, seed: int, slip: float = 0.0) -> gm.TabularMDP:
+    """A grid with a quarter of its squares walled, some of which may cut others off."""
+    free = np.random.default_rng(seed).random((n, n)) > 0.25
+    free[0, 0] = free[-1, -1] = True
+    return squares(free, 3 * n, slip)
+
+
+def random_world(n: int, horizon: int, seed: int) -> gm.TabularMDP:
+    """Four successors for each of four actions, anywhere; every fiftieth state is absorbing."""
+    rng = np.random.default_rng(seed)
+    next_state = rng.integers(n, size=(n, 4, 4))
+    next_state[1::50] = np.arange(n)[1::50, None, None]
+    probability = rng.dirichlet(np.ones(4), size=(n, 4))
+    reward, start = np.eye(n)[-1], np.eye(n)[0]
+    return gm.TabularMDP((next_state, probability), reward, horizon=horizon, initial=start)
+
+
+def greedy(mdp: gm.TabularMDP, epsilon: float) -> Any:
+    """The optimum of the world's reward, epsilon spread over the other actions."""
+    return gm.epsilon_greedy(gm.optimal_policy(mdp), epsilon)
+
+
+def soft(mdp: gm.TabularMDP, rng: np.random.Generator) -> Any:
+    """The soft-optimal policy of a random utility over states."""
+    utility = rng.normal(size=mdp.n_states)
+    return gm.tabular.soft_plan(mdp, 1.0, utility=utility).policy()[..., 0]
+
+
+def noisy(mdp: gm.TabularMDP, rng: np.random.Generator) -> Any:
+    """The optimum, of which a random half is a random policy in every state."""
+    share = rng.random((mdp.n_states, 1)) * 0.5
+    other = rng.dirichlet(np.ones(mdp.n_actions), size=mdp.n_states)
+    return (1 - share) * gm.optimal_policy(mdp) + share * other
+
+
+def _noise(rng: np.random.Generator) -> float:
+    return float(10.0 ** rng.uniform(-2, -0.3))
+
+
+def _side(rng: np.random.Generator) -> int:
+    return int(rng.integers(11, 19))
+
+
+def _of(mdp: gm.TabularMDP, behave: Callable[..., Any], argument: Any) -> Task:
+    return Task(mdp, behave(mdp, argument))
+
+
+def _infinite(rng: np.random.Generator) -> Task:
+    mdp = four_rooms(_side(rng)).replace(horizon=None, discount=float(rng.choice([0.8, 0.95])))
+    return _of(mdp, greedy, _noise(rng))
+
+
+def _over(over: str, n: int, rng: np.random.Generator) -> Task:
+    mdp = open_grid(n, 0.05)
+    return Task(mdp, greedy(mdp, _noise(rng)), over)
+
+
+# Ten kinds of worlds and behaviours, drawn at random; sizes from 100 to some 300 states.
+KINDS: dict[str, Callable[[np.random.Generator], Task]] = {
+    "open grid, greedy but for noise": lambda rng: _of(open_grid(_side(rng)), greedy, _noise(rng)),
+    "open grid, soft-optimal": lambda rng: _of(open_grid(_side(rng)), soft, rng),
+    "four rooms with slip, noisy": lambda rng: _of(four_rooms(_side(rng)), noisy, rng),
+    "cluttered grid, greedy but for noise": lambda rng: _of(
+        cluttered(_side(rng), int(rng.integers(1000))), greedy, _noise(rng)
+    ),
+    "random sparse world, greedy but for noise": lambda rng: _of(
+        random_world(int(rng.integers(100, 300)), 20, int(rng.integers(1000))), greedy, _noise(rng)
+    ),
+    "random sparse world, soft-optimal": lambda rng: _of(
+        random_world(int(rng.integers(100, 300)), 20, int(rng.integers(1000))), soft, rng
+    ),
+    "infinite problem, four rooms": _infinite,
+    "time-dependent utilities": lambda rng: _over("time-state", 8, rng),
+    "utilities over state-action pairs": lambda rng: _over("state-action", 10, rng),
+    "open grid, the optimum itself": lambda rng: _of(open_grid(_side(rng)), greedy, 0.0),
+}

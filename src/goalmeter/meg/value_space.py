@@ -1,0 +1,273 @@
+"""A preconditioner for large classes: utilities seen as the values that they give rise to.
+
+The information of a class is a badly conditioned matrix in the utility, because a utility that is
+paid in one state changes what all states before it are worth. In the values W it is nearly local.
+For a utility v let W be the expected sum of v under the model's policy pi from each state on, and
+suppose that it hardly depended on the decision step. Then v = B W, with the sparse matrix
+B = I - g P_pi (g the discount), and the information is a sum of variances of one action each,
+
+    v . (information) v  =  sum_t E_pi[psi psi]  =  W . L W,     L = P^T C P,
+    C(s) = sum_t d_t(s) (diag pi_t(s) - pi_t(s) pi_t(s)^T),
+
+so that (information + E)^-1 is nearly B (L + B^T E B)^-1 B^T, E diagonal. In the infinite problem
+nothing is nearly: W does not depend on time, and the formula is exact. With a finite horizon P_pi
+is the average over decision steps, each weighted by how often it is in a state, and what follows
+the last decision counts as 0.
+
+Utilities over state-action pairs are a sum of two parts. What tells the actions of a state apart
+has the information C itself, one small block a state. Payments w(s) - g E[w(s')] add up to what is
+paid first and last, so that with a finite horizon little is felt of them, and in the infinite
+problem nothing: their information is nearly that of one decision, P^T C P divided by the number of
+decisions. The two inverses are added up.
+
+Utilities of time and state have W_t - g P_pi W_(t+1) for B, and one matrix L for each decision:
+nothing is averaged, and the formula is exact here too.
+
+Where behaviour is all but certain in a world with chance, all of this is far from it. Classes
+of some hundred weights are then solved with the matrix itself.
+
+Source: `docs/mathematics.md`, which derives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.soft_model import SoftModel
+from goalmeter.tabular.mdp import TabularMDP
+
+Operator = Callable[[FloatArray], FloatArray]
+
+# Added to a matrix whose diagonal is 1, so that directions which no policy feels can be divided by.
+_RIDGE, _BLOCK_RIDGE = 1e-9, 1e-13
+# A smaller entry of a diagonal is a rounded zero.
+_LEAST_DIAGONAL = 1e-60
+# A factorisation takes about states * bandwidth^2 multiplications at most (in the order of reverse
+# Cuthill and McKee, which is worse than the one that is used). Above this many, or where the
+# states of a large world are so entangled that the band is a good part of the matrix, diagonals
+# do better.
+_BAND_WORK = 3e11
+_ENTANGLED, _SMALL = 0.25, 1000
+# Up to this many weights the information itself is formed where the above does badly: by products
+# with so many columns at a time that psi has this many entries.
+_DENSE_WEIGHTS, _DENSE_ENTRIES, _NULL_SHARE = 800, 2**22, 1e-14
+
+
+class ValueSpace:
+    """Preconditioners for the models of one class, each entry of whose utilities is a weight."""
+
+    def __init__(self, model: SoftModel) -> None:
+        mdp = model.mdp
+        self._on_actions = model.utilities.on_actions
+        self._timed = model.utilities.shape[0] > 1
+        # What a step is worth one step earlier, whichever of the two holds the discount.
+        self._discount = mdp.discount if mdp.horizon is None else model.utilities.discount
+        self._rows = mdp.transition.by_action()
+        self._factorise = _has_narrow_band(self._rows, mdp)
+        self._dense_allowed = model.utilities.n_weights <= _DENSE_WEIGHTS
+        self._dense = False
+
+    def give_up(self) -> bool:
+        """Solve densely from now on, if that is possible and was not done yet."""
+        changes = self._dense_allowed and not self._dense
+        self._dense = self._dense or changes
+        return changes
+
+    def preconditioner(self, model: SoftModel, visits: FloatArray, damping: FloatArray) -> Operator:
+        """What nearly solves (information + damping) v = right.
+
+        Args:
+            model: the model whose information is meant.
+            visits: expected features of the model, [D], all positive.
+            damping: the diagonal that is added, [D].
+        """
+        if self._dense:
+            return _densely(model, damping)
+        if not self._factorise:
+            return lambda right: right / (visits + damping)
+        if self._timed:
+            return self._by_steps(model, damping)
+        uses, spread = self._moments(model)
+        if self._on_actions:
+            return self._by_pairs(model, uses, spread, damping)
+        return self._by_states(uses, spread, visits, damping)
+
+    def _moments(self, model: SoftModel) -> tuple[FloatArray, FloatArray]:
+        """Uses [A, S] of each action that can matter, and C [A, A, S]."""
+        mdp, g = model.mdp, model.utilities.discount
+        n_actions = mdp.n_actions
+        uses = np.zeros((n_actions, mdp.n_states))
+        spread = np.zeros((n_actions, n_actions, mdp.n_states))
+        last = mdp.steps if mdp.horizon is None else mdp.steps - 1
+        for t in range(mdp.steps if self._on_actions else last):
+            policy = model.policy(t)
+            if t < last or self._on_actions:
+                uses += g**t * policy * model.states[t]
+            weight = g ** (2 * t) if self._on_actions else (g ** (t + 1)) ** 2
+            _add_spread(spread, policy, weight * model.states[t])
+        if mdp.horizon is None and not self._on_actions:
+            spread *= mdp.discount**2
+        return uses, spread
+
+    def _by_states(
+        self, uses: FloatArray, spread: FloatArray, visits: FloatArray, damping: FloatArray
+    ) -> Operator:
+        moves = self._averaged(uses, visits)
+        values = (sp.identity(len(visits), format="csr") - self._discount * moves).tocsr()
+        system = self._rows.T @ (_blocks(spread) @ self._rows)
+        solve = _factorised(system + values.T @ sp.diags(damping) @ values)
+        transposed = values.T.tocsr()
+        return lambda right: values @ solve(transposed @ right)
+
+    def _averaged(self, uses: FloatArray, visits: FloatArray) -> Any:
+        """P_pi averaged over decision steps: where a visit leads, [S, S]."""
+        n_actions, n_states = uses.shape
+        rows = np.arange(n_actions * n_states) % n_states
+        weights = (uses / visits).ravel()
+        gather = sp.csr_matrix(
+            (weights, (rows, np.arange(n_actions * n_states))),
+            shape=(n_states, n_actions * n_states),
+        )
+        averaged: Any = gather @ self._rows
+        return averaged
+
+    def _by_pairs(
+        self, model: SoftModel, uses: FloatArray, spread: FloatArray, damping: FloatArray
+    ) -> Operator:
+        push, expect = model.mdp.transition.push, model.mdp.transition.expect_all
+        n_actions, _, n_states = spread.shape
+        g, added = self._discount, damping.reshape(n_actions, n_states)
+        # What is paid alike for all actions is not told apart here: any weight will do for it.
+        blocks = spread.transpose(2, 0, 1) + np.zeros((n_states, 1, 1))
+        index = np.arange(n_actions)
+        alike = blocks[:, index, index].mean(axis=1) + added.mean(axis=0)
+        blocks += alike[:, None, None] / n_actions
+        blocks[:, index, index] += added.T
+        # To a diagonal of 1, because some states are visited a million million times as often.
+        scale = 1.0 / np.sqrt(np.maximum(blocks[:, index, index], _LEAST_DIAGONAL))
+        both = scale[:, :, None] * scale[:, None, :]
+        blocks = blocks * both + _BLOCK_RIDGE * np.eye(n_actions)
+        inverse = (np.linalg.inv(blocks) * both).transpose(1, 2, 0)
+        policy = uses / np.maximum(uses.sum(axis=0), np.finfo(float).tiny)
+        potentials = None
+        if model.mdp.horizon is not None:
+            potentials = self._potentials(spread / model.mdp.steps, damping)
+
+        def solve(right: FloatArray) -> FloatArray:
+            paid = right.reshape(n_actions, n_states)
+            if potentials is None:
+                # Both ways through what has mean 0 under the policy, as psi has.
+                out = np.einsum("abs,bs->as", inverse, paid - policy * paid.sum(axis=0))
+                return np.asarray(out - (policy * out).sum(axis=0)).ravel()
+            w = potentials(paid.sum(axis=0) - g * push(paid))
+            out = np.einsum("abs,bs->as", inverse, paid) + w - g * expect(w)
+            return np.asarray(out).ravel()
+
+        return solve
+
+    def _by_steps(self, model: SoftModel, damping: FloatArray) -> Operator:
+        mdp, g = model.mdp, model.utilities.discount
+        steps, shape = mdp.steps, (mdp.steps, mdp.n_states)
+        added, weight = damping.reshape(shape), g ** np.arange(float(mdp.steps))[:, None]
+        solves = [lambda right: right / added[0]]
+        for t in range(1, steps):
+            spread = np.zeros((mdp.n_actions, mdp.n_actions, mdp.n_states))
+            _add_spread(spread, model.policy(t - 1), model.states[t - 1])
+            system = self._rows.T @ (_blocks(spread) @ self._rows)
+            solves.append(_factorised(system + sp.diags(added[t] / weight[t] ** 2)))
+
+        def solve(right: FloatArray) -> FloatArray:
+            paid = right.reshape(shape) / weight
+            values = paid.copy()
+            for t in range(1, steps):
+                values[t] -= mdp.transition.push(model.policy(t - 1) * paid[t - 1])
+            values = np.stack([solves[t](values[t]) for t in range(steps)])
+            out = values.copy()
+            for t in range(steps - 1):
+                expected = mdp.transition.expect_all(values[t + 1])
+                out[t] -= (model.policy(t) * expected).sum(axis=0)
+            return np.asarray(out / weight).ravel()
+
+        return solve
+
+    def _potentials(self, spread: FloatArray, damping: FloatArray) -> Operator:
+        """What nearly solves for utilities w(s) - g E[w(s')], of which only the end is felt."""
+        pays = _repeated(len(spread), spread.shape[-1]) - self._discount * self._rows
+        system = self._rows.T @ (_blocks(spread) @ self._rows)
+        return _factorised(system + pays.T @ sp.diags(damping) @ pays)
+
+
+def _add_spread(spread: FloatArray, policy: FloatArray, states: FloatArray) -> None:
+    """Add `states` [S] times (diag pi - pi pi^T) of a policy [A, S] to blocks [A, A, S]."""
+    for a, mass in enumerate(policy * states):
+        spread[a, a] += mass
+        spread[a] -= mass * policy
+
+
+def _repeated(n_actions: int, n_states: int) -> Any:
+    """What takes a number for each state to one for each action and state, [A S, S]."""
+    return sp.vstack([sp.identity(n_states, format="csr")] * n_actions, format="csr")
+
+
+def _factorised(system: Any) -> Operator:
+    """What solves a sparse positive semi-definite system [n, n], but for a little ridge."""
+    from scipy.sparse.linalg import splu
+
+    scale = 1.0 / np.sqrt(np.maximum(system.diagonal(), _LEAST_DIAGONAL))
+    scaled = sp.diags(scale) @ system @ sp.diags(scale) + _RIDGE * sp.identity(len(scale))
+    factor = splu(
+        sp.csc_matrix(scaled),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
+    return lambda right: np.asarray(scale * factor.solve(scale * right))
+
+
+def _densely(model: SoftModel, damping: FloatArray) -> Operator:
+    """What solves (information + damping) v = right to rounding, by the matrix itself."""
+    d = len(damping)
+    system = np.diag(damping)
+    # So many columns at a time that psi, which has an entry for each, stays small.
+    entries = model.mdp.steps * model.mdp.n_actions * model.mdp.n_states
+    width = max(1, _DENSE_ENTRIES // entries)
+    for first in range(0, d, width):
+        columns = np.eye(d, min(width, d - first), -first)
+        system[:, first : first + width] += model.curves(columns, model.states)
+    scale = 1.0 / np.sqrt(np.maximum(system.diagonal(), _LEAST_DIAGONAL))
+    scaled = scale[:, None] * (0.5 * (system + system.T)) * scale
+    values, vectors = np.linalg.eigh(scaled)
+    # Below this, an eigenvalue is what rounding made of a smaller one.
+    values = np.maximum(values, _NULL_SHARE * values[-1])
+    return lambda right: np.asarray(scale * (vectors @ ((vectors.T @ (scale * right)) / values)))
+
+
+def _blocks(spread: FloatArray) -> Any:
+    """The blocks [A, A, S], one for each state, as one matrix [A S, A S], action-major."""
+    n_actions, _, n_states = spread.shape
+    index = np.arange(n_actions * n_states).reshape(n_actions, n_states)
+    rows = np.broadcast_to(index[:, None], spread.shape)
+    columns = np.broadcast_to(index[None, :], spread.shape)
+    entries = (spread.ravel(), (rows.ravel(), columns.ravel()))
+    return sp.csr_matrix(entries, shape=(index.size, index.size))
+
+
+def _has_narrow_band(rows: Any, mdp: TabularMDP) -> bool:
+    """Whether P^T C P, which joins all that can follow a state, is cheap to factorise."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    n = mdp.n_states
+    if n <= _SMALL:
+        return True
+    follows = sum(rows[a * n : (a + 1) * n] for a in range(mdp.n_actions)) + sp.identity(n)
+    joined = sp.csr_matrix(follows.T @ follows)
+    place = np.empty(n, dtype=np.int64)
+    place[reverse_cuthill_mckee(joined, symmetric_mode=True)] = np.arange(n)
+    entries = joined.tocoo()
+    width = int(np.abs(place[entries.row] - place[entries.col]).max())
+    return width <= _ENTANGLED * n and float(n) * width**2 <= _BAND_WORK

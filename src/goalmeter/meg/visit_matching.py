@@ -1,0 +1,302 @@
+"""The best utility of a large class: Newton steps along falling penalties, matrix-free.
+
+In a class where every entry of the utility is a weight of its own, features are visits: of a state,
+of a state at a decision step, or of a state and an action. At the best utility the model visits
+everything as often as the behaviour does, which may be a millionth of a millionth of a visit: the
+evidence hardly feels such states, and yet the bound does. So the problem is solved at one scale
+after another, as in `goalmeter.meg.penalised`,
+
+    max over u of  f(u) - e/2 |u|^2,      where        m(u) = a - e u
+
+with m the model's visits and a the behaviour's. At a penalty e what is visited more than e times is
+settled, and the rest is visited about e times. From one penalty e to the next, e', visits have to
+change by the factor (a - e' u) / (a - e u), which lies between e'/e and about 1, so in logarithms
+
+    log m(u + v) = log m(u) + (information . v) / m,     information . v = m log((a - e' u) / m),
+
+and a step lowers even what is visited far too often to where it belongs, when a Newton step on the
+evidence would lower its logarithm by 1. Newton steps on the penalised evidence then correct it.
+Systems are solved by conjugate gradients with the preconditioner of `goalmeter.meg.value_space`.
+
+Source: `docs/mathematics.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.behaviour import Behaviour
+from goalmeter.meg.certificate import Bounds, LinearFit
+from goalmeter.meg.newton import conjugate_gradients
+from goalmeter.meg.soft_model import ALL, SoftModel
+from goalmeter.meg.tilted import NewtonDirection, tilted_certificate
+from goalmeter.meg.utility_class import LinearClass
+from goalmeter.meg.value_space import ValueSpace
+from goalmeter.meg.watch import Watch
+
+_MAX_STEPS = 300
+# The first penalty, what each is of the one before, and the last: below it visits are rounded.
+_FIRST, _PART, _LAST = 1e-3, 1e-2, 1e-17
+_STEPS_A_STAGE = 12
+# A stage is over when a step would gain less than this many times what the penalty costs.
+_SETTLED = 2.0
+# Added to all visits that are divided by; less is not told from none.
+_LEAST = 1e-14
+# A step asks for at most this change of a logarithm. Upwards less: what is visited more often is
+# also come back to more often, so a long step overshoots.
+_LARGEST_FALL, _LARGEST_RISE = 8.0, 1.0
+_ACCURACY, _CG_STEPS = 3e-2, 300
+# After a system that took more products than this, the preconditioner is given up where it can be.
+_MANY_PRODUCTS = 60
+# Gain (nats) below which the best utility under a penalty is reached.
+_DONE = 1e-9
+# Share of the promised gain that a step must bring, that shows damping to be hardly needed, and
+# what rounding may take from it (nats).
+_LEAST_SHARE, _GOOD_SHARE, _ROUNDING = 0.1, 0.3, 1e-13
+_LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e10
+# A quadratic gives half of what its slope promises. Where utilities grow for ever it is more, and
+# steps twice as long are tried; up to a range of utilities beyond which digits are lost.
+_HALF, _WIDEST = 0.55, 2e3
+# Logarithms of visits closer than this are worth a certificate, once a step promises no more than
+# a few tolerances. So many certificates in a row that do not halve the gap end the search.
+_CLOSE, _NEARLY, _IDLE_CERTIFICATES = 0.5, 4.0, 4
+
+
+@dataclass
+class _Point:
+    """A model with its evidence, its visits [D] and its utility less the mean [D]."""
+
+    model: SoftModel
+    value: float
+
+    def __post_init__(self) -> None:
+        self.visits = model_visits(self.model)
+        self.utility = centred(self.model)
+
+    def penalised(self, penalty: float) -> float:
+        """The evidence less what the penalty costs, nats."""
+        return self.value - cost(self.model, penalty)
+
+
+class _Search(NamedTuple):
+    """What stays the same during a search; `target` are the behaviour's visits [D]."""
+
+    behaviour: Behaviour
+    target: FloatArray
+    space: ValueSpace
+    bounds: Bounds
+
+    def at(self, model: SoftModel) -> _Point:
+        """The point that a model is."""
+        return _Point(model, model.evidence(self.behaviour))
+
+
+def match_visits(
+    start: SoftModel,
+    behaviour: Behaviour,
+    tolerance: float,
+    bounds: Bounds,
+    watch: Watch[LinearFit],
+    directions: Sequence[FloatArray] = (),
+) -> LinearFit:
+    """Climb from a model to the best utility of its class, until the bound is within the tolerance.
+
+    The class must have a weight for every entry of a utility. What the behaviour never visits must
+    be closed to the model (see `goalmeter.meg.confinement`), by the `directions` that the fit is to
+    name. The search adds to the bounds that are proven already. It ends without a certificate after
+    300 steps, at the last penalty, or where certificates no longer improve.
+    """
+    target = expected_visits(start.utilities, behaviour)
+    search = _Search(behaviour, target, ValueSpace(start), bounds)
+    fit = _follow(search, start, tolerance, watch, directions, "Newton steps")
+    if fit.gap > tolerance and search.space.give_up():
+        # Steps that were solved too roughly may have settled where there was still far to go.
+        again = _follow(search, start, tolerance, watch, directions, "dense Newton steps")
+        steps = fit.steps + again.steps
+        fit = replace(min(fit, again, key=lambda fitted: fitted.gap), steps=steps)
+    return fit
+
+
+def _follow(
+    search: _Search,
+    start: SoftModel,
+    tolerance: float,
+    watch: Watch[LinearFit],
+    directions: Sequence[FloatArray],
+    kind: str,
+) -> LinearFit:
+    """One search along falling penalties, see `match_visits`; `kind` is what its steps are."""
+    bounds, at = search.bounds, search.at(start)
+    fit = LinearFit(at.value, *bounds.at(start), start, list(directions))
+    penalty, damping, stage, leap, idle = _FIRST, 1.0, 0, False, 0
+    for step in range(1, _MAX_STEPS + 1):
+        watch.tell(fit, *fit.bracket, stage=kind, step=step - 1, of=_MAX_STEPS)
+        after, damping, promised = _climb(search, at, penalty, damping, leap)
+        leap = False
+        if after is None and damping > _MOST_DAMPED:
+            break
+        if after is not None:
+            at, stage = after, stage + 1
+            fit = _kept(fit, at, bounds, step)
+        away = np.abs(np.log((search.target + _LEAST) / (at.visits + _LEAST))).max()
+        if away < _CLOSE and promised < _NEARLY * tolerance:
+            before = fit.gap
+            at = _certify(search, at)
+            fit = _kept(fit, at, bounds, step)
+            idle = idle + 1 if fit.gap > 0.5 * before else 0
+            if fit.gap <= tolerance or idle == _IDLE_CERTIFICATES:
+                break
+        settled = after is not None and promised < _SETTLED * cost(at.model, penalty)
+        if settled or stage >= _STEPS_A_STAGE:
+            if penalty <= _LAST:
+                break
+            penalty, stage, leap = penalty * _PART, 0, settled
+    if fit.gap > tolerance:
+        _certify(search, at)
+        fit = _kept(fit, at, bounds, fit.steps)
+    return fit
+
+
+class PenalisedClimb:
+    """The best utilities of a class of visits under penalties on their size, one after another."""
+
+    def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
+        target = expected_visits(start.utilities, behaviour)
+        self._search = _Search(behaviour, target, ValueSpace(start), Bounds(np.inf))
+        self._at = self._search.at(start)
+
+    def to(self, penalty: float) -> tuple[SoftModel, float]:
+        """The model of max f(u) - penalty / 2 |u|^2 from the last one on, and its evidence."""
+        damping = 1.0
+        for _ in range(_MAX_STEPS):
+            after, damping, promised = _climb(self._search, self._at, penalty, damping, False)
+            self._at = self._at if after is None else after
+            if promised < _DONE or damping > _MOST_DAMPED:
+                break
+        return self._at.model, self._at.value
+
+
+def expected_visits(utilities: LinearClass, behaviour: Behaviour) -> FloatArray:
+    """What a behaviour is expected to visit, in the entries of a class's utilities: [D]."""
+    visits = utilities.visits(1)
+    for t in range(behaviour.mdp.steps):
+        utilities.tally(visits, t, behaviour.weights(t, ALL))
+    return utilities.collect(visits)[:, 0]
+
+
+def model_visits(model: SoftModel) -> FloatArray:
+    """What a model is expected to visit: [D]."""
+    visits = model.utilities.visits(1)
+    for t in range(model.mdp.steps):
+        model.utilities.tally(visits, t, (model.policy(t) * model.states[t])[..., None])
+    return model.utilities.collect(visits)[:, 0]
+
+
+def centred(model: SoftModel) -> FloatArray:
+    """A model's utility less its mean, which no policy depends on: [D]."""
+    return np.asarray(model.theta - model.theta.mean())
+
+
+def cost(model: SoftModel, penalty: float) -> float:
+    """What a penalty takes off a model's evidence, nats."""
+    utility = centred(model)
+    return 0.5 * penalty * float(utility @ utility)
+
+
+def _kept(fit: LinearFit, at: _Point, bounds: Bounds, steps: int) -> LinearFit:
+    """The fit that a search keeps: the better value, under all that is proven for it."""
+    model, value = (at.model, at.value) if at.value >= fit.value else (fit.model, fit.value)
+    return LinearFit(value, *bounds.at(model), model, fit.directions, steps)
+
+
+def _certify(search: _Search, at: _Point) -> _Point:
+    """Add what the policy one exact Newton step away proves; the better of both ends of the step.
+
+    The step leaves the value right to the square of what it was.
+    """
+    gradient = search.target - at.visits
+    direction = NewtonDirection(at.model, at.visits, gradient, search.space, _LEAST)
+    search.bounds.add(tilted_certificate(direction, search.target))
+    after = search.at(at.model.at(at.model.theta + direction.weights))
+    return after if after.value > at.value else at
+
+
+def _climb(
+    search: _Search, at: _Point, penalty: float, damping: float, leap: bool
+) -> tuple[_Point | None, float, float]:
+    """The point after a damped step on the penalised evidence, or None if it does not gain.
+
+    Also the next damping, and the gain that the step promised (nats). A `leap` follows a penalty
+    that has just fallen, and is taken in logarithms.
+    """
+    wanted = search.target - penalty * at.utility
+    gradient = wanted - at.visits
+    shifted = at.visits + _LEAST
+    added = penalty + damping * (shifted + np.maximum(wanted, 0.0))
+    right = gradient
+    if leap and (wanted > 0).all():
+        right = shifted * np.clip(np.log(wanted / shifted), -_LARGEST_FALL, _LARGEST_RISE)
+        # A constant utility changes nothing, so the right side must sum to what the gradient does,
+        # or next to nothing solves the system.
+        right = right - shifted * (float((right - gradient).sum()) / float(shifted.sum()))
+        added = added + penalty * (shifted / wanted - 1.0)
+    step = _solved(search.space, at.model, shifted, added, right)
+    promised = float(gradient @ step)
+    before = at.penalised(penalty)
+    # A shorter step is cheaper to try than another system to solve.
+    for length in (1.0, 0.5, 0.25):
+        model = at.model.at(at.model.theta + length * step)
+        value = model.evidence(search.behaviour)
+        gain = value - cost(model, penalty) - before
+        least = _LEAST_SHARE * length * promised - _ROUNDING * max(1.0, abs(at.value))
+        if promised > 0 and gain > least:
+            if length < 1.0:
+                return _Point(model, value), 2.0 * damping, promised
+            if gain > _HALF * promised:
+                model, value = _doubled(search, at, step, model, value, penalty)
+            factor = 0.1 if gain > _GOOD_SHARE * promised else 0.5
+            return _Point(model, value), max(factor * damping, _LEAST_DAMPED), promised
+    # A leap that fails says nothing of how much damping a Newton step needs.
+    return None, damping if leap else 8.0 * max(damping, 1e-6), promised
+
+
+def _solved(
+    space: ValueSpace,
+    model: SoftModel,
+    visits: FloatArray,
+    added: FloatArray,
+    right: FloatArray,
+) -> FloatArray:
+    """A step [D] with (information + added) . step = right, nearly."""
+    products = 0
+
+    def product(v: FloatArray) -> FloatArray:
+        nonlocal products
+        products += 1
+        return model.curve(v, model.states) + added * v
+
+    nearly = space.preconditioner(model, visits, added)
+    step = conjugate_gradients(product, right, _ACCURACY, nearly, _CG_STEPS)
+    if products > _MANY_PRODUCTS and space.give_up():
+        nearly = space.preconditioner(model, visits, added)
+        step = conjugate_gradients(product, right, _ACCURACY, nearly, _CG_STEPS)
+    return step
+
+
+def _doubled(
+    search: _Search, at: _Point, step: FloatArray, model: SoftModel, value: float, penalty: float
+) -> tuple[SoftModel, float]:
+    """The model at the end of a step that is doubled for as long as that gains, and its value."""
+    length = 2.0
+    while np.ptp(at.model.theta + length * step) < _WIDEST:
+        longer = at.model.at(at.model.theta + length * step)
+        reached = longer.evidence(search.behaviour)
+        if not reached - cost(longer, penalty) > value - cost(model, penalty):
+            break
+        model, value, length = longer, reached, 2.0 * length
+    return model, value

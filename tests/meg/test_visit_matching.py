@@ -1,0 +1,269 @@
+"""Large classes: the same optimum and a bound from a policy that exists, at any size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from meg.instances import Awkward, awkward, few, generic_world
+from oracles import unknown_utility as oracle
+
+from goalmeter._types import FloatArray
+from goalmeter.meg import known_utility, linear, unknown_utility
+from goalmeter.meg.behaviour import behaviour_of, yardstick
+from goalmeter.meg.certificate import Bounds, LinearFit
+from goalmeter.meg.confinement import staying_inside
+from goalmeter.meg.newton import conjugate_gradients
+from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.tilted import policy_certificate
+from goalmeter.meg.utility_class import linear_class
+from goalmeter.meg.value_space import ValueSpace
+from goalmeter.meg.visit_matching import expected_visits, match_visits, model_visits
+from goalmeter.meg.watch import Watch
+from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
+
+MATCHED = ("state", "state-action", "time-state")
+
+
+def grid(n: int, horizon: int | None = None, slip: float = 0.0) -> TabularMDP:
+    """n x n squares, moves left, right, up and down that bump; start first, reward last."""
+    row, column = np.divmod(np.arange(n * n), n)
+    moves = [(0, -1), (0, 1), (-1, 0), (1, 0)]
+    target = np.stack(
+        [np.clip(row + dr, 0, n - 1) * n + np.clip(column + dc, 0, n - 1) for dr, dc in moves], 1
+    )
+    sideways = target[:, [[2, 3], [2, 3], [0, 1], [0, 1]]]
+    next_state = np.concatenate([target[..., None], sideways], axis=2)
+    probability = np.broadcast_to([1 - 2 * slip, slip, slip], next_state.shape)
+    start, reward = np.eye(n * n)[0], np.eye(n * n)[-1]
+    return TabularMDP((next_state, probability), reward, horizon=horizon or 2 * n, initial=start)
+
+
+def matched(instance: Awkward) -> LinearFit:
+    """The fit of the engine for large classes, whatever the size."""
+    mdp = instance.mdp()
+    over: Any = instance.over
+    utilities, behaviour = linear_class(mdp, None, over), behaviour_of(mdp, [instance.policy])
+    ceiling = float(yardstick(behaviour, None, utilities.tells_apart()).ceiling[0])
+    start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), None)
+    return linear._large(start, behaviour, 1e-7, Bounds(ceiling), Watch())
+
+
+# --- Against the literal convex program -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_awkward_instances(seed: int) -> None:
+    # Zeros, absorbing states, states out of reach and ties, finite and infinite.
+    instance = awkward(seed)
+    if instance.features is not None:
+        instance = instance._replace(features=None, over="state")
+    fit = matched(instance)
+    assert fit.gap >= -1e-12
+    # Far-out optima of tiny worlds are left to the dense path, which follows for small classes.
+    assert fit.gap <= 1e-6 or seed == 24
+    try:
+        upper = instance.primal()
+    except RuntimeError:  # the linear program of the oracle failed
+        upper = np.inf
+    assert fit.value <= upper + 1e-7
+    if upper > fit.upper_bound + 1e-7:  # the oracle's program misses masses below 1e-7
+        lower = instance.dual()
+        assert fit.value >= lower - 1e-6 and fit.upper_bound >= lower - 1e-7
+
+
+@given(seed=st.integers(0, 2**16), over=st.sampled_from(MATCHED), length=st.floats(0.0, 5.0))
+@few
+def test_what_any_policy_proves_is_weak_duality(seed: int, over: Any, length: float) -> None:
+    # The literal bound of a policy about random utilities, against their literal evidence.
+    world = generic_world(seed, n_states=3, n_actions=2, horizon=3)
+    rng = np.random.default_rng(seed)
+    mdp = world.mdp(horizon=3)
+    utilities, behaviour = linear_class(mdp, over=over), behaviour_of(mdp, [world.policy])
+    model = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), None)
+    policy = rng.dirichlet(np.ones(2), size=(3, 3))
+    target = expected_visits(utilities, behaviour)
+    proven = policy_certificate(model, policy.transpose(0, 2, 1), target)
+    make = {
+        "state": oracle.state_features,
+        "state-action": oracle.state_action_features,
+        "time-state": oracle.timed_state_features,
+    }
+    phi = make[over](3, 2, 3)
+    rho = oracle.reference_blocks(None, 3, 3, 2)
+    wanted = np.einsum(
+        "tsa,tsad->d", oracle.behaviour(world.P, world.policy, world.mu, 3, 1.0), phi
+    )
+    for _ in range(5):
+        theta = rng.normal(size=phi.shape[-1]) * length
+        evidence, _ = oracle.dual_value(theta, world.P, wanted, world.mu, 3, phi, 1.0, rho)
+        literal = oracle.weak_duality(world.P, world.policy, policy, world.mu, 3, phi, theta)
+        assert evidence <= literal + 1e-9
+        assert literal <= proven.bound(float(np.ptp(theta))) + 1e-9
+
+
+# --- The preconditioner ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("over", MATCHED)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_preconditioner_is_exact_where_nothing_is_averaged(seed: int, over: Any) -> None:
+    # In the infinite problem values do not depend on time, and utilities of time have their own.
+    world = generic_world(seed, discount=0.8)
+    mdp = world.mdp() if over == "time-state" else world.mdp(horizon=None)
+    utilities = linear_class(mdp, over=over)
+    rng = np.random.default_rng(seed)
+    model = SoftModel(mdp, utilities, rng.normal(size=utilities.n_weights), None)
+    visits, damping = model_visits(model), np.full(utilities.n_weights, 1e-9)
+    solve = ValueSpace(model).preconditioner(model, visits, damping)
+    direction = rng.normal(size=utilities.n_weights)
+    once = model.curve(direction, model.states)
+    # What changes no policy is lost, so that products with the information are compared.
+    twice = model.curve(solve(once), model.states)
+    np.testing.assert_allclose(twice, once, atol=1e-6 * np.abs(once).max())
+
+
+def test_the_preconditioner_is_symmetric_and_nearly_solves() -> None:
+    mdp = grid(8, slip=0.05)
+    utilities = linear_class(mdp)
+    rng = np.random.default_rng(0)
+    model = SoftModel(mdp, utilities, rng.normal(size=64) * 0.3, None)
+    visits = model_visits(model)
+    damping = 1e-3 * visits
+    solve = ValueSpace(model).preconditioner(model, visits, damping)
+    x, y = rng.normal(size=(2, 64))
+    assert solve(x) @ y == pytest.approx(x @ solve(y), rel=1e-6)
+    # In the norm of the information, what is left of the error after eight steps.
+    matrix = model.information(model.states) + np.diag(damping)
+    right = matrix @ x
+
+    def error(steps: int, with_it: bool) -> float:
+        nearly = solve if with_it else None
+        solved = conjugate_gradients(lambda v: matrix @ v, right, 1e-15, nearly, steps)
+        return float((solved - x) @ matrix @ (solved - x)) / float(x @ matrix @ x)
+
+    assert error(8, True) < 0.1 * error(8, False)
+    assert error(40, True) < 1e-10
+
+
+# --- Faces ----------------------------------------------------------------------------------------
+
+
+def test_what_surely_stays_inside() -> None:
+    # Three squares in a row, left and right; the third is never visited. From the second, right
+    # leads out, but not when it is the last decision, which leads nowhere that is paid.
+    next_state = np.array([[[0], [1]], [[0], [2]], [[1], [2]]])
+    mdp = TabularMDP((next_state, np.ones((3, 2, 1))), np.zeros(3), horizon=2)
+    visits = np.array([1.0, 1.0, 0.0])[None, None]
+    allowed = staying_inside(mdp, visits)
+    assert allowed is not None
+    np.testing.assert_array_equal(allowed[0], [[True, True, True], [True, False, True]])
+    np.testing.assert_array_equal(allowed[1], np.ones((2, 3), dtype=bool))
+    assert staying_inside(mdp, np.ones((1, 1, 3))) is None
+
+
+def test_what_stays_inside_for_ever() -> None:
+    # From the middle only the action to the left stays inside; a square before that has a choice.
+    next_state = np.array([[[0], [1]], [[0], [2]], [[2], [2]]])
+    mdp = TabularMDP((next_state, np.ones((3, 2, 1))), np.zeros(3), discount=0.9)
+    allowed = staying_inside(mdp, np.array([1.0, 1.0, 0.0])[None, None])
+    assert allowed is not None
+    np.testing.assert_array_equal(allowed[0], [[True, True, True], [True, False, True]])
+
+
+# --- Size -----------------------------------------------------------------------------------------
+
+
+def test_a_grid_closes() -> None:
+    mdp = grid(12)
+    result = unknown_utility(mdp, epsilon_greedy(optimal_policy(mdp), 0.2))
+    assert result.certified and result.gap <= 1e-6
+    assert result.utility is not None
+    again = known_utility(mdp, epsilon_greedy(optimal_policy(mdp), 0.2), utility=result.utility)
+    assert again.value == pytest.approx(result.value, abs=1e-6)
+
+
+@pytest.mark.parametrize("n", [8, 12])
+def test_the_optimum_of_a_grid_has_a_closed_form(n: int) -> None:
+    # All decisions but the last, of which each takes one of four; at the one corner that ends the
+    # first leg, two of the four actions are the same bump.
+    mdp = grid(n)
+    result = unknown_utility(mdp, optimal_policy(mdp))
+    assert result.value == pytest.approx((2 * n - 1) * np.log(4) - np.log(2), abs=1e-6)
+    assert result.certified and result.rationality == np.inf
+
+
+@pytest.mark.parametrize(
+    ("over", "infinite"), [("state", True), ("state-action", False), ("time-state", False)]
+)
+def test_other_classes_and_horizons_close(
+    over: Any, infinite: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linear, "_LARGE_WEIGHTS", 0)
+    mdp = grid(8, slip=0.05)
+    policy = epsilon_greedy(optimal_policy(mdp), 0.3)
+    if infinite:
+        mdp = mdp.replace(horizon=None, discount=0.95)
+        policy = epsilon_greedy(optimal_policy(mdp), 0.3)
+    result = unknown_utility(mdp, policy, over=over)
+    assert result.certified
+
+
+def test_the_bound_says_what_it_speaks_of() -> None:
+    mdp = grid(11)
+    policy = epsilon_greedy(optimal_policy(mdp), 0.2)
+    result = unknown_utility(mdp, policy)
+    # The utility shown has the range 1, so its rationality is the range of what was reached.
+    assert result.bound_measure == "range"
+    assert result.bound_size == pytest.approx(1e3 * result.rationality)
+    assert result.to_json()["bound_size"] == result.bound_size
+    dense = unknown_utility(grid(4), epsilon_greedy(optimal_policy(grid(4)), 0.2))
+    assert dense.bound_measure == "weights" and dense.bound_size > 1e3
+    early = unknown_utility(mdp, policy, timeout=1e-9)
+    # The ceiling needs no such condition.
+    assert early.bound_measure == "none" and early.to_json()["bound_size"] == "inf"
+
+
+def test_two_engines_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    mdp = grid(7, slip=0.1)
+    policy = epsilon_greedy(optimal_policy(mdp), 0.4)
+    rng = np.random.default_rng(0)
+    reference: FloatArray = rng.dirichlet(np.full(4, 3.0), size=49)
+    monkeypatch.setattr(linear, "_LARGE_WEIGHTS", 0)
+    first = unknown_utility(mdp, policy, reference=reference)
+    monkeypatch.setattr(linear, "_LARGE_WEIGHTS", 10**9)
+    second = unknown_utility(mdp, policy, reference=reference)
+    assert first.certified and second.certified
+    assert first.value == pytest.approx(second.value, abs=1e-8)
+
+
+def test_a_search_that_may_not_go_on_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("goalmeter.meg.visit_matching._MAX_STEPS", 3)
+    mdp = grid(8, slip=0.05)
+    behaviour = behaviour_of(mdp, [epsilon_greedy(optimal_policy(mdp), 0.2)])
+    start = SoftModel(mdp, linear_class(mdp), np.zeros(64), None)
+    fit = match_visits(start, behaviour, 1e-7, Bounds(100.0), Watch())
+    monkeypatch.undo()
+    best = match_visits(start, behaviour, 1e-7, Bounds(100.0), Watch())
+    assert fit.value <= best.value <= fit.upper_bound
+    assert fit.gap > 1e-6 >= best.gap
+
+
+def test_what_conjugate_gradients_cannot_solve_is_solved_densely() -> None:
+    # All but certain behaviour in a world with chance, told apart by what it does and when.
+    mdp = grid(6, slip=0.05)
+    policy = epsilon_greedy(optimal_policy(mdp), 0.02)
+    utilities, behaviour = linear_class(mdp, over="state-action"), behaviour_of(mdp, [policy])
+    start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), None)
+    fit = match_visits(start, behaviour, 1e-7, Bounds(100.0), Watch())
+    assert fit.gap <= 1e-6
+    space = ValueSpace(fit.model)
+    visits, damping = model_visits(fit.model), np.full(utilities.n_weights, 1e-6)
+    assert space.give_up() and not space.give_up()
+    solve = space.preconditioner(fit.model, visits, damping)
+    right = np.random.default_rng(0).normal(size=utilities.n_weights)
+    matrix = fit.model.information(fit.model.states) + np.diag(damping)
+    np.testing.assert_allclose(matrix @ solve(right), right, atol=1e-6)
