@@ -26,7 +26,7 @@ from goalmeter.representation.network import Network
 from goalmeter.representation.positions import Located
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.use.answering import answer_all
-from goalmeter.representation.use.candidates import candidates
+from goalmeter.representation.use.candidates import TRIED, candidates
 from goalmeter.representation.use.cells import target_cells
 from goalmeter.representation.use.closing import closed_prompt
 from goalmeter.representation.use.donors import Donors
@@ -62,7 +62,8 @@ def measure(quick: bool) -> dict[str, Any]:
     network = Network.open(MOUSE)
     trials = decisions(network, 3 if quick else 24)
     layers = [2] if quick else list(range(len(network.blocks) + 1))
-    options = [*candidates(network, layers=layers, seed=0), *span_candidates(network)]
+    tried = [c for c in candidates(network, layers=layers, seed=0) if c.family in TRIED]
+    options = [*tried, *span_candidates(network)]
     samples = [located.sample for located, _ in trials]
     preparing, sweep = timed(lambda: Sweep(network, samples))
     longest = 2 * max(len(base.tokens) for base in sweep.bases)

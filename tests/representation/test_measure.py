@@ -197,6 +197,7 @@ def test_another_probe_in_the_same_run_is_refused(walked: Path, probed: Represen
         ({"interventions": ["open"]}, "interventions are open alone"),
         ({"use_decisions": 1}, "use_decisions"),
         ({"draws": -1}, "draws"),
+        ({"decoders": [0]}, "decoders is 0, expected at least 1"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(

@@ -110,6 +110,24 @@ def test_what_is_used_at_the_end_of_the_prompt(made: dict[str, PlantedNetwork]) 
     assert flips(use, "patch", 1) == 0
 
 
+@pytest.mark.parametrize(("name", "flip"), [("used", 1), ("used elsewhere", 0)])
+def test_several_layers_are_patched_at_once(
+    made: dict[str, PlantedNetwork], name: str, flip: int
+) -> None:
+    """What is read behind block 1 is exchanged with it; what is used elsewhere is not."""
+    planted = made[name]
+    use = causal_use(
+        planted.decisions(40, seed=3), planted.network, layers=[1], families=["windows"]
+    )
+    assert {row.layer for row in use.screened} - {"all"} == {"1-2"}
+    assert [flips(use, "windows, end", layer) for layer in ("1-2", "all")] == [flip, flip]
+    assert flips(use, "windows", "all") == 1
+    # Behind block 1 nobody reads the gate's own word any more.
+    assert flips(use, "windows", "1-2") == 0
+    (family,) = use.families
+    assert family.nulls[0].intervention.endswith(", donor")
+
+
 def test_what_is_used_elsewhere(made: dict[str, PlantedNetwork]) -> None:
     """The end of the prompt holds the same map in the same directions, and no move depends on it
     there; masked symbols tell that the cell is used all the same."""

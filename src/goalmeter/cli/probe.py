@@ -33,7 +33,8 @@ def probe(
     ),
     parts: str | None = option("maps, use, plan, with commas; default all.", "PART,..."),
     interventions: str | None = option(
-        "knock-out, patch, write, ablate, open, with commas; default all.", "KIND,..."
+        "knock-out, patch, windows, write, ablate, open, with commas; default all but windows.",
+        "KIND,...",
     ),
     use_decisions: int = option(
         "Decisions whose prompts are asked again with a cell changed, at most.",
@@ -46,6 +47,9 @@ def probe(
         default=0,
         min=0,
         max=1000,
+    ),
+    decoders: str | None = option(
+        "Layers of the transformers that read plans, with commas; default 2.", "K,..."
     ),
     seed: Seed = 0,
     json: Json = False,
@@ -70,6 +74,7 @@ def probe(
             interventions=words(interventions),
             use_decisions=use_decisions,
             draws=draws,
+            decoders=numbers("--decoders", decoders, int),
             seed=seed,
             progress=tell,
         )

@@ -11,8 +11,8 @@ from goalmeter.pages.representation.page import part_of_results
 from goalmeter.report.markdown import in_markdown
 from goalmeter.representation.measure import measure
 from goalmeter.representation.result import FOLDER
-from goalmeter.representation.stages.asked import PARTS, POSITIONS, PROBES
-from goalmeter.representation.use.candidates import FAMILIES
+from goalmeter.representation.stages.asked import DECODERS, PARTS, POSITIONS, PROBES
+from goalmeter.representation.use.candidates import TRIED
 from goalmeter.runs.progress import Tell
 
 # In the folder of the probe, beside its result: all tables of its page.
@@ -30,6 +30,7 @@ def probe(
     interventions: Sequence[str] | None = None,
     use_decisions: int = 120,
     draws: int = 0,
+    decoders: Sequence[int] | None = None,
     seed: int = 0,
     progress: Tell | None = None,
 ) -> Outcome:
@@ -48,9 +49,10 @@ def probe(
         positions=positions or POSITIONS,
         probes=probes or PROBES,
         parts=parts or PARTS,
-        interventions=interventions or FAMILIES,
+        interventions=interventions or TRIED,
         use_decisions=use_decisions,
         draws=draws,
+        decoders=decoders or DECODERS,
         seed=seed,
         progress=progress,
     )

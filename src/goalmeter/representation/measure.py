@@ -18,6 +18,7 @@ from goalmeter.representation.positions import Located, position
 from goalmeter.representation.replay import Sample, digest_of, samples_of
 from goalmeter.representation.result import FOLDER, Representation
 from goalmeter.representation.stages.asked import (
+    DECODERS,
     MAPS,
     PARTS,
     PLAN,
@@ -40,7 +41,7 @@ from goalmeter.representation.stages.use import (
 )
 from goalmeter.representation.stages.where import where_stage
 from goalmeter.representation.stages.worlds import Decoding, explained_stage
-from goalmeter.representation.use.candidates import FAMILIES, OPEN
+from goalmeter.representation.use.candidates import OPEN, TRIED
 from goalmeter.runs import Stages
 from goalmeter.runs.progress import Tell
 
@@ -53,9 +54,10 @@ def measure(
     positions: Sequence[str] = POSITIONS,
     probes: Sequence[str] = PROBES,
     parts: Sequence[str] = PARTS,
-    interventions: Sequence[str] = FAMILIES,
+    interventions: Sequence[str] = TRIED,
     use_decisions: int = 120,
     draws: int = 0,
+    decoders: Sequence[int] = DECODERS,
     seed: int = 0,
     progress: Tell | None = None,
 ) -> Representation:
@@ -74,9 +76,11 @@ def measure(
             and the result says so.
         probes: names in `PROBES`.
         parts: "maps", "use" and "plan"; the believed world needs the first two.
-        interventions: which kinds are tried of "knock-out", "patch", "write", "ablate" and "open".
+        interventions: which kinds are tried of "knock-out", "patch", "windows" (patches of several
+            layers), "write", "ablate" and "open"; all but "windows" unless it is said.
         use_decisions: decisions whose prompts are asked again under interventions, at most.
         draws: answers for each of them, by which the effect in nats is measured; 0 for none.
+        decoders: numbers of layers of the transformers that read plans; each takes minutes.
         seed: of everything random.
         progress: told what is being done.
 
@@ -108,6 +112,7 @@ def measure(
         interventions=interventions,
         use_decisions=use_decisions,
         draws=draws,
+        decoders=decoders,
         seed=seed,
     )
     folder = Path(run) / FOLDER

@@ -75,7 +75,7 @@ def test_what_followed_is_confirmed_and_has_a_ceiling() -> None:
     ]
     assert [row[0] for row in rows.values()][:2] == ["80.0% [75.0, 85.0]", "95.0% [90.0, 100.0]"]
     shown = heat(whole(), "representation-1-moved-map")
-    assert "the goal moved, pre/end" in shown and "layer 1-2" in shown and "lost" in shown
+    assert "the goal moved, pre/end" in shown and "layers 1-2" in shown and "lost" in shown
 
 
 def test_dimensions_and_their_angle_beside_chance() -> None:

@@ -13,7 +13,7 @@ from goalmeter.representation.result import FOLDER, RESULT, Representation
 from goalmeter.representation.stages.asked import Asked
 from goalmeter.representation.stages.held import Held
 
-WANTED = Asked((1,), ("pre/end",), ("ridge",), ("maps",), ("knock-out",), 12, 0, 0)
+WANTED = Asked((1,), ("pre/end",), ("ridge",), ("maps",), ("knock-out",), 12, 0, (2,), 0)
 
 
 class Weights:

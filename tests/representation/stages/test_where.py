@@ -29,7 +29,7 @@ def asked(
 ) -> Where:
     """What the stages of where and when come to."""
     tried = interventions or ("knock-out", "patch")
-    wanted = Asked((2,), ("pre/end",), ("ridge",), ("use",), tried, 40, 0, 0)
+    wanted = Asked((2,), ("pre/end",), ("ridge",), ("use",), tried, 40, 0, (2,), 0)
     with Stages(folder, {"kind": "probe"}, tell=lines.append) as stages:
         return where_stage(stages, samples, lambda: asked_again(samples, 40, seed=0), mouse, wanted)
 

@@ -10,6 +10,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from goalmeter._types import FloatArray
+from goalmeter.pages.representation.shown import layers_in_words
 from goalmeter.report.charts.heat_map import Panel, heat_map
 from goalmeter.statistics.clustered import Estimate
 
@@ -105,7 +106,7 @@ class ByLayer(Generic[TriedRow]):
             name,
             panels,
             rows=self.names,
-            columns=["all layers" if layer == "all" else f"layer {layer}" for layer in self.layers],
+            columns=[layers_in_words(layer) for layer in self.layers],
             label=label,
             limit=1.0,
             signed=False,

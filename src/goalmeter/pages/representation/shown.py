@@ -93,7 +93,14 @@ def control_rank(name: str) -> int:
 
 def place_in_words(layer: object, position: str) -> str:
     """A place of the network: "layer 2, pre/end"."""
-    return f"{'all layers' if layer == 'all' else f'layer {layer}'}, {position}"
+    return f"{layers_in_words(layer)}, {position}"
+
+
+def layers_in_words(layer: object) -> str:
+    """Such as "layer 2", "layers 0-1" or "all layers"."""
+    if layer == "all":
+        return "all layers"
+    return f"layers {layer}" if isinstance(layer, str) and "-" in layer else f"layer {layer}"
 
 
 def estimate_of(value: Mapping[str, Any] | None) -> Estimate | None:

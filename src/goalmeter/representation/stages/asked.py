@@ -18,6 +18,8 @@ MAPS, USE, PLAN = "maps", "use", "plan"
 PARTS = (MAPS, USE, PLAN)
 POSITIONS = ("pre/end", "post/end")
 PROBES = ("ridge",)
+# Layers of the decoder of plans; the paper has 1, 2 and 4, and shows 2.
+DECODERS = (2,)
 # Of larger models the paper's three places: a third and two thirds of the way, and the end.
 _FEW_BLOCKS = 8
 
@@ -31,9 +33,10 @@ class Asked:
         positions: names of tokens.
         probes: names of probes.
         parts: "maps", "use" and "plan", those that are wanted.
-        interventions: "knock-out", "patch", "write", "ablate" and "open", those that are tried.
+        interventions: those of `FAMILIES` that are tried.
         use_decisions: decisions whose prompts are asked again under interventions, at most.
         draws: answers for each of them by which the effect in nats is measured; 0 for none.
+        decoders: numbers of layers of the decoders that read plans.
         seed: of everything random.
     """
 
@@ -44,6 +47,7 @@ class Asked:
     interventions: tuple[str, ...]
     use_decisions: int
     draws: int
+    decoders: tuple[int, ...]
     seed: int
 
     def what(self) -> dict[str, Any]:
@@ -61,6 +65,7 @@ def asked(
     interventions: Sequence[str],
     use_decisions: int,
     draws: int,
+    decoders: Sequence[int],
     seed: int,
 ) -> Asked:
     """The record, after every part of it was looked at.
@@ -97,6 +102,7 @@ def asked(
         tuple(family for family in FAMILIES if family in interventions),
         whole(use_decisions, "use_decisions", least=4, most=100_000),
         whole(draws, "draws", least=0, most=1000),
+        tuple(dict.fromkeys(whole(each, "decoders", least=1, most=16) for each in decoders)),
         whole(seed, "seed", least=0, most=2**63 - 1),
     )
 

@@ -23,13 +23,12 @@ from goalmeter.runs.progress import Tell
 
 # The published width; a decoder of a narrow stream needs no more than this.
 _WIDTH, _NARROW = 1024, 256
-_BLOCKS = 2
 
 
 def plan_stage(
     stages: Stages, samples: tuple[Sample, ...], network: Network, wanted: Asked
 ) -> dict[str, Any]:
-    """Plans at all places by linear heads, at the last layer by the decoder; when it is decided.
+    """Plans at all places by linear heads, at the last layer by decoders; when it is decided.
 
     Raises:
         InvalidTrajectoryError: a walk lacks decisions.
@@ -48,12 +47,14 @@ def plan_stage(
     )
     at = rows_of(activations, plans)
     stated = stated_plans(first, network.local.tokenizer, plans)
-    decoder = PlanDecoder(_BLOCKS, width=_WIDTH if network.width >= _WIDTH else _NARROW)
+    width = _WIDTH if network.width >= _WIDTH else _NARROW
+    linear = LinearSteps()
+    decoders = [PlanDecoder(depth, width=width) for depth in wanted.decoders]
+    readers: list[LinearSteps | PlanDecoder] = [linear, *decoders]
     rows: list[PlanRow] = []
-    for reader, places in (
-        (LinearSteps(), [(layer, name) for layer in layers for name in positions]),
-        (decoder, [(layers[-1], name) for name in positions]),
-    ):
+    for reader in readers:
+        read_at = layers if reader is linear else layers[-1:]
+        places = [(layer, name) for layer in read_at for name in positions]
         read = partial(
             _read,
             at,
@@ -62,7 +63,7 @@ def plan_stage(
             readers=[reader],
             stated=stated,
             # The decoder is trained for minutes, so a quarter of the grids is scored, as published.
-            parts=1 if reader is decoder else 5,
+            parts=5 if reader is linear else 1,
             seed=seed,
             progress=stages.tell,
         )

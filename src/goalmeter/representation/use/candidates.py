@@ -4,6 +4,7 @@ knock-out         the attention to the cell's own tokens is masked, in one block
 patch             the cell's own tokens, as in the same question with a wall there
 patch, around     those and the tokens of its neighbours
 patch, end        the last three tokens of the prompt, where the paper reads its maps
+windows           the same three at several layers at once: the first half, the second half, all
 write             the residual stream is moved towards a wall, along a direction of `directions`
 open              it is moved back: from a wall towards an open cell
 ablate            its component along that direction is removed
@@ -35,15 +36,18 @@ from goalmeter.representation.use.interventions import (
     write,
 )
 from goalmeter.representation.use.spots import Spot, Spots, Writing, at_other, at_random
+from goalmeter.representation.use.windows import ALL, windows_of
 
-ALL = "all"
-KNOCK_OUT, PATCH, WRITE, ABLATE, OPEN = FAMILIES = (
+KNOCK_OUT, PATCH, WINDOWS, WRITE, ABLATE, OPEN = FAMILIES = (
     "knock-out",
     "patch",
+    "windows",
     "write",
     "ablate",
     "open",
 )
+# What is tried where nobody says: a patch at several layers does little that one does not.
+TRIED = tuple(family for family in FAMILIES if family != WINDOWS)
 # What needs directions that are learnt, and of these what is done to walls.
 DIRECTED = (WRITE, ABLATE, OPEN)
 # Weights leave out what a difference of means has besides, so a gap along them is the least of it.
@@ -115,9 +119,9 @@ def candidates(
     every = range(1, len(network.blocks) + 1)
     donors = Donors(network, [0, *every])
     listed: list[Candidate] = []
-    windows: list[tuple[int | str, Sequence[int]]] = [(ALL, every)]
-    windows += [(layer, [layer]) for layer in layers if layer > 0]
-    for layer, blocks in windows:
+    knocked: list[tuple[int | str, Sequence[int]]] = [(ALL, every)]
+    knocked += [(layer, [layer]) for layer in layers if layer > 0]
+    for layer, blocks in knocked:
         null = Candidate(
             f"{KNOCK_OUT}, other", layer, "pre/cell", True, _knocking_out(blocks, other)
         )
@@ -127,12 +131,13 @@ def candidates(
         Candidate(f"{KNOCK_OUT}, other", ALL, "pre/cell", True, _knocking_out(every, other))
     )
     for layer in layers:
-        for name, places, position in (
-            (PATCH, _own, "pre/cell"),
-            (f"{PATCH}, around", _around, "pre/cell"),
-            (f"{PATCH}, end", _end, "pre/end"),
-        ):
+        for name, places, position in _PATCHED:
+            name = f"{PATCH}{name}"
             listed.append(_patched(network, donors, name, layer, position, [layer], places, other))
+    for label, window in windows_of([0, *every]):
+        for name, places, position in _PATCHED:
+            name = f"{WINDOWS}{name}"
+            listed.append(_patched(network, donors, name, label, position, window, places, other))
     listed.append(
         _patched(network, donors, f"{PATCH}, end", ALL, "pre/end", [0, *every], _end, other)
     )
@@ -294,6 +299,10 @@ def _around(located: Located, cell: Cell) -> tuple[int, ...]:
 
 def _end(located: Located, cell: Cell) -> tuple[int, ...]:
     return located.end_of_prompt
+
+
+# What is behind the name, which tokens, and what they are called.
+_PATCHED = (("", _own, "pre/cell"), (", around", _around, "pre/cell"), (", end", _end, "pre/end"))
 
 
 def _patching(

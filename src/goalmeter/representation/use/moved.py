@@ -33,6 +33,7 @@ from goalmeter.representation.use.pair_answers import (
     asked_halves,
     tokens_at,
 )
+from goalmeter.representation.use.windows import windows_of
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate
 
@@ -178,13 +179,9 @@ def moved(
 def _places(
     positions: Sequence[str], layers: Sequence[int], every: Sequence[int]
 ) -> Iterator[Place]:
-    half = len(every) // 2
-    windows: list[tuple[Sequence[int], int | str]] = [([layer], layer) for layer in layers]
-    for window in (every[:half], every[half:]):
-        windows.append((window, f"{window[0]}-{window[-1]}"))
-    windows.append((every, "all"))
     for name in positions:
-        yield from (Place(name, tuple(window), label) for window, label in windows)
+        yield from (Place(name, (layer,), layer) for layer in layers)
+        yield from (Place(name, window, label) for label, window in windows_of(every))
 
 
 def _merit(row: MovedRow) -> float:

@@ -29,9 +29,10 @@ from typing import Any
 from goalmeter.gridworld.world import MOVES, Cell
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import ENDS_OF_REASONING, Located
-from goalmeter.representation.use.candidates import ALL, KNOCK_OUT, Candidate, another_cell
+from goalmeter.representation.use.candidates import KNOCK_OUT, Candidate, another_cell
 from goalmeter.representation.use.interventions import Intervention, knock_out
 from goalmeter.representation.use.masking import Span
+from goalmeter.representation.use.windows import ALL
 from goalmeter.representation.use.written import Written, never
 
 PROMPT, BEFORE, NEIGHBOURS, OWN, BEHIND, PLAN, ANSWER = (
