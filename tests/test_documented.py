@@ -49,6 +49,7 @@ NOT_RUN = {
     "docs/representation.md: the use of the map alone asks the mouse thousands of times; "
     "tests/representation/test_measure.py asks less",
     "docs/representation.md: it needs a model of 20 billion weights",
+    "docs/representation.md: the training takes an hour of a core",
     "docs/representation.md: the walks and the use of the map take some ten minutes; its tables "
     "are kept",
     "docs/representation.md: the use of the map asks the mouse thousands of times; its tables "

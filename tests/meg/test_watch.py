@@ -54,7 +54,7 @@ def test_progress_brackets_the_value() -> None:
     assert re.fullmatch(words, str(heard[-1]))
 
 
-@pytest.mark.parametrize("seconds", [1e-9, 1.0])
+@pytest.mark.parametrize("seconds", [1e-9, 0.1])
 def test_a_timeout_returns_what_there_is(seconds: float) -> None:
     mdp, policy = large_world()
     begun = time.process_time()

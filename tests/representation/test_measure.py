@@ -222,7 +222,8 @@ def test_what_a_run_has_no_power_for_is_left_out_with_its_reason(
         out=tmp_path / "few",
     )
     result = measure(tmp_path / "few", layers=[1], parts=["maps", "use"])
-    assert set(result.left_out) == {"maps", "use"}
+    controls = {"shuffled activations", "control task"}
+    assert set(result.left_out) == {"maps", "use"} | controls
     assert "grids" in result.left_out["maps"] and "complexity" in result.left_out["use"]
 
 

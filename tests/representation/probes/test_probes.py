@@ -64,7 +64,7 @@ def test_every_probe_refuses_what_is_not_its_scenes(name: str) -> None:
         chosen.fit(Reading(TRAIN.activations[1:], TRAIN.scenes), VALIDATION, seed=0)
     broken = VALIDATION.activations.copy()
     broken[2, 1] = np.nan
-    with pytest.raises(GoalmeterError, match="no finite numbers, first in row 2; capture"):
+    with pytest.raises(GoalmeterError, match="no finite numbers, first in row 2; leave it out"):
         chosen.fit(TRAIN, Reading(broken, VALIDATION.scenes), seed=0)
     fitted = chosen.fit(TRAIN, VALIDATION, seed=0)
     with pytest.raises(GoalmeterError, match=r"expected \[scenes, 32\], as those that"):

@@ -316,7 +316,7 @@ def test_the_mouse_looks_a_cell_up_when_its_neighbours_have_their_turn(mouse: An
                     {c.name: c.make(located, target.cell) for c in span_candidates(mouse)}
                 )
                 taken.append(each)
-                without.append(target.without)
+                without.append(target.changed)
                 break
     assert len(taken) >= 4
     assert set(changes[0]) == {f"knock-out, {name}" for name in (*SPANS, "answering")}
