@@ -104,11 +104,13 @@ def conjugate_gradients(
     accuracy: float,
     precondition: Callable[[FloatArray], FloatArray] | None = None,
     steps: int = _CG_STEPS,
+    ended: Callable[[FloatArray, FloatArray], bool] | None = None,
 ) -> FloatArray:
     """Least-norm solution of a consistent semi-definite system by conjugate gradients.
 
     `precondition` nearly inverts the system; without it, norms are Euclidean. The accuracy is that
-    of the residual, in the norm of the preconditioner.
+    of the residual, in the norm of the preconditioner; `ended` is asked whether a solution so far
+    with its residual will do, arrays that the next step overwrites.
     """
     # SciPy's `cg` has no rule for singular systems: on the null space's doorstep its step is a
     # ratio of two roundings. Here the iteration ends when curvature along it is lost.
@@ -120,7 +122,7 @@ def conjugate_gradients(
     goal = accuracy**2 * size
     for _ in range(steps):
         # Not even positive: what is left of the residual is rounding in the preconditioner.
-        if size <= goal or size <= 0.0:
+        if size <= goal or size <= 0.0 or (ended is not None and ended(x, residual)):
             break
         moved = product(step)
         bend = float(step @ moved)

@@ -117,11 +117,14 @@ class SoftModel:
         total = 0.0
         for t in range(self.mdp.steps):
             weights = behaviour.weights(t, ALL)[..., 0]
+            if self.log_reference is None:
+                # All logarithms are finite, so that what has no weight does no harm.
+                total += float(np.vdot(weights, self.step(t)[1]))
+                continue
             used = weights > 0
-            if self.log_reference is not None:
-                prior = self.log_reference[min(t, len(self.log_reference) - 1)]
-                if np.isneginf(prior[used]).any():
-                    return -np.inf
+            prior = self.log_reference[min(t, len(self.log_reference) - 1)]
+            if np.isneginf(prior[used]).any():
+                return -np.inf
             total += float(weights[used] @ self.step(t)[1][used])
         return total
 
@@ -218,7 +221,35 @@ class SoftModel:
 
     def curve(self, direction: FloatArray, states: FloatArray) -> FloatArray:
         """`information(states)` times a direction [D]: [D]."""
-        return self.curves(direction[:, None], states)[:, 0]
+        if self.mdp.horizon is None:
+            return self.curves(direction[:, None], states)[:, 0]
+        # `tangents` and then `adjoint`, for one direction: with psi of mean 0 under the policy,
+        # what leaves a state under it is what arrived there.
+        rewards = self.utilities.rewards(direction[:, None])
+        on_actions, steps = self.utilities.on_actions, self.mdp.horizon
+        psi = np.empty((steps, self.mdp.n_actions, self.mdp.n_states))
+        later = np.zeros(self.mdp.n_states)
+        for t in reversed(range(steps)):
+            self._check()
+            paid = rewards.discount**t * rewards.at(t, ALL)[..., 0]
+            value = self.mdp.transition.expect_all(later)
+            if on_actions:
+                value += paid
+            later = np.einsum("as,as->s", self.policy(t), value)
+            np.subtract(value, later, out=psi[t])
+            if not on_actions:
+                later += paid[0]
+        visits = self.utilities.visits(1)
+        arriving = np.zeros(self.mdp.n_states)
+        for t in range(steps):
+            self._check()
+            mass = np.multiply(psi[t], states[t], out=psi[t])
+            mass += arriving
+            mass *= self.policy(t)
+            self.utilities.tally(visits, t, (mass if on_actions else arriving[None])[..., None])
+            if t + 1 < steps:
+                arriving = self.mdp.transition.push(mass)
+        return self.utilities.collect(visits)[:, 0]
 
     def curves(self, directions: FloatArray, states: FloatArray) -> FloatArray:
         """`information(states)` times k directions [D, k]: [D, k]."""

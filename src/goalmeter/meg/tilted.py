@@ -27,16 +27,42 @@ from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.value_space import ValueSpace
 from goalmeter.tabular.evaluation import state_occupancy
 
-# The direction is wanted to rounding; so much damping only keeps the system regular.
+# The direction is wanted to rounding at most; so much damping only keeps the system regular.
 _ACCURACY, _CG_STEPS = 1e-10, 400
+# The search for a direction ends where no residual was smaller for so many products, sooner if
+# what is missed was at most so many times what is wanted.
+_IDLE_PRODUCTS, _FEW_PRODUCTS, _NEARLY = 40, 8, 30.0
 _DAMPING, _DAMPING_FLOOR = 1e-13, 1e-3
 
 
+class _Closest:
+    """The solution that misses the fewest visits of those that conjugate gradients go through.
+
+    Where rounding has its say, residuals grow again: the system is singular, and its right side
+    only nearly in its range.
+    """
+
+    def __init__(self, wanted: float) -> None:
+        self.weights: FloatArray | None = None
+        self._wanted, self._missed, self._idle = wanted, np.inf, 0
+
+    def ended(self, weights: FloatArray, residual: FloatArray) -> bool:
+        """Keep a solution [D] if it is the closest; whether to look for no closer one."""
+        missed = 0.5 * float(np.abs(residual).sum())
+        self._idle += 1
+        if missed < self._missed:
+            self.weights, self._missed, self._idle = weights.copy(), missed, 0
+        few = self._missed <= _NEARLY * self._wanted
+        idle = self._idle >= (_FEW_PRODUCTS if few else _IDLE_PRODUCTS)
+        return self._missed <= self._wanted or idle
+
+
 class NewtonDirection:
-    """The exact Newton direction of a model, in weights and in what it does to the policy.
+    """The Newton direction of a model, in weights and in what it does to the policy.
 
     `visits` are the model's [D], `gradient` what the behaviour's exceed them by, and `least` what
-    counts as hardly visited.
+    counts as hardly visited. The policy along the direction may miss so many of the behaviour's
+    visits as are `missed`, and the system is solved no more exactly than that.
     """
 
     def __init__(
@@ -46,18 +72,22 @@ class NewtonDirection:
         gradient: FloatArray,
         space: ValueSpace,
         least: float,
+        missed: float,
     ) -> None:
         self.model, self.gradient = model, gradient
         shifted = visits + least
         damping = _DAMPING * shifted + _DAMPING_FLOOR * least
         nearly = space.preconditioner(model, shifted, damping)
-        self.weights = conjugate_gradients(
+        closest = _Closest(missed)
+        last = conjugate_gradients(
             lambda v: model.curve(v, model.states) + damping * v,
             gradient,
             _ACCURACY,
             nearly,
             _CG_STEPS,
+            closest.ended,
         )
+        self.weights = last if closest.weights is None else closest.weights
 
     @cached_property
     def psi(self) -> dict[int, FloatArray]:

@@ -31,7 +31,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
-from goalmeter.meg.certificate import Bounds, LinearFit
+from goalmeter.meg.certificate import BOUND_FACTOR, Bounds, LinearFit
 from goalmeter.meg.newton import conjugate_gradients
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.tilted import NewtonDirection, tilted_certificate
@@ -58,13 +58,18 @@ _DONE = 1e-9
 # Share of the promised gain that a step must bring, that shows damping to be hardly needed, and
 # what rounding may take from it (nats).
 _LEAST_SHARE, _GOOD_SHARE, _ROUNDING = 0.1, 0.3, 1e-13
-_LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e10
+_LEAST_DAMPED, _FIRST_DAMPED, _MOST_DAMPED = 1e-14, 1e-6, 1e10
+# What damping is multiplied by when a step is refused; each time in a row by so much more.
+_REFUSED = 8.0
 # A quadratic gives half of what its slope promises. Where utilities grow for ever it is more, and
 # steps twice as long are tried; up to a range of utilities beyond which digits are lost.
 _HALF, _WIDEST = 0.55, 2e3
-# Logarithms of visits closer than this are worth a certificate, once a step promises no more than
-# a few tolerances. So many certificates in a row that do not halve the gap end the search.
-_CLOSE, _NEARLY, _IDLE_CERTIFICATES = 0.5, 4.0, 4
+# Share of the tolerance that visits which a certificate misses may cost.
+_MISSED = 3e-2
+# A certificate is worth its price once a step promises no more than a few tolerances, and visits
+# that it may have to cut off cost no more than a part of one. So many certificates in a row that
+# do not halve the gap end the search.
+_NEARLY, _CLOSE, _IDLE_CERTIFICATES = 4.0, 0.3, 4
 
 
 @dataclass
@@ -83,6 +88,22 @@ class _Point:
         return self.value - cost(self.model, penalty)
 
 
+class _Damping(NamedTuple):
+    """How much a step is damped, and what that is multiplied by if the step is refused."""
+
+    size: float = 1.0
+    factor: float = _REFUSED
+
+    def refused(self) -> _Damping:
+        """What is tried after a step that does not gain."""
+        # Two refusals in a row say that the size is wrong by orders of magnitude.
+        return _Damping(self.factor * max(self.size, _FIRST_DAMPED), _REFUSED * self.factor)
+
+    def scaled(self, by: float) -> _Damping:
+        """What is tried after a step that gains."""
+        return _Damping(max(by * self.size, _LEAST_DAMPED))
+
+
 class _Search(NamedTuple):
     """What stays the same during a search; `target` are the behaviour's visits [D]."""
 
@@ -90,6 +111,7 @@ class _Search(NamedTuple):
     target: FloatArray
     space: ValueSpace
     bounds: Bounds
+    tolerance: float
 
     def at(self, model: SoftModel) -> _Point:
         """The point that a model is."""
@@ -112,7 +134,7 @@ def match_visits(
     300 steps, at the last penalty, or where certificates no longer improve.
     """
     target = expected_visits(start.utilities, behaviour)
-    search = _Search(behaviour, target, ValueSpace(start), bounds)
+    search = _Search(behaviour, target, ValueSpace(start), bounds, tolerance)
     fit = _follow(search, start, tolerance, watch, directions, "Newton steps")
     if fit.gap > tolerance and search.space.give_up():
         # Steps that were solved too roughly may have settled where there was still far to go.
@@ -133,18 +155,17 @@ def _follow(
     """One search along falling penalties, see `match_visits`; `kind` is what its steps are."""
     bounds, at = search.bounds, search.at(start)
     fit = LinearFit(at.value, *bounds.at(start), start, list(directions))
-    penalty, damping, stage, leap, idle = _FIRST, 1.0, 0, False, 0
+    penalty, damping, stage, leap, idle = _FIRST, _Damping(), 0, False, 0
     for step in range(1, _MAX_STEPS + 1):
         watch.tell(fit, *fit.bracket, stage=kind, step=step - 1, of=_MAX_STEPS)
         after, damping, promised = _climb(search, at, penalty, damping, leap)
         leap = False
-        if after is None and damping > _MOST_DAMPED:
+        if after is None and damping.size > _MOST_DAMPED:
             break
         if after is not None:
             at, stage = after, stage + 1
             fit = _kept(fit, at, bounds, step)
-        away = np.abs(np.log((search.target + _LEAST) / (at.visits + _LEAST))).max()
-        if away < _CLOSE and promised < _NEARLY * tolerance:
+        if promised < _NEARLY * tolerance and _excess(search, at) < _CLOSE * tolerance:
             before = fit.gap
             at = _certify(search, at)
             fit = _kept(fit, at, bounds, step)
@@ -167,16 +188,16 @@ class PenalisedClimb:
 
     def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
         target = expected_visits(start.utilities, behaviour)
-        self._search = _Search(behaviour, target, ValueSpace(start), Bounds(np.inf))
+        self._search = _Search(behaviour, target, ValueSpace(start), Bounds(np.inf), _DONE)
         self._at = self._search.at(start)
 
     def to(self, penalty: float) -> tuple[SoftModel, float]:
         """The model of max f(u) - penalty / 2 |u|^2 from the last one on, and its evidence."""
-        damping = 1.0
+        damping = _Damping()
         for _ in range(_MAX_STEPS):
             after, damping, promised = _climb(self._search, self._at, penalty, damping, False)
             self._at = self._at if after is None else after
-            if promised < _DONE or damping > _MOST_DAMPED:
+            if promised < _DONE or damping.size > _MOST_DAMPED:
                 break
         return self._at.model, self._at.value
 
@@ -214,21 +235,37 @@ def _kept(fit: LinearFit, at: _Point, bounds: Bounds, steps: int) -> LinearFit:
     return LinearFit(value, *bounds.at(model), model, fit.directions, steps)
 
 
+def _excess(search: _Search, at: _Point) -> float:
+    """What visits beyond twice those of the behaviour might cost a certificate, nats.
+
+    A Newton step takes away more than a state has where the model is there too often. What is cut
+    off has been a part of this, in the worlds that were looked at.
+    """
+    excess = np.maximum(at.visits - 2.0 * search.target, 0.0).sum()
+    return 0.5 * _bound_size(at.model) * float(excess)
+
+
+def _bound_size(model: SoftModel) -> float:
+    """The range of utilities for which a certificate beside a model will be wanted."""
+    return BOUND_FACTOR * max(1.0, float(np.ptp(model.theta)))
+
+
 def _certify(search: _Search, at: _Point) -> _Point:
     """Add what the policy one exact Newton step away proves; the better of both ends of the step.
 
     The step leaves the value right to the square of what it was.
     """
     gradient = search.target - at.visits
-    direction = NewtonDirection(at.model, at.visits, gradient, search.space, _LEAST)
+    missed = _MISSED * search.tolerance / _bound_size(at.model)
+    direction = NewtonDirection(at.model, at.visits, gradient, search.space, _LEAST, missed)
     search.bounds.add(tilted_certificate(direction, search.target))
     after = search.at(at.model.at(at.model.theta + direction.weights))
     return after if after.value > at.value else at
 
 
 def _climb(
-    search: _Search, at: _Point, penalty: float, damping: float, leap: bool
-) -> tuple[_Point | None, float, float]:
+    search: _Search, at: _Point, penalty: float, damping: _Damping, leap: bool
+) -> tuple[_Point | None, _Damping, float]:
     """The point after a damped step on the penalised evidence, or None if it does not gain.
 
     Also the next damping, and the gain that the step promised (nats). A `leap` follows a penalty
@@ -237,7 +274,7 @@ def _climb(
     wanted = search.target - penalty * at.utility
     gradient = wanted - at.visits
     shifted = at.visits + _LEAST
-    added = penalty + damping * (shifted + np.maximum(wanted, 0.0))
+    added = penalty + damping.size * (shifted + np.maximum(wanted, 0.0))
     right = gradient
     if leap and (wanted > 0).all():
         right = shifted * np.clip(np.log(wanted / shifted), -_LARGEST_FALL, _LARGEST_RISE)
@@ -256,13 +293,13 @@ def _climb(
         least = _LEAST_SHARE * length * promised - _ROUNDING * max(1.0, abs(at.value))
         if promised > 0 and gain > least:
             if length < 1.0:
-                return _Point(model, value), 2.0 * damping, promised
+                return _Point(model, value), damping.scaled(2.0), promised
             if gain > _HALF * promised:
                 model, value = _doubled(search, at, step, model, value, penalty)
-            factor = 0.1 if gain > _GOOD_SHARE * promised else 0.5
-            return _Point(model, value), max(factor * damping, _LEAST_DAMPED), promised
+            factor = 0.25 if gain > _GOOD_SHARE * promised else 0.5
+            return _Point(model, value), damping.scaled(factor), promised
     # A leap that fails says nothing of how much damping a Newton step needs.
-    return None, damping if leap else 8.0 * max(damping, 1e-6), promised
+    return None, damping if leap else damping.refused(), promised
 
 
 def _solved(
