@@ -62,7 +62,7 @@ def fit_linear(
     """
     watch = watch or Watch()
     zero = np.zeros(utilities.n_weights)
-    start = SoftModel(behaviour.mdp, utilities, zero, log_reference, watch.check)
+    start = SoftModel(behaviour.mdp, utilities, zero, log_reference, watch.check, behaviour)
     bounds = Bounds(ceiling)
     if is_large(utilities):
         fit = _large(start, behaviour, tolerance, bounds, watch)

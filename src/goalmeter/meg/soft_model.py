@@ -28,8 +28,8 @@ from goalmeter.tabular.rewards import Rewards
 from goalmeter.tabular.stationary import StationarySolver
 from goalmeter.tabular.transition import Block
 
-# Policies of up to this many entries are kept, and up to fewer their logarithms too; larger ones
-# are recomputed at each use.
+# Policies of up to this many entries are kept, and derivatives while they are used; up to fewer
+# logarithms of policies too. Larger ones are recomputed at each use.
 _KEPT_ENTRIES = 2**27
 _KEPT_LOGARITHMS = 2**24
 ALL = slice(None)
@@ -40,7 +40,8 @@ class SoftModel:
 
     `log_reference` is [T, A, S] or None for uniform; -inf in it forbids an action. `check` is
     called before every pass and every decision of one, so that a search among models can be ended
-    from within: it raises what ends it.
+    from within: it raises what ends it. The evidence of the behaviour that is `measured` is worked
+    out while planning.
     """
 
     def __init__(
@@ -50,8 +51,11 @@ class SoftModel:
         theta: FloatArray,
         log_reference: FloatArray | None,
         check: Callable[[], None] | None = None,
+        measured: Behaviour | None = None,
     ) -> None:
         self._check = check or (lambda: None)
+        self._measured = measured
+        self._evidence: dict[tuple[int, int], float] = {}
         self._check()
         self.mdp, self.utilities = mdp, utilities
         self.theta, self.log_reference = theta, log_reference
@@ -66,16 +70,31 @@ class SoftModel:
             # At a finite rationality a difference that is rounding weighs no more than that: no
             # actions are tied, however large the weights are. (Policy iteration ends at the tie.)
             task = task._replace(tie=np.zeros(1))
+        if self._keep and len(mdp.transition.blocks) > 1 and mdp.horizon is not None:
+            shape = mdp.n_actions, mdp.n_states
+            self._policies = {t: np.empty(shape) for t in range(mdp.horizon)}
         # What planning works out on the way is what is asked for first.
-        in_one = self._keep_logarithms and len(mdp.transition.blocks) == 1
-        self._plan = plan(task, self._keep_step if in_one else None)
+        self._plan = plan(task, self._keep_step)
 
     def _keep_step(self, t: int, block: Block, done: Backup) -> None:
-        self._policies[t], self._logarithms[t] = done.policy[..., 0], done.log_ratio[..., 0]
+        """Keep what a backup of a block has; blocks may come from several threads."""
+        log_ratio = done.log_ratio[..., 0]
+        if self._measured is not None:
+            weights = self._measured.weights(t, block.states)[..., 0]
+            self._evidence[t, block.start] = self._weighed(t, block.states, weights, log_ratio)
+        if len(self.mdp.transition.blocks) == 1:
+            if self._keep:
+                self._policies[t] = done.policy[..., 0]
+            if self._keep_logarithms:
+                self._logarithms[t] = log_ratio
+        elif self._keep:
+            self._policies[t][:, block.states] = done.policy[..., 0]
 
     def at(self, theta: FloatArray) -> SoftModel:
         """The model of other weights, in the same world and under the same reference."""
-        return SoftModel(self.mdp, self.utilities, theta, self.log_reference, self._check)
+        return SoftModel(
+            self.mdp, self.utilities, theta, self.log_reference, self._check, self._measured
+        )
 
     def step(self, t: int) -> tuple[FloatArray, FloatArray]:
         """Policy and log(policy / reference) at decision t: [A, S] each."""
@@ -114,19 +133,26 @@ class SoftModel:
 
     def evidence(self, behaviour: Behaviour) -> float:
         """f(theta) for one behaviour; -inf if it takes a forbidden action."""
-        total = 0.0
-        for t in range(self.mdp.steps):
-            weights = behaviour.weights(t, ALL)[..., 0]
-            if self.log_reference is None:
-                # All logarithms are finite, so that what has no weight does no harm.
-                total += float(np.vdot(weights, self.step(t)[1]))
-                continue
-            used = weights > 0
-            prior = self.log_reference[min(t, len(self.log_reference) - 1)]
-            if np.isneginf(prior[used]).any():
-                return -np.inf
-            total += float(weights[used] @ self.step(t)[1][used])
-        return total
+        if behaviour is self._measured and self.mdp.horizon is not None:
+            # In the order of decisions and blocks, whichever thread was first.
+            return float(sum(self._evidence[key] for key in sorted(self._evidence)))
+        return float(
+            sum(
+                self._weighed(t, ALL, behaviour.weights(t, ALL)[..., 0], self.step(t)[1])
+                for t in range(self.mdp.steps)
+            )
+        )
+
+    def _weighed(self, t: int, states: slice, weights: FloatArray, log_ratio: FloatArray) -> float:
+        """Weights [A, n] times log pi / reference, summed; -inf if a forbidden action has any."""
+        if self.log_reference is None:
+            # All logarithms are finite, so that what has no weight does no harm.
+            return float(np.vdot(weights, log_ratio))
+        used = weights > 0
+        prior = self.log_reference[min(t, len(self.log_reference) - 1), :, states]
+        if np.isneginf(prior[used]).any():
+            return -np.inf
+        return float(weights[used] @ log_ratio[used])
 
     def divergence(self) -> float:
         """KL(model) = E_model[sum log model / reference], nats: what the model costs itself."""
@@ -156,6 +182,37 @@ class SoftModel:
             later = np.einsum("as,ask->sk", self.policy(t), value)
             value -= later
             yield t, value
+
+    def tangent(self, direction: FloatArray) -> Callable[[int], FloatArray]:
+        """Of one direction [D], psi at each decision t: [A, S], which is handed out once and may be changed."""
+        mdp, on_actions = self.mdp, self.utilities.on_actions
+        rewards = self.utilities.rewards(direction[:, None])
+        if mdp.horizon is None:
+            stationary = self._stationary_tangent(rewards)[..., 0]
+            return lambda t: stationary
+        expect = mdp.transition.expect_all
+
+        def paid(t: int) -> FloatArray:
+            return np.asarray(rewards.discount**t * rewards.at(t, ALL)[..., 0])
+
+        # Where psi takes too much room it is worked out again from its mean: what is expected of
+        # the direction from a state on.
+        psi = np.empty((mdp.horizon, mdp.n_actions, mdp.n_states)) if self._keep else None
+        later = np.zeros((1 if self._keep else mdp.horizon + 1, mdp.n_states))
+        for t in reversed(range(mdp.horizon)):
+            self._check()
+            value = expect(later[0 if self._keep else t + 1])
+            if on_actions:
+                value += paid(t)
+            mean = np.einsum("as,as->s", self.policy(t), value)
+            if psi is not None:
+                np.subtract(value, mean, out=psi[t])
+            # Utilities over states pay all actions alike, which psi does not feel.
+            later[0 if self._keep else t] = mean if on_actions else mean + paid(t)[0]
+        if psi is not None:
+            return psi.__getitem__
+        # On the mean stands what states are paid, which is in it for utilities over states.
+        return lambda t: np.asarray(expect(later[t + 1]) + paid(t) - later[t])
 
     def _stationary_tangent(self, rewards: Rewards) -> FloatArray:
         now = rewards.at(0, ALL)
@@ -225,25 +282,13 @@ class SoftModel:
             return self.curves(direction[:, None], states)[:, 0]
         # `tangents` and then `adjoint`, for one direction: with psi of mean 0 under the policy,
         # what leaves a state under it is what arrived there.
-        rewards = self.utilities.rewards(direction[:, None])
-        on_actions, steps = self.utilities.on_actions, self.mdp.horizon
-        psi = np.empty((steps, self.mdp.n_actions, self.mdp.n_states))
-        later = np.zeros(self.mdp.n_states)
-        for t in reversed(range(steps)):
-            self._check()
-            paid = rewards.discount**t * rewards.at(t, ALL)[..., 0]
-            value = self.mdp.transition.expect_all(later)
-            if on_actions:
-                value += paid
-            later = np.einsum("as,as->s", self.policy(t), value)
-            np.subtract(value, later, out=psi[t])
-            if not on_actions:
-                later += paid[0]
+        psi, on_actions, steps = self.tangent(direction), self.utilities.on_actions, self.mdp.steps
         visits = self.utilities.visits(1)
         arriving = np.zeros(self.mdp.n_states)
         for t in range(steps):
             self._check()
-            mass = np.multiply(psi[t], states[t], out=psi[t])
+            mass = psi(t)
+            mass *= states[t]
             mass += arriving
             mass *= self.policy(t)
             self.utilities.tally(visits, t, (mass if on_actions else arriving[None])[..., None])
@@ -278,7 +323,7 @@ class SoftModel:
         """The model of the same weights that may only take the allowed actions [T, A, S]."""
         free = -np.log(self.mdp.n_actions) if self.log_reference is None else self.log_reference
         closed = np.where(allowed, free, -np.inf)
-        return SoftModel(self.mdp, self.utilities, self.theta, closed, self._check)
+        return SoftModel(self.mdp, self.utilities, self.theta, closed, self._check, self._measured)
 
     def regrets(self, direction: FloatArray) -> FloatArray:
         """What each action gives up of the best attainable value of a direction: [T, A, S].

@@ -16,7 +16,7 @@ Source: weak duality of maximum causal entropy (Ziebart 2010).
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -89,42 +89,52 @@ class NewtonDirection:
         )
         self.weights = last if closest.weights is None else closest.weights
 
-    @cached_property
-    def psi(self) -> dict[int, FloatArray]:
-        """Derivative of log pi, t -> [A, S, 1]."""
-        return dict(self.model.tangents(self.weights[:, None]))
-
 
 def tilted_certificate(direction: NewtonDirection, target: FloatArray) -> Certificate:
     """What the policy along a Newton direction proves; `target` are the behaviour's visits [D]."""
-    model, psi = direction.model, direction.psi
-    change = model.occupancy_change(psi)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(model.states > 0, change / model.states, 0.0)
-    policy = []
+    return policy_certificate(direction.model, _tilted(direction), target)
+
+
+def _tilted(direction: NewtonDirection) -> Iterator[FloatArray]:
+    """The policy along a Newton direction, one decision [A, S] after the other."""
+    model, psi = direction.model, direction.model.tangent(direction.weights)
+    push, states = model.mdp.transition.push, model.states
+    change = np.zeros(model.mdp.n_states)
+    if model.mdp.horizon is None:
+        change = model.occupancy_change({0: psi(0)[..., None]})[0]
     for t in range(model.mdp.steps):
-        now = model.policy(t)
-        tilted = now * np.maximum(1.0 + share[t] + psi[t][..., 0], 0.0)
+        now, log_change = model.policy(t), psi(t)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(states[t] > 0, change / states[t], 0.0)
+        tilted = now * np.maximum(1.0 + share + log_change, 0.0)
         total = tilted.sum(axis=0)
         # Where everything is cut off the policy is never in doubt, as little as it is used.
-        policy.append(np.where(total > 0, tilted / np.where(total > 0, total, 1.0), now))
-    return policy_certificate(model, np.stack(policy), target)
+        yield np.where(total > 0, tilted / np.where(total > 0, total, 1.0), now)
+        change = push(now * (log_change * states[t] + change))
 
 
-def policy_certificate(model: SoftModel, policy: FloatArray, target: FloatArray) -> Certificate:
-    """What a policy [T, A, S] proves of the class, world and reference of a model."""
+def policy_certificate(
+    model: SoftModel, policy: Iterable[FloatArray], target: FloatArray
+) -> Certificate:
+    """What a policy, [A, S] for each decision, proves of the class, world and reference of a model.
+
+    `target` are the behaviour's visits [D].
+    """
     mdp, utilities = model.mdp, model.utilities
-    states = state_occupancy(mdp, policy[..., None])[..., 0]
     visits, total = utilities.visits(1), 0.0
     uniform = -np.log(mdp.n_actions)
-    for t in range(mdp.steps):
-        mass = policy[t] * states[t]
+    states = mdp.initial
+    for t, now in enumerate(policy):
+        if mdp.horizon is None:
+            states = state_occupancy(mdp, now[None, ..., None])[0, :, 0]
+        mass = now * states
         used = mass > 0
         prior = uniform
         if model.log_reference is not None:
             prior = model.log_reference[min(t, len(model.log_reference) - 1)][used]
-        total += float(mass[used] @ (np.log(policy[t][used]) - prior))
+        total += float(mass[used] @ (np.log(now[used]) - prior))
         utilities.tally(visits, t, mass[..., None])
+        states = mdp.transition.push(mass)
     missed = target - utilities.collect(visits)[:, 0]
     # Rounding, of one part in 2^52 of all visits, counts as difference too.
     rounding = np.finfo(float).eps * float(target.sum())
