@@ -43,8 +43,15 @@ def squares(free: Any, horizon: int, slip: float = 0.0) -> gm.TabularMDP:
     else:
         next_state = np.concatenate([target[..., None], target[:, ACROSS]], axis=2)
         probability = np.broadcast_to([1 - 2 * slip, slip, slip], next_state.shape)
-    reward = np.eye(n)[-1]
-    return gm.TabularMDP((next_state, probability), reward, horizon=horizon, initial=np.eye(n)[0])
+    reward, start = _ends(n)
+    return gm.TabularMDP((next_state, probability), reward, horizon=horizon, initial=start)
+
+
+def _ends(n: int) -> tuple[Any, Any]:
+    """1 in the last of n states, and 1 in the first."""
+    last, first = np.zeros(n), np.zeros(n)
+    last[-1] = first[0] = 1.0
+    return last, first
 
 
 def open_grid(n: int, slip: float = 0.0) -> gm.TabularMDP:
@@ -74,7 +81,7 @@ def random_world(n: int, horizon: int, seed: int) -> gm.TabularMDP:
     next_state = rng.integers(n, size=(n, 4, 4))
     next_state[1::50] = np.arange(n)[1::50, None, None]
     probability = rng.dirichlet(np.ones(4), size=(n, 4))
-    reward, start = np.eye(n)[-1], np.eye(n)[0]
+    reward, start = _ends(n)
     return gm.TabularMDP((next_state, probability), reward, horizon=horizon, initial=start)
 
 

@@ -184,7 +184,7 @@ class SoftModel:
             yield t, value
 
     def tangent(self, direction: FloatArray) -> Callable[[int], FloatArray]:
-        """Of one direction [D], psi at each decision t: [A, S], which is handed out once and may be changed."""
+        """The psi [A, S] of a direction [D] at decision t, to be asked for once and changed."""
         mdp, on_actions = self.mdp, self.utilities.on_actions
         rewards = self.utilities.rewards(direction[:, None])
         if mdp.horizon is None:

@@ -64,8 +64,9 @@ _REFUSED = 8.0
 # A quadratic gives half of what its slope promises. Where utilities grow for ever it is more, and
 # steps twice as long are tried; up to a range of utilities beyond which digits are lost.
 _HALF, _WIDEST = 0.55, 2e3
-# Share of the tolerance that visits which a certificate misses may cost.
-_MISSED = 3e-2
+# Share of the tolerance that visits which a certificate misses may cost; of a value below 1 nat
+# the same share of that, but for values below the last.
+_MISSED, _SMALLEST = 0.1, 1e-3
 # A certificate is worth its price once a step promises no more than a few tolerances, and visits
 # that it may have to cut off cost no more than a part of one. So many certificates in a row that
 # do not halve the gap end the search.
@@ -256,7 +257,8 @@ def _certify(search: _Search, at: _Point) -> _Point:
     The step leaves the value right to the square of what it was.
     """
     gradient = search.target - at.visits
-    missed = _MISSED * search.tolerance / _bound_size(at.model)
+    worth = min(max(at.value, _SMALLEST), 1.0)
+    missed = _MISSED * search.tolerance * worth / _bound_size(at.model)
     direction = NewtonDirection(at.model, at.visits, gradient, search.space, _LEAST, missed)
     search.bounds.add(tilted_certificate(direction, search.target))
     after = search.at(at.model.at(at.model.theta + direction.weights))
