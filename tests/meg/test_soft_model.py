@@ -17,7 +17,7 @@ from goalmeter.meg import soft_model
 from goalmeter.meg.behaviour import PolicyBehaviour, behaviour_of
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.utility_class import LinearClass, linear_class
-from goalmeter.tabular import TabularMDP
+from goalmeter.tabular import TabularMDP, transition
 
 ALL = slice(None)
 CLASSES = ["state", "time-state", "state-action", "features", "action features"]
@@ -27,6 +27,7 @@ class Case:
     """A model with a behaviour, in a random world."""
 
     def __init__(self, seed: int, kind: str, infinite: bool, with_reference: bool = False) -> None:
+        self.seed = seed
         world = generic_world(seed, discount=0.7)
         rng = np.random.default_rng(seed)
         self.rng = rng
@@ -206,4 +207,37 @@ def test_policies_that_are_not_kept_are_the_same(case: Case) -> None:
         np.testing.assert_array_equal(
             lean.gradient(case.behaviour), case.model.gradient(case.behaviour)
         )
+        # Neither are derivatives, which are worked out again from their means.
+        v = case.rng.normal(size=case.utilities.n_weights)
+        curved = lean.curve(v, lean.states)
+    np.testing.assert_allclose(curved, case.model.curve(v, case.model.states), atol=1e-11)
     assert lean.evidence(case.behaviour) == case.model.evidence(case.behaviour)
+
+
+@given(case=cases, block=st.sampled_from([1, 3]))
+@few
+def test_what_is_measured_while_planning_is_the_evidence(case: Case, block: int) -> None:
+    want = case.model.evidence(case.behaviour)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transition, "BLOCK_STATES", block)
+        world = generic_world(case.seed, discount=0.7)
+        infinite = case.mdp.horizon is None
+        mdp = world.mdp(horizon=None) if infinite else world.mdp()
+        model = SoftModel(mdp, case.utilities, case.theta, case.reference, measured=case.behaviour)
+        for measured in (model, model.at(case.theta)):
+            assert measured.evidence(case.behaviour) == pytest.approx(want, rel=1e-12, abs=1e-12)
+            for t in range(mdp.steps):
+                np.testing.assert_allclose(measured.policy(t), case.model.policy(t), rtol=1e-12)
+        v = case.rng.normal(size=case.utilities.n_weights)
+        np.testing.assert_allclose(
+            model.curve(v, model.states), case.model.curve(v, case.model.states), atol=1e-11
+        )
+
+
+def test_what_is_forbidden_is_found_while_planning() -> None:
+    case = Case(3, "state", infinite=False)
+    closed = np.full((1, 3, 4), -np.log(2.0))
+    closed[0, 0] = -np.inf
+    for measured in (case.behaviour, None):
+        model = SoftModel(case.mdp, case.utilities, case.theta, closed, measured=measured)
+        assert model.evidence(case.behaviour) == -np.inf

@@ -12,7 +12,7 @@ from meg.instances import Awkward, awkward, few, generic_world
 from oracles import unknown_utility as oracle
 
 from goalmeter._types import FloatArray
-from goalmeter.meg import known_utility, linear, unknown_utility
+from goalmeter.meg import known_utility, linear, tilted, unknown_utility
 from goalmeter.meg.behaviour import behaviour_of, yardstick
 from goalmeter.meg.certificate import Bounds, LinearFit
 from goalmeter.meg.confinement import staying_inside
@@ -184,6 +184,17 @@ def test_a_grid_closes() -> None:
     assert result.utility is not None
     again = known_utility(mdp, epsilon_greedy(optimal_policy(mdp), 0.2), utility=result.utility)
     assert again.value == pytest.approx(result.value, abs=1e-6)
+
+
+def test_the_closest_solution_is_kept_and_the_search_for_it_ends() -> None:
+    closest = tilted._Closest(wanted=1.0)
+    residuals = [8.0, 4.0, 16.0, 6.0] + [100.0] * 100
+    ended = [closest.ended(np.array([i]), np.array([r, -r])) for i, r in enumerate(residuals)]
+    # Of the residual half is missed visits: 4 was nearest, which is near enough to wait for eight.
+    assert closest.weights == [1]
+    assert ended.index(True) == 1 + tilted._FEW_PRODUCTS
+    done = tilted._Closest(wanted=5.0)
+    assert [done.ended(np.zeros(1), np.array([r, -r])) for r in (8.0, 4.0)] == [False, True]
 
 
 @pytest.mark.parametrize("n", [8, 12])
