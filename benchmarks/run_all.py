@@ -26,6 +26,8 @@ SCRIPTS = (
     "unknown_utility_vs_gradient_ascent",
     "unknown_sweep",
     "unknown_scaling",
+    "unknown_growth",
+    "unknown_vs_gradients",
     "soft_backup_vs_memory",
     "batch_vs_single",
     "interval_coverage",

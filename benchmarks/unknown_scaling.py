@@ -36,6 +36,8 @@ ROWS: list[tuple[str, Callable[[], gm.TabularMDP], float, bool]] = [
     ("open 45", partial(open_grid, 45), 0.2, False),
     ("open 45", partial(open_grid, 45), 0.0, False),
     ("four rooms 45", partial(four_rooms, 45), 0.2, False),
+    ("open 100", partial(open_grid, 100), 0.2, False),
+    ("open 200", partial(open_grid, 200), 0.2, False),
 ]
 
 

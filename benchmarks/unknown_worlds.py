@@ -75,12 +75,12 @@ def cluttered(n: int, seed: int, slip: float = 0.0) -> gm.TabularMDP:
     return squares(free, 3 * n, slip)
 
 
-def random_world(n: int, horizon: int, seed: int) -> gm.TabularMDP:
-    """Four successors for each of four actions, anywhere; every fiftieth state is absorbing."""
+def random_world(n: int, horizon: int, seed: int, actions: int = 4) -> gm.TabularMDP:
+    """Four successors for each action, anywhere; every fiftieth state is absorbing."""
     rng = np.random.default_rng(seed)
-    next_state = rng.integers(n, size=(n, 4, 4))
+    next_state = rng.integers(n, size=(n, actions, 4))
     next_state[1::50] = np.arange(n)[1::50, None, None]
-    probability = rng.dirichlet(np.ones(4), size=(n, 4))
+    probability = rng.dirichlet(np.ones(4), size=(n, actions))
     reward, start = _ends(n)
     return gm.TabularMDP((next_state, probability), reward, horizon=horizon, initial=start)
 

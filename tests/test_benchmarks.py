@@ -18,6 +18,8 @@ SCRIPTS = {
     "unknown_utility_vs_gradient_ascent": {"cap_seconds", "problems", "summary"},
     "unknown_sweep": {"each", "rows", "timeout"},
     "unknown_scaling": {"cap", "rows"},
+    "unknown_growth": {"rows"},
+    "unknown_vs_gradients": {"cap", "rates", "rows"},
     "soft_backup_vs_memory": {
         "bytes_per_second",
         "growth_exponent",

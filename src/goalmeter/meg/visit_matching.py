@@ -289,6 +289,8 @@ def _climb(
     before = at.penalised(penalty)
     # A shorter step is cheaper to try than another system to solve.
     for length in (1.0, 0.5, 0.25):
+        # The one before is let go first: a large model takes gigabytes.
+        model = None
         model = at.model.at(at.model.theta + length * step)
         value = model.evidence(search.behaviour)
         gain = value - cost(model, penalty) - before
