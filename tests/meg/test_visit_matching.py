@@ -46,7 +46,8 @@ def matched(instance: Awkward) -> LinearFit:
     """The fit of the engine for large classes, whatever the size."""
     mdp = instance.mdp()
     over: Any = instance.over
-    utilities, behaviour = linear_class(mdp, None, over), behaviour_of(mdp, [instance.policy])
+    utilities = linear_class(mdp, instance.features, over)
+    behaviour = behaviour_of(mdp, [instance.policy])
     ceiling = float(yardstick(behaviour, None, utilities.tells_apart()).ceiling[0])
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), None)
     return linear._large(start, behaviour, 1e-7, Bounds(ceiling), Watch())

@@ -77,6 +77,10 @@ class SoftModel:
         """The model of other weights, in the same world and under the same reference."""
         return SoftModel(self.mdp, self.utilities, theta, self.log_reference, self._check)
 
+    def restated(self, utilities: LinearClass) -> SoftModel:
+        """The model of the same weights where a class is stated otherwise."""
+        return SoftModel(self.mdp, utilities, self.theta, self.log_reference, self._check)
+
     def step(self, t: int) -> tuple[FloatArray, FloatArray]:
         """Policy and log(policy / reference) at decision t: [A, S] each."""
         if t in self._logarithms:

@@ -22,6 +22,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.certificate import Certificate
+from goalmeter.meg.feature_space import FeatureSpace
 from goalmeter.meg.newton import conjugate_gradients
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.value_space import ValueSpace
@@ -44,7 +45,7 @@ class NewtonDirection:
         model: SoftModel,
         visits: FloatArray,
         gradient: FloatArray,
-        space: ValueSpace,
+        space: ValueSpace | FeatureSpace,
         least: float,
     ) -> None:
         self.model, self.gradient = model, gradient
@@ -82,7 +83,10 @@ def tilted_certificate(direction: NewtonDirection, target: FloatArray) -> Certif
 
 
 def policy_certificate(model: SoftModel, policy: FloatArray, target: FloatArray) -> Certificate:
-    """What a policy [T, A, S] proves of the class, world and reference of a model."""
+    """What a policy [T, A, S] proves of the class, world and reference of a model.
+
+    `target` are the behaviour's expected features [D], which are visits where there are none.
+    """
     mdp, utilities = model.mdp, model.utilities
     states = state_occupancy(mdp, policy[..., None])[..., 0]
     visits, total = utilities.visits(1), 0.0
@@ -96,6 +100,9 @@ def policy_certificate(model: SoftModel, policy: FloatArray, target: FloatArray)
         total += float(mass[used] @ (np.log(policy[t][used]) - prior))
         utilities.tally(visits, t, mass[..., None])
     missed = target - utilities.collect(visits)[:, 0]
+    if utilities.matrix is not None:
+        rounding = np.finfo(float).eps * mdp.steps
+        return Certificate(total, float(np.abs(missed).max()) + rounding)
     # Rounding, of one part in 2^52 of all visits, counts as difference too.
     rounding = np.finfo(float).eps * float(target.sum())
     return Certificate(total, 0.5 * float(np.abs(missed).sum()) + rounding, by_range=True)

@@ -32,6 +32,8 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
 from goalmeter.meg.certificate import Bounds, LinearFit
+from goalmeter.meg.counted import counted, entry_visits, features_moved
+from goalmeter.meg.feature_space import FeatureSpace
 from goalmeter.meg.newton import conjugate_gradients
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.tilted import NewtonDirection, tilted_certificate
@@ -88,12 +90,18 @@ class _Search(NamedTuple):
 
     behaviour: Behaviour
     target: FloatArray
-    space: ValueSpace
+    space: ValueSpace | FeatureSpace
     bounds: Bounds
 
     def at(self, model: SoftModel) -> _Point:
         """The point that a model is."""
         return _Point(model, model.evidence(self.behaviour))
+
+
+def _search(start: SoftModel, behaviour: Behaviour, bounds: Bounds) -> _Search:
+    target = expected_visits(start.utilities, behaviour)
+    space = ValueSpace(start) if start.utilities.matrix is None else FeatureSpace(start)
+    return _Search(behaviour, target, space, bounds)
 
 
 def match_visits(
@@ -111,8 +119,8 @@ def match_visits(
     name. The search adds to the bounds that are proven already. It ends without a certificate after
     300 steps, at the last penalty, or where certificates no longer improve.
     """
-    target = expected_visits(start.utilities, behaviour)
-    search = _Search(behaviour, target, ValueSpace(start), bounds)
+    start = counted(start)
+    search = _search(start, behaviour, bounds)
     fit = _follow(search, start, tolerance, watch, directions, "Newton steps")
     if fit.gap > tolerance and search.space.give_up():
         # Steps that were solved too roughly may have settled where there was still far to go.
@@ -166,8 +174,8 @@ class PenalisedClimb:
     """The best utilities of a class of visits under penalties on their size, one after another."""
 
     def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
-        target = expected_visits(start.utilities, behaviour)
-        self._search = _Search(behaviour, target, ValueSpace(start), Bounds(np.inf))
+        start = counted(start)
+        self._search = _search(start, behaviour, Bounds(np.inf))
         self._at = self._search.at(start)
 
     def to(self, penalty: float) -> tuple[SoftModel, float]:
@@ -183,22 +191,21 @@ class PenalisedClimb:
 
 def expected_visits(utilities: LinearClass, behaviour: Behaviour) -> FloatArray:
     """What a behaviour is expected to visit, in the entries of a class's utilities: [D]."""
-    visits = utilities.visits(1)
-    for t in range(behaviour.mdp.steps):
-        utilities.tally(visits, t, behaviour.weights(t, ALL))
+    visits = entry_visits(utilities, behaviour.mdp, lambda t: behaviour.weights(t, ALL))
     return utilities.collect(visits)[:, 0]
 
 
 def model_visits(model: SoftModel) -> FloatArray:
     """What a model is expected to visit: [D]."""
-    visits = model.utilities.visits(1)
-    for t in range(model.mdp.steps):
-        model.utilities.tally(visits, t, (model.policy(t) * model.states[t])[..., None])
-    return model.utilities.collect(visits)[:, 0]
+    policy, states, utilities = model.policy, model.states, model.utilities
+    visits = entry_visits(utilities, model.mdp, lambda t: (policy(t) * states[t])[..., None])
+    return utilities.collect(visits)[:, 0]
 
 
 def centred(model: SoftModel) -> FloatArray:
-    """A model's utility less its mean, which no policy depends on: [D]."""
+    """A model's utility less its mean, which no policy depends on; weights of features: [D]."""
+    if model.utilities.matrix is not None:
+        return model.theta
     return np.asarray(model.theta - model.theta.mean())
 
 
@@ -240,10 +247,14 @@ def _climb(
     added = penalty + damping * (shifted + np.maximum(wanted, 0.0))
     right = gradient
     if leap and (wanted > 0).all():
-        right = shifted * np.clip(np.log(wanted / shifted), -_LARGEST_FALL, _LARGEST_RISE)
+        change = np.clip(np.log(wanted / shifted), -_LARGEST_FALL, _LARGEST_RISE)
         # A constant utility changes nothing, so the right side must sum to what the gradient does,
         # or next to nothing solves the system.
-        right = right - shifted * (float((right - gradient).sum()) / float(shifted.sum()))
+        if at.model.utilities.matrix is not None:
+            right = features_moved(at.model, change)
+        else:
+            right = shifted * change
+            right = right - shifted * (float((right - gradient).sum()) / float(shifted.sum()))
         added = added + penalty * (shifted / wanted - 1.0)
     step = _solved(search.space, at.model, shifted, added, right)
     promised = float(gradient @ step)
@@ -266,7 +277,7 @@ def _climb(
 
 
 def _solved(
-    space: ValueSpace,
+    space: ValueSpace | FeatureSpace,
     model: SoftModel,
     visits: FloatArray,
     added: FloatArray,
