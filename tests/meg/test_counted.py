@@ -16,8 +16,15 @@ from oracles import unknown_utility as oracle
 from goalmeter._types import FloatArray
 from goalmeter.meg import linear, simplest_utility, unknown_utility
 from goalmeter.meg.behaviour import behaviour_of
-from goalmeter.meg.counted import counted, entry_visits, features_moved, met, tabular
-from goalmeter.meg.soft_model import ALL, SoftModel
+from goalmeter.meg.counted import (
+    behaviour_entries,
+    counted,
+    features_moved,
+    met,
+    model_entries,
+    tabular,
+)
+from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.tilted import policy_certificate
 from goalmeter.meg.utility_class import linear_class
 from goalmeter.meg.visit_matching import expected_visits
@@ -138,9 +145,7 @@ def test_one_tiling_moves_by_what_was_asked() -> None:
     mdp, features = grid(6), tilings(6, 2, (0,))
     rng = np.random.default_rng(1)
     model = counted(SoftModel(mdp, linear_class(mdp, features), rng.normal(size=9), None))
-    visits = model.utilities.collect(
-        entry_visits(model.utilities, mdp, lambda t: (model.policy(t) * model.states[t])[..., None])
-    )[:, 0]
+    visits = model.utilities.collect(model_entries(model))[:, 0]
     change = rng.normal(size=9)
     expected = visits * (change - (visits @ change) / visits.sum())
     np.testing.assert_allclose(features_moved(model, change), expected, rtol=1e-9, atol=1e-12)
@@ -155,8 +160,11 @@ def test_awkward_classes_of_features(seed: int) -> None:
     instance = with_features(seed)
     fit = matched(instance)
     assert fit.gap >= -1e-12
-    # Far-out optima of tiny worlds are left to the dense path, which follows for small classes.
-    assert fit.gap <= 1e-6 or seed == 32
+    # A far-out optimum of a tiny world is left to the dense path, which follows for small classes.
+    if seed == 32:
+        assert fit.value <= instance.dual() + 1e-6 <= fit.upper_bound + 2e-6
+        return
+    assert fit.gap <= 1e-6
     try:
         upper = instance.primal()
     except RuntimeError:  # the linear program of the oracle failed
@@ -252,5 +260,5 @@ def test_a_class_is_restated_without_its_weights_changing() -> None:
     assert other.theta is model.theta
     doubled = model.at(np.full(1, 2.0))
     assert other.evidence(behaviour) == pytest.approx(doubled.evidence(behaviour), rel=1e-12)
-    visits = entry_visits(utilities, mdp, lambda t: behaviour.weights(t, ALL))
+    visits = behaviour_entries(utilities, behaviour)
     assert visits.sum() == pytest.approx(4.0)

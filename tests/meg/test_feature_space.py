@@ -9,7 +9,7 @@ from meg.test_counted import tilings
 from meg.test_visit_matching import grid
 
 from goalmeter.meg import feature_space
-from goalmeter.meg.counted import counted
+from goalmeter.meg.counted import counted, model_entries
 from goalmeter.meg.feature_space import FeatureSpace
 from goalmeter.meg.newton import conjugate_gradients
 from goalmeter.meg.soft_model import SoftModel
@@ -26,7 +26,9 @@ def test_it_is_exact_in_the_infinite_problem(seed: int, on_actions: bool) -> Non
     features = rng.normal(size=(4, 3, 3) if on_actions else (4, 3))
     model = counted(SoftModel(mdp, linear_class(mdp, features), rng.normal(size=3), None))
     damping = np.full(3, 0.01)
-    solve = FeatureSpace(model).preconditioner(model, model_visits(model), damping)
+    solve = FeatureSpace(model, model_entries(model)).preconditioner(
+        model, model_visits(model), damping
+    )
     right = rng.normal(size=3)
     matrix = model.information(model.states) + np.diag(damping)
     np.testing.assert_allclose(matrix @ solve(right), right, atol=1e-9)
@@ -44,7 +46,9 @@ def test_it_is_exact_where_a_state_belongs_to_one_decision(on_actions: bool) -> 
     features = rng.normal(size=(6, 3, 3) if on_actions else (6, 3))
     model = counted(SoftModel(mdp, linear_class(mdp, features), rng.normal(size=3), None))
     damping = np.full(3, 0.01)
-    solve = FeatureSpace(model).preconditioner(model, model_visits(model), damping)
+    solve = FeatureSpace(model, model_entries(model)).preconditioner(
+        model, model_visits(model), damping
+    )
     right = rng.normal(size=3)
     matrix = model.information(model.states) + np.diag(damping)
     np.testing.assert_allclose(matrix @ solve(right), right, atol=1e-9)
@@ -57,7 +61,9 @@ def test_it_is_symmetric_and_nearly_solves() -> None:
     start = SoftModel(mdp, linear_class(mdp, features), rng.normal(size=d) * 0.3, None)
     model = counted(start)
     damping = 1e-3 * model_visits(model)
-    solve = FeatureSpace(model).preconditioner(model, model_visits(model), damping)
+    solve = FeatureSpace(model, model_entries(model)).preconditioner(
+        model, model_visits(model), damping
+    )
     x, y = rng.normal(size=(2, d))
     assert solve(x) @ y == pytest.approx(x @ solve(y), rel=1e-6)
     matrix = model.information(model.states) + np.diag(damping)
@@ -77,7 +83,7 @@ def test_what_it_does_beyond_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     model = counted(SoftModel(mdp, linear_class(mdp, rng.normal(size=(16, 3))), np.ones(3), None))
     visits, damping, right = model_visits(model), np.full(3, 0.01), rng.normal(size=3)
     monkeypatch.setattr(feature_space, "_MOST_WEIGHTS", 2)
-    space = FeatureSpace(model)
+    space = FeatureSpace(model, model_entries(model))
     alone = space.preconditioner(model, visits, damping)
     np.testing.assert_allclose(alone(right), right / (visits + damping))
     # The information itself, once that is asked for.
@@ -86,4 +92,21 @@ def test_what_it_does_beyond_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = model.information(model.states) + np.diag(damping)
     np.testing.assert_allclose(matrix @ solve(right), right, atol=1e-9)
     monkeypatch.setattr(feature_space, "_DENSE_WEIGHTS", 2)
-    assert not FeatureSpace(model).give_up()
+    assert not FeatureSpace(model, model_entries(model)).give_up()
+
+
+def test_the_scale_of_a_weight_is_the_spread_of_its_feature() -> None:
+    # Two states, each visited half of the time by the model; the behaviour is in the first alone.
+    moves = np.full((2, 2, 2), 0.5)
+    mdp = TabularMDP(moves, np.zeros(2), horizon=1, initial=np.array([0.5, 0.5]))
+    features = np.array([[1.0, 0.0], [-1.0, 100.0]])
+    model = SoftModel(mdp, linear_class(mdp, features), np.zeros(2), None)
+    assert model.utilities.matrix is not None
+    width = np.ptp(model.utilities.matrix, axis=0)
+    space = FeatureSpace(model, np.array([1.0, 0.0])[None, None, :, None])
+    visits, wanted = model_visits(model), np.ones(2)
+    # Half a visit where the feature differs from what the behaviour expects.
+    np.testing.assert_allclose(space.scale(model, visits, wanted), 0.5 * width**2)
+    both = FeatureSpace(model, np.array([0.5, 0.5])[None, None, :, None])
+    np.testing.assert_allclose(both.scale(model, visits, wanted), 0.5 * width**2)
+    np.testing.assert_allclose(both.scale(model, visits, 0.0 * wanted), 0.25 * width**2)

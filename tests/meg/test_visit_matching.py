@@ -157,20 +157,27 @@ def test_what_surely_stays_inside() -> None:
     # Three squares in a row, left and right; the third is never visited. From the second, right
     # leads out, but not when it is the last decision, which leads nowhere that is paid.
     next_state = np.array([[[0], [1]], [[0], [2]], [[1], [2]]])
-    mdp = TabularMDP((next_state, np.ones((3, 2, 1))), np.zeros(3), horizon=2)
+    moves, start = (next_state, np.ones((3, 2, 1))), np.eye(3)
+    mdp = TabularMDP(moves, np.zeros(3), horizon=2, initial=start[1])
     visits = np.array([1.0, 1.0, 0.0])[None, None]
     allowed = staying_inside(mdp, visits)
     assert allowed is not None
     np.testing.assert_array_equal(allowed[0], [[True, True, True], [True, False, True]])
     np.testing.assert_array_equal(allowed[1], np.ones((2, 3), dtype=bool))
     assert staying_inside(mdp, np.ones((1, 1, 3))) is None
+    # From the first square the third cannot be reached in time, so no action is ruled out.
+    assert staying_inside(mdp.replace(initial=start[0]), visits) is None
 
 
 def test_what_stays_inside_for_ever() -> None:
     # From the middle only the action to the left stays inside; a square before that has a choice.
     next_state = np.array([[[0], [1]], [[0], [2]], [[2], [2]]])
     mdp = TabularMDP((next_state, np.ones((3, 2, 1))), np.zeros(3), discount=0.9)
-    allowed = staying_inside(mdp, np.array([1.0, 1.0, 0.0])[None, None])
+    visits = np.array([1.0, 1.0, 0.0])[None, None]
+    # Alone, the first square's own way back is all that there is: nothing is ruled out.
+    nowhere = TabularMDP((next_state * 0, np.ones((3, 2, 1))), np.zeros(3), discount=0.9)
+    assert staying_inside(nowhere, visits) is None
+    allowed = staying_inside(mdp, visits)
     assert allowed is not None
     np.testing.assert_array_equal(allowed[0], [[True, True, True], [True, False, True]])
 
@@ -185,6 +192,17 @@ def test_a_grid_closes() -> None:
     assert result.utility is not None
     again = known_utility(mdp, epsilon_greedy(optimal_policy(mdp), 0.2), utility=result.utility)
     assert again.value == pytest.approx(result.value, abs=1e-6)
+
+
+def test_what_cannot_be_reached_makes_no_optimum_infinite() -> None:
+    # Ten moves do not lead from one corner of 11 x 11 squares to the other.
+    mdp = grid(11, horizon=10)
+    result = unknown_utility(mdp, epsilon_greedy(optimal_policy(mdp), 0.2))
+    smaller = unknown_utility(
+        grid(10, horizon=10), epsilon_greedy(optimal_policy(grid(10, horizon=10)), 0.2)
+    )
+    assert result.certified and np.isfinite(result.rationality)
+    assert result.value == pytest.approx(smaller.value, abs=1e-8)
 
 
 @pytest.mark.parametrize("n", [8, 12])

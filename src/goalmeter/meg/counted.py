@@ -23,7 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from goalmeter._types import BoolArray, FloatArray
-from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.behaviour import Behaviour
+from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass
 from goalmeter.tabular.mdp import TabularMDP
 
@@ -84,10 +85,7 @@ def features_moved(model: SoftModel, change: FloatArray) -> FloatArray:
     all visits is held.
     """
     matrix: Any = model.utilities.matrix
-    policy, states = model.policy, model.states
-    visits = entry_visits(
-        model.utilities, model.mdp, lambda t: (policy(t) * states[t])[..., None]
-    ).ravel()
+    visits = model_entries(model).ravel()
     total = np.asarray(matrix.sum(axis=1)).ravel()
     moved = np.asarray(matrix @ change) / np.where(total > 0, total, 1.0)
     moved -= float(visits @ moved) / float(visits.sum())
@@ -105,3 +103,14 @@ def entry_visits(
     for t in range(mdp.steps):
         utilities.tally(visits, t, mass(t))
     return visits
+
+
+def model_entries(model: SoftModel) -> FloatArray:
+    """What a model is expected to visit, as `entry_visits`."""
+    policy, states = model.policy, model.states
+    return entry_visits(model.utilities, model.mdp, lambda t: (policy(t) * states[t])[..., None])
+
+
+def behaviour_entries(utilities: LinearClass, behaviour: Behaviour) -> FloatArray:
+    """What a behaviour is expected to visit, as `entry_visits`."""
+    return entry_visits(utilities, behaviour.mdp, lambda t: behaviour.weights(t, ALL))

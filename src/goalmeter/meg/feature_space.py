@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from goalmeter._types import FloatArray
+from goalmeter.meg.counted import model_entries
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.value_space import Operator, add_spread, blocks_of, densely, has_narrow_band
 
@@ -35,10 +36,22 @@ _MOST_WEIGHTS = 4000
 
 
 class FeatureSpace:
-    """Preconditioners for the models of one class of features."""
+    """Preconditioners for the models of one class of features.
 
-    def __init__(self, model: SoftModel) -> None:
+    `target` are the visits of the behaviour that is fitted, [T, A or 1, S, 1].
+    """
+
+    def __init__(self, model: SoftModel, target: FloatArray) -> None:
         mdp, utilities = model.mdp, model.utilities
+        # Features may be large where hardly anything goes: what counts is how far they are spread
+        # about what the behaviour expects, where the visits are.
+        matrix: Any = utilities.matrix
+        if sp.issparse(matrix):
+            self._squares = matrix.multiply(matrix).tocsr()
+        else:
+            mean = utilities.collect(target)[:, 0] / target.sum()
+            self._squares = (matrix - mean) ** 2
+        self._target_spread = np.asarray(self._squares.T @ target.ravel())
         self._discount = mdp.discount if mdp.horizon is None else utilities.discount
         self._rows = mdp.transition.by_action()
         n_weights = utilities.n_weights
@@ -50,6 +63,14 @@ class FeatureSpace:
         changes = self._dense_allowed and not self._dense
         self._dense = self._dense or changes
         return changes
+
+    def scale(self, model: SoftModel, visits: FloatArray, wanted: FloatArray) -> FloatArray:
+        """How much each weight may be felt by a model, and by the behaviour if any is wanted: [D].
+
+        `visits` are expected features, which do not tell it: see `ValueSpace`.
+        """
+        spread = np.asarray(self._squares.T @ model_entries(model).ravel())
+        return spread + self._target_spread if wanted.any() else spread
 
     def preconditioner(self, model: SoftModel, visits: FloatArray, damping: FloatArray) -> Operator:
         """What nearly solves (information + damping) v = right; see `ValueSpace`."""

@@ -20,7 +20,7 @@ from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
 from goalmeter.meg.certificate import Bounds, LinearFit, matching_certificate
 from goalmeter.meg.confinement import staying_inside
-from goalmeter.meg.counted import entry_visits, met
+from goalmeter.meg.counted import behaviour_entries, met
 from goalmeter.meg.face import find_face
 from goalmeter.meg.newton import DIRECT_WEIGHTS, NewtonSystem, newton_step
 from goalmeter.meg.penalised import is_small, penalised_path
@@ -33,7 +33,7 @@ from goalmeter.tabular.mdp import TabularMDP
 # Classes of more weights are fitted by matching visits. Measured on grids, that is the quicker way
 # from there on; below, dense systems also reach optima that lie further out.
 _LARGE_WEIGHTS = 100
-# Of features, also where forming the information takes more multiplications than this.
+# With features, where forming the information takes more multiplications than this.
 _LARGE_WORK = 1e8
 _MAX_STEPS = 200
 _GRADIENT_STEPS = 500
@@ -96,10 +96,10 @@ def fit_linear(
 
 def is_large(mdp: TabularMDP, utilities: LinearClass) -> bool:
     """Whether visits are matched for a class, which is quicker for all but the small ones."""
+    if utilities.matrix is None:
+        return utilities.n_weights > _LARGE_WEIGHTS
     rows = mdp.steps * mdp.n_actions * mdp.n_states
-    d = utilities.n_weights
-    forming = rows * d**2 if utilities.matrix is not None else 0
-    return d > _LARGE_WEIGHTS or forming > _LARGE_WORK
+    return rows * utilities.n_weights**2 > _LARGE_WORK
 
 
 def _large(
@@ -111,8 +111,7 @@ def _large(
 ) -> LinearFit:
     """The fit of a large class, inside the face that its behaviour stays in."""
     mdp = behaviour.mdp
-    visits = entry_visits(start.utilities, mdp, lambda t: behaviour.weights(t, ALL))
-    met_entries, direction = met(start.utilities, visits)
+    met_entries, direction = met(start.utilities, behaviour_entries(start.utilities, behaviour))
     allowed = staying_inside(mdp, met_entries.astype(np.float64))
     if allowed is None:
         return match_visits(start, behaviour, tolerance, bounds, watch)

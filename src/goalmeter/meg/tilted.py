@@ -50,7 +50,8 @@ class NewtonDirection:
     ) -> None:
         self.model, self.gradient = model, gradient
         shifted = visits + least
-        damping = _DAMPING * shifted + _DAMPING_FLOOR * least
+        scale = space.scale(model, shifted, np.zeros_like(shifted))
+        damping = _DAMPING * scale + _DAMPING_FLOOR * least
         nearly = space.preconditioner(model, shifted, damping)
         self.weights = conjugate_gradients(
             lambda v: model.curve(v, model.states) + damping * v,

@@ -78,6 +78,10 @@ class ValueSpace:
         self._dense = self._dense or changes
         return changes
 
+    def scale(self, model: SoftModel, visits: FloatArray, wanted: FloatArray) -> FloatArray:
+        """How much a weight may be felt by a model, and by one that visits what is wanted: [D]."""
+        return visits + np.maximum(wanted, 0.0)
+
     def preconditioner(self, model: SoftModel, visits: FloatArray, damping: FloatArray) -> Operator:
         """What nearly solves (information + damping) v = right.
 

@@ -32,10 +32,15 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
 from goalmeter.meg.certificate import Bounds, LinearFit
-from goalmeter.meg.counted import counted, entry_visits, features_moved
+from goalmeter.meg.counted import (
+    behaviour_entries,
+    counted,
+    features_moved,
+    model_entries,
+)
 from goalmeter.meg.feature_space import FeatureSpace
 from goalmeter.meg.newton import conjugate_gradients
-from goalmeter.meg.soft_model import ALL, SoftModel
+from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.tilted import NewtonDirection, tilted_certificate
 from goalmeter.meg.utility_class import LinearClass
 from goalmeter.meg.value_space import ValueSpace
@@ -99,9 +104,10 @@ class _Search(NamedTuple):
 
 
 def _search(start: SoftModel, behaviour: Behaviour, bounds: Bounds) -> _Search:
-    target = expected_visits(start.utilities, behaviour)
-    space = ValueSpace(start) if start.utilities.matrix is None else FeatureSpace(start)
-    return _Search(behaviour, target, space, bounds)
+    utilities = start.utilities
+    entries = behaviour_entries(utilities, behaviour)
+    space = ValueSpace(start) if utilities.matrix is None else FeatureSpace(start, entries)
+    return _Search(behaviour, utilities.collect(entries)[:, 0], space, bounds)
 
 
 def match_visits(
@@ -191,15 +197,12 @@ class PenalisedClimb:
 
 def expected_visits(utilities: LinearClass, behaviour: Behaviour) -> FloatArray:
     """What a behaviour is expected to visit, in the entries of a class's utilities: [D]."""
-    visits = entry_visits(utilities, behaviour.mdp, lambda t: behaviour.weights(t, ALL))
-    return utilities.collect(visits)[:, 0]
+    return utilities.collect(behaviour_entries(utilities, behaviour))[:, 0]
 
 
 def model_visits(model: SoftModel) -> FloatArray:
     """What a model is expected to visit: [D]."""
-    policy, states, utilities = model.policy, model.states, model.utilities
-    visits = entry_visits(utilities, model.mdp, lambda t: (policy(t) * states[t])[..., None])
-    return utilities.collect(visits)[:, 0]
+    return model.utilities.collect(model_entries(model))[:, 0]
 
 
 def centred(model: SoftModel) -> FloatArray:
@@ -244,7 +247,7 @@ def _climb(
     wanted = search.target - penalty * at.utility
     gradient = wanted - at.visits
     shifted = at.visits + _LEAST
-    added = penalty + damping * (shifted + np.maximum(wanted, 0.0))
+    added = penalty + damping * search.space.scale(at.model, shifted, wanted)
     right = gradient
     if leap and (wanted > 0).all():
         change = np.clip(np.log(wanted / shifted), -_LARGEST_FALL, _LARGEST_RISE)
