@@ -38,7 +38,8 @@ _MOST_WEIGHTS = 4000
 class FeatureSpace:
     """Preconditioners for the models of one class of features.
 
-    `target` are the visits of the behaviour that is fitted, [T, A or 1, S, 1].
+    `target` are the visits of the behaviour that is fitted, [T, A or 1, S, 1]. `forms` is whether
+    the matrix is formed at all.
     """
 
     def __init__(self, model: SoftModel, target: FloatArray) -> None:
@@ -55,7 +56,7 @@ class FeatureSpace:
         self._discount = mdp.discount if mdp.horizon is None else utilities.discount
         self._rows = mdp.transition.by_action()
         n_weights = utilities.n_weights
-        self._forms = n_weights <= _MOST_WEIGHTS and has_narrow_band(self._rows, mdp)
+        self.forms = n_weights <= _MOST_WEIGHTS and has_narrow_band(self._rows, mdp)
         self._dense_allowed, self._dense = n_weights <= _DENSE_WEIGHTS, False
 
     def give_up(self) -> bool:
@@ -72,20 +73,27 @@ class FeatureSpace:
         spread = np.asarray(self._squares.T @ model_entries(model).ravel())
         return spread + self._target_spread if wanted.any() else spread
 
-    def preconditioner(self, model: SoftModel, visits: FloatArray, damping: FloatArray) -> Operator:
+    def preconditioner(
+        self,
+        model: SoftModel,
+        visits: FloatArray,
+        damping: FloatArray,
+        states: FloatArray | None = None,
+    ) -> Operator:
         """What nearly solves (information + damping) v = right; see `ValueSpace`."""
+        states = model.states if states is None else states
         if self._dense:
-            return densely(model, damping)
-        if not self._forms:
+            return densely(model, damping, states)
+        if not self.forms:
             return lambda right: right / (visits + damping)
-        system = self._nearly(model)
+        system = self.nearly(model, states)
         system[np.diag_indices_from(system)] += damping
-        return _by_cholesky(system)
+        return by_cholesky(system)
 
-    def _nearly(self, model: SoftModel) -> FloatArray:
+    def nearly(self, model: SoftModel, states: FloatArray) -> FloatArray:
         """Nearly the information of the weights, [D, D]."""
         matrix: Any = model.utilities.matrix
-        now = _moments(model)
+        now = _moments(model, states)
         moves = self._discount * (_gathered(now.share) @ self._rows)
         if not model.utilities.on_actions:
             later = self._discount * _summed(moves, matrix)
@@ -109,7 +117,7 @@ class _Moments(NamedTuple):
     ending: FloatArray  # that of the last decision: [A, A, S]; 0 in the infinite problem
 
 
-def _moments(model: SoftModel) -> _Moments:
+def _moments(model: SoftModel, states: FloatArray) -> _Moments:
     mdp, discount = model.mdp, model.utilities.discount
     uses, visits = np.zeros((mdp.n_actions, mdp.n_states)), np.zeros(mdp.n_states)
     spread = np.zeros((mdp.n_actions, mdp.n_actions, mdp.n_states))
@@ -120,9 +128,9 @@ def _moments(model: SoftModel) -> _Moments:
         uses += weight * policy * model.states[t]
         visits += weight * model.states[t]
         if t + 1 == mdp.horizon:
-            add_spread(ending, policy, weight**2 * model.states[t])
+            add_spread(ending, policy, weight**2 * states[t])
         else:
-            add_spread(spread, policy, weight**2 * model.states[t])
+            add_spread(spread, policy, weight**2 * states[t])
             followed += weight * policy * model.states[t]
     visits = np.maximum(visits, np.finfo(float).tiny)
     return _Moments(followed / visits, uses / visits, spread, ending)
@@ -144,7 +152,7 @@ def _summed(moves: Any, paid: Any) -> FloatArray:
     return np.asarray(factor.solve(np.ascontiguousarray(paid)))
 
 
-def _by_cholesky(system: FloatArray) -> Operator:
+def by_cholesky(system: FloatArray) -> Operator:
     """What solves a positive semi-definite system [D, D], but for a little ridge."""
     from scipy.linalg import cho_factor, cho_solve
 

@@ -82,26 +82,34 @@ class ValueSpace:
         """How much a weight may be felt by a model, and by one that visits what is wanted: [D]."""
         return visits + np.maximum(wanted, 0.0)
 
-    def preconditioner(self, model: SoftModel, visits: FloatArray, damping: FloatArray) -> Operator:
+    def preconditioner(
+        self,
+        model: SoftModel,
+        visits: FloatArray,
+        damping: FloatArray,
+        states: FloatArray | None = None,
+    ) -> Operator:
         """What nearly solves (information + damping) v = right.
 
         Args:
             model: the model whose information is meant.
             visits: expected features of the model, [D], all positive.
             damping: the diagonal that is added, [D].
+            states: whose information, [T, S]; default the model's own.
         """
+        states = model.states if states is None else states
         if self._dense:
-            return densely(model, damping)
+            return densely(model, damping, states)
         if not self._factorise:
             return lambda right: right / (visits + damping)
         if self._timed:
-            return self._by_steps(model, damping)
-        uses, spread = self._moments(model)
+            return self._by_steps(model, damping, states)
+        uses, spread = self._moments(model, states)
         if self._on_actions:
             return self._by_pairs(model, uses, spread, damping)
         return self._by_states(uses, spread, visits, damping)
 
-    def _moments(self, model: SoftModel) -> tuple[FloatArray, FloatArray]:
+    def _moments(self, model: SoftModel, states: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Uses [A, S] of each action that can matter, and C [A, A, S]."""
         mdp, g = model.mdp, model.utilities.discount
         n_actions = mdp.n_actions
@@ -113,7 +121,7 @@ class ValueSpace:
             if t < last or self._on_actions:
                 uses += g**t * policy * model.states[t]
             weight = g ** (2 * t) if self._on_actions else (g ** (t + 1)) ** 2
-            add_spread(spread, policy, weight * model.states[t])
+            add_spread(spread, policy, weight * states[t])
         if mdp.horizon is None and not self._on_actions:
             spread *= mdp.discount**2
         return uses, spread
@@ -174,14 +182,14 @@ class ValueSpace:
 
         return solve
 
-    def _by_steps(self, model: SoftModel, damping: FloatArray) -> Operator:
+    def _by_steps(self, model: SoftModel, damping: FloatArray, states: FloatArray) -> Operator:
         mdp, g = model.mdp, model.utilities.discount
         steps, shape = mdp.steps, (mdp.steps, mdp.n_states)
         added, weight = damping.reshape(shape), g ** np.arange(float(mdp.steps))[:, None]
         solves = [lambda right: right / added[0]]
         for t in range(1, steps):
             spread = np.zeros((mdp.n_actions, mdp.n_actions, mdp.n_states))
-            add_spread(spread, model.policy(t - 1), model.states[t - 1])
+            add_spread(spread, model.policy(t - 1), states[t - 1])
             system = self._rows.T @ (blocks_of(spread) @ self._rows)
             solves.append(_factorised(system + sp.diags(added[t] / weight[t] ** 2)))
 
@@ -233,7 +241,7 @@ def _factorised(system: Any) -> Operator:
     return lambda right: np.asarray(scale * factor.solve(scale * right))
 
 
-def densely(model: SoftModel, damping: FloatArray) -> Operator:
+def densely(model: SoftModel, damping: FloatArray, states: FloatArray) -> Operator:
     """What solves (information + damping) v = right to rounding, by the matrix itself."""
     d = len(damping)
     system = np.diag(damping)
@@ -242,7 +250,7 @@ def densely(model: SoftModel, damping: FloatArray) -> Operator:
     width = max(1, _DENSE_ENTRIES // entries)
     for first in range(0, d, width):
         columns = np.eye(d, min(width, d - first), -first)
-        system[:, first : first + width] += model.curves(columns, model.states)
+        system[:, first : first + width] += model.curves(columns, states)
     scale = 1.0 / np.sqrt(np.maximum(system.diagonal(), _LEAST_DIAGONAL))
     scaled = scale[:, None] * (0.5 * (system + system.T)) * scale
     values, vectors = np.linalg.eigh(scaled)

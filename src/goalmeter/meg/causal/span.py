@@ -37,8 +37,8 @@ class Span:
     """A linear class with D weights and the K coordinates in which it is fitted."""
 
     utilities: LinearClass  # the class as it is fitted: in K coordinates, or in its D weights
-    # Weights of each coordinate, [D, K], orthonormal where the D weights are fitted themselves; None
-    # where nothing is known of what choices can tell apart.
+    # Weights of each coordinate, [D, K], orthonormal where the D weights are fitted themselves;
+    # None where nothing is known of what choices can tell apart.
     basis: FloatArray | None
     plain: LinearClass  # the class in its D weights
 
