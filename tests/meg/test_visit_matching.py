@@ -46,7 +46,8 @@ def matched(instance: Awkward) -> LinearFit:
     """The fit of the engine for large classes, whatever the size."""
     mdp = instance.mdp()
     over: Any = instance.over
-    utilities, behaviour = linear_class(mdp, None, over), behaviour_of(mdp, [instance.policy])
+    utilities = linear_class(mdp, instance.features, over)
+    behaviour = behaviour_of(mdp, [instance.policy])
     ceiling = float(yardstick(behaviour, None, utilities.tells_apart()).ceiling[0])
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), None)
     return linear._large(start, behaviour, 1e-7, Bounds(ceiling), Watch())
@@ -156,20 +157,27 @@ def test_what_surely_stays_inside() -> None:
     # Three squares in a row, left and right; the third is never visited. From the second, right
     # leads out, but not when it is the last decision, which leads nowhere that is paid.
     next_state = np.array([[[0], [1]], [[0], [2]], [[1], [2]]])
-    mdp = TabularMDP((next_state, np.ones((3, 2, 1))), np.zeros(3), horizon=2)
+    moves, start = (next_state, np.ones((3, 2, 1))), np.eye(3)
+    mdp = TabularMDP(moves, np.zeros(3), horizon=2, initial=start[1])
     visits = np.array([1.0, 1.0, 0.0])[None, None]
     allowed = staying_inside(mdp, visits)
     assert allowed is not None
     np.testing.assert_array_equal(allowed[0], [[True, True, True], [True, False, True]])
     np.testing.assert_array_equal(allowed[1], np.ones((2, 3), dtype=bool))
     assert staying_inside(mdp, np.ones((1, 1, 3))) is None
+    # From the first square the third cannot be reached in time, so no action is ruled out.
+    assert staying_inside(mdp.replace(initial=start[0]), visits) is None
 
 
 def test_what_stays_inside_for_ever() -> None:
     # From the middle only the action to the left stays inside; a square before that has a choice.
     next_state = np.array([[[0], [1]], [[0], [2]], [[2], [2]]])
     mdp = TabularMDP((next_state, np.ones((3, 2, 1))), np.zeros(3), discount=0.9)
-    allowed = staying_inside(mdp, np.array([1.0, 1.0, 0.0])[None, None])
+    visits = np.array([1.0, 1.0, 0.0])[None, None]
+    # Alone, the first square's own way back is all that there is: nothing is ruled out.
+    nowhere = TabularMDP((next_state * 0, np.ones((3, 2, 1))), np.zeros(3), discount=0.9)
+    assert staying_inside(nowhere, visits) is None
+    allowed = staying_inside(mdp, visits)
     assert allowed is not None
     np.testing.assert_array_equal(allowed[0], [[True, True, True], [True, False, True]])
 
@@ -187,14 +195,25 @@ def test_a_grid_closes() -> None:
 
 
 def test_the_closest_solution_is_kept_and_the_search_for_it_ends() -> None:
-    closest = tilted._Closest(wanted=1.0)
+    closest = tilted._Closest(lambda missed: 0.5 * float(np.abs(missed).sum()), wanted=1.0)
     residuals = [8.0, 4.0, 16.0, 6.0] + [100.0] * 100
     ended = [closest.ended(np.array([i]), np.array([r, -r])) for i, r in enumerate(residuals)]
     # Of the residual half is missed visits: 4 was nearest, which is near enough to wait for eight.
     assert closest.weights == [1]
     assert ended.index(True) == 1 + tilted._FEW_PRODUCTS
-    done = tilted._Closest(wanted=5.0)
+    done = tilted._Closest(lambda missed: 0.5 * float(np.abs(missed).sum()), wanted=5.0)
     assert [done.ended(np.zeros(1), np.array([r, -r])) for r in (8.0, 4.0)] == [False, True]
+
+
+def test_what_cannot_be_reached_makes_no_optimum_infinite() -> None:
+    # Ten moves do not lead from one corner of 11 x 11 squares to the other.
+    mdp = grid(11, horizon=10)
+    result = unknown_utility(mdp, epsilon_greedy(optimal_policy(mdp), 0.2))
+    smaller = unknown_utility(
+        grid(10, horizon=10), epsilon_greedy(optimal_policy(grid(10, horizon=10)), 0.2)
+    )
+    assert result.certified and np.isfinite(result.rationality)
+    assert result.value == pytest.approx(smaller.value, abs=1e-8)
 
 
 @pytest.mark.parametrize("n", [8, 12])

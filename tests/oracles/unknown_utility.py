@@ -80,10 +80,10 @@ def timed_state_action_features(n_states: int, n_actions: int, blocks: int) -> A
 
 
 def given_features(features: Array, n_actions: int, blocks: int) -> Array:
-    """Features of the state ``[S, D]`` spread to ``[T, S, A, D]``."""
-    return np.broadcast_to(
-        features[None, :, None, :], (blocks, features.shape[0], n_actions, features.shape[1])
-    ).copy()
+    """Features of states ``[S, D]``, or of pairs ``[S, A, D]``, spread to ``[T, S, A, D]``."""
+    pairs = features[:, None, :] if features.ndim == 2 else features
+    shape = (blocks, features.shape[0], n_actions, features.shape[-1])
+    return np.broadcast_to(pairs[None], shape).copy()
 
 
 def behaviour(P: Array, policy: Array, mu: Array, H: int | None, discount: float) -> Array:

@@ -17,7 +17,7 @@ from goalmeter.tabular.mdp import TabularMDP
 
 
 def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
-    """Actions that surely lead to nothing but what is visited, [T, A, S]; None if all do.
+    """Actions that surely lead to nothing but what is visited, [T, A, S]; None if any may be taken.
 
     Args:
         mdp: the world.
@@ -40,12 +40,12 @@ def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
                 break
             inside = fewer
         allowed[0] = stays
-        return _with_outside(allowed, visited)
+        return _binding(mdp, _with_outside(allowed, visited))
     # What the last action leads to is never paid.
     inside = np.ones(mdp.n_states, dtype=bool)
     for t in reversed(range(n_steps)):
         allowed[t], inside = _step(mdp, visited[min(t, len(visited) - 1)], inside)
-    return _with_outside(allowed, visited)
+    return _binding(mdp, _with_outside(allowed, visited))
 
 
 def _step(mdp: TabularMDP, visited: BoolArray, inside: BoolArray) -> tuple[BoolArray, BoolArray]:
@@ -58,3 +58,19 @@ def _step(mdp: TabularMDP, visited: BoolArray, inside: BoolArray) -> tuple[BoolA
 def _with_outside(stays: BoolArray, visited: BoolArray) -> BoolArray:
     """The actions that stay, and all actions of states that have none."""
     return np.asarray(stays | ~stays.any(axis=1, keepdims=True))
+
+
+def _binding(mdp: TabularMDP, allowed: BoolArray) -> BoolArray | None:
+    """The allowed actions, or None if no policy that stays inside ever gets to any other.
+
+    What is out of reach altogether is never visited by any policy, and leads nowhere.
+    """
+    reached = np.asarray(mdp.initial > 0)
+    while True:
+        for now in allowed:
+            if not now[:, reached].all():
+                return allowed
+            after = np.asarray(mdp.transition.push((now & reached).astype(np.float64)) > 0)
+            before, reached = reached, (after | reached if mdp.horizon is None else after)
+        if mdp.horizon is not None or (before == reached).all():
+            return None

@@ -10,7 +10,8 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.meg.likelihood import Fit, fitted_model
-from goalmeter.meg.samples import Group, evidence_by_trajectory, scores_by_trajectory
+from goalmeter.meg.logged_information import information_of, scores_of
+from goalmeter.meg.samples import Group, evidence_by_trajectory
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.statistics import (
     likelihood_ratio_test,
@@ -20,7 +21,7 @@ from goalmeter.statistics import (
 )
 
 # Scores and information are formed as dense matrices over the weights.
-MAX_WEIGHTS = 2_000
+MAX_WEIGHTS = 4_000
 # Eigenvalues of the information below this share of the largest count as unidentified.
 _NULL_SHARE = 1e-8
 
@@ -64,10 +65,10 @@ def infer(
         )
     pairs = list(zip(groups, fit.models, strict=True))
     evidence = np.concatenate([evidence_by_trajectory(g, m) for g, m in pairs])
-    scores = np.concatenate([scores_by_trajectory(g, m) for g, m in pairs])
+    scores = np.concatenate([scores_of(g, m) for g, m in pairs])
     n = len(evidence)
     inverse = _pseudo_inverse(_information(groups, fit.models, weights))
-    bias = float(np.einsum("nd,de,ne->", scores, inverse, scores)) / n / (2 * n)
+    bias = float(((scores @ inverse) * scores).sum()) / n / (2 * n)
     raw = max(fit.value, 0.0)
     unfloored = raw - bias
     corrected = max(unfloored, 0.0)
@@ -77,19 +78,19 @@ def infer(
     # fit, of a known utility the highest of the curves.
     if fit.curves is None:
         mean = draws @ scores
-        replicates = draws @ evidence + 0.5 * np.einsum("rd,de,re->r", mean, inverse, mean)
+        replicates = draws @ evidence + 0.5 * ((mean @ inverse) * mean).sum(axis=1)
     else:
         replicates = (draws @ fit.curves).max(axis=1)
     ends = percentile_interval(replicates, bias, n, confidence)
     bounds = (0.0, max(maximum, raw))
     low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
     null = [g.model(np.zeros(d)) for g in groups]
-    test = likelihood_ratio_test(
-        2 * n * raw,
-        _information(groups, null, weights),
-        # Independent decisions: the score's variance weighs each by its squared decay.
-        _information(groups, null, weights, power=2),
-    )
+    at_null = variance = _information(groups, null, weights)
+    if any(g.mdp.horizon is None for g in groups):
+        # Independent decisions: the score's variance weighs each by its squared decay, which is 1
+        # where there is a horizon.
+        variance = _information(groups, null, weights, power=2)
+    test = likelihood_ratio_test(2 * n * raw, at_null, variance)
     if test.p_value > 1.0 - confidence:
         # Not told apart from the reference at this level, so 0 is among the credible values;
         # near 0 the evidence is quadratic in the sample and the bootstrap alone would miss it.
@@ -143,7 +144,7 @@ def _information(
     power: int = 1,
 ) -> FloatArray:
     parts = zip(groups, models, weights, strict=True)
-    return np.asarray(sum(m.information(g.visits(w, power=power)) for g, m, w in parts))
+    return np.asarray(sum(information_of(m, g.visits(w, power=power)) for g, m, w in parts))
 
 
 def _pseudo_inverse(information: FloatArray) -> FloatArray:

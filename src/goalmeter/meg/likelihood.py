@@ -17,6 +17,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.evidence import Evidence, best_rationality, evidence, first_size
+from goalmeter.meg.likelihood_climb import climb_likelihood
 from goalmeter.meg.newton import NewtonSystem
 from goalmeter.meg.samples import Group, curves_by_trajectory
 from goalmeter.meg.soft_model import SoftModel
@@ -24,6 +25,9 @@ from goalmeter.tabular.backup import problem
 from goalmeter.tabular.rewards import Rewards
 
 _DONE = 1e-9
+# Classes of more weights are climbed by products with their information alone, but for utilities
+# over actions: most actions of a log's states are hardly ever seen, and the products too many.
+_LARGE_WEIGHTS = 100
 _MAX_STEPS = 120
 # Fractions of a step that are tried before it is damped, and by how much: in scaled weights, whose
 # own information is 1.
@@ -67,6 +71,9 @@ def fit_known(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
 
 def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
     """Weights of a class that predict trajectories best, by damped scoring steps."""
+    utilities = groups[0].utilities
+    if utilities.n_weights > _LARGE_WEIGHTS and not utilities.on_actions:
+        return _fit_large(groups, weights)
     behaviours = [g.behaviour(w) for g, w in zip(groups, weights, strict=True)]
     visits = [g.visits(w) for g, w in zip(groups, weights, strict=True)]
 
@@ -105,6 +112,14 @@ def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
             damping = damping / 10 if damping > _LEAST_DAMPED else 0.0
         theta, models, value = better
     return Fit(theta, models, value, _diverges(models, visits, step))
+
+
+def _fit_large(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
+    climbed = climb_likelihood(groups, weights, _DONE)
+    models = [g.model(climbed.theta) for g in groups]
+    visits = [g.visits(w) for g, w in zip(groups, weights, strict=True)]
+    diverges = _diverges(models, visits, climbed.step)
+    return Fit(climbed.theta, models, climbed.value, diverges)
 
 
 def _diverges(models: list[SoftModel], visits: list[FloatArray], step: FloatArray) -> bool:

@@ -20,17 +20,21 @@ from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
 from goalmeter.meg.certificate import Bounds, LinearFit, matching_certificate
 from goalmeter.meg.confinement import staying_inside
+from goalmeter.meg.counted import behaviour_entries, met
 from goalmeter.meg.face import find_face
 from goalmeter.meg.newton import DIRECT_WEIGHTS, NewtonSystem, newton_step
 from goalmeter.meg.penalised import is_small, penalised_path
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass
-from goalmeter.meg.visit_matching import expected_visits, match_visits
+from goalmeter.meg.visit_matching import match_visits
 from goalmeter.meg.watch import Watch
+from goalmeter.tabular.mdp import TabularMDP
 
 # Classes of more weights are fitted by matching visits. Measured on grids, that is the quicker way
 # from there on; below, dense systems also reach optima that lie further out.
 _LARGE_WEIGHTS = 100
+# With features, where forming the information takes more multiplications than this.
+_LARGE_WORK = 1e8
 _MAX_STEPS = 200
 _GRADIENT_STEPS = 500
 # So many steps in a row that gain less than this share of the tolerance end the search.
@@ -64,7 +68,8 @@ def fit_linear(
     zero = np.zeros(utilities.n_weights)
     start = SoftModel(behaviour.mdp, utilities, zero, log_reference, watch.check, behaviour)
     bounds = Bounds(ceiling)
-    if is_large(utilities):
+    large = is_large(behaviour.mdp, utilities)
+    if large:
         fit = _large(start, behaviour, tolerance, bounds, watch)
         if fit.gap <= tolerance:
             return fit
@@ -79,7 +84,7 @@ def fit_linear(
         fit = _better(fit, penalised_path(start, behaviour, tolerance, bounds, watch), bounds)
         if fit.gap <= tolerance:
             return fit
-    if utilities.n_weights > DIRECT_WEIGHTS and is_large(utilities):
+    if utilities.n_weights > DIRECT_WEIGHTS and large:
         return fit
     # Newton steps can strand on a plateau, where actions are certain and curvature is a rounded
     # zero. Gradients know no curvature: where they end is one more start.
@@ -89,9 +94,12 @@ def fit_linear(
     return _better(fit, second_fit, bounds)
 
 
-def is_large(utilities: LinearClass) -> bool:
+def is_large(mdp: TabularMDP, utilities: LinearClass) -> bool:
     """Whether visits are matched for a class, which is quicker for all but the small ones."""
-    return utilities.matrix is None and utilities.n_weights > _LARGE_WEIGHTS
+    if utilities.matrix is None:
+        return utilities.n_weights > _LARGE_WEIGHTS
+    rows = mdp.steps * mdp.n_actions * mdp.n_states
+    return rows * utilities.n_weights**2 > _LARGE_WORK
 
 
 def _large(
@@ -102,11 +110,11 @@ def _large(
     watch: Watch[LinearFit],
 ) -> LinearFit:
     """The fit of a large class, inside the face that its behaviour stays in."""
-    visits = expected_visits(start.utilities, behaviour)
-    allowed = staying_inside(behaviour.mdp, visits.reshape(start.utilities.shape))
+    mdp = behaviour.mdp
+    met_entries, direction = met(start.utilities, behaviour_entries(start.utilities, behaviour))
+    allowed = staying_inside(mdp, met_entries.astype(np.float64))
     if allowed is None:
         return match_visits(start, behaviour, tolerance, bounds, watch)
-    direction = np.where(visits > 0, 0.0, -1.0)
     inside = start.confined(allowed)
     if np.isneginf(inside.evidence(behaviour)):
         # A visit that rounding took away altogether: the behaviour does not stay inside.

@@ -17,7 +17,8 @@ from goalmeter.meg.behaviour import (
     yardstick,
 )
 from goalmeter.meg.certificate import LinearFit
-from goalmeter.meg.linear import fit_linear
+from goalmeter.meg.counted import tabular
+from goalmeter.meg.linear import fit_linear, is_large
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass, Over, linear_class
@@ -48,6 +49,8 @@ def linear_utility(
 ) -> MegResult:
     """The linear classes of `goalmeter.meg.unknown_utility`, arguments and errors as there."""
     utilities = linear_class(mdp, features, over)
+    if is_large(mdp, utilities):
+        utilities = tabular(utilities)
     log_reference = log_of_reference(mdp, reference)
     result, _ = measure_class(
         behaviour_of(mdp, [policy]),

@@ -75,7 +75,8 @@ def simplest_utility(
     behaviour = behaviour_of(mdp, [policy])
     log_reference = log_of_reference(mdp, reference)
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), log_reference)
-    climb = PenalisedClimb(start, behaviour) if is_large(utilities) else _Descent(start, behaviour)
+    large = is_large(mdp, utilities)
+    climb = PenalisedClimb(start, behaviour) if large else _Descent(start, behaviour)
     # Weights of the utility itself, at rationality 1: their size is the rationality.
     model, evidence = start, 0.0
     # From strong to weak penalties: the first utility that explains enough is the smallest.

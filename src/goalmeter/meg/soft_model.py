@@ -96,6 +96,12 @@ class SoftModel:
             self.mdp, self.utilities, theta, self.log_reference, self._check, self._measured
         )
 
+    def restated(self, utilities: LinearClass) -> SoftModel:
+        """The model of the same weights where a class is stated otherwise."""
+        return SoftModel(
+            self.mdp, utilities, self.theta, self.log_reference, self._check, self._measured
+        )
+
     def step(self, t: int) -> tuple[FloatArray, FloatArray]:
         """Policy and log(policy / reference) at decision t: [A, S] each."""
         if t in self._logarithms:

@@ -16,12 +16,14 @@ Source: weak duality of maximum causal entropy (Ziebart 2010).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.certificate import Certificate
+from goalmeter.meg.certificate import BOUND_FACTOR, Certificate
+from goalmeter.meg.feature_space import FeatureSpace
 from goalmeter.meg.newton import conjugate_gradients
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.value_space import ValueSpace
@@ -35,20 +37,30 @@ _IDLE_PRODUCTS, _FEW_PRODUCTS, _NEARLY = 40, 8, 30.0
 _DAMPING, _DAMPING_FLOOR = 1e-13, 1e-3
 
 
+def price(model: SoftModel, missed: FloatArray) -> float:
+    """What features [D] that a policy misses cost the bound beside a model, nats."""
+    size = BOUND_FACTOR * max(1.0, float(np.ptp(model.theta)))
+    if model.utilities.matrix is None:
+        return 0.5 * size * float(np.abs(missed).sum())
+    size = BOUND_FACTOR * max(1.0, float(np.abs(model.theta).sum()))
+    return size * float(np.abs(missed).max())
+
+
 class _Closest:
-    """The solution that misses the fewest visits of those that conjugate gradients go through.
+    """The solution whose residual costs the least of those that conjugate gradients go through.
 
     Where rounding has its say, residuals grow again: the system is singular, and its right side
     only nearly in its range.
     """
 
-    def __init__(self, wanted: float) -> None:
+    def __init__(self, price: Callable[[FloatArray], float], wanted: float) -> None:
         self.weights: FloatArray | None = None
-        self._wanted, self._missed, self._idle = wanted, np.inf, 0
+        self._price, self._wanted = price, wanted
+        self._missed, self._idle = np.inf, 0
 
     def ended(self, weights: FloatArray, residual: FloatArray) -> bool:
         """Keep a solution [D] if it is the closest; whether to look for no closer one."""
-        missed = 0.5 * float(np.abs(residual).sum())
+        missed = self._price(residual)
         self._idle += 1
         if missed < self._missed:
             self.weights, self._missed, self._idle = weights.copy(), missed, 0
@@ -61,8 +73,8 @@ class NewtonDirection:
     """The Newton direction of a model, in weights and in what it does to the policy.
 
     `visits` are the model's [D], `gradient` what the behaviour's exceed them by, and `least` what
-    counts as hardly visited. The policy along the direction may miss so many of the behaviour's
-    visits as are `missed`, and the system is solved no more exactly than that.
+    counts as hardly visited. What the policy along the direction misses may cost the bound so many
+    nats as are `missed`, and the system is solved no more exactly than that.
     """
 
     def __init__(
@@ -70,15 +82,16 @@ class NewtonDirection:
         model: SoftModel,
         visits: FloatArray,
         gradient: FloatArray,
-        space: ValueSpace,
+        space: ValueSpace | FeatureSpace,
         least: float,
         missed: float,
     ) -> None:
         self.model, self.gradient = model, gradient
         shifted = visits + least
-        damping = _DAMPING * shifted + _DAMPING_FLOOR * least
+        scale = space.scale(model, shifted, np.zeros_like(shifted))
+        damping = _DAMPING * scale + _DAMPING_FLOOR * least
         nearly = space.preconditioner(model, shifted, damping)
-        closest = _Closest(missed)
+        closest = _Closest(partial(price, model), missed)
         last = conjugate_gradients(
             lambda v: model.curve(v, model.states) + damping * v,
             gradient,
@@ -118,7 +131,7 @@ def policy_certificate(
 ) -> Certificate:
     """What a policy, [A, S] for each decision, proves of the class, world and reference of a model.
 
-    `target` are the behaviour's visits [D].
+    `target` are the behaviour's expected features [D], which are visits where there are none.
     """
     mdp, utilities = model.mdp, model.utilities
     visits, total = utilities.visits(1), 0.0
@@ -136,6 +149,9 @@ def policy_certificate(
         utilities.tally(visits, t, mass[..., None])
         states = mdp.transition.push(mass)
     missed = target - utilities.collect(visits)[:, 0]
+    if utilities.matrix is not None:
+        rounding = np.finfo(float).eps * mdp.steps
+        return Certificate(total, float(np.abs(missed).max()) + rounding)
     # Rounding, of one part in 2^52 of all visits, counts as difference too.
     rounding = np.finfo(float).eps * float(target.sum())
     return Certificate(total, 0.5 * float(np.abs(missed).sum()) + rounding, by_range=True)

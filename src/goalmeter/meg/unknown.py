@@ -73,9 +73,10 @@ def unknown_utility(
         InvalidParameterError: options that do not go together.
 
     Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4, section 5.
-    Cost: up to 100 weights, or with features, ten to thirty Newton steps of O(H * transitions * D)
-    each. Otherwise some hundred passes of O(H * transitions), and a sparse factorisation for each
-    of some ten to sixty steps; no array of S * S entries.
+    Cost: up to 100 weights, or with features where H * A * S * D^2 is at most 1e8, ten to thirty
+    Newton steps of O(H * transitions * D) each. Otherwise some hundred passes of
+    O(H * transitions), and for each of some ten to sixty steps a sparse factorisation; with
+    features also a matrix [D, D]. No array of S * S entries.
 
     Example: a mouse that never pays for its cheese has one goal that explains it fully.
         >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]

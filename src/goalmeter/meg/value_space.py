@@ -68,7 +68,7 @@ class ValueSpace:
         # What a step is worth one step earlier, whichever of the two holds the discount.
         self._discount = mdp.discount if mdp.horizon is None else model.utilities.discount
         self._rows = mdp.transition.by_action()
-        self._factorise = _has_narrow_band(self._rows, mdp)
+        self._factorise = has_narrow_band(self._rows, mdp)
         self._dense_allowed = model.utilities.n_weights <= _DENSE_WEIGHTS
         self._dense = False
 
@@ -78,26 +78,38 @@ class ValueSpace:
         self._dense = self._dense or changes
         return changes
 
-    def preconditioner(self, model: SoftModel, visits: FloatArray, damping: FloatArray) -> Operator:
+    def scale(self, model: SoftModel, visits: FloatArray, wanted: FloatArray) -> FloatArray:
+        """How much a weight may be felt by a model, and by one that visits what is wanted: [D]."""
+        return visits + np.maximum(wanted, 0.0)
+
+    def preconditioner(
+        self,
+        model: SoftModel,
+        visits: FloatArray,
+        damping: FloatArray,
+        states: FloatArray | None = None,
+    ) -> Operator:
         """What nearly solves (information + damping) v = right.
 
         Args:
             model: the model whose information is meant.
             visits: expected features of the model, [D], all positive.
             damping: the diagonal that is added, [D].
+            states: whose information, [T, S]; default the model's own.
         """
+        states = model.states if states is None else states
         if self._dense:
-            return _densely(model, damping)
+            return densely(model, damping, states)
         if not self._factorise:
             return lambda right: right / (visits + damping)
         if self._timed:
-            return self._by_steps(model, damping)
-        uses, spread = self._moments(model)
+            return self._by_steps(model, damping, states)
+        uses, spread = self._moments(model, states)
         if self._on_actions:
             return self._by_pairs(model, uses, spread, damping)
         return self._by_states(uses, spread, visits, damping)
 
-    def _moments(self, model: SoftModel) -> tuple[FloatArray, FloatArray]:
+    def _moments(self, model: SoftModel, states: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Uses [A, S] of each action that can matter, and C [A, A, S]."""
         mdp, g = model.mdp, model.utilities.discount
         n_actions = mdp.n_actions
@@ -109,7 +121,7 @@ class ValueSpace:
             if t < last or self._on_actions:
                 uses += g**t * policy * model.states[t]
             weight = g ** (2 * t) if self._on_actions else (g ** (t + 1)) ** 2
-            _add_spread(spread, policy, weight * model.states[t])
+            add_spread(spread, policy, weight * states[t])
         if mdp.horizon is None and not self._on_actions:
             spread *= mdp.discount**2
         return uses, spread
@@ -119,7 +131,7 @@ class ValueSpace:
     ) -> Operator:
         moves = self._averaged(uses, visits)
         values = (sp.identity(len(visits), format="csr") - self._discount * moves).tocsr()
-        system = self._rows.T @ (_blocks(spread) @ self._rows)
+        system = self._rows.T @ (blocks_of(spread) @ self._rows)
         solve = _factorised(system + values.T @ sp.diags(damping) @ values)
         transposed = values.T.tocsr()
         return lambda right: values @ solve(transposed @ right)
@@ -170,15 +182,15 @@ class ValueSpace:
 
         return solve
 
-    def _by_steps(self, model: SoftModel, damping: FloatArray) -> Operator:
+    def _by_steps(self, model: SoftModel, damping: FloatArray, states: FloatArray) -> Operator:
         mdp, g = model.mdp, model.utilities.discount
         steps, shape = mdp.steps, (mdp.steps, mdp.n_states)
         added, weight = damping.reshape(shape), g ** np.arange(float(mdp.steps))[:, None]
         solves = [lambda right: right / added[0]]
         for t in range(1, steps):
             spread = np.zeros((mdp.n_actions, mdp.n_actions, mdp.n_states))
-            _add_spread(spread, model.policy(t - 1), model.states[t - 1])
-            system = self._rows.T @ (_blocks(spread) @ self._rows)
+            add_spread(spread, model.policy(t - 1), states[t - 1])
+            system = self._rows.T @ (blocks_of(spread) @ self._rows)
             solves.append(_factorised(system + sp.diags(added[t] / weight[t] ** 2)))
 
         def solve(right: FloatArray) -> FloatArray:
@@ -198,11 +210,11 @@ class ValueSpace:
     def _potentials(self, spread: FloatArray, damping: FloatArray) -> Operator:
         """What nearly solves for utilities w(s) - g E[w(s')], of which only the end is felt."""
         pays = _repeated(len(spread), spread.shape[-1]) - self._discount * self._rows
-        system = self._rows.T @ (_blocks(spread) @ self._rows)
+        system = self._rows.T @ (blocks_of(spread) @ self._rows)
         return _factorised(system + pays.T @ sp.diags(damping) @ pays)
 
 
-def _add_spread(spread: FloatArray, policy: FloatArray, states: FloatArray) -> None:
+def add_spread(spread: FloatArray, policy: FloatArray, states: FloatArray) -> None:
     """Add `states` [S] times (diag pi - pi pi^T) of a policy [A, S] to blocks [A, A, S]."""
     for a, mass in enumerate(policy * states):
         spread[a, a] += mass
@@ -229,7 +241,7 @@ def _factorised(system: Any) -> Operator:
     return lambda right: np.asarray(scale * factor.solve(scale * right))
 
 
-def _densely(model: SoftModel, damping: FloatArray) -> Operator:
+def densely(model: SoftModel, damping: FloatArray, states: FloatArray) -> Operator:
     """What solves (information + damping) v = right to rounding, by the matrix itself."""
     d = len(damping)
     system = np.diag(damping)
@@ -238,7 +250,7 @@ def _densely(model: SoftModel, damping: FloatArray) -> Operator:
     width = max(1, _DENSE_ENTRIES // entries)
     for first in range(0, d, width):
         columns = np.eye(d, min(width, d - first), -first)
-        system[:, first : first + width] += model.curves(columns, model.states)
+        system[:, first : first + width] += model.curves(columns, states)
     scale = 1.0 / np.sqrt(np.maximum(system.diagonal(), _LEAST_DIAGONAL))
     scaled = scale[:, None] * (0.5 * (system + system.T)) * scale
     values, vectors = np.linalg.eigh(scaled)
@@ -247,7 +259,7 @@ def _densely(model: SoftModel, damping: FloatArray) -> Operator:
     return lambda right: np.asarray(scale * (vectors @ ((vectors.T @ (scale * right)) / values)))
 
 
-def _blocks(spread: FloatArray) -> Any:
+def blocks_of(spread: FloatArray) -> Any:
     """The blocks [A, A, S], one for each state, as one matrix [A S, A S], action-major."""
     n_actions, _, n_states = spread.shape
     index = np.arange(n_actions * n_states).reshape(n_actions, n_states)
@@ -257,7 +269,7 @@ def _blocks(spread: FloatArray) -> Any:
     return sp.csr_matrix(entries, shape=(index.size, index.size))
 
 
-def _has_narrow_band(rows: Any, mdp: TabularMDP) -> bool:
+def has_narrow_band(rows: Any, mdp: TabularMDP) -> bool:
     """Whether P^T C P, which joins all that can follow a state, is cheap to factorise."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 

@@ -31,10 +31,17 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
-from goalmeter.meg.certificate import BOUND_FACTOR, Bounds, LinearFit
+from goalmeter.meg.certificate import Bounds, LinearFit
+from goalmeter.meg.counted import (
+    behaviour_entries,
+    counted,
+    features_moved,
+    model_entries,
+)
+from goalmeter.meg.feature_space import FeatureSpace
 from goalmeter.meg.newton import conjugate_gradients
-from goalmeter.meg.soft_model import ALL, SoftModel
-from goalmeter.meg.tilted import NewtonDirection, tilted_certificate
+from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.tilted import NewtonDirection, price, tilted_certificate
 from goalmeter.meg.utility_class import LinearClass
 from goalmeter.meg.value_space import ValueSpace
 from goalmeter.meg.watch import Watch
@@ -68,9 +75,10 @@ _HALF, _WIDEST = 0.55, 2e3
 # the same share of that, but for values below the last.
 _MISSED, _SMALLEST = 0.1, 1e-3
 # A certificate is worth its price once a step promises no more than a few tolerances, and visits
-# that it may have to cut off cost no more than a part of one. So many certificates in a row that
-# do not halve the gap end the search.
-_NEARLY, _CLOSE, _IDLE_CERTIFICATES = 4.0, 0.3, 4
+# that it may have to cut off cost no more than a part of one; of features, which do not tell what
+# is cut off, logarithms have to be this close. So many certificates in a row that do not halve the
+# gap end the search.
+_NEARLY, _CLOSE, _CLOSE_LOGARITHMS, _IDLE_CERTIFICATES = 4.0, 0.3, 0.5, 4
 
 
 @dataclass
@@ -110,13 +118,22 @@ class _Search(NamedTuple):
 
     behaviour: Behaviour
     target: FloatArray
-    space: ValueSpace
+    space: ValueSpace | FeatureSpace
     bounds: Bounds
     tolerance: float
 
     def at(self, model: SoftModel) -> _Point:
         """The point that a model is."""
         return _Point(model, model.evidence(self.behaviour))
+
+
+def _search(
+    start: SoftModel, behaviour: Behaviour, bounds: Bounds, tolerance: float
+) -> _Search:
+    utilities = start.utilities
+    entries = behaviour_entries(utilities, behaviour)
+    space = ValueSpace(start) if utilities.matrix is None else FeatureSpace(start, entries)
+    return _Search(behaviour, utilities.collect(entries)[:, 0], space, bounds, tolerance)
 
 
 def match_visits(
@@ -134,8 +151,8 @@ def match_visits(
     name. The search adds to the bounds that are proven already. It ends without a certificate after
     300 steps, at the last penalty, or where certificates no longer improve.
     """
-    target = expected_visits(start.utilities, behaviour)
-    search = _Search(behaviour, target, ValueSpace(start), bounds, tolerance)
+    start = counted(start)
+    search = _search(start, behaviour, bounds, tolerance)
     fit = _follow(search, start, tolerance, watch, directions, "Newton steps")
     if fit.gap > tolerance and search.space.give_up():
         # Steps that were solved too roughly may have settled where there was still far to go.
@@ -166,7 +183,7 @@ def _follow(
         if after is not None:
             at, stage = after, stage + 1
             fit = _kept(fit, at, bounds, step)
-        if promised < _NEARLY * tolerance and _excess(search, at) < _CLOSE * tolerance:
+        if promised < _NEARLY * tolerance and _is_close(search, at):
             before = fit.gap
             at = _certify(search, at)
             fit = _kept(fit, at, bounds, step)
@@ -188,8 +205,8 @@ class PenalisedClimb:
     """The best utilities of a class of visits under penalties on their size, one after another."""
 
     def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
-        target = expected_visits(start.utilities, behaviour)
-        self._search = _Search(behaviour, target, ValueSpace(start), Bounds(np.inf), _DONE)
+        start = counted(start)
+        self._search = _search(start, behaviour, Bounds(np.inf), _DONE)
         self._at = self._search.at(start)
 
     def to(self, penalty: float) -> tuple[SoftModel, float]:
@@ -205,22 +222,18 @@ class PenalisedClimb:
 
 def expected_visits(utilities: LinearClass, behaviour: Behaviour) -> FloatArray:
     """What a behaviour is expected to visit, in the entries of a class's utilities: [D]."""
-    visits = utilities.visits(1)
-    for t in range(behaviour.mdp.steps):
-        utilities.tally(visits, t, behaviour.weights(t, ALL))
-    return utilities.collect(visits)[:, 0]
+    return utilities.collect(behaviour_entries(utilities, behaviour))[:, 0]
 
 
 def model_visits(model: SoftModel) -> FloatArray:
     """What a model is expected to visit: [D]."""
-    visits = model.utilities.visits(1)
-    for t in range(model.mdp.steps):
-        model.utilities.tally(visits, t, (model.policy(t) * model.states[t])[..., None])
-    return model.utilities.collect(visits)[:, 0]
+    return model.utilities.collect(model_entries(model))[:, 0]
 
 
 def centred(model: SoftModel) -> FloatArray:
-    """A model's utility less its mean, which no policy depends on: [D]."""
+    """A model's utility less its mean, which no policy depends on; weights of features: [D]."""
+    if model.utilities.matrix is not None:
+        return model.theta
     return np.asarray(model.theta - model.theta.mean())
 
 
@@ -236,19 +249,15 @@ def _kept(fit: LinearFit, at: _Point, bounds: Bounds, steps: int) -> LinearFit:
     return LinearFit(value, *bounds.at(model), model, fit.directions, steps)
 
 
-def _excess(search: _Search, at: _Point) -> float:
-    """What visits beyond twice those of the behaviour might cost a certificate, nats.
-
-    A Newton step takes away more than a state has where the model is there too often. What is cut
-    off has been a part of this, in the worlds that were looked at.
-    """
-    excess = np.maximum(at.visits - 2.0 * search.target, 0.0).sum()
-    return 0.5 * _bound_size(at.model) * float(excess)
-
-
-def _bound_size(model: SoftModel) -> float:
-    """The range of utilities for which a certificate beside a model will be wanted."""
-    return BOUND_FACTOR * max(1.0, float(np.ptp(model.theta)))
+def _is_close(search: _Search, at: _Point) -> bool:
+    """Whether a certificate is worth its price, as far as the point's visits tell."""
+    if at.model.utilities.matrix is not None:
+        away = np.log((search.target + _LEAST) / (at.visits + _LEAST))
+        return float(np.abs(away).max()) < _CLOSE_LOGARITHMS
+    # A Newton step takes away more than a state has where the model is there too often. What is cut
+    # off has been a part of this, in the worlds that were looked at.
+    excess = np.maximum(at.visits - 2.0 * search.target, 0.0)
+    return price(at.model, excess) < _CLOSE * search.tolerance
 
 
 def _certify(search: _Search, at: _Point) -> _Point:
@@ -258,7 +267,7 @@ def _certify(search: _Search, at: _Point) -> _Point:
     """
     gradient = search.target - at.visits
     worth = min(max(at.value, _SMALLEST), 1.0)
-    missed = _MISSED * search.tolerance * worth / _bound_size(at.model)
+    missed = _MISSED * search.tolerance * worth
     direction = NewtonDirection(at.model, at.visits, gradient, search.space, _LEAST, missed)
     search.bounds.add(tilted_certificate(direction, search.target))
     after = search.at(at.model.at(at.model.theta + direction.weights))
@@ -276,13 +285,17 @@ def _climb(
     wanted = search.target - penalty * at.utility
     gradient = wanted - at.visits
     shifted = at.visits + _LEAST
-    added = penalty + damping.size * (shifted + np.maximum(wanted, 0.0))
+    added = penalty + damping.size * search.space.scale(at.model, shifted, wanted)
     right = gradient
     if leap and (wanted > 0).all():
-        right = shifted * np.clip(np.log(wanted / shifted), -_LARGEST_FALL, _LARGEST_RISE)
+        change = np.clip(np.log(wanted / shifted), -_LARGEST_FALL, _LARGEST_RISE)
         # A constant utility changes nothing, so the right side must sum to what the gradient does,
         # or next to nothing solves the system.
-        right = right - shifted * (float((right - gradient).sum()) / float(shifted.sum()))
+        if at.model.utilities.matrix is not None:
+            right = features_moved(at.model, change)
+        else:
+            right = shifted * change
+            right = right - shifted * (float((right - gradient).sum()) / float(shifted.sum()))
         added = added + penalty * (shifted / wanted - 1.0)
     step = _solved(search.space, at.model, shifted, added, right)
     promised = float(gradient @ step)
@@ -307,7 +320,7 @@ def _climb(
 
 
 def _solved(
-    space: ValueSpace,
+    space: ValueSpace | FeatureSpace,
     model: SoftModel,
     visits: FloatArray,
     added: FloatArray,

@@ -7,6 +7,10 @@ large world. Both are taken out beforehand: with psi [rows, D] the derivative of
 policy's log-probabilities in the weights, psi = W diag(s) V^T, the class is fitted in the
 coordinates s V^T of its weights. Their number is the rank of what the decisions can do, often far
 below the number of outcomes.
+
+Large classes are fitted in their own weights: there features are probabilities of outcomes, which
+`goalmeter.meg.visit_matching` can count, and what is never met is told by zeros. Only what is shown
+of them is projected on the range of V.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.causal.contexts import DecisionProcess
+from goalmeter.meg.linear import is_large
 from goalmeter.meg.utility_class import LinearClass
 from goalmeter.tabular.evaluation import state_occupancy
 from goalmeter.tabular.policies import check_policy
@@ -31,13 +36,18 @@ _MAX_WORK = 2e10
 class Span:
     """A linear class with D weights and the K coordinates in which it is fitted."""
 
-    utilities: LinearClass  # the class in K coordinates
-    basis: FloatArray | None  # weights of each coordinate, [D, K]; None where they are the same
+    utilities: LinearClass  # the class as it is fitted: in K coordinates, or in its D weights
+    # Weights of each coordinate, [D, K], orthonormal where the D weights are fitted themselves;
+    # None where nothing is known of what choices can tell apart.
+    basis: FloatArray | None
     plain: LinearClass  # the class in its D weights
 
-    def weights(self, coordinates: FloatArray) -> FloatArray:
-        """The least weights [D] that say what the coordinates [K] say."""
-        return coordinates if self.basis is None else self.basis @ coordinates
+    def weights(self, fitted: FloatArray) -> FloatArray:
+        """The least weights [D] that say what was fitted, [K] or [D]."""
+        if self.basis is None:
+            return fitted
+        coordinates = self.basis.T @ fitted if self.utilities is self.plain else fitted
+        return np.asarray(self.basis @ coordinates)
 
     def shown(self, weights: FloatArray) -> tuple[FloatArray, float]:
         """Weights [D] scaled to -1..1 and the scale; NaN where the decisions have no say."""
@@ -66,6 +76,8 @@ def span_of(process: DecisionProcess, features: FloatArray, name: str) -> Span:
         return Span(plain, None, plain)
     _, sizes, right = np.linalg.svd(_tangents(process, features), full_matrices=False)
     keep = sizes > _NULL_SHARE * max(float(sizes.max(initial=0.0)), 1e-300)
+    if is_large(process.mdp, plain):
+        return Span(plain, right[keep].T, plain)
     basis = right[keep].T / sizes[keep]
     if not keep.any():
         # Nothing the decisions do makes a difference; one idle coordinate keeps the shapes.

@@ -1,0 +1,168 @@
+"""A preconditioner for classes of features: each seen as what it still adds up to.
+
+With features Phi and the information H of utilities, the information of weights is Phi^T H Phi. In
+the values that utilities give rise to H is nearly local (`goalmeter.meg.value_space`), and the
+values of features are what is still to be expected of each: with P_pi averaged over decision steps,
+
+    W = (I - g P_pi)^-1 (features, averaged over pi),     Y(s, a) = features(s, a) + g E[W(s')],
+    Phi^T H Phi  is nearly  sum over s of Y(s)^T C(s) Y(s),  C(s) = sum_t d_t (diag pi - pi pi^T),
+
+because psi(s, a) is Y(s, a) less its mean over actions. What the last decision leads to is never
+paid, so its C(s) meets the features alone. Where the features of a state are alike for all actions,
+they drop out. In the infinite problem nothing is nearly. The matrix has an entry for two weights,
+no more than the features themselves where there are no more weights than states.
+
+Source: `docs/mathematics.md`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.counted import model_entries
+from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.value_space import Operator, add_spread, blocks_of, densely, has_narrow_band
+
+_RIDGE = 1e-13
+_LEAST_DIAGONAL = 1e-60
+# Up to this many weights the information itself is formed where the above does badly.
+_DENSE_WEIGHTS = 800
+# Beyond, weights count one by one: forming the matrix would take longer than many products.
+_MOST_WEIGHTS = 4000
+
+
+class FeatureSpace:
+    """Preconditioners for the models of one class of features.
+
+    `target` are the visits of the behaviour that is fitted, [T, A or 1, S, 1]. `forms` is whether
+    the matrix is formed at all.
+    """
+
+    def __init__(self, model: SoftModel, target: FloatArray) -> None:
+        mdp, utilities = model.mdp, model.utilities
+        # Features may be large where hardly anything goes: what counts is how far they are spread
+        # about what the behaviour expects, where the visits are.
+        matrix: Any = utilities.matrix
+        if sp.issparse(matrix):
+            self._squares = matrix.multiply(matrix).tocsr()
+        else:
+            mean = utilities.collect(target)[:, 0] / target.sum()
+            self._squares = (matrix - mean) ** 2
+        self._target_spread = np.asarray(self._squares.T @ target.ravel())
+        self._discount = mdp.discount if mdp.horizon is None else utilities.discount
+        self._rows = mdp.transition.by_action()
+        n_weights = utilities.n_weights
+        self.forms = n_weights <= _MOST_WEIGHTS and has_narrow_band(self._rows, mdp)
+        self._dense_allowed, self._dense = n_weights <= _DENSE_WEIGHTS, False
+
+    def give_up(self) -> bool:
+        """Solve densely from now on, if that is possible and was not done yet."""
+        changes = self._dense_allowed and not self._dense
+        self._dense = self._dense or changes
+        return changes
+
+    def scale(self, model: SoftModel, visits: FloatArray, wanted: FloatArray) -> FloatArray:
+        """How much each weight may be felt by a model, and by the behaviour if any is wanted: [D].
+
+        `visits` are expected features, which do not tell it: see `ValueSpace`.
+        """
+        spread = np.asarray(self._squares.T @ model_entries(model).ravel())
+        return spread + self._target_spread if wanted.any() else spread
+
+    def preconditioner(
+        self,
+        model: SoftModel,
+        visits: FloatArray,
+        damping: FloatArray,
+        states: FloatArray | None = None,
+    ) -> Operator:
+        """What nearly solves (information + damping) v = right; see `ValueSpace`."""
+        states = model.states if states is None else states
+        if self._dense:
+            return densely(model, damping, states)
+        if not self.forms:
+            return lambda right: right / (visits + damping)
+        system = self.nearly(model, states)
+        system[np.diag_indices_from(system)] += damping
+        return by_cholesky(system)
+
+    def nearly(self, model: SoftModel, states: FloatArray) -> FloatArray:
+        """Nearly the information of the weights, [D, D]."""
+        matrix: Any = model.utilities.matrix
+        now = _moments(model, states)
+        moves = self._discount * (_gathered(now.share) @ self._rows)
+        if not model.utilities.on_actions:
+            later = self._discount * _summed(moves, matrix)
+            felt = self._rows.T @ (blocks_of(now.spread) @ self._rows)
+            return np.asarray(later.T @ (felt @ later))
+        mean = _gathered(now.policy) @ matrix
+        felt = matrix + self._discount * (self._rows @ _summed(moves, mean))
+        felt = np.asarray(felt)
+        # What the last decision leads to is not paid any more.
+        last = matrix.T @ (blocks_of(now.ending) @ matrix)
+        last = last.toarray() if sp.issparse(last) else last
+        return np.asarray(felt.T @ (blocks_of(now.spread) @ felt) + last)
+
+
+class _Moments(NamedTuple):
+    """What a model does on average, all decisions but the last together."""
+
+    share: FloatArray  # of the visits of a state, those that take an action and go on: [A, S]
+    policy: FloatArray  # of all its visits, those that take an action: [A, S]
+    spread: FloatArray  # C: [A, A, S]
+    ending: FloatArray  # that of the last decision: [A, A, S]; 0 in the infinite problem
+
+
+def _moments(model: SoftModel, states: FloatArray) -> _Moments:
+    mdp, discount = model.mdp, model.utilities.discount
+    uses, visits = np.zeros((mdp.n_actions, mdp.n_states)), np.zeros(mdp.n_states)
+    spread = np.zeros((mdp.n_actions, mdp.n_actions, mdp.n_states))
+    ending = np.zeros_like(spread)
+    followed = np.zeros_like(uses)
+    for t in range(mdp.steps):
+        policy, weight = model.policy(t), discount**t
+        uses += weight * policy * model.states[t]
+        visits += weight * model.states[t]
+        if t + 1 == mdp.horizon:
+            add_spread(ending, policy, weight**2 * states[t])
+        else:
+            add_spread(spread, policy, weight**2 * states[t])
+            followed += weight * policy * model.states[t]
+    visits = np.maximum(visits, np.finfo(float).tiny)
+    return _Moments(followed / visits, uses / visits, spread, ending)
+
+
+def _gathered(weights: FloatArray) -> Any:
+    """What adds up the actions of each state, weighted [A, S]: [S, A S], action-major."""
+    entries = np.arange(weights.size)
+    place = (entries % weights.shape[1], entries)
+    return sp.csr_matrix((weights.ravel(), place), shape=(weights.shape[1], weights.size))
+
+
+def _summed(moves: Any, paid: Any) -> FloatArray:
+    """All that is paid from each state on, [S, D], where `paid` is so at every visit."""
+    from scipy.sparse.linalg import splu
+
+    paid = paid.toarray() if sp.issparse(paid) else paid
+    factor = splu(sp.csc_matrix(sp.identity(moves.shape[0]) - moves))
+    return np.asarray(factor.solve(np.ascontiguousarray(paid)))
+
+
+def by_cholesky(system: FloatArray) -> Operator:
+    """What solves a positive semi-definite system [D, D], but for a little ridge."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    scale = 1.0 / np.sqrt(np.maximum(system.diagonal(), _LEAST_DIAGONAL))
+    scaled = scale[:, None] * system * scale
+    ridge = _RIDGE
+    while True:
+        try:
+            factor = cho_factor(scaled + ridge * np.eye(len(scale)))
+            break
+        except np.linalg.LinAlgError:
+            ridge *= 10.0
+    return lambda right: np.asarray(scale * cho_solve(factor, scale * right))
