@@ -43,7 +43,8 @@ class SoftProblem(NamedTuple):
     `rationality` [B] is non-negative (signs are in the rewards); `log_reference` [T, A, S] is
     None for the uniform policy; -inf in it forbids an action. `tie` [B or 1] is the absolute
     difference in value below which two actions are tied at the first decision; at later ones
-    it shrinks with the discount of a finite horizon.
+    it shrinks with the discount of a finite horizon. A single problem whose states are those of
+    many worlds may have one rationality, [1, S, 1], and one tie, [S, 1], for each.
     """
 
     mdp: TabularMDP
