@@ -141,11 +141,12 @@ def backup(
         # NaN.
         gap[np.broadcast_to(np.isneginf(prior), gap.shape)] = 0.0
     # Ties that rounding has broken would decide between equals at an infinite rationality.
-    gap[gap <= task.tie] = 0.0
+    if task.tie.any():
+        gap *= gap > task.tie
 
     weight = task.weight(step)
-    penalty = _penalty(task.rationality * weight, gap)
-    log_ratio = expected[..., width : width + batch] - penalty
+    log_ratio = _penalty(task.rationality * weight, gap)
+    np.subtract(expected[..., width : width + batch], log_ratio, out=log_ratio)
     weighted = log_ratio if prior is None else log_ratio + prior
     # The largest logit goes out before exp, so that nothing overflows at any rationality.
     peak = weighted.max(axis=0)
