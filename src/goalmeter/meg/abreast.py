@@ -20,6 +20,9 @@ from goalmeter.meg.utility_class import LinearClass
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.side_by_side import side_by_side
 
+# Entries of the tangents that are worked on at once: these arrays then stay in cache.
+_TANGENTS = 100_000
+
 
 @dataclass(frozen=True)
 class Abreast:
@@ -111,38 +114,50 @@ class Abreast:
         """sum_t states_t(s) E_pi[psi psi^T] of each world, [W, D, D]; states [T, W * S]."""
         d = self.one.n_weights
         total = np.zeros((self.n_worlds, d, d))
-        for t, psi in self._tangents(model):
+        for chosen, t, psi in self._tangents(model):
             scale = np.sqrt(model.policy(t) * states[t])
-            psi *= self.by_world(scale).swapaxes(0, 1)[..., None]
-            rows = psi.reshape(self.n_worlds, -1, d)
-            total += rows.swapaxes(1, 2) @ rows
+            psi *= self.by_world(scale)[:, chosen].swapaxes(0, 1)[..., None]
+            rows = psi.reshape(len(psi), -1, d)
+            total[chosen] += rows.swapaxes(1, 2) @ rows
         return total
 
-    def _tangents(self, model: SoftModel) -> Iterator[tuple[int, FloatArray]]:
-        """(t, psi [W, A, S, D]) along every weight of each world, the last decision first."""
+    def _tangents(self, model: SoftModel) -> Iterator[tuple[slice, int, FloatArray]]:
+        """(some worlds, t, psi [W of them, A, S, D]) along every weight of each world."""
         one, n_worlds, d = self.one, self.n_worlds, self.one.n_weights
         if one.on_actions or one.shape[0] > 1 or self.mdp.horizon is None:
             unit = self.joined(np.broadcast_to(np.eye(d), (n_worlds, d, d)))
             for t, joined in model.tangents(unit):
                 psi = joined.reshape(len(joined), n_worlds, -1, d)
-                yield t, np.ascontiguousarray(psi.swapaxes(0, 1))
+                yield ALL, t, np.ascontiguousarray(psi.swapaxes(0, 1))
             return
         # What a state pays is the same for all of its actions, so psi is free of it.
-        later = np.zeros((n_worlds, d, d))
-        for t in reversed(range(self.mdp.horizon)):
-            psi = (self._rows @ later.reshape(-1, d)).reshape(n_worlds, -1, d, d)
-            policy = self.by_world(model.policy(t)).swapaxes(0, 1)
-            later = np.einsum("was,wask->wsk", policy, psi)
-            psi -= later[:, None]
-            later += one.discount**t * np.eye(d)
-            yield t, psi
+        for chosen, matrix in self._parts:
+            later = np.zeros((matrix.shape[1], d))
+            for t in reversed(range(self.mdp.horizon)):
+                policy = self.by_world(model.policy(t))[:, chosen].swapaxes(0, 1)
+                psi = (matrix @ later).reshape(*policy.shape, d)
+                mean = np.einsum("was,wask->wsk", policy, psi)
+                psi -= mean[:, None]
+                mean += one.discount**t * np.eye(d)
+                later = mean.reshape(-1, d)
+                yield chosen, t, psi
 
     @cached_property
-    def _rows(self) -> sp.csr_matrix:
-        """The transition's rows in the order of worlds, actions and states."""
+    def _parts(self) -> list[tuple[slice, sp.csr_matrix]]:
+        """Some worlds at a time, whose tangents stay in cache, and their rows by world and action.
+
+        The rows are [worlds * A * S, worlds * S].
+        """
+        n_states, n_actions = self.one.shape[2], self.mdp.n_actions
+        size = max(1, _TANGENTS // (n_actions * n_states * self.one.n_weights))
         rows = self.mdp.transition.by_action()
-        order = np.arange(rows.shape[0]).reshape(self.mdp.n_actions, self.n_worlds, -1)
-        return rows[order.swapaxes(0, 1).ravel()]
+        order = np.arange(rows.shape[0]).reshape(n_actions, self.n_worlds, -1).swapaxes(0, 1)
+        parts = []
+        for start in range(0, self.n_worlds, size):
+            chosen = slice(start, min(start + size, self.n_worlds))
+            columns = slice(chosen.start * n_states, chosen.stop * n_states)
+            parts.append((chosen, rows[order[chosen].ravel()][:, columns]))
+        return parts
 
     def take(self, chosen: IntArray) -> Abreast:
         """Some of the worlds."""

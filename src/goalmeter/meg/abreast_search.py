@@ -17,6 +17,7 @@ from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.meg.abreast import Abreast
 from goalmeter.meg.certificate import BOUND_FACTOR, matching_certificates
 from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.watch import TimeIsUp
 
 # A world that takes more rounds than this is not like the others, and goes on alone.
 _MOST_ROUNDS = 60
@@ -38,7 +39,8 @@ class Fits:
     """Where the searches of W worlds are, or were when they ended. All arrays [W] or [W, D].
 
     `bound` holds for utilities whose weights sum to at most `size` in absolute value (0: for all).
-    `closed` are those whose bound is within the tolerance.
+    `closed` are those whose bound is within the tolerance; `stopped` is whether time was over before
+    the others were through.
     """
 
     theta: FloatArray
@@ -47,6 +49,7 @@ class Fits:
     size: FloatArray
     steps: IntArray
     closed: BoolArray
+    stopped: bool = False
 
 
 @dataclass
@@ -87,47 +90,54 @@ def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
 
     `ceiling` [W] are bounds that are known beforehand, nats.
     """
-    n_worlds, d = abreast.n_worlds, abreast.one.n_weights
-    theta = np.zeros((n_worlds, d))
-    model = abreast.model(theta)
-    value = abreast.evidence(model)
+    n_worlds = abreast.n_worlds
     fits = Fits(
-        theta.copy(),
-        value.copy(),
+        np.zeros((n_worlds, abreast.one.n_weights)),
+        np.zeros(n_worlds),
         ceiling.copy(),
         np.zeros(n_worlds),
         np.zeros(n_worlds, dtype=np.int64),
-        ceiling - value <= tolerance,
+        ceiling <= tolerance,
     )
+    try:
+        _ascend(abreast, fits, tolerance, ceiling)
+        closed = np.flatnonzero(fits.closed)
+        if closed.size:
+            _polish(abreast if closed.size == n_worlds else abreast.take(closed), fits, closed)
+    except TimeIsUp:
+        # After every round the fits are what was reached by then.
+        fits.stopped = True
+    return fits
+
+
+def _ascend(abreast: Abreast, fits: Fits, tolerance: float, ceiling: FloatArray) -> None:
+    """Rounds of a step in each world, into `fits`; worlds that are through are left behind."""
     run = _Run(
-        np.arange(n_worlds),
-        theta,
-        value,
-        np.ones(n_worlds),
-        np.full(n_worlds, np.inf),
-        np.zeros(n_worlds, dtype=np.int64),
+        np.arange(abreast.n_worlds),
+        fits.theta.copy(),
+        fits.value.copy(),
+        np.ones(abreast.n_worlds),
+        np.full(abreast.n_worlds, np.inf),
+        np.zeros(abreast.n_worlds, dtype=np.int64),
     )
-    whole, visited = abreast, abreast.behaviour.states[..., 0]
-    ends = fits.closed.copy()
+    model, ends = abreast.model(run.theta), fits.closed.copy()
     for _ in range(_MOST_ROUNDS):
         if ends.all():
             break
-        if ends.sum() >= max(1, len(ends) // 3):
+        if 3 * ends.sum() >= len(ends):
             kept = np.flatnonzero(~ends)
             abreast, run = abreast.take(kept), run.take(kept)
-            visited = abreast.behaviour.states[..., 0]
-            model = abreast.model(run.theta)
-            ends = np.zeros(len(kept), dtype=bool)
+            model, ends = abreast.model(run.theta), np.zeros(len(kept), dtype=bool)
         fits.steps[run.place[~ends]] += 1
         gradient = abreast.apart(model.gradient(abreast.behaviour))
         far = abreast.each(run.gain > _FAR)
+        visited = abreast.behaviour.states[..., 0]
         states = np.where(far, 0.5 * (model.states + visited), model.states)
         unit, scaled = _scaled(abreast.information(model, states))
         near = ~ends & (run.gain <= _NEAR)
         if near.any():
-            spectrum = _spectrum(unit[near], scaled[near])
             step = np.zeros_like(run.theta)
-            step[near] = spectrum.solve(gradient[near])
+            step[near] = _spectrum(unit[near], scaled[near]).solve(gradient[near])
             run.certificates.append(_certificates(abreast, model, step, gradient, near))
         ends |= _closed(run, fits, ceiling, tolerance)
         moving = ~ends
@@ -142,10 +152,6 @@ def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
             # What was proven before the step may be enough for where it led.
             ends |= _closed(run, fits, ceiling, tolerance)
         fits.theta[run.place], fits.value[run.place] = run.theta, run.value
-    closed = np.flatnonzero(fits.closed)
-    if closed.size:
-        _polish(whole if closed.size == n_worlds else whole.take(closed), fits, closed)
-    return fits
 
 
 def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:

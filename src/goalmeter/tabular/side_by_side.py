@@ -39,7 +39,9 @@ class Sums:
     def dot(self, weights: FloatArray, values: FloatArray) -> FloatArray:
         """Sum over actions and states of weights [A, n, B or 1] * values [A, n, B or 1]."""
         if self.n_worlds == 1:
-            return np.asarray(np.einsum("anb,anb->b", *np.broadcast_arrays(weights, values)))
+            if weights.shape != values.shape:
+                weights, values = np.broadcast_arrays(weights, values)
+            return np.asarray(np.einsum("anb,anb->b", weights, values))
         shape = (len(weights), self.n_worlds, -1)
         return np.asarray(np.einsum("aws,aws->w", weights.reshape(shape), values.reshape(shape)))
 
