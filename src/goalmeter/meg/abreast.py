@@ -7,7 +7,7 @@ in the order of its own class, world by world within each of a utility's axes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -83,7 +83,7 @@ class Abreast:
         return np.repeat(values, self.one.shape[2])
 
     @cached_property
-    def _weights(self) -> list[FloatArray]:
+    def weights(self) -> list[FloatArray]:
         """What the behaviour does at each decision, [A, W, S]."""
         steps = range(self.mdp.steps)
         return [self.by_world(self.behaviour.weights(t, ALL)[..., 0]) for t in steps]
@@ -93,7 +93,7 @@ class Abreast:
         """Whether a world's behaviour takes an action that is forbidden, [W]."""
         out = np.zeros(self.n_worlds, dtype=bool)
         if self.log_reference is not None:
-            for t, weights in enumerate(self._weights):
+            for t, weights in enumerate(self.weights):
                 prior = self.log_reference[min(t, len(self.log_reference) - 1)]
                 out |= ((weights > 0) & np.isneginf(self.by_world(prior))).any(axis=(0, 2))
         return out
@@ -101,13 +101,13 @@ class Abreast:
     def evidence(self, model: SoftModel) -> FloatArray:
         """The evidence of each world's behaviour for a model: [W], nats."""
         total = np.zeros(self.n_worlds)
-        for t, weights in enumerate(self._weights):
+        for t, weights in enumerate(self.weights):
             total += np.einsum("aws,aws->w", weights, self.by_world(model.step(t)[1]))
         return np.where(self._impossible, -np.inf, total)
 
     def shares(self, model: SoftModel) -> FloatArray:
         """The evidence by decision and state, [T, W, S] nats."""
-        each = [w * self.by_world(model.step(t)[1]) for t, w in enumerate(self._weights)]
+        each = [w * self.by_world(model.step(t)[1]) for t, w in enumerate(self.weights)]
         return np.stack([share.sum(axis=0) for share in each])
 
     def information(self, model: SoftModel, states: FloatArray) -> FloatArray:
@@ -158,6 +158,16 @@ class Abreast:
             columns = slice(chosen.start * n_states, chosen.stop * n_states)
             parts.append((chosen, rows[order[chosen].ravel()][:, columns]))
         return parts
+
+    def confined(self, allowed: BoolArray) -> Abreast:
+        """The same worlds with only the allowed actions, [T, A, W * S]."""
+        free = -np.log(self.mdp.n_actions) if self.log_reference is None else self.log_reference
+        confined = replace(self, log_reference=np.where(allowed, free, -np.inf))
+        # What has nothing to do with the reference was worked out already.
+        for name in ("weights", "_parts"):
+            if name in vars(self):
+                vars(confined)[name] = vars(self)[name]
+        return confined
 
     def take(self, chosen: IntArray) -> Abreast:
         """Some of the worlds."""

@@ -9,12 +9,15 @@ search.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.meg.abreast import Abreast
+from goalmeter.meg.abreast_face import Faces, find_faces
+from goalmeter.meg.abreast_newton import Spectrum, damped_steps, scaled
 from goalmeter.meg.certificate import BOUND_FACTOR, matching_certificates
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.watch import TimeIsUp
@@ -26,12 +29,9 @@ _MOST_ROUNDS = 60
 _NEAR, _FAR = 1e-2, 0.3
 _IDLE_STEPS, _IDLE_SHARE = 4, 1e-2
 _POLISHING_STEPS, _POLISHED = 30, 1e-14
+# So many of these steps are taken with the information at the first.
+_SAME_INFORMATION = 3
 _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e12
-# As in `goalmeter.meg.newton`.
-_NULL_SHARE, _FLOOR = 1e-13, 1e-20
-# What keeps a damped system regular where the information is null; its solutions are steps on the
-# way, so they need not be exact.
-_REGULAR = 1e-12
 
 
 @dataclass
@@ -40,7 +40,8 @@ class Fits:
 
     `bound` holds for utilities whose weights sum to at most `size` in absolute value (0: for all).
     `closed` are those whose bound is within the tolerance; `stopped` is whether time was over before
-    the others were through.
+    the others were through. Of an optimum at infinity `faces` has the actions [T, A, S] of the last
+    face, and `direction` the utility that leads to the first one, 0 elsewhere.
     """
 
     theta: FloatArray
@@ -49,7 +50,19 @@ class Fits:
     size: FloatArray
     steps: IntArray
     closed: BoolArray
+    direction: FloatArray
+    faces: dict[int, BoolArray] = field(default_factory=dict)
     stopped: bool = False
+
+    def groups(self, abreast: Abreast, chosen: IntArray) -> Iterator[tuple[IntArray, Abreast]]:
+        """Chosen worlds with what is allowed in them: those without a face, then the others."""
+        plain = np.array([i for i in chosen if i not in self.faces], dtype=np.int64)
+        if plain.size:
+            yield plain, abreast if plain.size == abreast.n_worlds else abreast.take(plain)
+        faced = np.array([i for i in chosen if i in self.faces], dtype=np.int64)
+        if faced.size:
+            allowed = np.stack([self.faces[i] for i in faced], axis=2)
+            yield faced, abreast.take(faced).confined(allowed.reshape(*allowed.shape[:2], -1))
 
 
 @dataclass
@@ -71,56 +84,71 @@ class _Run:
         return _Run(*(array[chosen] for array in arrays), kept)
 
 
-@dataclass(frozen=True)
-class _Spectrum:
-    """The information of W models, scaled to a diagonal of ones, by eigenvalues."""
-
-    unit: FloatArray
-    inverse: FloatArray  # of the eigenvalues; 0 for those that are null
-    vectors: FloatArray
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """The exact Newton steps [W, D] of right sides [W, D]."""
-        target = np.einsum("wdk,wd->wk", self.vectors, self.unit * right)
-        return self.unit * np.einsum("wdk,wk->wd", self.vectors, self.inverse * target)
-
-
 def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
     """The best utility of each world, and the fits of those that closed.
 
     `ceiling` [W] are bounds that are known beforehand, nats.
     """
-    n_worlds = abreast.n_worlds
+    n_worlds, d = abreast.n_worlds, abreast.one.n_weights
     fits = Fits(
-        np.zeros((n_worlds, abreast.one.n_weights)),
+        np.zeros((n_worlds, d)),
         np.zeros(n_worlds),
         ceiling.copy(),
         np.zeros(n_worlds),
         np.zeros(n_worlds, dtype=np.int64),
         ceiling <= tolerance,
+        np.zeros((n_worlds, d)),
+    )
+    run = _Run(
+        np.arange(n_worlds),
+        fits.theta.copy(),
+        fits.value.copy(),
+        np.ones(n_worlds),
+        np.full(n_worlds, np.inf),
+        np.zeros(n_worlds, dtype=np.int64),
     )
     try:
-        _ascend(abreast, fits, tolerance, ceiling)
-        closed = np.flatnonzero(fits.closed)
-        if closed.size:
-            _polish(abreast if closed.size == n_worlds else abreast.take(closed), fits, closed)
+        within: Abreast | None = abreast
+        while within is not None:
+            faced = _ascend(within, run, fits, tolerance, ceiling)
+            # Worlds that came to a face go on inside it, together.
+            within = None
+            if faced:
+                run = _joined(faced)
+                run = run.take(np.argsort(run.place))
+                ((_, within),) = fits.groups(abreast, run.place)
+        for chosen, closed in fits.groups(abreast, np.flatnonzero(fits.closed)):
+            _polish(closed, fits, chosen)
     except TimeIsUp:
         # After every round the fits are what was reached by then.
         fits.stopped = True
     return fits
 
 
-def _ascend(abreast: Abreast, fits: Fits, tolerance: float, ceiling: FloatArray) -> None:
-    """Rounds of a step in each world, into `fits`; worlds that are through are left behind."""
-    run = _Run(
-        np.arange(abreast.n_worlds),
-        fits.theta.copy(),
-        fits.value.copy(),
-        np.ones(abreast.n_worlds),
-        np.full(abreast.n_worlds, np.inf),
-        np.zeros(abreast.n_worlds, dtype=np.int64),
-    )
-    model, ends = abreast.model(run.theta), fits.closed.copy()
+def _joined(runs: Sequence[_Run]) -> _Run:
+    """Worlds of several runs as one; what certificates proved of each stays, the rest is filled."""
+    size = sum(run.place.size for run in runs)
+    certificates, start = [], 0
+    for run in runs:
+        slots = slice(start, start + run.place.size)
+        for kl, residual in run.certificates:
+            padded = np.full(size, np.inf), np.zeros(size)
+            padded[0][slots], padded[1][slots] = kl, residual
+            certificates.append(padded)
+        start = slots.stop
+    names = ("place", "theta", "value", "damping", "gain", "idle")
+    arrays = [np.concatenate([getattr(run, name) for run in runs]) for name in names]
+    return _Run(*arrays, certificates)
+
+
+def _ascend(
+    abreast: Abreast, run: _Run, fits: Fits, tolerance: float, ceiling: FloatArray
+) -> list[_Run]:
+    """Rounds of a step in each world, into `fits`; worlds that are through are left behind.
+
+    Returns those that came to a face.
+    """
+    model, ends, faced = abreast.model(run.theta), fits.closed[run.place], []
     for _ in range(_MOST_ROUNDS):
         if ends.all():
             break
@@ -133,68 +161,80 @@ def _ascend(abreast: Abreast, fits: Fits, tolerance: float, ceiling: FloatArray)
         far = abreast.each(run.gain > _FAR)
         visited = abreast.behaviour.states[..., 0]
         states = np.where(far, 0.5 * (model.states + visited), model.states)
-        unit, scaled = _scaled(abreast.information(model, states))
+        unit, matrices = scaled(abreast.information(model, states))
         near = ~ends & (run.gain <= _NEAR)
         if near.any():
             step = np.zeros_like(run.theta)
-            step[near] = _spectrum(unit[near], scaled[near]).solve(gradient[near])
-            run.certificates.append(_certificates(abreast, model, step, gradient, near))
-        ends |= _closed(run, fits, ceiling, tolerance)
+            step[near] = Spectrum.of(unit[near], matrices[near]).solve(gradient[near])
+            psi = dict(model.tangents(abreast.joined(step)[:, None]))
+            run.certificates.append(_certificates(abreast, model, psi, gradient, near))
+            ends |= _closed(run, fits, ceiling, tolerance)
+            faces = find_faces(abreast, model, run.theta, step, psi, near & ~ends)
+            if faces is not None:
+                entered = _enter(run, fits, faces, tolerance)
+                faced.append(run.take(entered))
+                ends[entered] = True
         moving = ~ends
         if moving.any():
-            model, moved = _climb(abreast, run, gradient, unit, scaled, moving)
+            model, moved = _climb(abreast, run, gradient, unit, matrices, moving)
             stuck = moving & ~moved
             ends |= stuck & (run.gain <= _NEAR)
             run.gain[stuck] = 0.0
             idle = moved & (run.gain < _IDLE_SHARE * tolerance)
             run.idle = np.where(idle, run.idle + 1, np.where(moved, 0, run.idle))
             ends |= run.idle >= _IDLE_STEPS
-            # What was proven before the step may be enough for where it led.
-            ends |= _closed(run, fits, ceiling, tolerance)
         fits.theta[run.place], fits.value[run.place] = run.theta, run.value
+        # What was proven before the step may be enough for where it led.
+        ends |= _closed(run, fits, ceiling, tolerance)
+    return [some for some in faced if some.place.size]
+
+
+def _enter(run: _Run, fits: Fits, faces: Faces, tolerance: float) -> IntArray:
+    """The worlds that go on inside their faces."""
+    # A face holds the limit of ever better models, so it cannot be worse than this one.
+    good = faces.value >= run.value[faces.places] - tolerance
+    entered = faces.places[good]
+    run.value[entered] = faces.value[good]
+    for slot in np.flatnonzero(good):
+        place = int(run.place[faces.places[slot]])
+        if place not in fits.faces:
+            fits.direction[place] = faces.direction[slot]
+        fits.faces[place] = faces.allowed[:, :, slot]
+    return entered
 
 
 def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
     """More steps of the worlds that closed: a certified value leaves the weights half its digits."""
     theta, value = fits.theta[closed], fits.value[closed]
-    model, going = abreast.model(theta), np.ones(closed.size, dtype=bool)
-    # So near the optimum the information hardly changes any more.
-    spectrum = _spectrum(*_scaled(abreast.information(model, model.states)))
-    for _ in range(_POLISHING_STEPS):
-        gradient = abreast.apart(model.gradient(abreast.behaviour))
-        trial_theta = theta + np.where(going[:, None], spectrum.solve(gradient), 0.0)
+    model = abreast.model(theta)
+    for step in range(_POLISHING_STEPS):
+        # So near an optimum the information hardly changes; where it does, the optimum is far out.
+        if step == 0 or step >= _SAME_INFORMATION:
+            spectrum = Spectrum.of(*scaled(abreast.information(model, model.states)))
+        trial_theta = theta + spectrum.solve(abreast.apart(model.gradient(abreast.behaviour)))
         trial = abreast.model(trial_theta)
         reached = abreast.evidence(trial)
-        better = going & (reached >= value)
+        better = reached >= value
         going = better & (reached - value > _POLISHED)
-        theta = np.where(better[:, None], trial_theta, theta)
-        value = np.where(better, reached, value)
+        fits.theta[closed[better]], fits.value[closed[better]] = trial_theta[better], reached[better]
         if not going.any():
             break
-        model = trial if better.all() else abreast.model(theta)
-    fits.theta[closed], fits.value[closed] = theta, value
-    fits.bound[closed] = np.maximum(fits.bound[closed], value)
-
-
-def _scaled(information: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The unit of each weight [W, D], 0 for those that do not matter, and the scaled matrices."""
-    diagonal = np.diagonal(information, axis1=1, axis2=2)
-    matters = diagonal > _FLOOR
-    unit = np.where(matters, 1.0 / np.sqrt(np.where(matters, diagonal, 1.0)), 0.0)
-    return unit, information * unit[:, None, :] * unit[:, :, None]
-
-
-def _spectrum(unit: FloatArray, scaled: FloatArray) -> _Spectrum:
-    values, vectors = np.linalg.eigh(scaled)
-    keep = values > np.maximum(_NULL_SHARE * values[:, -1:], _FLOOR)
-    return _Spectrum(unit, np.where(keep, 1.0 / np.where(keep, values, 1.0), 0.0), vectors)
+        theta, value, model = trial_theta, reached, trial
+        if step + 1 >= _SAME_INFORMATION and not going.all():
+            kept = np.flatnonzero(going)
+            abreast, closed, theta, value = abreast.take(kept), closed[kept], theta[kept], value[kept]
+            model = abreast.model(theta)
+    fits.bound = np.maximum(fits.bound, np.where(fits.closed, fits.value, fits.bound))
 
 
 def _certificates(
-    abreast: Abreast, model: SoftModel, step: FloatArray, gradient: FloatArray, near: BoolArray
+    abreast: Abreast,
+    model: SoftModel,
+    psi: dict[int, FloatArray],
+    gradient: FloatArray,
+    near: BoolArray,
 ) -> tuple[FloatArray, FloatArray]:
     """What the policies along exact Newton steps prove: KL and residual [W]; infinite if nothing."""
-    psi = dict(model.tangents(abreast.joined(step)[:, None]))
     proven = matching_certificates(model, psi, abreast.n_worlds)
     visits = abreast.apart(model.utilities.collect(proven.visits)[:, 0])
     residual = np.abs(gradient - visits).max(axis=1) + proven.lost
@@ -222,25 +262,23 @@ def _climb(
     run: _Run,
     gradient: FloatArray,
     unit: FloatArray,
-    scaled: FloatArray,
+    matrices: FloatArray,
     moving: BoolArray,
 ) -> tuple[SoftModel, BoolArray]:
     """A damped Newton step of each world that moves, tried with more damping until it gains.
 
     Returns the model of the steps that were taken, and which worlds took one.
     """
-    identity = np.eye(scaled.shape[1])
     pending, moved = moving.copy(), np.zeros_like(moving)
     reached: SoftModel | None = None
     while True:
         pending &= run.damping < _MOST_DAMPED
         if not pending.any():
             break
-        damping = np.maximum(run.damping[pending], _REGULAR)[:, None, None]
-        right = (unit * gradient)[pending]
         step = np.zeros_like(run.theta)
-        solution = np.linalg.solve(scaled[pending] + damping * identity, right[..., None])[..., 0]
-        step[pending] = unit[pending] * solution
+        step[pending] = damped_steps(
+            unit[pending], matrices[pending], gradient[pending], run.damping[pending]
+        )
         promised = (gradient * step).sum(axis=1)
         trial = abreast.model(run.theta + step)
         gain = abreast.evidence(trial) - run.value

@@ -15,7 +15,7 @@ from goalmeter.tabular.stationary import DIRECT_STATES
 
 # States that stand side by side: enough to make the interpreter's overhead small, few enough that
 # the arrays of a pass stay in cache.
-_TOGETHER_STATES = 4_096
+_TOGETHER_STATES = 8_192
 
 _T = TypeVar("_T")
 

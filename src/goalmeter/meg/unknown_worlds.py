@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+
+import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike
@@ -111,15 +114,22 @@ def _together(
     measure = yardstick(behaviour, log_reference, abreast.utilities.tells_apart(), sums)
     # As in the single search: the rest is room for the value's own rounding.
     fits = search(abreast, 0.1 * tolerance, measure.ceiling)
-    model = Abreast(worlds, one, mdp, behaviour, log_reference, _never).model(fits.theta)
-    shares = abreast.shares(model)
+    # What is worked out of the best so far takes passes as well, which nothing must cut short.
+    abreast = replace(abreast, check=_never)
+    by_step = np.zeros((len(cases), mdp.steps))
+    by_state = np.zeros((len(cases), one.shape[2]))
+    ended = np.flatnonzero(fits.closed | fits.stopped)
+    for chosen, some in fits.groups(abreast, ended):
+        shares = some.shares(some.model(fits.theta[chosen]))
+        by_step[chosen], by_state[chosen] = shares.sum(axis=2).T, shares.sum(axis=0)
     results = []
     for i, case in enumerate(cases):
         if not fits.closed[i] and not fits.stopped:
             results.append(alone(case))
             continue
-        utility, scale = normalised_utility(one, fits.theta[i])
-        shown = Shown(utility, scale, shares[:, i].sum(axis=1), shares[:, i].sum(axis=0))
+        # Of an optimum at infinity, the dominant direction is the utility that can be shown.
+        weights = fits.direction[i] if i in fits.faces else fits.theta[i]
+        shown = Shown(*normalised_utility(one, weights), by_step[i], by_state[i])
         results.append(
             class_result(
                 _reached(fits, i),
@@ -142,9 +152,9 @@ def _together(
 
 
 def _reached(fits: Fits, i: int) -> Reached:
-    value, bound = float(fits.value[i]), float(fits.bound[i])
-    return Reached(value, bound, float(fits.size[i]), False, int(fits.steps[i]), False, False)
+    value, bound, size = (float(each[i]) for each in (fits.value, fits.bound, fits.size))
+    return Reached(value, bound, size, False, int(fits.steps[i]), i in fits.faces, False)
 
 
 def _never() -> None:
-    """What is worked out of the best so far takes passes as well, which nothing must cut short."""
+    """No end: the time of a search does not count for what follows it."""
