@@ -28,6 +28,7 @@ SCRIPTS = (
     "unknown_scaling",
     "soft_backup_vs_memory",
     "batch_vs_single",
+    "many_worlds",
     "interval_coverage",
     "few_clusters",
     "causal_vs_enumeration",

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.meg.behaviour import PolicyBehaviour
@@ -23,6 +25,8 @@ from goalmeter.tabular.side_by_side import side_by_side
 # Entries of the tangents that are worked on at once: these arrays then stay in cache.
 _TANGENTS = 100_000
 
+_Any = TypeVar("_Any", np.float64, np.bool_)
+
 
 @dataclass(frozen=True)
 class Abreast:
@@ -30,7 +34,7 @@ class Abreast:
 
     Attributes:
         worlds: of S states each.
-        one: the class in one world, without features.
+        space: the class in one world, without features.
         mdp: the worlds side by side.
         behaviour: of the policies, in `mdp`.
         log_reference: [T, A, W * S], or None for uniform; -inf forbids an action.
@@ -38,7 +42,7 @@ class Abreast:
     """
 
     worlds: Sequence[TabularMDP]
-    one: LinearClass
+    space: LinearClass
     mdp: TabularMDP
     behaviour: PolicyBehaviour
     log_reference: FloatArray | None
@@ -52,9 +56,9 @@ class Abreast:
     @property
     def utilities(self) -> LinearClass:
         """The class of all worlds together: the utilities of each are free of those of others."""
-        steps, actions, states = self.one.shape
+        steps, actions, states = self.space.shape
         shape = (steps, actions, self.n_worlds * states)
-        return LinearClass(shape, None, self.one.discount, self.one.name)
+        return LinearClass(shape, None, self.space.discount, self.space.name)
 
     def model(self, theta: FloatArray) -> SoftModel:
         """The soft-optimal policies for weights [W, D]."""
@@ -64,23 +68,23 @@ class Abreast:
 
     def joined(self, weights: FloatArray) -> FloatArray:
         """Weights [W, D] or [W, D, k] in the order of the class of all worlds, [W * D, ...]."""
-        n_states, tail = self.one.shape[2], weights.shape[2:]
+        n_states, tail = self.space.shape[2], weights.shape[2:]
         split = weights.reshape(self.n_worlds, -1, n_states, *tail)
         return split.swapaxes(0, 1).reshape(-1, *tail)
 
     def apart(self, flat: FloatArray) -> FloatArray:
         """What the class of all worlds has, [W * D], by world: [W, D]."""
-        n_states = self.one.shape[2]
+        n_states = self.space.shape[2]
         split = flat.reshape(-1, self.n_worlds, n_states)
         return split.swapaxes(0, 1).reshape(self.n_worlds, -1)
 
-    def by_world(self, values: FloatArray) -> FloatArray:
+    def by_world(self, values: NDArray[_Any]) -> NDArray[_Any]:
         """Values of all states [..., W * S] as [..., W, S]."""
         return values.reshape(*values.shape[:-1], self.n_worlds, -1)
 
-    def each(self, values: FloatArray | BoolArray) -> FloatArray | BoolArray:
-        """What there is for each world, [W], for each of its states: [W * S]."""
-        return np.repeat(values, self.one.shape[2])
+    def each(self, values: BoolArray) -> BoolArray:
+        """What holds for each world, [W], for each of its states: [W * S]."""
+        return np.asarray(np.repeat(values, self.space.shape[2]))
 
     @cached_property
     def weights(self) -> list[FloatArray]:
@@ -112,7 +116,7 @@ class Abreast:
 
     def information(self, model: SoftModel, states: FloatArray) -> FloatArray:
         """sum_t states_t(s) E_pi[psi psi^T] of each world, [W, D, D]; states [T, W * S]."""
-        d = self.one.n_weights
+        d = self.space.n_weights
         total = np.zeros((self.n_worlds, d, d))
         for chosen, t, psi in self._tangents(model):
             scale = np.sqrt(model.policy(t) * states[t])
@@ -123,8 +127,8 @@ class Abreast:
 
     def _tangents(self, model: SoftModel) -> Iterator[tuple[slice, int, FloatArray]]:
         """(some worlds, t, psi [W of them, A, S, D]) along every weight of each world."""
-        one, n_worlds, d = self.one, self.n_worlds, self.one.n_weights
-        if one.on_actions or one.shape[0] > 1 or self.mdp.horizon is None:
+        space, n_worlds, d = self.space, self.n_worlds, self.space.n_weights
+        if space.on_actions or space.shape[0] > 1 or self.mdp.horizon is None:
             unit = self.joined(np.broadcast_to(np.eye(d), (n_worlds, d, d)))
             for t, joined in model.tangents(unit):
                 psi = joined.reshape(len(joined), n_worlds, -1, d)
@@ -138,7 +142,7 @@ class Abreast:
                 psi = (matrix @ later).reshape(*policy.shape, d)
                 mean = np.einsum("was,wask->wsk", policy, psi)
                 psi -= mean[:, None]
-                mean += one.discount**t * np.eye(d)
+                mean += space.discount**t * np.eye(d)
                 later = mean.reshape(-1, d)
                 yield chosen, t, psi
 
@@ -148,8 +152,8 @@ class Abreast:
 
         The rows are [worlds * A * S, worlds * S].
         """
-        n_states, n_actions = self.one.shape[2], self.mdp.n_actions
-        size = max(1, _TANGENTS // (n_actions * n_states * self.one.n_weights))
+        n_states, n_actions = self.space.shape[2], self.mdp.n_actions
+        size = max(1, _TANGENTS // (n_actions * n_states * self.space.n_weights))
         rows = self.mdp.transition.by_action()
         order = np.arange(rows.shape[0]).reshape(n_actions, self.n_worlds, -1).swapaxes(0, 1)
         parts = []
@@ -182,4 +186,4 @@ class Abreast:
         states = some(self.behaviour.states[..., 0])[..., None]
         log_reference = None if self.log_reference is None else some(self.log_reference)
         behaviour = PolicyBehaviour(mdp, policy, states)
-        return Abreast(worlds, self.one, mdp, behaviour, log_reference, self.check)
+        return Abreast(worlds, self.space, mdp, behaviour, log_reference, self.check)

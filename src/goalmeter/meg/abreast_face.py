@@ -1,4 +1,4 @@
-"""Optima at infinity in W worlds at once: the faces of `goalmeter.meg.face`, found and proven alike.
+"""Optima at infinity in W worlds at once, as `goalmeter.meg.face` has them in one.
 
 A face is the policies that a diverging utility singles out. It is accepted only where its direction
 is proven to leave them equally good and to make every action outside worse.

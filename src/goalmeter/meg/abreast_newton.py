@@ -29,7 +29,9 @@ def damped_steps(
 ) -> FloatArray:
     """Steps [W, D] with (matrices + damping) . step = right, in scaled weights."""
     added = np.maximum(damping, _REGULAR)[:, None, None] * np.eye(matrices.shape[1])
-    return unit * np.linalg.solve(matrices + added, (unit * right)[..., None])[..., 0]
+    solution = np.linalg.solve(matrices + added, (unit * right)[..., None])[..., 0]
+    steps: FloatArray = np.multiply(unit, solution)
+    return steps
 
 
 @dataclass(frozen=True)

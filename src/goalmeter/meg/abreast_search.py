@@ -23,7 +23,7 @@ from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.watch import TimeIsUp
 
 # A world that takes more rounds than this is not like the others, and goes on alone.
-_MOST_ROUNDS = 60
+MOST_ROUNDS = 60
 # As in `goalmeter.meg.linear`: the gains (nats) below which a certificate is worth looking for, and
 # above which the optimum is far away; the steps that end a search by gaining next to nothing.
 _NEAR, _FAR = 1e-2, 0.3
@@ -39,9 +39,9 @@ class Fits:
     """Where the searches of W worlds are, or were when they ended. All arrays [W] or [W, D].
 
     `bound` holds for utilities whose weights sum to at most `size` in absolute value (0: for all).
-    `closed` are those whose bound is within the tolerance; `stopped` is whether time was over before
-    the others were through. Of an optimum at infinity `faces` has the actions [T, A, S] of the last
-    face, and `direction` the utility that leads to the first one, 0 elsewhere.
+    `closed` are those whose bound is within the tolerance; `stopped` is whether time was over
+    before the others were through. Of an optimum at infinity `faces` has the actions [T, A, S] of
+    the last face, and `direction` the utility that leads to the first one, 0 elsewhere.
     """
 
     theta: FloatArray
@@ -79,9 +79,15 @@ class _Run:
 
     def take(self, chosen: IntArray) -> _Run:
         """Some of the worlds."""
-        kept = [(kl[chosen], residual[chosen]) for kl, residual in self.certificates]
-        arrays = (self.place, self.theta, self.value, self.damping, self.gain, self.idle)
-        return _Run(*(array[chosen] for array in arrays), kept)
+        return _Run(
+            self.place[chosen],
+            self.theta[chosen],
+            self.value[chosen],
+            self.damping[chosen],
+            self.gain[chosen],
+            self.idle[chosen],
+            [(kl[chosen], residual[chosen]) for kl, residual in self.certificates],
+        )
 
 
 def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
@@ -89,7 +95,7 @@ def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
 
     `ceiling` [W] are bounds that are known beforehand, nats.
     """
-    n_worlds, d = abreast.n_worlds, abreast.one.n_weights
+    n_worlds, d = abreast.n_worlds, abreast.space.n_weights
     fits = Fits(
         np.zeros((n_worlds, d)),
         np.zeros(n_worlds),
@@ -136,9 +142,15 @@ def _joined(runs: Sequence[_Run]) -> _Run:
             padded[0][slots], padded[1][slots] = kl, residual
             certificates.append(padded)
         start = slots.stop
-    names = ("place", "theta", "value", "damping", "gain", "idle")
-    arrays = [np.concatenate([getattr(run, name) for run in runs]) for name in names]
-    return _Run(*arrays, certificates)
+    return _Run(
+        np.concatenate([run.place for run in runs]),
+        np.concatenate([run.theta for run in runs]),
+        np.concatenate([run.value for run in runs]),
+        np.concatenate([run.damping for run in runs]),
+        np.concatenate([run.gain for run in runs]),
+        np.concatenate([run.idle for run in runs]),
+        certificates,
+    )
 
 
 def _ascend(
@@ -149,7 +161,7 @@ def _ascend(
     Returns those that came to a face.
     """
     model, ends, faced = abreast.model(run.theta), fits.closed[run.place], []
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(MOST_ROUNDS):
         if ends.all():
             break
         if 3 * ends.sum() >= len(ends):
@@ -204,7 +216,7 @@ def _enter(run: _Run, fits: Fits, faces: Faces, tolerance: float) -> IntArray:
 
 
 def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
-    """More steps of the worlds that closed: a certified value leaves the weights half its digits."""
+    """More steps of worlds that closed: a certified value leaves the weights half its digits."""
     theta, value = fits.theta[closed], fits.value[closed]
     model = abreast.model(theta)
     for step in range(_POLISHING_STEPS):
@@ -216,13 +228,21 @@ def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
         reached = abreast.evidence(trial)
         better = reached >= value
         going = better & (reached - value > _POLISHED)
-        fits.theta[closed[better]], fits.value[closed[better]] = trial_theta[better], reached[better]
+        fits.theta[closed[better]], fits.value[closed[better]] = (
+            trial_theta[better],
+            reached[better],
+        )
         if not going.any():
             break
         theta, value, model = trial_theta, reached, trial
         if step + 1 >= _SAME_INFORMATION and not going.all():
             kept = np.flatnonzero(going)
-            abreast, closed, theta, value = abreast.take(kept), closed[kept], theta[kept], value[kept]
+            abreast, closed, theta, value = (
+                abreast.take(kept),
+                closed[kept],
+                theta[kept],
+                value[kept],
+            )
             model = abreast.model(theta)
     fits.bound = np.maximum(fits.bound, np.where(fits.closed, fits.value, fits.bound))
 
@@ -234,7 +254,7 @@ def _certificates(
     gradient: FloatArray,
     near: BoolArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """What the policies along exact Newton steps prove: KL and residual [W]; infinite if nothing."""
+    """What policies along exact Newton steps prove: KL and residual [W]; infinite if nothing."""
     proven = matching_certificates(model, psi, abreast.n_worlds)
     visits = abreast.apart(model.utilities.collect(proven.visits)[:, 0])
     residual = np.abs(gradient - visits).max(axis=1) + proven.lost

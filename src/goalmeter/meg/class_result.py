@@ -90,9 +90,9 @@ def _notes(
     notes = []
     if stopped is not None:
         notes.append(
-            f"stopped by {STOPPED_BY[stopped]} after {duration(elapsed)} and {reached.steps} steps: "
-            f"the value is the best so far, a lower bound, and the upper bound is what was proven "
-            f"by then"
+            f"stopped by {STOPPED_BY[stopped]} after {duration(elapsed)} and {reached.steps} "
+            f"steps: the value is the best so far, a lower bound, and the upper bound is what was "
+            f"proven by then"
         )
     if reached.infinite:
         notes.append(
@@ -106,19 +106,19 @@ def _notes(
     if reached.gap > tolerance and stopped is None:
         notes.append(
             f"the certificate did not close: after {reached.steps} Newton steps the bound is "
-            f"{reached.gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a lower "
-            f"bound"
+            f"{reached.gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a "
+            f"lower bound"
         )
     if reached.bound_size and reached.bound_by_range:
         notes.append(
             f"the bound holds for all utilities of the class whose range (largest less smallest "
-            f"entry) times the rationality is at most {reached.bound_size:.2g}, a thousand times that "
-            f"of the best one reached"
+            f"entry) times the rationality is at most {reached.bound_size:.2g}, a thousand times "
+            f"that of the best one reached"
         )
     elif reached.bound_size:
         notes.append(
             f"the bound holds for all utilities of the class whose weights times the "
-            f"rationality sum to at most {reached.bound_size:.2g} in absolute value, a thousand times "
-            f"those of the best one reached"
+            f"rationality sum to at most {reached.bound_size:.2g} in absolute value, a thousand "
+            f"times those of the best one reached"
         )
     return tuple(notes)

@@ -120,5 +120,3 @@ def known_utility_many(
             reference,
         )
     return results
-
-

@@ -64,7 +64,8 @@ class Lot:
         worlds: the only world, or B.
         mdp: the world of all states.
         behaviour: in `mdp`.
-        rewards: the utilities as they were given, [T, A or 1, S, B or 1].
+        rewards: the utilities in their own units, [T, A or 1, S, B or 1].
+        shown: the utilities as results show them.
         log_reference: in `mdp`, [T, A, n], or None for uniform.
         sums: over the states of each world.
         policies, utilities, references: as they were given, for the notes.
@@ -74,6 +75,7 @@ class Lot:
     mdp: TabularMDP
     behaviour: Behaviour
     rewards: Rewards
+    shown: Sequence[FloatArray]
     log_reference: FloatArray | None
     sums: Sums
     policies: Sequence[ArrayLike]
@@ -114,21 +116,23 @@ def measure_known(
 
     `reference` is that policy as it was given, for the notes.
     """
-    rewards = stack_rewards([rewards_of(mdp, u) for u in utilities])
+    each = [rewards_of(mdp, u) for u in utilities]
+    rewards = stack_rewards(each)
     check_resolved(rewards)
-    behaviour = behaviour_of(mdp, policies)
-    lot = Lot(
-        [mdp],
-        mdp,
-        behaviour,
-        rewards,
-        log_reference,
-        ONE_WORLD,
-        policies,
-        utilities,
-        [reference],
+    return measure_lot(
+        Lot(
+            worlds=[mdp],
+            mdp=mdp,
+            behaviour=behaviour_of(mdp, policies),
+            rewards=rewards,
+            shown=[utility.shown(0) for utility in each],
+            log_reference=log_reference,
+            sums=ONE_WORLD,
+            policies=policies,
+            utilities=utilities,
+            references=[reference],
+        )
     )
-    return measure_lot(lot)
 
 
 def measure_lot(lot: Lot) -> list[MegResult]:
@@ -189,7 +193,7 @@ def measure_lot(lot: Lot) -> list[MegResult]:
                 tolerance=certifying(TOLERANCE, error, fields["maximum"]),
                 by_step=shares.by_step[:, i],
                 by_state=by_state[:, i],
-                utility=lot.rewards.shown(i),
+                utility=_of(lot.shown, i).copy(),
                 reference="uniform policy" if uniform else "given reference policy",
                 notes=tuple(notes),
             )

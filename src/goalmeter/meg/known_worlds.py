@@ -33,20 +33,22 @@ def _alone(case: Case) -> MegResult:
 
 
 def _together(cases: Sequence[Case]) -> list[MegResult]:
-    rewards = stack_rewards([rewards_of(case.mdp, case.utility) for case in cases])
+    each = [rewards_of(case.mdp, case.utility) for case in cases]
+    rewards = stack_rewards(each)
     check_resolved(rewards)
     mdp = side_by_side([case.mdp for case in cases])
     return measure_lot(
         Lot(
-            [case.mdp for case in cases],
-            mdp,
-            behaviour_side_by_side(mdp, cases),
-            rewards,
-            reference_side_by_side(cases),
-            Sums(len(cases)),
-            [case.policy for case in cases],
-            [case.utility for case in cases],
-            [case.reference for case in cases],
+            worlds=[case.mdp for case in cases],
+            mdp=mdp,
+            behaviour=behaviour_side_by_side(mdp, cases),
+            rewards=rewards,
+            shown=[utility.shown(0) for utility in each],
+            log_reference=reference_side_by_side(cases),
+            sums=Sums(len(cases)),
+            policies=[case.policy for case in cases],
+            utilities=[case.utility for case in cases],
+            references=[case.reference for case in cases],
         )
     )
 
@@ -60,8 +62,8 @@ def behaviour_side_by_side(mdp: TabularMDP, cases: Sequence[Case]) -> PolicyBeha
 def reference_side_by_side(cases: Sequence[Case]) -> FloatArray | None:
     """The log references of W cases, which all have one or none: [T, A, W * S] or None."""
     logs = [log_of_reference(case.mdp, case.reference) for case in cases]
-    given = [log for log in logs if log is not None]
-    return _joined(given) if given else None
+    present = [log for log in logs if log is not None]
+    return _joined(present) if present else None
 
 
 def _joined(arrays: Sequence[FloatArray]) -> FloatArray:

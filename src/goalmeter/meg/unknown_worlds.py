@@ -101,15 +101,15 @@ def _alone(case: Case, *, over: Over, tolerance: float, watch: Watch[None]) -> M
 def _together(
     cases: Sequence[Case], *, over: Over, tolerance: float, watch: Watch[None]
 ) -> list[MegResult]:
-    one = linear_class(cases[0].mdp, None, over)
+    space = linear_class(cases[0].mdp, None, over)
     alone = partial(_alone, over=over, tolerance=tolerance, watch=watch)
-    if is_large(one):
+    if is_large(space):
         return [alone(case) for case in cases]
     mdp = side_by_side([case.mdp for case in cases])
     behaviour = behaviour_side_by_side(mdp, cases)
     log_reference = reference_side_by_side(cases)
     worlds = [case.mdp for case in cases]
-    abreast = Abreast(worlds, one, mdp, behaviour, log_reference, watch.check)
+    abreast = Abreast(worlds, space, mdp, behaviour, log_reference, watch.check)
     sums = Sums(len(cases))
     measure = yardstick(behaviour, log_reference, abreast.utilities.tells_apart(), sums)
     # As in the single search: the rest is room for the value's own rounding.
@@ -117,7 +117,7 @@ def _together(
     # What is worked out of the best so far takes passes as well, which nothing must cut short.
     abreast = replace(abreast, check=_never)
     by_step = np.zeros((len(cases), mdp.steps))
-    by_state = np.zeros((len(cases), one.shape[2]))
+    by_state = np.zeros((len(cases), space.shape[2]))
     ended = np.flatnonzero(fits.closed | fits.stopped)
     for chosen, some in fits.groups(abreast, ended):
         shares = some.shares(some.model(fits.theta[chosen]))
@@ -129,18 +129,18 @@ def _together(
             continue
         # Of an optimum at infinity, the dominant direction is the utility that can be shown.
         weights = fits.direction[i] if i in fits.faces else fits.theta[i]
-        shown = Shown(*normalised_utility(one, weights), by_step[i], by_state[i])
+        shown = Shown(*normalised_utility(space, weights), by_step[i], by_state[i])
         results.append(
             class_result(
                 _reached(fits, i),
                 shown,
                 measure,
                 mdp=case.mdp,
-                target=one.name,
+                target=space.name,
                 uniform=log_reference is None,
                 tolerance=tolerance,
                 notes=(
-                    *((ACTION_WARNING,) if one.on_actions else ()),
+                    *((ACTION_WARNING,) if space.on_actions else ()),
                     *normalised_notes(policy=case.policy, reference=case.reference),
                 ),
                 stopped=None if fits.closed[i] else "timeout",

@@ -65,9 +65,7 @@ def side_by_side(worlds: Sequence[TabularMDP]) -> TabularMDP:
     initial = np.concatenate([world.initial for world in worlds])
     transition = Transition(_rows(worlds), initial.size, shape[1])
     first = worlds[0]
-    return TabularMDP.branching(
-        transition, initial, horizon=first.horizon, discount=first.discount
-    )
+    return TabularMDP.branching(transition, initial, horizon=first.horizon, discount=first.discount)
 
 
 def column(values: FloatArray) -> FloatArray:
