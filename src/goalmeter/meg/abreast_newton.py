@@ -30,8 +30,7 @@ def damped_steps(
     """Steps [W, D] with (matrices + damping) . step = right, in scaled weights."""
     added = np.maximum(damping, _REGULAR)[:, None, None] * np.eye(matrices.shape[1])
     solution = np.linalg.solve(matrices + added, (unit * right)[..., None])[..., 0]
-    steps: FloatArray = np.multiply(unit, solution)
-    return steps
+    return np.asarray(unit * solution)
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Spectrum:
     def solve(self, right: FloatArray) -> FloatArray:
         """The exact Newton steps [W, D] of right sides [W, D]."""
         target = np.einsum("wdk,wd->wk", self.vectors, self.unit * right)
-        return self.unit * np.einsum("wdk,wk->wd", self.vectors, self.inverse * target)
+        return np.asarray(self.unit * np.einsum("wdk,wk->wd", self.vectors, self.inverse * target))
 
     def ignored(self, directions: FloatArray) -> FloatArray:
         """The parts of directions [W, D] along which no policy changes."""
