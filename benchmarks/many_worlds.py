@@ -25,6 +25,7 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter.meg import unknown_worlds
+from goalmeter.meg.linear_utility import linear_utility
 from goalmeter.tabular import soft_plan
 
 WORLDS, SINGLES, HORIZON, CORES, PARTS = 10_000, 200, 20, 2, 5
@@ -73,12 +74,11 @@ def measure(quick: bool) -> dict[str, Any]:
     n, singles = (60, 8) if quick else (WORLDS, SINGLES)
     worlds, policies = cliffs(n)
     left_alone = 0
-    search_alone = unknown_worlds.linear_utility
 
     def counted(*arguments: Any, **options: Any) -> gm.MegResult:
         nonlocal left_alone
         left_alone += 1
-        return search_alone(*arguments, **options)
+        return linear_utility(*arguments, **options)
 
     calls: dict[str, tuple[Many, Single]] = {
         "known": (gm.meg.known_utility_many, gm.meg.known_utility),
@@ -98,9 +98,9 @@ def measure(quick: bool) -> dict[str, Any]:
                     "single_seconds": seconds[1] * n / singles,
                     "times_cheaper": seconds[1] * n / singles / seconds[0],
                     "share_of_aim": seconds[0] / (CORES * AIMS[name] * n / WORLDS),
-                    "certified": sum(result.certified for result in results),
-                    "certified_alone": sum(result.certified for result in loop),
-                    "certified_of_these": sum(r.certified for r in results[:singles]),
+                    "certified": sum(map(_certified, results)),
+                    "certified_alone": sum(map(_certified, loop)),
+                    "certified_of_these": sum(map(_certified, results[:singles])),
                     "left_alone": left_alone if name == "unknown" else None,
                     "value_differs": max(
                         abs(a.value - b.value) for a, b in zip(results, loop, strict=False)
@@ -113,6 +113,10 @@ def measure(quick: bool) -> dict[str, Any]:
                 }
             )
     return {"worlds": n, "singles": singles, "rows": rows}
+
+
+def _certified(result: gm.MegResult) -> int:
+    return int(result.certified)
 
 
 def _in_turns(

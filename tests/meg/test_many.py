@@ -12,7 +12,6 @@ from meg.instances import awkward, generic_world, moving_world
 from numpy.testing import assert_allclose
 
 from goalmeter._errors import (
-    InvalidModelError,
     InvalidParameterError,
     InvalidPolicyError,
     InvalidUtilityError,
@@ -288,8 +287,3 @@ def test_options_of_the_search_are_checked() -> None:
         unknown_utility_many(*arguments, timeout=-1)
     with pytest.raises(InvalidParameterError, match=r"over is 'actions', expected 'state'"):
         unknown_utility_many(*arguments, over="actions")  # type: ignore[arg-type]
-
-
-def test_worlds_that_are_none_are_refused_before_anything_is_measured() -> None:
-    with pytest.raises(InvalidModelError):
-        known_utility_many([TabularMDP([[[0.5, 0.4], [1, 0]]], [0.0, 1.0], horizon=1)], [[[1.0]]])
