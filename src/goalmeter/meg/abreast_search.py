@@ -28,7 +28,7 @@ MOST_ROUNDS = 60
 # above which the optimum is far away; the steps that end a search by gaining next to nothing.
 _NEAR, _FAR = 1e-2, 0.3
 _IDLE_STEPS, _IDLE_SHARE = 4, 1e-2
-_POLISHING_STEPS, _POLISHED = 30, 1e-14
+_POLISHING_STEPS, _POLISHED = 30, 1e-11
 # So many of these steps are taken with the information at the first.
 _SAME_INFORMATION = 3
 _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e12

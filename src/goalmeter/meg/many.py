@@ -84,11 +84,13 @@ def measure_parts(
     cases: Sequence[Case],
     together: Callable[[Sequence[Case]], Sequence[_T]],
     alone: Callable[[Case], _T],
+    alike: Callable[[Case], float] = lambda case: 0.0,
 ) -> list[_T]:
     """The results of all cases in order: of those of like shape together, of the others alone.
 
-    Parts are shared out among threads. What is measured together or alone is the same however many
-    there are, and so are the numbers.
+    Cases that are measured together are `alike` as far as possible. Parts are shared out among
+    threads. What is measured together or alone is the same however many there are, and so are the
+    numbers.
     """
     groups: dict[object, list[int]] = {}
     for i, case in enumerate(cases):
@@ -100,6 +102,7 @@ def measure_parts(
             single += members
             continue
         size = _room(cases[members[0]].mdp)
+        members.sort(key=lambda i: alike(cases[i]))
         parts += [members[start : start + size] for start in range(0, len(members), size)]
     results: dict[int, _T] = {}
 

@@ -84,7 +84,17 @@ def unknown_utility_many(
         cases,
         partial(_together, over=over, tolerance=tolerance, watch=watch),
         partial(_alone, over=over, tolerance=tolerance, watch=watch),
+        alike=_sureness,
     )
+
+
+def _sureness(case: Case) -> float:
+    """How sure a policy is on average: the surer, the farther away its optimum lies."""
+    policy = np.asarray(case.policy)
+    # What is no policy is told apart where it is checked.
+    if policy.ndim == 0 or policy.dtype.kind not in "biuf" or not policy.size:
+        return 0.0
+    return float(policy.max(axis=-1).mean())
 
 
 def _alone(case: Case, *, over: Over, tolerance: float, watch: Watch[None]) -> MegResult:
