@@ -30,6 +30,8 @@ SCRIPTS = (
     "unknown_vs_gradients",
     "soft_backup_vs_memory",
     "batch_vs_single",
+    "many_worlds",
+    "compiled_kernel",
     "interval_coverage",
     "few_clusters",
     "causal_vs_enumeration",

@@ -29,6 +29,15 @@ SCRIPTS = {
         "threads",
     },
     "batch_vs_single": {"batch", "rows"},
+    "many_worlds": {"rows", "singles", "worlds"},
+    "compiled_kernel": {
+        "compiled_seconds",
+        "first_call_seconds",
+        "numba",
+        "numpy_seconds",
+        "value_differs",
+        "worlds",
+    },
     "interval_coverage": {"confidence", "rows"},
     "few_clusters": {"confidence", "rows"},
     "causal_vs_enumeration": {"families", "max_entries", "max_seconds"},
@@ -55,6 +64,7 @@ SCRIPTS = {
 }
 # Script -> a package without which it cannot run.
 NEEDS = {
+    "compiled_kernel": "numba",
     "navigation_overhead": "inspect_ai",
     "probe_rows": "torch",
     "capture_overhead": "transformers",

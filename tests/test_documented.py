@@ -75,6 +75,8 @@ def names_of_readme() -> dict[str, Any]:
         "next_state": np.tile(np.arange(3), (4, 2, 1)),
         "probability": rng.dirichlet(np.ones(3), size=(4, 2)),
         "policy": policy,
+        "worlds": [lake, lake.replace(initial=5)],
+        "policies": [policy, policy],
         "habit": gm.uniform_policy(lake),
         "F": np.eye(lake.n_states)[:, :3],
         "states": logs.states,

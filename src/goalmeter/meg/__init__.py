@@ -17,6 +17,7 @@ from goalmeter.meg.result import MegResult, TrajectoryMeg
 from goalmeter.meg.simplest import SimplestUtility, simplest_utility
 from goalmeter.meg.trajectories import from_trajectories
 from goalmeter.meg.unknown import unknown_utility
+from goalmeter.meg.unknown_worlds import unknown_utility_many
 from goalmeter.meg.watch import FitInterrupted, Progress
 
 __all__ = [
@@ -41,4 +42,5 @@ __all__ = [
     "targets",
     "under_interventions",
     "unknown_utility",
+    "unknown_utility_many",
 ]

@@ -17,6 +17,7 @@ from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.evaluation import state_occupancy
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import check_policy
+from goalmeter.tabular.side_by_side import ONE_WORLD, Sums
 
 # Rounding may widen what counts as certified up to this share of the maximum, and no further.
 ROUNDING_SHARE = 1e-6
@@ -70,7 +71,10 @@ class Yardstick:
 
 
 def yardstick(
-    behaviour: Behaviour, log_reference: FloatArray | None, tells_apart: FloatArray
+    behaviour: Behaviour,
+    log_reference: FloatArray | None,
+    tells_apart: FloatArray,
+    sums: Sums = ONE_WORLD,
 ) -> Yardstick:
     """The maximum and the ceiling of a MEG (see `MegResult`).
 
@@ -81,6 +85,7 @@ def yardstick(
         behaviour: the weights.
         log_reference: [T, A, S] or None for uniform.
         tells_apart: 1.0 where a utility pays actions differently, else 0.0: [T, S, B or 1].
+        sums: of each world, where W stand side by side: [W] then takes the place of [B].
 
     Raises:
         InvalidPolicyError: the behaviour uses an action that the reference never takes.
@@ -103,10 +108,10 @@ def yardstick(
                 matters = np.maximum(matters, mdp.active_states()[states, None])
             total = weights.sum(axis=0)
             least = np.where(np.isneginf(log_prior), np.inf, log_prior).min(axis=0)
-            maximum = maximum - (matters * total * least).sum(axis=0)
+            maximum = maximum - sums.total(matters * total * least)
             with np.errstate(divide="ignore", invalid="ignore"):
                 each = weights * (np.log(weights / total) - log_prior)
-            ceiling = ceiling + (matters * np.where(weights > 0, each, 0.0).sum(axis=0)).sum(axis=0)
+            ceiling = ceiling + sums.total(matters * np.where(weights > 0, each, 0.0).sum(axis=0))
     return Yardstick(np.asarray(maximum), np.asarray(ceiling))
 
 

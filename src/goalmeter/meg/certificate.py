@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalmeter._types import FloatArray
+from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.soft_model import SoftModel
 
 # The bound holds for utilities whose weights sum to at most this multiple of the model's.
@@ -130,31 +130,58 @@ def matching_certificate(
     features exactly, up to a residual of rounding size. None where the step leaves what policies
     can do.
     """
-    moved = model.states + model.occupancy_change(psi)
-    if (moved < -_ROUNDING * moved.max()).any():
+    proven = matching_certificates(model, psi, 1)
+    if not proven.holds[0]:
         return None
-    lost = float(np.maximum(-moved, 0.0).sum())
+    residual = float(np.abs(gradient - model.utilities.collect(proven.visits)[:, 0]).max())
+    return Certificate(float(proven.kl[0]), residual + float(proven.lost[0]))
+
+
+class MatchingPolicies(NamedTuple):
+    """The policies one linear step away in W worlds side by side.
+
+    `kl` [W] in nats, `visits` the change of the class's visits, `lost` [W] what rounding may have
+    taken off the features, and `holds` [W] where the step is one that policies can take.
+    """
+
+    kl: FloatArray
+    visits: FloatArray
+    lost: FloatArray
+    holds: BoolArray
+
+
+def matching_certificates(
+    model: SoftModel, psi: dict[int, FloatArray], n_worlds: int
+) -> MatchingPolicies:
+    """What `matching_certificate` rests on, for each of the worlds that a model's states are of."""
+
+    def by_world(values: FloatArray) -> FloatArray:
+        return values.reshape(*values.shape[:-1], n_worlds, -1)
+
+    moved = by_world(model.states + model.occupancy_change(psi))  # [T, W, S]
+    holds = ~(moved < -_ROUNDING * moved.max(axis=(0, 2))[:, None]).any(axis=(0, 2))
+    lost = np.maximum(-moved, 0.0).sum(axis=(0, 2))
     moved = np.maximum(moved, 0.0)
-    total = 0.0
+    total = np.zeros(n_worlds)
     visits = model.utilities.visits(1)
     for t in range(model.mdp.steps):
         policy, log_ratio = model.step(t)
+        now = moved[t].reshape(-1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(moved[t] > 0, model.states[t] / moved[t], 0.0)
+            share = np.where(now > 0, model.states[t] / now, 0.0)
         tilt = psi[t][..., 0] * share
-        weights = policy * moved[t]
+        weights = policy * now
         used = weights > 0
         # Where a state loses all its mass, the mass of its actions must go too.
         left = weights + policy * psi[t][..., 0] * model.states[t]
-        if (tilt[used] < -1.0 - _ROUNDING).any() or (left < -_ROUNDING * moved[t].max()).any():
-            return None
+        holds &= ~by_world(used & (tilt < -1.0 - _ROUNDING)).any(axis=(0, 2))
+        holds &= ~(by_world(left) < -_ROUNDING * moved[t].max(axis=1)[:, None]).any(axis=(0, 2))
         tilt = np.maximum(tilt, -1.0)
         mass = weights * (1.0 + tilt)
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = mass * (log_ratio + np.log1p(tilt))
-        total += float(np.where(used & (mass > 0), terms, 0.0).sum())
+        terms = np.where(used & (mass > 0), terms, 0.0)
+        total += by_world(terms).sum(axis=(0, 2))
         model.utilities.tally(visits, t, (mass - policy * model.states[t])[..., None])
     # Mass that was rounded away could have been in the worst place for all decisions.
-    residual = float(np.abs(gradient - model.utilities.collect(visits)[:, 0]).max())
-    residual += lost * model.mdp.steps
-    return Certificate(total, residual)
+    return MatchingPolicies(total, visits, lost * model.mdp.steps, holds)

@@ -17,6 +17,7 @@ from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
 from goalmeter.tabular.backup import Backup, SoftProblem
 from goalmeter.tabular.planning import backward
+from goalmeter.tabular.side_by_side import ONE_WORLD, Sums
 from goalmeter.tabular.transition import Block
 
 # Slopes at b = 0 below this share of the regrets are rounding: the optimum is b = 0.
@@ -55,13 +56,16 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Shares:
-    """Where the evidence comes from: by_step [H, B] and by_state [S, B], nats."""
+    """Where the evidence comes from: by_step [H, B] and by_state [S, B], nats.
+
+    With W worlds side by side [H, W] and [W * S, 1].
+    """
 
     by_step: FloatArray
     by_state: FloatArray
 
 
-def model_evidence(task: SoftProblem, loss: FloatArray) -> Evidence:
+def model_evidence(task: SoftProblem, loss: FloatArray, sums: Sums = ONE_WORLD) -> Evidence:
     """Slope and curvature for policies whose regret is known; cheaper, and without the value.
 
     For a policy's behaviour the model's regret sums to what it expects at the start.
@@ -69,24 +73,36 @@ def model_evidence(task: SoftProblem, loss: FloatArray) -> Evidence:
     start = backward(task)
     assert start.loss is not None and start.spread is not None
     initial = task.mdp.initial
-    expected = initial @ start.loss
+    expected = sums.at_start(initial, start.loss)
     unknown = np.full_like(expected, np.nan)
-    return Evidence(unknown, expected, loss, -(initial @ start.spread), expected)
+    spread = sums.at_start(initial, start.spread)
+    return Evidence(unknown, expected, loss, -spread, expected)
 
 
-def shared_evidence(task: SoftProblem, behaviour: Behaviour) -> tuple[Evidence, Shares]:
+def shared_evidence(
+    task: SoftProblem, behaviour: Behaviour, sums: Sums = ONE_WORLD
+) -> tuple[Evidence, Shares]:
     """`evidence`, with the share of every step and state."""
     mdp, batch = task.mdp, task.rationality.shape[0]
-    shares = Shares(np.zeros((mdp.steps, batch)), np.zeros((mdp.n_states, batch)))
-    return evidence(task, behaviour, shares), shares
+    by_step = np.zeros((mdp.steps, batch * sums.n_worlds))
+    shares = Shares(by_step, np.zeros((mdp.n_states, batch)))
+    return evidence(task, behaviour, shares, sums), shares
 
 
-def evidence(task: SoftProblem, behaviour: Behaviour, shares: Shares | None = None) -> Evidence:
-    """Evidence of behaviours for the soft-optimal policies of `task`; `shares` are filled in."""
-    mdp, batch = task.mdp, task.rationality.shape[0]
+def evidence(
+    task: SoftProblem,
+    behaviour: Behaviour,
+    shares: Shares | None = None,
+    sums: Sums = ONE_WORLD,
+) -> Evidence:
+    """Evidence of behaviours for the soft-optimal policies of `task`; `shares` are filled in.
+
+    With W worlds side by side (`sums`) it is that of each world, [W] in place of [B].
+    """
+    mdp, batch = task.mdp, task.rationality.shape[0] * sums.n_worlds
     blocks = mdp.transition.blocks
     # One row of sums a block: threads never add to the same number, and the order is fixed.
-    sums = np.zeros((len(blocks), 4, batch))
+    tally = np.zeros((len(blocks), 4, batch))
     row = {block.start: i for i, block in enumerate(blocks)}
     by_step = np.zeros((len(blocks), mdp.steps, batch if shares is not None else 0))
 
@@ -95,28 +111,23 @@ def evidence(task: SoftProblem, behaviour: Behaviour, shares: Shares | None = No
         assert done.spread is not None and done.next_spread is not None
         weights = behaviour.weights(step, block.states)
         used = weights > 0
-        total = sums[row[block.start]]
+        total = tally[row[block.start]]
         share = np.where(used, weights * done.log_ratio, 0.0).sum(axis=0)
-        total[0] += share.sum(axis=0)
-        total[1] += _dot(weights, done.loss - done.next_loss)
-        total[2] += task.weight(step) * _dot(weights, done.gap)
-        total[3] += _dot(weights, done.next_spread - done.spread)
+        total[0] += sums.total(share)
+        total[1] += sums.dot(weights, done.loss - done.next_loss)
+        total[2] += task.weight(step) * sums.dot(weights, done.gap)
+        total[3] += sums.dot(weights, done.next_spread - done.spread)
         if shares is not None:
-            by_step[row[block.start], step] = share.sum(axis=0)
+            by_step[row[block.start], step] = sums.total(share)
             shares.by_state[block.states] += share
 
     with np.errstate(invalid="ignore"):
         start = backward(task, visit)
     if shares is not None:
         shares.by_step[...] = by_step.sum(axis=0)
-    value, model_loss, loss, curvature = sums.sum(axis=0)
+    value, model_loss, loss, curvature = tally.sum(axis=0)
     assert start.loss is not None
-    return Evidence(value, model_loss, loss, curvature, mdp.initial @ start.loss)
-
-
-def _dot(weights: FloatArray, values: FloatArray) -> FloatArray:
-    """Sum over actions and states of weights [A, n, B or 1] * values [A, n, B or 1]: [B]."""
-    return np.asarray(np.einsum("anb,anb->b", *np.broadcast_arrays(weights, values)))
+    return Evidence(value, model_loss, loss, curvature, sums.at_start(mdp.initial, start.loss))
 
 
 Evaluate = Callable[[FloatArray], Evidence]

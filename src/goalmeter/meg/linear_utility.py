@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.behaviour import (
-    Behaviour,
-    behaviour_of,
-    bracketed,
-    certifying,
-    rounding,
-    yardstick,
-)
+from goalmeter.meg.behaviour import Behaviour, behaviour_of, yardstick
 from goalmeter.meg.certificate import LinearFit
+from goalmeter.meg.class_result import Reached, Shown, class_result
 from goalmeter.meg.counted import tabular
 from goalmeter.meg.linear import fit_linear, is_large
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass, Over, linear_class
-from goalmeter.meg.watch import STOPPED_BY, FitInterrupted, Listener, TimeIsUp, Watch, duration
+from goalmeter.meg.watch import FitInterrupted, Listener, TimeIsUp, Watch
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
 from goalmeter.tabular.policies import normalised_notes
 
 TOLERANCE = 1e-6
-# The size of utilities that a bound is proven for, by whether it is of their range.
-_MEASURES = {True: "range", False: "weights"}
 ACTION_WARNING = (
     "utilities over state-action pairs include the decisions themselves: every deterministic "
     "stationary policy is then maximally goal-directed, so a high value says little"
@@ -111,23 +101,26 @@ def measure_class(
     weights = fit.directions[0] if fit.directions else fit.model.theta
     utility, scale = normalised_utility(utilities, weights)
     by_step, by_state = model_shares(fit.model, behaviour)
-    error = rounding(behaviour.mdp)
-    fields = bracketed(fit.value, fit.upper_bound + error, measure)
-    tolerance = certifying(tolerance, error, fields["maximum"])
-    result = MegResult(
-        **fields,
-        rationality=float("inf") if fit.directions else scale,
+    reached = Reached(
+        fit.value,
+        fit.upper_bound,
+        fit.bound_size,
+        fit.bound_by_range,
+        fit.steps,
+        bool(fit.directions),
+        fit.growing,
+    )
+    result = class_result(
+        reached,
+        Shown(utility, scale, by_step, by_state),
+        measure,
+        mdp=behaviour.mdp,
         target=utilities.name,
-        method=f"concave maximisation, {fit.steps} Newton steps",
+        uniform=log_reference is None,
         tolerance=tolerance,
-        by_step=by_step,
-        by_state=by_state,
-        utility=utility,
-        reference="uniform policy" if log_reference is None else "given reference policy",
-        notes=(*notes, *_notes(fit, tolerance, stopped, watch.elapsed)),
+        notes=notes,
         stopped=stopped,
-        bound_size=fit.bound_size or math.inf,
-        bound_measure=_MEASURES[fit.bound_by_range] if fit.bound_size else "none",
+        elapsed=watch.elapsed,
     )
     if stopped == "interrupt":
         raise FitInterrupted(result) from None
@@ -151,43 +144,3 @@ def model_shares(model: SoftModel, behaviour: Behaviour) -> tuple[FloatArray, Fl
         by_step[t] = share.sum()
         by_state += share
     return by_step, by_state
-
-
-def _notes(
-    fit: LinearFit, tolerance: float, stopped: str | None, elapsed: float
-) -> tuple[str, ...]:
-    notes = []
-    if stopped is not None:
-        notes.append(
-            f"stopped by {STOPPED_BY[stopped]} after {duration(elapsed)} and {fit.steps} steps: "
-            f"the value is the best so far, a lower bound, and the upper bound is what was proven "
-            f"by then"
-        )
-    if fit.directions:
-        notes.append(
-            "the supremum is approached by ever larger utilities; the value is its exact limit"
-        )
-    elif fit.growing:
-        notes.append(
-            "the weights were still growing where the search ended: the optimum may lie at "
-            "infinity, and the rationality is that of the utility that was reached"
-        )
-    if fit.gap > tolerance and stopped is None:
-        notes.append(
-            f"the certificate did not close: after {fit.steps} Newton steps the bound is "
-            f"{fit.gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a lower "
-            f"bound"
-        )
-    if fit.bound_size and fit.bound_by_range:
-        notes.append(
-            f"the bound holds for all utilities of the class whose range (largest less smallest "
-            f"entry) times the rationality is at most {fit.bound_size:.2g}, a thousand times that "
-            f"of the best one reached"
-        )
-    elif fit.bound_size:
-        notes.append(
-            f"the bound holds for all utilities of the class whose weights times the "
-            f"rationality sum to at most {fit.bound_size:.2g} in absolute value, a thousand times "
-            f"those of the best one reached"
-        )
-    return tuple(notes)

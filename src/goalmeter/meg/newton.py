@@ -121,8 +121,11 @@ def conjugate_gradients(
     size = float(residual @ nearly)
     goal = accuracy**2 * size
     for _ in range(steps):
+        # Asked first, so that it sees the last solution too.
+        if ended is not None and ended(x, residual):
+            break
         # Not even positive: what is left of the residual is rounding in the preconditioner.
-        if size <= goal or size <= 0.0 or (ended is not None and ended(x, residual)):
+        if size <= goal or size <= 0.0:
             break
         moved = product(step)
         bend = float(step @ moved)

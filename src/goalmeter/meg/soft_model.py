@@ -184,9 +184,14 @@ class SoftModel:
         for t in reversed(range(self.mdp.horizon)):
             self._check()
             value = self.mdp.transition.expect_all(later)
-            value += rewards.discount**t * rewards.at(t, ALL)
+            paid = rewards.discount**t * rewards.at(t, ALL)
+            if len(paid) > 1:
+                value += paid
             later = np.einsum("as,ask->sk", self.policy(t), value)
             value -= later
+            if len(paid) == 1:
+                # What all actions of a state are paid alike tells none of them apart.
+                later += paid[0]
             yield t, value
 
     def tangent(self, direction: FloatArray) -> Callable[[int], FloatArray]:
@@ -259,6 +264,14 @@ class SoftModel:
 
         With the model's own `states` [T, S] this is -Hessian of a policy's evidence.
         """
+        # A certificate and the step after it ask for the same matrix.
+        return self._own_information if states is self.states else self._information(states)
+
+    @cached_property
+    def _own_information(self) -> FloatArray:
+        return self._information(self.states)
+
+    def _information(self, states: FloatArray) -> FloatArray:
         d = self.utilities.n_weights
         total = np.zeros((d, d))
         for rows in self._roots(states):

@@ -105,6 +105,11 @@ class Watch(Generic[Best]):
         """Seconds since the search began."""
         return time.monotonic() - self._begun
 
+    @property
+    def left(self) -> float | None:
+        """Seconds until the timeout, negative after it; None without one."""
+        return None if math.isinf(self._deadline) else self._deadline - time.monotonic()
+
     def check(self) -> None:
         """Raise `TimeIsUp` if it is; called from the innermost loops, so it must cost nothing."""
         if time.monotonic() > self._deadline:

@@ -43,7 +43,8 @@ class SoftProblem(NamedTuple):
     `rationality` [B] is non-negative (signs are in the rewards); `log_reference` [T, A, S] is
     None for the uniform policy; -inf in it forbids an action. `tie` [B or 1] is the absolute
     difference in value below which two actions are tied at the first decision; at later ones
-    it shrinks with the discount of a finite horizon.
+    it shrinks with the discount of a finite horizon. A single problem whose states are those of
+    many worlds may have one rationality, [1, S, 1], and one tie, [S, 1], for each.
     """
 
     mdp: TabularMDP
@@ -133,24 +134,25 @@ def backup(
         if forbidden.any():
             # A forbidden action must not be the best one, by which the others are judged.
             value = np.where(forbidden, -np.inf, value)
-    hard = value.max(axis=0)
+    hard = np.maximum.reduce(value)
     gap = np.subtract(hard, value, out=value)
     if prior is not None:
         # Its gap is never used: the prior already gives it no probability, and inf * 0 would be
         # NaN.
         gap[np.broadcast_to(np.isneginf(prior), gap.shape)] = 0.0
     # Ties that rounding has broken would decide between equals at an infinite rationality.
-    gap[gap <= task.tie] = 0.0
+    if task.tie.any():
+        gap *= gap > task.tie
 
     weight = task.weight(step)
-    penalty = _penalty(task.rationality * weight, gap)
-    log_ratio = expected[..., width : width + batch] - penalty
+    log_ratio = _penalty(task.rationality * weight, gap)
+    np.subtract(expected[..., width : width + batch], log_ratio, out=log_ratio)
     weighted = log_ratio if prior is None else log_ratio + prior
     # The largest logit goes out before exp, so that nothing overflows at any rationality.
-    peak = weighted.max(axis=0)
+    peak = np.maximum.reduce(weighted)
     policy = weighted - peak
     np.exp(policy, out=policy)
-    total = policy.sum(axis=0)
+    total = np.add.reduce(policy)
     policy /= total
     soft = np.log(total, out=total)
     soft += peak
@@ -198,7 +200,8 @@ def zero_columns(n_states: int, width: int, batch: int, *, derivatives: bool) ->
 
 def _penalty(rationality: FloatArray, gap: FloatArray) -> FloatArray:
     """The penalty b * G, with infinity * 0 = 0."""
-    if np.isinf(rationality).any():
+    # The largest is NaN where one of them is, and infinite where one is.
+    if not np.maximum.reduce(rationality, axis=None) < np.inf:
         with np.errstate(invalid="ignore"):
             return np.where(gap > 0, rationality * gap, 0.0)
     return np.asarray(rationality * gap)

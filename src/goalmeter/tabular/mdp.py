@@ -90,11 +90,19 @@ class TabularMDP:
         put(self, "_active", None)
 
     @classmethod
-    def branching(cls, transition: Transition, initial: FloatArray, *, horizon: int) -> TabularMDP:
+    def branching(
+        cls,
+        transition: Transition,
+        initial: FloatArray,
+        *,
+        horizon: int | None,
+        discount: float = 1.0,
+    ) -> TabularMDP:
         """A process in which a decision may lead to several others at once, or to none.
 
         Values of everything that follows are added up, and occupancies are expected numbers of
-        decisions. Influence diagrams are such processes (`goalmeter.causal.contexts`).
+        decisions. Influence diagrams are such processes (`goalmeter.causal.contexts`), and so are
+        many worlds side by side (`goalmeter.tabular.side_by_side`).
 
         The transition has expected numbers of successors: all actions of a state, and all states
         of a kind, lead to as many. `initial` [S] has those of first decisions in each state, and
@@ -106,7 +114,7 @@ class TabularMDP:
         put(mdp, "reward", read_only(np.zeros(transition.n_states)))
         put(mdp, "initial", read_only(initial))
         put(mdp, "horizon", _as_horizon(horizon))
-        put(mdp, "discount", 1.0)
+        put(mdp, "discount", _as_discount(discount, mdp.horizon))
         put(mdp, "_active", None)
         return mdp
 

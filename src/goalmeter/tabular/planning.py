@@ -157,6 +157,11 @@ def log_of_reference(mdp: TabularMDP, reference: ArrayLike | None) -> FloatArray
         return np.asarray(np.log(check_policy(mdp, reference, "reference")))
 
 
+def is_nearly_endless(mdp: TabularMDP) -> bool:
+    """Whether this is the infinite problem with a discount so close to 1 that ties are doubtful."""
+    return mdp.horizon is None and 1.0 - mdp.discount <= 1.0 / _LONG_RUN
+
+
 def doubtful_ties(task: SoftProblem) -> BoolArray:
     """Whether actions count as tied (see `TIE_SHARE`) that differ by more than rounding: [B or 1].
 
@@ -164,7 +169,7 @@ def doubtful_ties(task: SoftProblem) -> BoolArray:
     with it the share below which actions are tied, as large as the rewards themselves.
     """
     width = task.rewards.array.shape[-1]
-    if task.mdp.horizon is not None or 1.0 - task.mdp.discount > 1.0 / _LONG_RUN:
+    if not is_nearly_endless(task.mdp):
         return np.zeros(width, dtype=bool)
     values = fixed_point(task)
     exact = task._replace(tie=np.zeros_like(task.tie))

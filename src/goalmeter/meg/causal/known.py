@@ -14,7 +14,7 @@ from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility, utility_of
 from goalmeter.meg.causal.question import Do, Model, Question, ask, utility_name
 from goalmeter.meg.causal.result import CausalMeg, in_process, no_influence
-from goalmeter.meg.known import measure_known
+from goalmeter.meg.known_batch import measure_known
 
 
 def causal_utility(
