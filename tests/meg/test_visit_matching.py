@@ -49,7 +49,8 @@ def matched(instance: Awkward) -> LinearFit:
     utilities, behaviour = linear_class(mdp, None, over), behaviour_of(mdp, [instance.policy])
     ceiling = float(yardstick(behaviour, None, utilities.tells_apart()).ceiling[0])
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), None)
-    return linear._large(start, behaviour, 1e-7, Bounds(ceiling), Watch())
+    inside, directions = linear._confined(start, behaviour)
+    return match_visits(inside, behaviour, 1e-7, Bounds(ceiling), Watch(), directions)
 
 
 # --- Against the literal convex program -----------------------------------------------------------

@@ -36,7 +36,7 @@ from goalmeter.meg.newton import conjugate_gradients
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.tilted import NewtonDirection, tilted_certificate
 from goalmeter.meg.utility_class import LinearClass
-from goalmeter.meg.value_space import ValueSpace
+from goalmeter.meg.value_space import ValueSpace, can_be_dense
 from goalmeter.meg.watch import Watch
 
 _MAX_STEPS = 300
@@ -103,18 +103,26 @@ def match_visits(
     bounds: Bounds,
     watch: Watch[LinearFit],
     directions: Sequence[FloatArray] = (),
+    *,
+    dense: bool | None = None,
 ) -> LinearFit:
     """Climb from a model to the best utility of its class, until the bound is within the tolerance.
 
     The class must have a weight for every entry of a utility. What the behaviour never visits must
     be closed to the model (see `goalmeter.meg.confinement`), by the `directions` that the fit is to
     name. The search adds to the bounds that are proven already. It ends without a certificate after
-    300 steps, at the last penalty, or where certificates no longer improve.
+    300 steps, at the last penalty, or where certificates no longer improve; a class of some hundred
+    weights is then searched once more with the information itself, which `dense` may ask for from
+    the start or forbid.
     """
     target = expected_visits(start.utilities, behaviour)
     search = _Search(behaviour, target, ValueSpace(start), bounds)
+    if dense:
+        search.space.give_up()
+        return _follow(search, start, tolerance, watch, directions, "dense Newton steps")
     fit = _follow(search, start, tolerance, watch, directions, "Newton steps")
-    if fit.gap > tolerance and search.space.give_up():
+    if dense is None and fit.gap > tolerance and can_be_dense(start.utilities):
+        search.space.give_up()
         # Steps that were solved too roughly may have settled where there was still far to go.
         again = _follow(search, start, tolerance, watch, directions, "dense Newton steps")
         steps = fit.steps + again.steps
