@@ -75,7 +75,7 @@ def verdict(made: Awkward, results: list[MegResult]) -> str:
 def main(count: int) -> int:
     """Print how many agreed, and every seed that did not; the number of contradictions."""
     verdicts: Counter[str] = Counter()
-    certified: Counter[str] = Counter()
+    closed: Counter[str] = Counter()
     bad = 0
     for seed in range(count):
         made = instance(seed)
@@ -83,13 +83,13 @@ def main(count: int) -> int:
         said = verdict(made, results)
         verdicts[said] += 1
         for name, result in zip(("dense", "large"), results, strict=True):
-            certified[name] += int(result.certified)
-            if not result.certified:
+            closed[name] += int(result.gap <= _CERTIFIED)
+            if result.gap > _CERTIFIED:
                 print(f"seed {seed}, {name}: open by {result.gap:.1e} nats", flush=True)
         if not said.startswith("agreed"):
             bad += 1
             print(f"seed {seed}: {said}", *((r.value, r.upper_bound) for r in results), flush=True)
-    print(f"{count} instances: {dict(verdicts)}, certified {dict(certified)}")
+    print(f"{count} instances: {dict(verdicts)}, closed {dict(closed)}")
     return bad
 
 

@@ -31,7 +31,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
-from goalmeter.meg.certificate import Bounds, LinearFit
+from goalmeter.meg.certificate import Bounds, Certificate, LinearFit
 from goalmeter.meg.newton import conjugate_gradients
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.tilted import NewtonDirection, tilted_certificate
@@ -65,6 +65,9 @@ _HALF, _WIDEST = 0.55, 2e3
 # Logarithms of visits closer than this are worth a certificate, once a step promises no more than
 # a few tolerances. So many certificates in a row that do not halve the gap end the search.
 _CLOSE, _NEARLY, _IDLE_CERTIFICATES = 0.5, 4.0, 4
+# Where a far-out utility's range is so many times what it was some penalties before, it may be on
+# its way to infinity.
+_GROWING = 1.5
 
 
 @dataclass
@@ -142,6 +145,7 @@ def _follow(
     bounds, at = search.bounds, search.at(start)
     fit = LinearFit(at.value, *bounds.at(start), start, list(directions))
     penalty, damping, stage, leap, idle = _FIRST, 1.0, 0, False, 0
+    ranges = [0.0]
     for step in range(1, _MAX_STEPS + 1):
         watch.tell(fit, *fit.bracket, stage=kind, step=step - 1, of=_MAX_STEPS)
         after, damping, promised = _climb(search, at, penalty, damping, leap)
@@ -163,11 +167,17 @@ def _follow(
         if settled or stage >= _STEPS_A_STAGE:
             if penalty <= _LAST:
                 break
+            if watch.bound_is_due:
+                bounds.add(_proven(search, at)[1])
+                fit = _kept(fit, at, bounds, step)
             penalty, stage, leap = penalty * _PART, 0, settled
+            ranges.append(float(np.ptp(at.model.theta)))
     if fit.gap > tolerance:
         _certify(search, at)
         fit = _kept(fit, at, bounds, fit.steps)
-    return fit
+    width = float(np.ptp(fit.model.theta))
+    far = fit.gap > tolerance or width > _WIDEST
+    return replace(fit, growing=far and width > _GROWING * min(ranges[-3:]))
 
 
 class PenalisedClimb:
@@ -227,11 +237,17 @@ def _certify(search: _Search, at: _Point) -> _Point:
 
     The step leaves the value right to the square of what it was.
     """
-    gradient = search.target - at.visits
-    direction = NewtonDirection(at.model, at.visits, gradient, search.space, _LEAST)
-    search.bounds.add(tilted_certificate(direction, search.target))
+    direction, proven = _proven(search, at)
+    search.bounds.add(proven)
     after = search.at(at.model.at(at.model.theta + direction.weights))
     return after if after.value > at.value else at
+
+
+def _proven(search: _Search, at: _Point) -> tuple[NewtonDirection, Certificate]:
+    """The exact Newton direction at a point, and what the policy along it proves."""
+    gradient = search.target - at.visits
+    direction = NewtonDirection(at.model, at.visits, gradient, search.space, _LEAST)
+    return direction, tilted_certificate(direction, search.target)
 
 
 def _climb(
