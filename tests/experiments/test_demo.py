@@ -89,6 +89,7 @@ def test_the_page_has_all_its_parts(outcome: Outcome) -> None:
     assert page.index("Four language models") < page.index("CliffWorld</h2>")
     assert len(page) < 2_000_000
     assert "nan" not in page.lower().replace("governance", "")
+    assert "Cell(" not in page
 
 
 def test_walks_are_kept_and_the_report_is_reproducible(

@@ -41,6 +41,13 @@ def test_a_table_has_a_row_for_each_thing_and_a_cell_for_each_column() -> None:
     assert table.anchor == "agents"
 
 
+def test_a_value_that_is_a_cell_already_stays_the_cell() -> None:
+    cell = Cell("0.97 ✓", share=0.97)
+    columns = (words("name", lambda c: "area"), column("value", lambda c: c))
+    table = table_of([cell], columns, caption="c", meaning="m")
+    assert table.rows == (("area", cell),)
+
+
 def test_names_and_values() -> None:
     table = summary_table(
         [("MEG", "1"), ("share", Cell("2%", share=0.02))], caption="c", meaning="m"

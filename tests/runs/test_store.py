@@ -94,6 +94,16 @@ def test_another_run_is_refused_and_says_what_differs(tmp_path: Path) -> None:
     assert read_run(tmp_path).values == {"a": 1}
 
 
+def test_errors_advise_what_the_caller_can_do(tmp_path: Path) -> None:
+    with RunStore(tmp_path, WHAT) as store:
+        store.add("a", 1)
+    copy = "probe a copy of the run"
+    with pytest.raises(InvalidParameterError, match=rf"steps is 5 there, and 6 here; {copy}, or"):
+        RunStore(tmp_path, WHAT | {"steps": 6}, elsewhere=copy).__enter__()
+    with pytest.raises(InvalidParameterError, match=rf"and this is one of 'x'; {copy}$"):
+        RunStore(tmp_path, {"kind": "x"}, elsewhere=copy).__enter__()
+
+
 def test_a_run_grows_by_seeds_and_keeps_those_it_had(tmp_path: Path) -> None:
     fill(tmp_path, a=1)
     assert fill(tmp_path, WHAT | {"seeds": [1, 2, 3]}) == {"a": 1}

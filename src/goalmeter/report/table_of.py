@@ -27,10 +27,15 @@ class ColumnOf(Generic[Row]):
         return DASH if value is None else self.shown(value)
 
 
+def _as_text(value: Any) -> Cell | str:
+    """A value as its text, or as the cell that it is already."""
+    return value if isinstance(value, Cell) else str(value)
+
+
 def column(
     title: str,
     value: Callable[[Row], Any],
-    shown: Callable[[Any], Cell | str] = str,
+    shown: Callable[[Any], Cell | str] = _as_text,
     *,
     answer: bool = False,
 ) -> ColumnOf[Row]:
@@ -48,7 +53,7 @@ def column(
 def words(
     title: str,
     value: Callable[[Row], Any],
-    shown: Callable[[Any], Cell | str] = str,
+    shown: Callable[[Any], Cell | str] = _as_text,
     *,
     answer: bool = False,
 ) -> ColumnOf[Row]:

@@ -45,6 +45,9 @@ from goalmeter.representation.use.candidates import OPEN, TRIED
 from goalmeter.runs import Stages
 from goalmeter.runs.progress import Tell
 
+# A probe lies in the folder of its run.
+_ELSEWHERE = "probe a copy of the run's folder"
+
 
 def measure(
     run: str | Path,
@@ -118,7 +121,7 @@ def measure(
     folder = Path(run) / FOLDER
     what = {"run": _digest(samples), "model": network.name, "revision": network.revision}
     what |= {"kind": "probe"} | wanted.what()
-    with Stages(folder, what, grows=GROWS, tell=tell) as stages:
+    with Stages(folder, what, grows=GROWS, tell=tell, elsewhere=_ELSEWHERE) as stages:
         held = Held.of(run, wanted, network)
         parts_of = _Parts(stages, walked.trajectories, samples, network, wanted, held)
         result = parts_of.result(Path(run))
@@ -210,7 +213,9 @@ class _Parts:
         }
 
     def _plan(self, wanted: Asked) -> dict[str, Any]:
-        return plan_stage(self.stages, self.samples, self.network, wanted)
+        fields, without = plan_stage(self.stages, self.samples, self.network, wanted)
+        self.left_out |= without
+        return fields
 
     def _joint(self, wanted: Asked) -> dict[str, Any]:
         """What needs both the decoded maps and the use of cells; the maps alone are pictures."""

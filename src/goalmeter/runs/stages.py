@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter.runs.progress import Tell
-from goalmeter.runs.store import RunStore, made_here
+from goalmeter.runs.store import ELSEWHERE, RunStore, made_here
 
 
 class Stages:
@@ -23,6 +23,7 @@ class Stages:
         what: what the run is, as JSON values; `what["kind"]` names the sort of run.
         grows: keys of `what` with lists that may become longer; see `RunStore`.
         tell: told what is being made.
+        elsewhere: what errors advise to use another folder.
 
     Raises:
         InvalidFileError: the folder holds something else, or cannot be written.
@@ -36,11 +37,12 @@ class Stages:
         *,
         grows: Collection[str] = (),
         tell: Tell | None = None,
+        elsewhere: str = ELSEWHERE,
     ) -> None:
         self.folder = Path(folder)
         self.tell: Tell = tell or (lambda line: None)
         self._kind = str(what["kind"])
-        self._store = RunStore(folder, what, grows=grows, made_by=made_here())
+        self._store = RunStore(folder, what, grows=grows, made_by=made_here(), elsewhere=elsewhere)
 
     def __enter__(self) -> Stages:
         self._store.__enter__()

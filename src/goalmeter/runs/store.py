@@ -27,6 +27,8 @@ from goalmeter._text import json_text, shown
 from goalmeter.runs.reading import FORMAT, RUN, TRIALS, differences, read_about, read_trials
 
 _SYNC_EVERY = 1.0  # seconds
+# What most errors advise: commands that make a run are told where by this option.
+ELSEWHERE = "choose another folder (--out)"
 
 
 def made_here() -> dict[str, str]:
@@ -48,6 +50,7 @@ class RunStore:
         grows: keys of `what` with lists that may have become longer: the run then is of what both
             lists have, and keeps all its trials.
         made_by: recorded when the run is made, and not compared.
+        elsewhere: what errors advise to use another folder.
 
     Attributes:
         values: key -> value of every finished trial.
@@ -65,8 +68,10 @@ class RunStore:
         *,
         grows: Collection[str] = (),
         made_by: Mapping[str, Any] | None = None,
+        elsewhere: str = ELSEWHERE,
     ) -> None:
         self.folder = Path(folder)
+        self._elsewhere = elsewhere
         self.values: dict[str, Any] = {}
         self.lines: dict[str, int] = {}
         self._what: dict[str, Any] = json.loads(json.dumps(dict(what)))  # as it will be read
@@ -76,14 +81,14 @@ class RunStore:
         self._synced = 0.0
 
     def __enter__(self) -> RunStore:
-        _refuse_foreign(self.folder)
+        _refuse_foreign(self.folder, self._elsewhere)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self.folder / TRIALS, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as cause:
-            raise _unwritable(self.folder, cause) from cause
+            raise _unwritable(self.folder, cause, self._elsewhere) from cause
         try:
-            _lock(self._file, self.folder)
+            _lock(self._file, self.folder, self._elsewhere)
             self.values, self.lines, whole = read_trials(self.folder / TRIALS)
             self._agree()
             os.ftruncate(self._file, whole)  # what is torn off is played again
@@ -119,7 +124,7 @@ class RunStore:
             # Half a line would make one line of itself and the next trial.
             with suppress(OSError):
                 os.ftruncate(self._file, size)
-            raise _unwritable(self.folder, cause) from cause
+            raise _unwritable(self.folder, cause, self._elsewhere) from cause
         self.values[key] = json.loads(line)["value"]
 
     def _agree(self) -> None:
@@ -130,7 +135,7 @@ class RunStore:
         # Without a trial there is nothing that could be mixed up: a mistyped name costs no folder.
         if about is not None and self.values:
             stored, made_by = about["what"], about["made_by"]
-            _same_kind(self.folder, stored, self._what)
+            _same_kind(self.folder, stored, self._what, self._elsewhere)
             grown = [key for key in self._grows if key in stored and key in self._what]
             for key in grown:
                 if not isinstance(stored[key], list):
@@ -143,7 +148,7 @@ class RunStore:
             if differ := [key for key in keys if key not in self._grows]:
                 raise InvalidParameterError(
                     f"{self.folder} holds another run: {differences(stored, asked, differ)}; "
-                    f"choose another folder (--out), or ask for the same"
+                    f"{self._elsewhere}, or ask for the same"
                 )
             self._what = asked
         about_now = {"format": FORMAT, "what": self._what, "made_by": made_by}
@@ -158,19 +163,21 @@ def _joined(stored: list[Any], asked: list[Any]) -> list[Any]:
     return [*stored, *(item for item in asked if json_text(item) not in known)]
 
 
-def _same_kind(folder: Path, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+def _same_kind(
+    folder: Path, stored: Mapping[str, Any], asked: Mapping[str, Any], elsewhere: str
+) -> None:
     """Raises if the kinds differ: two kinds have nothing in common, so nothing else is told."""
     if stored.get("kind") != asked.get("kind"):
         raise InvalidParameterError(
             f"{folder} holds a run of {shown(stored.get('kind'))}, and this is one of "
-            f"{shown(asked.get('kind'))}; choose another folder (--out)"
+            f"{shown(asked.get('kind'))}; {elsewhere}"
         )
 
 
-def _refuse_foreign(folder: Path) -> None:
+def _refuse_foreign(folder: Path, elsewhere: str) -> None:
     """What a run may be made in: nothing, an empty folder, or a run, finished or just begun."""
     if folder.exists() and not folder.is_dir():
-        raise InvalidFileError(f"{folder} is a file; choose another folder for the run (--out)")
+        raise InvalidFileError(f"{folder} is a file; {elsewhere}")
     if not folder.exists() or (folder / RUN).exists():
         return
     begun = folder / TRIALS
@@ -181,12 +188,11 @@ def _refuse_foreign(folder: Path) -> None:
     ]
     if foreign:
         raise InvalidFileError(
-            f"{folder} holds {foreign[0]!r} and no {RUN}, so it is no run; choose a new or empty "
-            f"folder (--out)"
+            f"{folder} holds {foreign[0]!r} and no {RUN}, so it is no run; {elsewhere}"
         )
 
 
-def _lock(file: int, folder: Path) -> None:
+def _lock(file: int, folder: Path, elsewhere: str) -> None:
     try:
         import fcntl
     except ImportError:  # not a system of the Unix family
@@ -195,15 +201,14 @@ def _lock(file: int, folder: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise InvalidParameterError(
-            f"another process fills {folder}; wait for it or end it, or choose another folder "
-            f"(--out)"
+            f"another process fills {folder}; wait for it or end it, or {elsewhere}"
         ) from None
     except OSError:  # a file system without locks
         return
 
 
-def _unwritable(folder: Path, cause: OSError) -> InvalidFileError:
+def _unwritable(folder: Path, cause: OSError, elsewhere: str) -> InvalidFileError:
     return InvalidFileError(
         f"{folder} cannot be written: {cause.strerror or cause}; what was finished is kept, make "
-        f"room or choose another folder (--out)"
+        f"room or {elsewhere}"
     )

@@ -133,6 +133,17 @@ def test_walks_that_were_asked_again_are_compared_with_each_other() -> None:
     assert again is not None and again.score.prefix.value == 1.0
 
 
+def test_a_grid_with_most_of_the_walks_costs_the_shuffled_baseline_alone() -> None:
+    plans = walked(60, queries=4)
+    often = plans.where(np.concatenate([np.arange(59), np.full(70, 59)]))
+    rows = planted_plans(often, "linear")
+    table = read_plans(lambda *_: rows, often, [PLACE], readers=[LinearSteps()])
+    row = table.row("pre/end", 3, "linear", 1)
+    assert row.baselines[SHUFFLED] is None and row.baselines[MAJORITY] is not None
+    assert list(table.left_out) == [SHUFFLED]
+    assert "are in one grid" in table.to_json()["left_out"][SHUFFLED]
+
+
 def test_what_cannot_be_read_is_refused() -> None:
     plans = walked(60, queries=4)
     rows = planted_plans(plans, "none")

@@ -28,7 +28,7 @@ TITLE = "What they read of a map, and what of it they act on"
 SIZE, LAYER = 7, 3
 # Mazes of each of three complexities: as many as take a minute. Reading a prompt is cheap, and
 # a probe needs many grids; each of those that are asked about is answered six times.
-READ, ASKED = 60, 16
+READ, ASKED = 120, 32
 ORGANISMS = ("mouse", "mole")
 _ANCHOR = "believed-cells"
 _ROWS = {SEEN: "rows that both see", UNSEEN: "rows that the mole does not see"}

@@ -66,10 +66,14 @@ def part_of_runs(runs: Sequence[str | Path], tell: Tell) -> Part | None:
 
 
 def in_short(shown: Shown) -> dict[str, Any]:
-    """What is said of one model as JSON values: its numbers without pictures, and two verdicts."""
+    """What is said of one model as JSON values: its numbers without pictures, and verdicts.
+
+    "unbelieved" is why nothing is said of a believed world, and empty where something is.
+    """
     plain = shown.result.to_json()
     del plain["states"]
-    return plain | {"read": maps.read_above(shown), "used": claims.use_of(shown.result)}
+    verdicts = {"read": maps.read_above(shown), "used": claims.use_of(shown.result)}
+    return plain | verdicts | {"unbelieved": worlds.unbelieved_of(shown)}
 
 
 def sections(models: Sequence[Shown]) -> list[Section]:

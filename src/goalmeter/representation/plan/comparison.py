@@ -7,7 +7,7 @@ counted. Every sequence is scored by fits that saw nothing of its grid.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -116,12 +116,14 @@ class PlanTable:
         sequences: how many were scored.
         lacking: decisions that were left out since they lack one of the positions.
         unreadable: answers of all walks that could not be read; they executed nothing.
+        left_out: why a baseline could not be made, by its name.
     """
 
     rows: tuple[PlanRow, ...]
     sequences: int
     lacking: int
     unreadable: int
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def row(self, position: str, layer: int, decoder: str, n: int) -> PlanRow:
         """One of them.
@@ -139,6 +141,7 @@ class PlanTable:
             "sequences": self.sequences,
             "lacking": self.lacking,
             "unreadable": self.unreadable,
+            "left_out": dict(self.left_out),
         }
 
 
@@ -185,7 +188,13 @@ def read_plans(
         MAJORITY: table.majority(),
         POSITION: table.read(LinearSteps(), position_features(told.scenes)),
     }
-    others = exchanged(told.scenes, seed=seed)
+    others: IntArray | None = None
+    left_out: dict[str, str] = {}
+    try:
+        others = exchanged(told.scenes, seed=seed)
+    except InvalidParameterError as cause:
+        # What the readers say stands without this baseline.
+        left_out[SHUFFLED] = str(cause)
     rows: list[PlanRow] = []
     for layer, position in places:
         activations = at(layer, position)[kept]
@@ -195,10 +204,11 @@ def read_plans(
             ours = table.read(reader, activations)
             beside = known | {
                 REPEAT: repeated(ours),
-                SHUFFLED: table.read(reader, activations[others]),
+                SHUFFLED: None if others is None else table.read(reader, activations[others]),
             }
             rows += table.rows((layer, position), reader.name, ours, beside)
-    return PlanTable(tuple(rows), len(table), int((~kept).sum()), plans.unreadable)
+    lacking = int((~kept).sum())
+    return PlanTable(tuple(rows), len(table), lacking, plans.unreadable, left_out)
 
 
 def rows_of(activations: Activations, plans: Plans) -> At:

@@ -27,8 +27,10 @@ _WIDTH, _NARROW = 1024, 256
 
 def plan_stage(
     stages: Stages, samples: tuple[Sample, ...], network: Network, wanted: Asked
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Plans at all places by linear heads, at the last layer by decoders; when it is decided.
+
+    Also why a baseline is not there.
 
     Raises:
         InvalidTrajectoryError: a walk lacks decisions.
@@ -52,6 +54,7 @@ def plan_stage(
     decoders = [PlanDecoder(depth, width=width) for depth in wanted.decoders]
     readers: list[LinearSteps | PlanDecoder] = [linear, *decoders]
     rows: list[PlanRow] = []
+    left_out: dict[str, str] = {}
     for reader in readers:
         read_at = layers if reader is linear else layers[-1:]
         places = [(layer, name) for layer in read_at for name in positions]
@@ -68,15 +71,17 @@ def plan_stage(
             progress=stages.tell,
         )
         value = stages.value(f"plan/{reader.name}", read)
-        rows += [row_from(PlanRow, row) for row in value]
+        rows += [row_from(PlanRow, row) for row in value["plan"]]
+        left_out |= {f"plan: {name}": reason for name, reason in value["left_out"].items()}
     value = stages.value(
         "plan/decided", partial(_decided, at, plans, layers[-1], seed, stages.tell)
     )
-    return {
+    fields = {
         "plan": tuple(rows),
         "decided": tuple(row_from(DecidedRow, row) for row in value["decided"]),
         "settled": tuple(row_from(SettledRow, row) for row in value["settled"]),
     }
+    return fields, left_out
 
 
 def _decided(at: At, plans: Plans, layer: int, seed: int, tell: Tell) -> dict[str, Any]:
@@ -107,4 +112,4 @@ def _read(*arguments: Any, **options: Any) -> Any:
         )
         for row in table.rows
     ]
-    return json_value(rows)
+    return json_value({"plan": rows, "left_out": table.left_out})
