@@ -1,6 +1,6 @@
 """Both engines held to the literal convex program, on as many random tiny worlds as wanted.
 
-    PYTHONPATH=src:tests python -m meg.against_the_program 4000
+    PYTHONPATH=src:tests python -m meg.against_the_program 4000 [first seed]
 
 Worlds have zeros, absorbing states, states out of reach, and actions that are the same; behaviours
 are certain in places. A contradiction is a value above the program's optimum, a bound below a value
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from typing import Any
 
 import numpy as np
 from meg.instances import Awkward, awkward
@@ -72,12 +71,12 @@ def verdict(made: Awkward, results: list[MegResult]) -> str:
     return "agreed below"
 
 
-def main(count: int) -> int:
+def main(count: int = 300, first: int = 0) -> int:
     """Print how many agreed, and every seed that did not; the number of contradictions."""
     verdicts: Counter[str] = Counter()
     closed: Counter[str] = Counter()
     bad = 0
-    for seed in range(count):
+    for seed in range(first, first + count):
         made = instance(seed)
         results = [measured(made, large=large) for large in (False, True)]
         said = verdict(made, results)
@@ -94,5 +93,4 @@ def main(count: int) -> int:
 
 
 if __name__ == "__main__":
-    arguments: list[Any] = sys.argv[1:]
-    sys.exit(main(int(arguments[0]) if arguments else 300) > 0)
+    sys.exit(main(*map(int, sys.argv[1:3])) > 0)

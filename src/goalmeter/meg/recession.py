@@ -89,7 +89,7 @@ def _exposed(model: SoftModel, direction: FloatArray, used: BoolArray) -> Face |
     if not (np.isfinite(size) and size > 0):
         return None
     direction = direction / size
-    regrets = model.regrets(direction)
+    regrets = model.regrets(direction, exact=True)
     if regrets[used].max(initial=0.0) > _TIED:
         return None
     inside = model.confined(regrets <= _TIED)
