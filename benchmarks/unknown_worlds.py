@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import goalmeter as gm
+from goalmeter.gridworld import key_door, maze, tabular_world
 
 # Left, right, up, down; and for each the two that lie across.
 MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
@@ -125,7 +126,48 @@ def _over(over: str, n: int, rng: np.random.Generator) -> Task:
     return Task(mdp, greedy(mdp, _noise(rng)), over)
 
 
-# Ten kinds of worlds and behaviours, drawn at random; sizes from 100 to some 300 states.
+def maze_world(size: int, seed: int) -> gm.TabularMDP:
+    """A maze of this package with half of its walls, 2 size decisions."""
+    world = maze(size, 0.5, seed).world
+    return tabular_world(world, horizon=2 * size).mdp
+
+
+def key_world(rooms: int, seed: int) -> gm.TabularMDP:
+    """Rooms behind a locked door (4 rooms + 1 squares along each side), 16 rooms decisions."""
+    return tabular_world(key_door(seed, rooms=rooms), horizon=16 * rooms).mdp
+
+
+def toy_text(name: str, horizon: int, **options: Any) -> gm.TabularMDP:
+    """A tabular world of Gymnasium."""
+    return gm.TabularMDP.from_gymnasium(name, horizon=horizon, **options)
+
+
+def _behaving(mdp: gm.TabularMDP, rng: np.random.Generator) -> Task:
+    """One of three behaviours, drawn at random."""
+    kind = rng.integers(3)
+    if kind == 0:
+        return _of(mdp, greedy, _noise(rng))
+    return _of(mdp, soft if kind == 1 else noisy, rng)
+
+
+def _mazes(rng: np.random.Generator) -> Task:
+    size = 2 * int(rng.integers(5, 13)) + 1
+    return _behaving(maze_world(size, int(rng.integers(10_000))), rng)
+
+
+def _keys(rng: np.random.Generator) -> Task:
+    return _behaving(key_world(int(rng.integers(2, 5)), int(rng.integers(10_000))), rng)
+
+
+def _gymnasium(rng: np.random.Generator) -> Task:
+    options: dict[str, Any] = {}
+    name = str(rng.choice(["CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"]))
+    if name == "FrozenLake-v1":
+        options["map_name"] = str(rng.choice(["4x4", "8x8"]))
+    return _behaving(toy_text(name, int(rng.integers(20, 80)), **options), rng)
+
+
+# Thirteen kinds of worlds and behaviours, drawn at random; sizes to 500 states.
 KINDS: dict[str, Callable[[np.random.Generator], Task]] = {
     "open grid, greedy but for noise": lambda rng: _of(open_grid(_side(rng)), greedy, _noise(rng)),
     "open grid, soft-optimal": lambda rng: _of(open_grid(_side(rng)), soft, rng),
@@ -143,4 +185,34 @@ KINDS: dict[str, Callable[[np.random.Generator], Task]] = {
     "time-dependent utilities": lambda rng: _over("time-state", 8, rng),
     "utilities over state-action pairs": lambda rng: _over("state-action", 10, rng),
     "open grid, the optimum itself": lambda rng: _of(open_grid(_side(rng)), greedy, 0.0),
+    "mazes to 25 x 25, any behaviour": _mazes,
+    "key worlds to 17 x 17, any behaviour": _keys,
+    "worlds of Gymnasium, any behaviour": _gymnasium,
 }
+
+
+def _random_400() -> gm.TabularMDP:
+    rng = np.random.default_rng(0)
+    next_state = rng.integers(400, size=(400, 4, 4))
+    probability = rng.dirichlet(np.ones(4), size=(400, 4))
+    reward, start = np.eye(400)[-1], np.eye(400)[0]
+    return gm.TabularMDP((next_state, probability), reward, horizon=30, initial=start)
+
+
+def _frozen_lake(size: int, horizon: int) -> gm.TabularMDP:
+    return toy_text("FrozenLake-v1", horizon, map_name=f"{size}x{size}")
+
+
+# Worlds that have names or are large, and how much noise the optimum has.
+NAMED: list[tuple[str, Callable[[], gm.TabularMDP], float]] = [
+    ("maze 45 x 45", lambda: maze_world(45, 0), 0.2),
+    ("key world 45 x 45", lambda: key_world(11, 0), 0.2),
+    ("CliffWalking", lambda: toy_text("CliffWalking-v1", 200), 0.2),
+    ("CliffWalking", lambda: toy_text("CliffWalking-v1", 200), 0.0),
+    ("Taxi", lambda: toy_text("Taxi-v4", 200), 0.2),
+    ("Taxi", lambda: toy_text("Taxi-v4", 200), 0.0),
+    ("FrozenLake 8 x 8", lambda: _frozen_lake(8, 200), 0.2),
+    ("FrozenLake 8 x 8", lambda: _frozen_lake(8, 200), 0.0),
+    ("random sparse world of 400", _random_400, 0.0),
+    ("four rooms 21 with slip", lambda: four_rooms(21), 0.0),
+]

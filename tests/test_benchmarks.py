@@ -16,7 +16,7 @@ COMMON = {"claim", "commit", "machine", "versions", "quick", "seconds"}
 SCRIPTS = {
     "known_utility_vs_gradient_ascent": {"cap_seconds", "one_pass", "problems", "summary"},
     "unknown_utility_vs_gradient_ascent": {"cap_seconds", "problems", "summary"},
-    "unknown_sweep": {"each", "rows", "timeout"},
+    "unknown_sweep": {"each", "named", "rows", "timeout"},
     "unknown_scaling": {"cap", "rows"},
     "unknown_growth": {"rows"},
     "unknown_vs_gradients": {"cap", "rates", "rows"},
@@ -65,6 +65,7 @@ SCRIPTS = {
 # Script -> a package without which it cannot run.
 NEEDS = {
     "compiled_kernel": "numba",
+    "unknown_sweep": "gymnasium",
     "navigation_overhead": "inspect_ai",
     "probe_rows": "torch",
     "capture_overhead": "transformers",

@@ -241,3 +241,14 @@ def test_what_is_forbidden_is_found_while_planning() -> None:
     for measured in (case.behaviour, None):
         model = SoftModel(case.mdp, case.utilities, case.theta, closed, measured=measured)
         assert model.evidence(case.behaviour) == -np.inf
+
+
+def test_exact_regrets_keep_what_counts_as_a_tie() -> None:
+    # Two squares to go to, one of which pays a ten-million-millionth more.
+    stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
+    mdp = TabularMDP([[[0, 1, 0], [0, 0, 1]], *stay], np.zeros(3), horizon=2)
+    direction = np.array([0.0, 1.0, 1.0 - 1e-13])
+    model = SoftModel(mdp, linear_class(mdp), np.zeros(3), None)
+    assert model.regrets(direction)[0][1, 0] == 0.0
+    assert model.regrets(direction, exact=True)[0][1, 0] == pytest.approx(1e-13, rel=1e-2)
+    assert model.regrets(direction, exact=True)[0][0, 0] == 0.0

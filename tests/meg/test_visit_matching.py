@@ -50,7 +50,8 @@ def matched(instance: Awkward) -> LinearFit:
     behaviour = behaviour_of(mdp, [instance.policy])
     ceiling = float(yardstick(behaviour, None, utilities.tells_apart()).ceiling[0])
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), None)
-    return linear._large(start, behaviour, 1e-7, Bounds(ceiling), Watch())
+    inside, directions = linear._confined(start, behaviour)
+    return match_visits(inside, behaviour, 1e-7, Bounds(ceiling), Watch(), directions)
 
 
 # --- Against the literal convex program -----------------------------------------------------------
@@ -280,6 +281,22 @@ def test_a_search_that_may_not_go_on_keeps_what_it_has(monkeypatch: pytest.Monke
     best = match_visits(start, behaviour, 1e-7, Bounds(100.0), Watch())
     assert fit.value <= best.value <= fit.upper_bound
     assert fit.gap > 1e-6 >= best.gap
+
+
+def test_a_utility_that_may_be_on_its_way_to_infinity_is_named() -> None:
+    # In a world with chance the optimum's utilities grow for ever, in no face that zeros show.
+    rng = np.random.default_rng(0)
+    places, chances = rng.integers(121, size=(121, 4, 4)), rng.dirichlet(np.ones(4), (121, 4))
+    mdp = TabularMDP((places, chances), np.eye(121)[-1], horizon=6, initial=np.eye(121)[0])
+    start = SoftModel(mdp, linear_class(mdp), np.zeros(121), None)
+    policies = optimal_policy(mdp), epsilon_greedy(optimal_policy(mdp), 0.05)
+    growing = [
+        match_visits(
+            start, behaviour_of(mdp, [policy]), 1e-7, Bounds(100.0), Watch(), dense=False
+        ).growing
+        for policy in policies
+    ]
+    assert growing == [True, False]
 
 
 def test_what_conjugate_gradients_cannot_solve_is_solved_densely() -> None:

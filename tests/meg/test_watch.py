@@ -106,6 +106,38 @@ def test_a_watch_ends_a_search_only_while_it_lasts() -> None:
     watch.check()
 
 
+def test_a_bound_on_the_way_is_worth_its_time_where_someone_waits() -> None:
+    assert not Watch[int]().bound_is_due
+    # Nobody is told anything before some seconds are over.
+    assert not Watch[int](lambda progress: None).bound_is_due
+    assert not Watch[int](timeout=1e3).bound_is_due
+    hurried = Watch[int](timeout=1e-3)
+    time.sleep(2e-3)
+    assert hurried.bound_is_due
+
+
+def test_a_search_that_is_stopped_has_a_bound_long_before_it_closes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mdp, policy = large_world()
+    heard: list[Progress] = []
+
+    def stop(progress: Progress) -> None:
+        heard.append(progress)
+        if progress.step == 12:  # of some forty
+            raise KeyboardInterrupt
+
+    bounds = []
+    for due in (False, True):
+        monkeypatch.setattr(Watch, "bound_is_due", due)
+        with pytest.raises(FitInterrupted) as caught:
+            unknown_utility(mdp, policy, progress=stop)
+        bounds.append(caught.value.result.upper_bound)
+        assert caught.value.result.value <= bounds[-1]
+    ceiling = caught.value.result.ceiling
+    assert bounds[0] == pytest.approx(ceiling) and bounds[1] < 0.6 * ceiling
+
+
 def test_a_search_that_begins_anew_does_not_lose_what_was_reached() -> None:
     heard: list[Progress] = []
     watch: Watch[str] = Watch(heard.append)

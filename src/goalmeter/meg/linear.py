@@ -12,6 +12,7 @@ Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4; weak duality of maximu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -24,8 +25,10 @@ from goalmeter.meg.counted import behaviour_entries, met
 from goalmeter.meg.face import find_face
 from goalmeter.meg.newton import DIRECT_WEIGHTS, NewtonSystem, newton_step
 from goalmeter.meg.penalised import is_small, penalised_path
+from goalmeter.meg.recession import recession_faces
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass
+from goalmeter.meg.value_space import can_be_dense
 from goalmeter.meg.visit_matching import match_visits
 from goalmeter.meg.watch import Watch
 from goalmeter.tabular.mdp import TabularMDP
@@ -69,17 +72,29 @@ def fit_linear(
     start = SoftModel(behaviour.mdp, utilities, zero, log_reference, watch.check, behaviour)
     bounds = Bounds(ceiling)
     large = is_large(behaviour.mdp, utilities)
+    inside, directions = _confined(start, behaviour) if large else (start, [])
     if large:
-        fit = _large(start, behaviour, tolerance, bounds, watch)
-        if fit.gap <= tolerance:
-            return fit
-        if utilities.n_weights <= DIRECT_WEIGHTS:
-            second_fit = _ascend(start, behaviour, tolerance, bounds, watch, "second Newton steps")
-            fit = _better(fit, second_fit, bounds)
+        fit = match_visits(inside, behaviour, tolerance, bounds, watch, directions, dense=False)
     else:
         fit = _ascend(start, behaviour, tolerance, bounds, watch, "Newton steps")
+        if fit.gap <= tolerance:
+            return _polished(fit, behaviour)
     if fit.gap <= tolerance:
-        return _polished(fit, behaviour)
+        return fit
+    limit = _at_infinity(fit, inside, directions, behaviour, tolerance, bounds, watch)
+    if limit is not None and limit.value >= fit.value - tolerance:
+        return _better(fit, limit, bounds)
+    if large and can_be_dense(utilities):
+        # Steps that were solved too roughly may have settled where there was still far to go.
+        again = match_visits(inside, behaviour, tolerance, bounds, watch, directions, dense=True)
+        fit = _better(fit, again, bounds)
+    if fit.gap <= tolerance:
+        return fit
+    if large and utilities.n_weights <= DIRECT_WEIGHTS:
+        second_fit = _ascend(start, behaviour, tolerance, bounds, watch, "second Newton steps")
+        fit = _better(fit, second_fit, bounds)
+        if fit.gap <= tolerance:
+            return _polished(fit, behaviour)
     if is_small(behaviour.mdp, utilities):
         fit = _better(fit, penalised_path(start, behaviour, tolerance, bounds, watch), bounds)
         if fit.gap <= tolerance:
@@ -102,24 +117,53 @@ def is_large(mdp: TabularMDP, utilities: LinearClass) -> bool:
     return rows * utilities.n_weights**2 > _LARGE_WORK
 
 
-def _large(
-    start: SoftModel,
+def _confined(start: SoftModel, behaviour: Behaviour) -> tuple[SoftModel, list[FloatArray]]:
+    """A model that stays where its behaviour does, and the direction that this is the limit of."""
+    met_entries, direction = met(start.utilities, behaviour_entries(start.utilities, behaviour))
+    allowed = staying_inside(behaviour.mdp, met_entries.astype(np.float64))
+    if allowed is None:
+        return start, []
+    inside = start.confined(allowed)
+    if np.isneginf(inside.evidence(behaviour)):
+        # A visit that rounding took away altogether: the behaviour does not stay inside.
+        return start, []
+    return inside, [direction]
+
+
+def _at_infinity(
+    fit: LinearFit,
+    model: SoftModel,
+    directions: list[FloatArray],
     behaviour: Behaviour,
     tolerance: float,
     bounds: Bounds,
     watch: Watch[LinearFit],
-) -> LinearFit:
-    """The fit of a large class, inside the face that its behaviour stays in."""
-    mdp = behaviour.mdp
-    met_entries, direction = met(start.utilities, behaviour_entries(start.utilities, behaviour))
-    allowed = staying_inside(mdp, met_entries.astype(np.float64))
-    if allowed is None:
-        return match_visits(start, behaviour, tolerance, bounds, watch)
-    inside = start.confined(allowed)
-    if np.isneginf(inside.evidence(behaviour)):
-        # A visit that rounding took away altogether: the behaviour does not stay inside.
-        return match_visits(start, behaviour, tolerance, bounds, watch)
-    return match_visits(inside, behaviour, tolerance, bounds, watch, [direction])
+) -> LinearFit | None:
+    """The best utility inside the faces at infinity that a linear program finds; None without.
+
+    `fit` is the best so far, `model` the start of the class, and `directions` what it is confined
+    by already.
+    """
+    watch.tell(fit, *fit.bracket, stage="faces at infinity", step=0, of=1)
+    found = list(directions)
+    for face in recession_faces(model, behaviour, watch.check):
+        model = face.model
+        found.append(face.direction)
+    if len(found) == len(directions):
+        return None
+    searches: list[Callable[[], LinearFit]] = [
+        lambda: _ascend(model, behaviour, tolerance, bounds, watch, "Newton steps inside the face")
+    ]
+    if model.utilities.matrix is None or is_large(behaviour.mdp, model.utilities):
+        searches = [lambda: match_visits(model, behaviour, tolerance, bounds, watch, found)]
+    if is_small(behaviour.mdp, model.utilities):
+        searches.append(lambda: penalised_path(model, behaviour, tolerance, bounds, watch))
+    limit = LinearFit(model.evidence(behaviour), *bounds.at(model), model)
+    for search in searches:
+        limit = _better(limit, search(), bounds)
+        if limit.gap <= tolerance:
+            break
+    return replace(limit, directions=found)
 
 
 def _better(first: LinearFit, second: LinearFit, bounds: Bounds) -> LinearFit:

@@ -344,13 +344,17 @@ class SoftModel:
         closed = np.where(allowed, free, -np.inf)
         return SoftModel(self.mdp, self.utilities, self.theta, closed, self._check, self._measured)
 
-    def regrets(self, direction: FloatArray) -> FloatArray:
+    def regrets(self, direction: FloatArray, *, exact: bool = False) -> FloatArray:
         """What each action gives up of the best attainable value of a direction: [T, A, S].
 
-        In units of the step itself, not discounted; infinite for forbidden actions.
+        In units of the step itself, not discounted; infinite for forbidden actions. Differences
+        that count as ties are 0, or, with a finite horizon, what rounding left if `exact`.
         """
         rewards = self.utilities.rewards(direction[:, None])
-        hard = plan(problem(self.mdp, rewards, np.full(1, np.inf), self.log_reference))
+        task = problem(self.mdp, rewards, np.full(1, np.inf), self.log_reference)
+        if exact and self.mdp.horizon is not None:
+            task = task._replace(tie=np.zeros(1))
+        hard = plan(task)
         out = np.stack([hard.backup_at(t).gap[..., 0] for t in range(self.mdp.steps)])
         if self.log_reference is not None:
             out[np.broadcast_to(np.isneginf(self.log_reference), out.shape)] = np.inf

@@ -40,8 +40,9 @@ def unknown_utility(
     rationality, up to a thousand times as large as the best one reached; the result's `bound_size`
     and `bound_measure` say in which sense. Classes without features and of more than 100 weights
     are solved matrix-free (`goalmeter.meg.visit_matching`), the others densely; where that leaves
-    value and bound apart, a class of up to some hundred weights is searched once more along falling
-    penalties (`goalmeter.meg.penalised`).
+    value and bound apart, a linear program looks for optima at infinity
+    (`goalmeter.meg.recession`), and a class of up to some hundred weights is searched once more
+    along falling penalties (`goalmeter.meg.penalised`).
 
     Args:
         mdp: the world; its reward is not used.

@@ -39,6 +39,7 @@ import scipy.sparse as sp
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.utility_class import LinearClass
 from goalmeter.tabular.mdp import TabularMDP
 
 Operator = Callable[[FloatArray], FloatArray]
@@ -58,6 +59,11 @@ _ENTANGLED, _SMALL = 0.25, 1000
 _DENSE_WEIGHTS, _DENSE_ENTRIES, _NULL_SHARE = 800, 2**22, 1e-14
 
 
+def can_be_dense(utilities: LinearClass) -> bool:
+    """Whether a class is small enough to be solved with its information itself."""
+    return utilities.n_weights <= _DENSE_WEIGHTS
+
+
 class ValueSpace:
     """Preconditioners for the models of one class, each entry of whose utilities is a weight."""
 
@@ -69,7 +75,7 @@ class ValueSpace:
         self._discount = mdp.discount if mdp.horizon is None else model.utilities.discount
         self._rows = mdp.transition.by_action()
         self._factorise = has_narrow_band(self._rows, mdp)
-        self._dense_allowed = model.utilities.n_weights <= _DENSE_WEIGHTS
+        self._dense_allowed = can_be_dense(model.utilities)
         self._dense = False
 
     def give_up(self) -> bool:

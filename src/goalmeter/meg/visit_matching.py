@@ -31,7 +31,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
-from goalmeter.meg.certificate import Bounds, LinearFit
+from goalmeter.meg.certificate import Bounds, Certificate, LinearFit
 from goalmeter.meg.counted import (
     behaviour_entries,
     counted,
@@ -79,6 +79,9 @@ _MISSED, _SMALLEST = 0.1, 1e-3
 # is cut off, logarithms have to be this close. So many certificates in a row that do not halve the
 # gap end the search.
 _NEARLY, _CLOSE, _CLOSE_LOGARITHMS, _IDLE_CERTIFICATES = 4.0, 0.3, 0.5, 4
+# Where a far-out utility's range is so many times what it was some penalties before, it may be on
+# its way to infinity.
+_GROWING = 1.5
 
 
 @dataclass
@@ -127,9 +130,7 @@ class _Search(NamedTuple):
         return _Point(model, model.evidence(self.behaviour))
 
 
-def _search(
-    start: SoftModel, behaviour: Behaviour, bounds: Bounds, tolerance: float
-) -> _Search:
+def _search(start: SoftModel, behaviour: Behaviour, bounds: Bounds, tolerance: float) -> _Search:
     utilities = start.utilities
     entries = behaviour_entries(utilities, behaviour)
     space = ValueSpace(start) if utilities.matrix is None else FeatureSpace(start, entries)
@@ -143,18 +144,25 @@ def match_visits(
     bounds: Bounds,
     watch: Watch[LinearFit],
     directions: Sequence[FloatArray] = (),
+    *,
+    dense: bool | None = None,
 ) -> LinearFit:
     """Climb from a model to the best utility of its class, until the bound is within the tolerance.
 
     The class must have a weight for every entry of a utility. What the behaviour never visits must
     be closed to the model (see `goalmeter.meg.confinement`), by the `directions` that the fit is to
     name. The search adds to the bounds that are proven already. It ends without a certificate after
-    300 steps, at the last penalty, or where certificates no longer improve.
+    300 steps, at the last penalty, or where certificates no longer improve; a class of some hundred
+    weights is then searched once more with the information itself, which `dense` may ask for from
+    the start or forbid.
     """
     start = counted(start)
     search = _search(start, behaviour, bounds, tolerance)
+    if dense:
+        search.space.give_up()
+        return _follow(search, start, tolerance, watch, directions, "dense Newton steps")
     fit = _follow(search, start, tolerance, watch, directions, "Newton steps")
-    if fit.gap > tolerance and search.space.give_up():
+    if dense is None and fit.gap > tolerance and search.space.give_up():
         # Steps that were solved too roughly may have settled where there was still far to go.
         again = _follow(search, start, tolerance, watch, directions, "dense Newton steps")
         steps = fit.steps + again.steps
@@ -174,6 +182,7 @@ def _follow(
     bounds, at = search.bounds, search.at(start)
     fit = LinearFit(at.value, *bounds.at(start), start, list(directions))
     penalty, damping, stage, leap, idle = _FIRST, _Damping(), 0, False, 0
+    ranges = [0.0]
     for step in range(1, _MAX_STEPS + 1):
         watch.tell(fit, *fit.bracket, stage=kind, step=step - 1, of=_MAX_STEPS)
         after, damping, promised = _climb(search, at, penalty, damping, leap)
@@ -194,11 +203,17 @@ def _follow(
         if settled or stage >= _STEPS_A_STAGE:
             if penalty <= _LAST:
                 break
+            if watch.bound_is_due:
+                bounds.add(_proven(search, at)[1])
+                fit = _kept(fit, at, bounds, step)
             penalty, stage, leap = penalty * _PART, 0, settled
+            ranges.append(float(np.ptp(at.model.theta)))
     if fit.gap > tolerance:
         _certify(search, at)
         fit = _kept(fit, at, bounds, fit.steps)
-    return fit
+    width = float(np.ptp(fit.model.theta))
+    far = fit.gap > tolerance or width > _WIDEST
+    return replace(fit, growing=far and width > _GROWING * min(ranges[-3:]))
 
 
 class PenalisedClimb:
@@ -265,13 +280,19 @@ def _certify(search: _Search, at: _Point) -> _Point:
 
     The step leaves the value right to the square of what it was.
     """
+    direction, proven = _proven(search, at)
+    search.bounds.add(proven)
+    after = search.at(at.model.at(at.model.theta + direction.weights))
+    return after if after.value > at.value else at
+
+
+def _proven(search: _Search, at: _Point) -> tuple[NewtonDirection, Certificate]:
+    """The exact Newton direction at a point, and what the policy along it proves."""
     gradient = search.target - at.visits
     worth = min(max(at.value, _SMALLEST), 1.0)
     missed = _MISSED * search.tolerance * worth
     direction = NewtonDirection(at.model, at.visits, gradient, search.space, _LEAST, missed)
-    search.bounds.add(tilted_certificate(direction, search.target))
-    after = search.at(at.model.at(at.model.theta + direction.weights))
-    return after if after.value > at.value else at
+    return direction, tilted_certificate(direction, search.target)
 
 
 def _climb(

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # A terminal is told of a search that lasts, at most so often, seconds.
 FIRST_WORD, NEXT_WORD = 5.0, 5.0
 
+# From this part of a timeout on, a search also looks for bounds on its way.
+_BOUND_FROM = 0.1
+
 # What ended a search, as a note says it.
 STOPPED_BY = {"timeout": "the timeout", "interrupt": "an interrupt"}
 
@@ -109,6 +112,13 @@ class Watch(Generic[Best]):
     def left(self) -> float | None:
         """Seconds until the timeout, negative after it; None without one."""
         return None if math.isinf(self._deadline) else self._deadline - time.monotonic()
+
+    @property
+    def bound_is_due(self) -> bool:
+        """Whether a bound on the way is worth its time: the search may be ended or is told of."""
+        if math.isfinite(self._deadline):
+            return self.elapsed > _BOUND_FROM * (self._deadline - self._begun)
+        return self._progress is not None and self.elapsed > FIRST_WORD
 
     def check(self) -> None:
         """Raise `TimeIsUp` if it is; called from the innermost loops, so it must cost nothing."""
