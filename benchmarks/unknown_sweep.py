@@ -64,7 +64,7 @@ def _named(name: str, world: Callable[[], gm.TabularMDP], noise: float) -> dict[
 def _kind(name: str, each: int) -> dict[str, Any]:
     fits = []
     for i in range(each):
-        rng = np.random.default_rng([1602, list(KINDS).index(name), i])
+        rng = np.random.default_rng([1603, list(KINDS).index(name), i])
         fits.append(_fit(KINDS[name](rng), TIMEOUT))
     open_ = [f["gap"] for f in fits if not f["closed"]]
     return {
