@@ -1,4 +1,4 @@
-"""Fitting all utilities over states grows about as a soft plan does.
+"""Fitting all utilities over states costs some hundreds of soft plans, whatever is changed.
 
 One thing at a time is changed from an open grid of 400 states, 40 decisions, noise 0.2, and for
 actions from a random world of 400 states (four successors each, 30 decisions): states at the same
