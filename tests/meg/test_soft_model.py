@@ -214,6 +214,23 @@ def test_policies_that_are_not_kept_are_the_same(case: Case) -> None:
     assert lean.evidence(case.behaviour) == case.model.evidence(case.behaviour)
 
 
+@given(case=cases)
+@few
+def test_what_is_let_go_is_worked_out_again(case: Case) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        # Policies are kept, but neither their logarithms nor the plan.
+        patch.setattr(soft_model, "_KEPT_LOGARITHMS", 0)
+        model = case.at(case.theta)
+        for _ in range(2):
+            for t in range(case.mdp.steps):
+                for ours, want in zip(model.step(t), case.model.step(t), strict=True):
+                    np.testing.assert_array_equal(ours, want)
+            assert model.divergence() == case.model.divergence()
+            model.forget()
+            for t in range(case.mdp.steps):
+                np.testing.assert_array_equal(model.policy(t), case.model.policy(t))
+
+
 @given(case=cases, block=st.sampled_from([1, 3]))
 @few
 def test_what_is_measured_while_planning_is_the_evidence(case: Case, block: int) -> None:

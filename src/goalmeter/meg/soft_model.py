@@ -23,7 +23,7 @@ from goalmeter.meg.behaviour import Behaviour
 from goalmeter.meg.utility_class import LinearClass
 from goalmeter.tabular.backup import Backup, problem
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import plan
+from goalmeter.tabular.planning import SoftPlan, plan
 from goalmeter.tabular.rewards import Rewards
 from goalmeter.tabular.stationary import StationarySolver
 from goalmeter.tabular.transition import Block
@@ -73,8 +73,13 @@ class SoftModel:
         if self._keep and len(mdp.transition.blocks) > 1 and mdp.horizon is not None:
             shape = mdp.n_actions, mdp.n_states
             self._policies = {t: np.empty(shape) for t in range(mdp.horizon)}
+        self._task = task
         # What planning works out on the way is what is asked for first.
-        self._plan = plan(task, self._keep_step)
+        self._planned: SoftPlan | None = plan(task, self._keep_step)
+        if self._keep and not self._keep_logarithms and mdp.horizon is not None:
+            # Policies are all that a search asks for; values take as much room as one of four
+            # actions, and are worked out again for who asks for logarithms.
+            self._planned = None
 
     def _keep_step(self, t: int, block: Block, done: Backup) -> None:
         """Keep what a backup of a block has; blocks may come from several threads."""
@@ -102,11 +107,20 @@ class SoftModel:
             self.mdp, utilities, self.theta, self.log_reference, self._check, self._measured
         )
 
+    def forget(self) -> None:
+        """Let go of the policies that are kept; what is asked for again is worked out again."""
+        self._policies, self._logarithms = {}, {}
+
+    def _plan(self) -> SoftPlan:
+        if self._planned is None:
+            self._planned = plan(self._task)
+        return self._planned
+
     def step(self, t: int) -> tuple[FloatArray, FloatArray]:
         """Policy and log(policy / reference) at decision t: [A, S] each."""
         if t in self._logarithms:
             return self._policies[t], self._logarithms[t]
-        done = self._plan.backup_at(t)
+        done = self._plan().backup_at(t)
         policy, log_ratio = done.policy[..., 0], done.log_ratio[..., 0]
         if self._keep:
             self._policies[t] = policy

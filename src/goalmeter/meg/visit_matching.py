@@ -190,6 +190,8 @@ def _follow(
         if after is None and damping.size > _MOST_DAMPED:
             break
         if after is not None:
+            # Whoever still holds the model before does not need gigabytes of policies of it.
+            at.model.forget()
             at, stage = after, stage + 1
             fit = _kept(fit, at, bounds, step)
         if promised < _NEARLY * tolerance and _is_close(search, at):
@@ -373,5 +375,6 @@ def _doubled(
         reached = longer.evidence(search.behaviour)
         if not reached - cost(longer, penalty) > value - cost(model, penalty):
             break
+        model.forget()
         model, value, length = longer, reached, 2.0 * length
     return model, value
