@@ -6,16 +6,25 @@ import numpy as np
 import pytest
 from meg.instances import generic_world
 from meg.test_counted import tilings
-from meg.test_visit_matching import grid
+from meg.test_visit_matching import error_after, grid
 
-from goalmeter.meg import feature_space
-from goalmeter.meg.counted import counted, model_entries
+from goalmeter._types import FloatArray
+from goalmeter.meg import feature_space, value_space
+from goalmeter.meg.counted import counted, model_entries, model_visits
 from goalmeter.meg.feature_space import FeatureSpace
-from goalmeter.meg.newton import conjugate_gradients
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.utility_class import linear_class
-from goalmeter.meg.visit_matching import model_visits
 from goalmeter.tabular import TabularMDP
+
+
+def assert_it_solves(model: SoftModel, right: FloatArray) -> None:
+    """The preconditioner solves a system exactly, to rounding."""
+    damping = np.full(len(right), 0.01)
+    solve = FeatureSpace(model, model_entries(model)).preconditioner(
+        model, model_visits(model), damping
+    )
+    matrix = model.information(model.states) + np.diag(damping)
+    np.testing.assert_allclose(matrix @ solve(right), right, atol=1e-9)
 
 
 @pytest.mark.parametrize("on_actions", [False, True])
@@ -25,13 +34,7 @@ def test_it_is_exact_in_the_infinite_problem(seed: int, on_actions: bool) -> Non
     mdp = generic_world(seed, discount=0.8).mdp(horizon=None)
     features = rng.normal(size=(4, 3, 3) if on_actions else (4, 3))
     model = counted(SoftModel(mdp, linear_class(mdp, features), rng.normal(size=3), None))
-    damping = np.full(3, 0.01)
-    solve = FeatureSpace(model, model_entries(model)).preconditioner(
-        model, model_visits(model), damping
-    )
-    right = rng.normal(size=3)
-    matrix = model.information(model.states) + np.diag(damping)
-    np.testing.assert_allclose(matrix @ solve(right), right, atol=1e-9)
+    assert_it_solves(model, rng.normal(size=3))
 
 
 @pytest.mark.parametrize("on_actions", [False, True])
@@ -45,13 +48,7 @@ def test_it_is_exact_where_a_state_belongs_to_one_decision(on_actions: bool) -> 
     mdp = TabularMDP(moves, np.zeros(6), horizon=3, discount=0.7)
     features = rng.normal(size=(6, 3, 3) if on_actions else (6, 3))
     model = counted(SoftModel(mdp, linear_class(mdp, features), rng.normal(size=3), None))
-    damping = np.full(3, 0.01)
-    solve = FeatureSpace(model, model_entries(model)).preconditioner(
-        model, model_visits(model), damping
-    )
-    right = rng.normal(size=3)
-    matrix = model.information(model.states) + np.diag(damping)
-    np.testing.assert_allclose(matrix @ solve(right), right, atol=1e-9)
+    assert_it_solves(model, rng.normal(size=3))
 
 
 def test_it_is_symmetric_and_nearly_solves() -> None:
@@ -67,14 +64,7 @@ def test_it_is_symmetric_and_nearly_solves() -> None:
     x, y = rng.normal(size=(2, d))
     assert solve(x) @ y == pytest.approx(x @ solve(y), rel=1e-6)
     matrix = model.information(model.states) + np.diag(damping)
-    right = matrix @ x
-
-    def error(steps: int, with_it: bool) -> float:
-        nearly = solve if with_it else None
-        solved = conjugate_gradients(lambda v: matrix @ v, right, 1e-15, nearly, steps)
-        return float((solved - x) @ matrix @ (solved - x)) / float(x @ matrix @ x)
-
-    assert error(8, True) < 0.2 * error(8, False)
+    assert error_after(8, matrix, x, solve) < 0.2 * error_after(8, matrix, x, None)
 
 
 def test_what_it_does_beyond_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +81,7 @@ def test_what_it_does_beyond_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     solve = space.preconditioner(model, visits, damping)
     matrix = model.information(model.states) + np.diag(damping)
     np.testing.assert_allclose(matrix @ solve(right), right, atol=1e-9)
-    monkeypatch.setattr(feature_space, "_DENSE_WEIGHTS", 2)
+    monkeypatch.setattr(value_space, "_DENSE_WEIGHTS", 2)
     assert not FeatureSpace(model, model_entries(model)).give_up()
 
 

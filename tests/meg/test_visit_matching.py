@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from goalmeter.meg import known_utility, linear, tilted, unknown_utility
 from goalmeter.meg.behaviour import behaviour_of, yardstick
 from goalmeter.meg.certificate import Bounds, LinearFit
 from goalmeter.meg.confinement import staying_inside
+from goalmeter.meg.counted import expected_visits, model_visits
 from goalmeter.meg.newton import conjugate_gradients
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.tilted import policy_certificate
 from goalmeter.meg.utility_class import linear_class
 from goalmeter.meg.value_space import ValueSpace
-from goalmeter.meg.visit_matching import expected_visits, match_visits, model_visits
+from goalmeter.meg.visit_matching import match_visits
 from goalmeter.meg.watch import Watch
 from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
 
@@ -54,6 +56,26 @@ def matched(instance: Awkward) -> LinearFit:
     return match_visits(inside, behaviour, 1e-7, Bounds(ceiling), Watch(), directions)
 
 
+def assert_the_program_agrees(instance: Awkward, fit: LinearFit) -> None:
+    """Value and bound of a fit lie where the literal convex program has the optimum."""
+    try:
+        upper = instance.primal()
+    except RuntimeError:  # the linear program of the oracle failed
+        upper = np.inf
+    assert fit.value <= upper + 1e-7
+    if upper > fit.upper_bound + 1e-7:  # the oracle's program misses masses below 1e-7
+        lower = instance.dual()
+        assert fit.value >= lower - 1e-6 and fit.upper_bound >= lower - 1e-7
+
+
+def error_after(
+    steps: int, matrix: FloatArray, x: FloatArray, solve: Callable[[FloatArray], FloatArray] | None
+) -> float:
+    """What conjugate gradients leave of the error, in the norm of the matrix; 1 at the start."""
+    solved = conjugate_gradients(lambda v: matrix @ v, matrix @ x, 1e-15, solve, steps)
+    return float((solved - x) @ matrix @ (solved - x)) / float(x @ matrix @ x)
+
+
 # --- Against the literal convex program -----------------------------------------------------------
 
 
@@ -67,14 +89,7 @@ def test_awkward_instances(seed: int) -> None:
     assert fit.gap >= -1e-12
     # Far-out optima of tiny worlds are left to the dense path, which follows for small classes.
     assert fit.gap <= 1e-6 or seed == 24
-    try:
-        upper = instance.primal()
-    except RuntimeError:  # the linear program of the oracle failed
-        upper = np.inf
-    assert fit.value <= upper + 1e-7
-    if upper > fit.upper_bound + 1e-7:  # the oracle's program misses masses below 1e-7
-        lower = instance.dual()
-        assert fit.value >= lower - 1e-6 and fit.upper_bound >= lower - 1e-7
+    assert_the_program_agrees(instance, fit)
 
 
 @given(seed=st.integers(0, 2**16), over=st.sampled_from(MATCHED), length=st.floats(0.0, 5.0))
@@ -138,17 +153,9 @@ def test_the_preconditioner_is_symmetric_and_nearly_solves() -> None:
     solve = ValueSpace(model).preconditioner(model, visits, damping)
     x, y = rng.normal(size=(2, 64))
     assert solve(x) @ y == pytest.approx(x @ solve(y), rel=1e-6)
-    # In the norm of the information, what is left of the error after eight steps.
     matrix = model.information(model.states) + np.diag(damping)
-    right = matrix @ x
-
-    def error(steps: int, with_it: bool) -> float:
-        nearly = solve if with_it else None
-        solved = conjugate_gradients(lambda v: matrix @ v, right, 1e-15, nearly, steps)
-        return float((solved - x) @ matrix @ (solved - x)) / float(x @ matrix @ x)
-
-    assert error(8, True) < 0.1 * error(8, False)
-    assert error(40, True) < 1e-10
+    assert error_after(8, matrix, x, solve) < 0.1 * error_after(8, matrix, x, None)
+    assert error_after(40, matrix, x, solve) < 1e-10
 
 
 # --- Faces ----------------------------------------------------------------------------------------

@@ -13,11 +13,8 @@ import numpy as np
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.meg.abreast import Abreast
 from goalmeter.meg.abreast_newton import Spectrum, scaled
+from goalmeter.meg.face import CLEAR, DYING, TIE
 from goalmeter.meg.soft_model import SoftModel
-
-# As in `goalmeter.meg.face`: what a Newton step does to a dying action, and, relative to the
-# direction's largest entry, ties inside the face and clear losses outside.
-_DYING, _TIE, _CLEAR = 0.3, 1e-8, 1e-5
 
 
 class Faces(NamedTuple):
@@ -78,7 +75,7 @@ def _survivors(
     for t in range(abreast.mdp.steps):
         policy = model.policy(t)
         unused = abreast.weights[t].reshape(policy.shape) <= 0
-        alive = ~((psi[t][..., 0] < -_DYING) & unused)
+        alive = ~((psi[t][..., 0] < -DYING) & unused)
         # A state where everything dies is not visited any more; leave it as it is.
         alive |= ~alive.any(axis=0)
         dying = ~alive & (policy > 0) & (model.states[t] > 0)
@@ -103,6 +100,6 @@ def _exposes(
         # It matters where the face goes, and where the behaviour goes.
         visited = abreast.weights[t].sum(axis=0).reshape(-1) > 0
         reached = (confined.states[t] > 0) | visited
-        wrong = np.where(allowed[t], regrets[t] > _TIE, regrets[t] < _CLEAR) & reached
+        wrong = np.where(allowed[t], regrets[t] > TIE, regrets[t] < CLEAR) & reached
         out &= ~abreast.by_world(wrong).any(axis=(0, 2))
     return out

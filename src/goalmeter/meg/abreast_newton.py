@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalmeter._types import FloatArray
+from goalmeter.meg.newton import FLOOR, NULL_SHARE
 
-# As in `goalmeter.meg.newton`: shares of the largest eigenvalue that are null, and a weight's own
-# information below which it does not matter.
-_NULL_SHARE, _FLOOR = 1e-13, 1e-20
 # What keeps a damped system regular where the information is null; its solutions are steps on the
 # way, so they need not be exact.
 _REGULAR = 1e-12
@@ -19,7 +17,7 @@ _REGULAR = 1e-12
 def scaled(information: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The unit of each weight [W, D], 0 for those that do not matter, and matrices in these."""
     diagonal = np.diagonal(information, axis1=1, axis2=2)
-    matters = diagonal > _FLOOR
+    matters = diagonal > FLOOR
     unit = np.where(matters, 1.0 / np.sqrt(np.where(matters, diagonal, 1.0)), 0.0)
     return unit, information * unit[:, None, :] * unit[:, :, None]
 
@@ -45,7 +43,7 @@ class Spectrum:
     def of(cls, unit: FloatArray, matrices: FloatArray) -> Spectrum:
         """Of what `scaled` gives."""
         values, vectors = np.linalg.eigh(matrices)
-        keep = values > np.maximum(_NULL_SHARE * values[:, -1:], _FLOOR)
+        keep = values > np.maximum(NULL_SHARE * values[:, -1:], FLOOR)
         inverse = np.where(keep, 1.0 / np.where(keep, values, 1.0), 0.0)
         return cls(unit, inverse, vectors)
 

@@ -19,16 +19,14 @@ from goalmeter.meg.abreast import Abreast
 from goalmeter.meg.abreast_face import Faces, find_faces
 from goalmeter.meg.abreast_newton import Spectrum, damped_steps, scaled
 from goalmeter.meg.certificate import BOUND_FACTOR, matching_certificates
+from goalmeter.meg.linear import FAR, IDLE_SHARE, IDLE_STEPS, NEAR, POLISHING_STEPS
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.watch import TimeIsUp
 
 # A world that takes more rounds than this is not like the others, and goes on alone.
 MOST_ROUNDS = 60
-# As in `goalmeter.meg.linear`: the gains (nats) below which a certificate is worth looking for, and
-# above which the optimum is far away; the steps that end a search by gaining next to nothing.
-_NEAR, _FAR = 1e-2, 0.3
-_IDLE_STEPS, _IDLE_SHARE = 4, 1e-2
-_POLISHING_STEPS, _POLISHED = 30, 1e-11
+# Gain (nats) of a polishing step that is followed by no other: many worlds wait for the last one.
+_POLISHED = 1e-11
 # So many of these steps are taken with the information at the first.
 _SAME_INFORMATION = 3
 _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e12
@@ -170,11 +168,11 @@ def _ascend(
             model, ends = abreast.model(run.theta), np.zeros(len(kept), dtype=bool)
         fits.steps[run.place[~ends]] += 1
         gradient = abreast.apart(model.gradient(abreast.behaviour))
-        far = abreast.each(run.gain > _FAR)
+        far = abreast.each(run.gain > FAR)
         visited = abreast.behaviour.states[..., 0]
         states = np.where(far, 0.5 * (model.states + visited), model.states)
         unit, matrices = scaled(abreast.information(model, states))
-        near = ~ends & (run.gain <= _NEAR)
+        near = ~ends & (run.gain <= NEAR)
         if near.any():
             step = np.zeros_like(run.theta)
             step[near] = Spectrum.of(unit[near], matrices[near]).solve(gradient[near])
@@ -190,11 +188,11 @@ def _ascend(
         if moving.any():
             model, moved = _climb(abreast, run, gradient, unit, matrices, moving)
             stuck = moving & ~moved
-            ends |= stuck & (run.gain <= _NEAR)
+            ends |= stuck & (run.gain <= NEAR)
             run.gain[stuck] = 0.0
-            idle = moved & (run.gain < _IDLE_SHARE * tolerance)
+            idle = moved & (run.gain < IDLE_SHARE * tolerance)
             run.idle = np.where(idle, run.idle + 1, np.where(moved, 0, run.idle))
-            ends |= run.idle >= _IDLE_STEPS
+            ends |= run.idle >= IDLE_STEPS
         fits.theta[run.place], fits.value[run.place] = run.theta, run.value
         # What was proven before the step may be enough for where it led.
         ends |= _closed(run, fits, ceiling, tolerance)
@@ -219,7 +217,7 @@ def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
     """More steps of worlds that closed: a certified value leaves the weights half its digits."""
     theta, value = fits.theta[closed], fits.value[closed]
     model = abreast.model(theta)
-    for step in range(_POLISHING_STEPS):
+    for step in range(POLISHING_STEPS):
         # So near an optimum the information hardly changes; where it does, the optimum is far out.
         if step == 0 or step >= _SAME_INFORMATION:
             spectrum = Spectrum.of(*scaled(abreast.information(model, model.states)))

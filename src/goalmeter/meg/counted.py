@@ -114,3 +114,13 @@ def model_entries(model: SoftModel) -> FloatArray:
 def behaviour_entries(utilities: LinearClass, behaviour: Behaviour) -> FloatArray:
     """What a behaviour is expected to visit, as `entry_visits`."""
     return entry_visits(utilities, behaviour.mdp, lambda t: behaviour.weights(t, ALL))
+
+
+def model_visits(model: SoftModel) -> FloatArray:
+    """What a model is expected to visit, in the weights of its class: [D]."""
+    return model.utilities.collect(model_entries(model))[:, 0]
+
+
+def expected_visits(utilities: LinearClass, behaviour: Behaviour) -> FloatArray:
+    """What a behaviour is expected to visit, in the weights of a class: [D]."""
+    return utilities.collect(behaviour_entries(utilities, behaviour))[:, 0]

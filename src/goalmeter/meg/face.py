@@ -25,10 +25,10 @@ from goalmeter.meg.newton import NewtonSystem
 from goalmeter.meg.soft_model import ALL, SoftModel
 
 # A Newton step that lowers the log-probability of an unused action by this much is killing it.
-_DYING = 0.3
+DYING = 0.3
 # Relative to the direction's largest entry: ties inside the face, and clear losses outside.
-_TIE = 1e-8
-_CLEAR = 1e-5
+TIE = 1e-8
+CLEAR = 1e-5
 
 
 class Face(NamedTuple):
@@ -67,7 +67,7 @@ def _survivors(
     for t in range(steps):
         policy, _ = model.step(t)
         unused = behaviour.weights(t, ALL)[..., 0] <= 0
-        alive = ~((psi[t][..., 0] < -_DYING) & unused)
+        alive = ~((psi[t][..., 0] < -DYING) & unused)
         # A state where everything dies is not visited any more; leave it as it is.
         alive |= ~alive.any(axis=0)
         shrinks |= bool((~alive & (policy > 0) & (model.states[t] > 0)).any())
@@ -96,6 +96,6 @@ def _exposes(
         visited = behaviour.weights(t, ALL)[..., 0].sum(axis=0) > 0
         reached = (confined.states[t] > 0) | visited
         regret, inside = regrets[t][:, reached], allowed[t][:, reached]
-        if (regret[inside] > _TIE).any() or (regret[~inside] < _CLEAR).any():
+        if (regret[inside] > TIE).any() or (regret[~inside] < CLEAR).any():
             return False
     return True

@@ -25,25 +25,30 @@ import scipy.sparse as sp
 from goalmeter._types import FloatArray
 from goalmeter.meg.counted import model_entries
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.value_space import Operator, add_spread, blocks_of, densely, has_narrow_band
+from goalmeter.meg.value_space import (
+    Operator,
+    Space,
+    ValueSpace,
+    add_spread,
+    blocks_of,
+    gathered,
+    to_unit,
+)
 
 _RIDGE = 1e-13
-_LEAST_DIAGONAL = 1e-60
-# Up to this many weights the information itself is formed where the above does badly.
-_DENSE_WEIGHTS = 800
 # Beyond, weights count one by one: forming the matrix would take longer than many products.
 _MOST_WEIGHTS = 4000
 
 
-class FeatureSpace:
+class FeatureSpace(Space):
     """Preconditioners for the models of one class of features.
 
-    `target` are the visits of the behaviour that is fitted, [T, A or 1, S, 1]. `forms` is whether
-    the matrix is formed at all.
+    `target` are the visits of the behaviour that is fitted, [T, A or 1, S, 1].
     """
 
     def __init__(self, model: SoftModel, target: FloatArray) -> None:
-        mdp, utilities = model.mdp, model.utilities
+        utilities = model.utilities
+        super().__init__(model, forms=utilities.n_weights <= _MOST_WEIGHTS)
         # Features may be large where hardly anything goes: what counts is how far they are spread
         # about what the behaviour expects, where the visits are.
         matrix: Any = utilities.matrix
@@ -53,17 +58,6 @@ class FeatureSpace:
             mean = utilities.collect(target)[:, 0] / target.sum()
             self._squares = (matrix - mean) ** 2
         self._target_spread = np.asarray(self._squares.T @ target.ravel())
-        self._discount = mdp.discount if mdp.horizon is None else utilities.discount
-        self._rows = mdp.transition.by_action()
-        n_weights = utilities.n_weights
-        self.forms = n_weights <= _MOST_WEIGHTS and has_narrow_band(self._rows, mdp)
-        self._dense_allowed, self._dense = n_weights <= _DENSE_WEIGHTS, False
-
-    def give_up(self) -> bool:
-        """Solve densely from now on, if that is possible and was not done yet."""
-        changes = self._dense_allowed and not self._dense
-        self._dense = self._dense or changes
-        return changes
 
     def scale(self, model: SoftModel, visits: FloatArray, wanted: FloatArray) -> FloatArray:
         """How much each weight may be felt by a model, and by the behaviour if any is wanted: [D].
@@ -73,19 +67,9 @@ class FeatureSpace:
         spread = np.asarray(self._squares.T @ model_entries(model).ravel())
         return spread + self._target_spread if wanted.any() else spread
 
-    def preconditioner(
-        self,
-        model: SoftModel,
-        visits: FloatArray,
-        damping: FloatArray,
-        states: FloatArray | None = None,
+    def _formed(
+        self, model: SoftModel, visits: FloatArray, damping: FloatArray, states: FloatArray
     ) -> Operator:
-        """What nearly solves (information + damping) v = right; see `ValueSpace`."""
-        states = model.states if states is None else states
-        if self._dense:
-            return densely(model, damping, states)
-        if not self.forms:
-            return lambda right: right / (visits + damping)
         system = self.nearly(model, states)
         system[np.diag_indices_from(system)] += damping
         return by_cholesky(system)
@@ -94,18 +78,23 @@ class FeatureSpace:
         """Nearly the information of the weights, [D, D]."""
         matrix: Any = model.utilities.matrix
         now = _moments(model, states)
-        moves = self._discount * (_gathered(now.share) @ self._rows)
+        moves = self._discount * (gathered(now.share) @ self._rows)
         if not model.utilities.on_actions:
             later = self._discount * _summed(moves, matrix)
             felt = self._rows.T @ (blocks_of(now.spread) @ self._rows)
             return np.asarray(later.T @ (felt @ later))
-        mean = _gathered(now.policy) @ matrix
+        mean = gathered(now.policy) @ matrix
         felt = matrix + self._discount * (self._rows @ _summed(moves, mean))
         felt = np.asarray(felt)
         # What the last decision leads to is not paid any more.
         last = matrix.T @ (blocks_of(now.ending) @ matrix)
         last = last.toarray() if sp.issparse(last) else last
         return np.asarray(felt.T @ (blocks_of(now.spread) @ felt) + last)
+
+
+def space_of(model: SoftModel, target: FloatArray) -> Space:
+    """The preconditioners for a model's class; `target` as in `FeatureSpace`."""
+    return ValueSpace(model) if model.utilities.matrix is None else FeatureSpace(model, target)
 
 
 class _Moments(NamedTuple):
@@ -136,13 +125,6 @@ def _moments(model: SoftModel, states: FloatArray) -> _Moments:
     return _Moments(followed / visits, uses / visits, spread, ending)
 
 
-def _gathered(weights: FloatArray) -> Any:
-    """What adds up the actions of each state, weighted [A, S]: [S, A S], action-major."""
-    entries = np.arange(weights.size)
-    place = (entries % weights.shape[1], entries)
-    return sp.csr_matrix((weights.ravel(), place), shape=(weights.shape[1], weights.size))
-
-
 def _summed(moves: Any, paid: Any) -> FloatArray:
     """All that is paid from each state on, [S, D], where `paid` is so at every visit."""
     from scipy.sparse.linalg import splu
@@ -156,7 +138,7 @@ def by_cholesky(system: FloatArray) -> Operator:
     """What solves a positive semi-definite system [D, D], but for a little ridge."""
     from scipy.linalg import cho_factor, cho_solve
 
-    scale = 1.0 / np.sqrt(np.maximum(system.diagonal(), _LEAST_DIAGONAL))
+    scale = to_unit(system.diagonal())
     scaled = scale[:, None] * system * scale
     ridge = _RIDGE
     while True:

@@ -22,12 +22,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.counted import behaviour_entries, counted, model_entries
-from goalmeter.meg.feature_space import FeatureSpace, by_cholesky
+from goalmeter.meg.counted import behaviour_entries, counted, model_visits
+from goalmeter.meg.feature_space import FeatureSpace, by_cholesky, space_of
 from goalmeter.meg.newton import conjugate_gradients
 from goalmeter.meg.samples import Group
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.value_space import Operator, ValueSpace
+from goalmeter.meg.value_space import Operator, Space
 
 _MAX_STEPS = 200
 _LEAST = 1e-14
@@ -100,9 +100,8 @@ class _Pool:
             behaviour_entries(g.utilities, b)
             for g, b in zip(self._groups, self._behaviours, strict=True)
         ]
-        self._spaces: list[Any] = [
-            ValueSpace(m) if m.utilities.matrix is None else FeatureSpace(m, target)
-            for m, target in zip(starts, self._target, strict=True)
+        self._spaces: list[Space] = [
+            space_of(m, target) for m, target in zip(starts, self._target, strict=True)
         ]
 
     def at(self, theta: FloatArray) -> tuple[list[SoftModel], float]:
@@ -178,7 +177,7 @@ class _Pool:
         for model, target, space, share in zip(
             models, self._target, self._spaces, self._shares, strict=True
         ):
-            visits = share * model.utilities.collect(model_entries(model))[:, 0]
+            visits = share * model_visits(model)
             total += space.scale(model, visits, model.utilities.collect(target)[:, 0])
         return total
 
@@ -190,12 +189,12 @@ class _Pool:
         states: list[FloatArray],
     ) -> Operator:
         if len(models) == 1:
-            visits = models[0].utilities.collect(model_entries(models[0]))[:, 0] + _LEAST
-            solve: Operator = self._spaces[0].preconditioner(models[0], visits, added, states[0])
-            return solve
-        if not all(isinstance(space, FeatureSpace) and space.forms for space in self._spaces):
+            visits = model_visits(models[0]) + _LEAST
+            return self._spaces[0].preconditioner(models[0], visits, added, states[0])
+        formed = [s for s in self._spaces if isinstance(s, FeatureSpace) and s.forms]
+        if len(formed) < len(models):
             return lambda right: right / (scale + added)
-        parts = zip(self._spaces, models, states, strict=True)
+        parts = zip(formed, models, states, strict=True)
         system = np.sum([space.nearly(m, now) for space, m, now in parts], axis=0)
         system[np.diag_indices_from(system)] += added
         return by_cholesky(system)

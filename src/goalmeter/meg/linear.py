@@ -41,14 +41,14 @@ _LARGE_WORK = 1e8
 _MAX_STEPS = 200
 _GRADIENT_STEPS = 500
 # So many steps in a row that gain less than this share of the tolerance end the search.
-_IDLE_STEPS = 4
-_IDLE_SHARE = 1e-2
+IDLE_STEPS = 4
+IDLE_SHARE = 1e-2
 # Gain of the last step (nats) below which a certificate or a face is worth looking for.
-_NEAR = 1e-2
+NEAR = 1e-2
 # Above this gain the optimum is far away, and full Newton steps are not to be trusted.
-_FAR = 0.3
+FAR = 0.3
 # Steps that follow a certificate, until one gains less than this (nats).
-_POLISHING_STEPS = 30
+POLISHING_STEPS = 30
 _POLISHED = 1e-14
 
 
@@ -184,7 +184,7 @@ def _better(first: LinearFit, second: LinearFit, bounds: Bounds) -> LinearFit:
 
 def _polished(fit: LinearFit, behaviour: Behaviour) -> LinearFit:
     """The fit after more Newton steps: a certified value leaves the weights half its digits."""
-    for _ in range(_POLISHING_STEPS):
+    for _ in range(POLISHING_STEPS):
         model = fit.model
         step = NewtonSystem([(model, model.states)]).solve(model.gradient(behaviour))
         trial = model.at(model.theta + step)
@@ -227,12 +227,12 @@ def _ascend(
     bound = bounds.at(model)
     visited = np.stack([behaviour.weights(t, ALL)[..., 0].sum(axis=0) for t in range(mdp.steps)])
     damping, gain, steps, idle = 1.0, np.inf, 0, 0
-    while steps < _MAX_STEPS and idle < _IDLE_STEPS and bound.upper - value > tolerance:
+    while steps < _MAX_STEPS and idle < IDLE_STEPS and bound.upper - value > tolerance:
         reached = LinearFit(value, *bound, model, list(directions), steps)
         watch.tell(reached, *reached.bracket, stage=stage, step=steps, of=_MAX_STEPS)
         steps += 1
         gradient = model.gradient(behaviour)
-        if gain <= _NEAR:
+        if gain <= NEAR:
             step, psi = newton_step(model, gradient)
             certificate = matching_certificate(model, psi, gradient)
             if certificate is not None:
@@ -250,16 +250,16 @@ def _ascend(
                 continue
         # Where the model hardly goes yet and the behaviour does, Newton steps are wild; counting
         # the behaviour's own visits tames them, as long as there is far to go.
-        states = 0.5 * (model.states + visited) if gain > _FAR else model.states
+        states = 0.5 * (model.states + visited) if gain > FAR else model.states
         system = NewtonSystem([(model, states)], exact=False)
         better = _climb(system, model, behaviour, value, gradient, damping)
         if better is None:
-            if gain <= _NEAR:
+            if gain <= NEAR:
                 break
             gain = 0.0  # no step gains, so this is the optimum: it remains to be certified
             continue
         gain = better[1] - value
-        idle = idle + 1 if gain < _IDLE_SHARE * tolerance else 0
+        idle = idle + 1 if gain < IDLE_SHARE * tolerance else 0
         model, value, damping = better
         bound = bounds.at(model)
     return LinearFit(value, *bound, model, directions, steps)

@@ -11,11 +11,8 @@ from goalmeter.tabular._threads import map_all
 from goalmeter.tabular._validation import naming
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import is_nearly_endless
+from goalmeter.tabular.side_by_side import MOST_STATES
 from goalmeter.tabular.stationary import DIRECT_STATES
-
-# States that stand side by side: enough to make the interpreter's overhead small, few enough that
-# the arrays of a pass stay in cache.
-_TOGETHER_STATES = 8_192
 
 _T = TypeVar("_T")
 
@@ -130,7 +127,7 @@ def _named(case: Case, alone: Callable[[Case], _T]) -> _T:
 def _room(mdp: TabularMDP) -> int:
     """How many worlds like this one stand side by side."""
     # Of the infinite problem, so many that policies are still evaluated by a factorisation.
-    return (_TOGETHER_STATES if mdp.horizon is not None else DIRECT_STATES) // mdp.n_states
+    return (MOST_STATES if mdp.horizon is not None else DIRECT_STATES) // mdp.n_states
 
 
 def _joins(mdp: TabularMDP) -> bool:

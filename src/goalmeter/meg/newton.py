@@ -16,10 +16,10 @@ from goalmeter.meg.soft_model import SoftModel
 DIRECT_WEIGHTS = 160
 DIRECT_WORK = 4e11
 # Eigenvalues below this share of the largest belong to directions that change no policy.
-_NULL_SHARE = 1e-13
+NULL_SHARE = 1e-13
 # Nor does a weight matter whose own information is this small: features are counted in visits,
 # of which there is one a step, so anything below is a rounded zero.
-_FLOOR = 1e-20
+FLOOR = 1e-20
 _CG_STEPS = 400
 # Relative residual that is good enough for a step on the way.
 _STEP_ACCURACY = 1e-3
@@ -54,13 +54,13 @@ class NewtonSystem:
             information = np.diagonal(self._information)
         else:
             information = np.sum([m.feature_squares(states) for m, states in self._parts], axis=0)
-        return np.where(information > _FLOOR, 1.0 / np.sqrt(np.maximum(information, _FLOOR)), 0.0)
+        return np.where(information > FLOOR, 1.0 / np.sqrt(np.maximum(information, FLOOR)), 0.0)
 
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray]:
         scaled = self._information * self._unit * self._unit[:, None]
         values, vectors = np.linalg.eigh(scaled)
-        keep = values > max(_NULL_SHARE * values[-1], _FLOOR)
+        keep = values > max(NULL_SHARE * values[-1], FLOOR)
         return values[keep], vectors[:, keep]
 
     def solve(self, right: FloatArray, *, damping: float = 0.0) -> FloatArray:

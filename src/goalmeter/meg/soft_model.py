@@ -97,15 +97,17 @@ class SoftModel:
 
     def at(self, theta: FloatArray) -> SoftModel:
         """The model of other weights, in the same world and under the same reference."""
-        return SoftModel(
-            self.mdp, self.utilities, theta, self.log_reference, self._check, self._measured
-        )
+        return self._like(self.utilities, theta, self.log_reference)
 
     def restated(self, utilities: LinearClass) -> SoftModel:
         """The model of the same weights where a class is stated otherwise."""
-        return SoftModel(
-            self.mdp, utilities, self.theta, self.log_reference, self._check, self._measured
-        )
+        return self._like(utilities, self.theta, self.log_reference)
+
+    def _like(
+        self, utilities: LinearClass, theta: FloatArray, log_reference: FloatArray | None
+    ) -> SoftModel:
+        """Another model of the same world, checked and measured like this one."""
+        return SoftModel(self.mdp, utilities, theta, log_reference, self._check, self._measured)
 
     def forget(self) -> None:
         """Let go of the policies that are kept; what is asked for again is worked out again."""
@@ -220,24 +222,26 @@ class SoftModel:
         def paid(t: int) -> FloatArray:
             return np.asarray(rewards.discount**t * rewards.at(t, ALL)[..., 0])
 
-        # Where psi takes too much room it is worked out again from its mean: what is expected of
-        # the direction from a state on.
-        psi = np.empty((mdp.horizon, mdp.n_actions, mdp.n_states)) if self._keep else None
-        later = np.zeros((1 if self._keep else mdp.horizon + 1, mdp.n_states))
+        # Where psi takes too much room it is worked out again from what is expected of the
+        # direction from each state on, [H + 1, S].
+        psi = np.empty((mdp.horizon if self._keep else 0, mdp.n_actions, mdp.n_states))
+        values = np.zeros((0 if self._keep else mdp.horizon + 1, mdp.n_states))
+        later = np.zeros(mdp.n_states)
         for t in reversed(range(mdp.horizon)):
             self._check()
-            value = expect(later[0 if self._keep else t + 1])
+            gains = expect(later)
             if on_actions:
-                value += paid(t)
-            mean = np.einsum("as,as->s", self.policy(t), value)
-            if psi is not None:
-                np.subtract(value, mean, out=psi[t])
+                gains += paid(t)
+            mean = np.einsum("as,as->s", self.policy(t), gains)
             # Utilities over states pay all actions alike, which psi does not feel.
-            later[0 if self._keep else t] = mean if on_actions else mean + paid(t)[0]
-        if psi is not None:
+            later = mean if on_actions else mean + paid(t)[0]
+            if self._keep:
+                np.subtract(gains, mean, out=psi[t])
+            else:
+                values[t] = later
+        if self._keep:
             return psi.__getitem__
-        # On the mean stands what states are paid, which is in it for utilities over states.
-        return lambda t: np.asarray(expect(later[t + 1]) + paid(t) - later[t])
+        return lambda t: np.asarray(expect(values[t + 1]) + paid(t) - values[t])
 
     def _stationary_tangent(self, rewards: Rewards) -> FloatArray:
         now = rewards.at(0, ALL)
@@ -356,7 +360,7 @@ class SoftModel:
         """The model of the same weights that may only take the allowed actions [T, A, S]."""
         free = -np.log(self.mdp.n_actions) if self.log_reference is None else self.log_reference
         closed = np.where(allowed, free, -np.inf)
-        return SoftModel(self.mdp, self.utilities, self.theta, closed, self._check, self._measured)
+        return self._like(self.utilities, self.theta, closed)
 
     def regrets(self, direction: FloatArray, *, exact: bool = False) -> FloatArray:
         """What each action gives up of the best attainable value of a direction: [T, A, S].

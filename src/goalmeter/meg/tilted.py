@@ -23,10 +23,9 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.certificate import BOUND_FACTOR, Certificate
-from goalmeter.meg.feature_space import FeatureSpace
 from goalmeter.meg.newton import conjugate_gradients
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.value_space import ValueSpace
+from goalmeter.meg.value_space import Space
 from goalmeter.tabular.evaluation import state_occupancy
 
 # The direction is wanted to rounding at most; so much damping only keeps the system regular.
@@ -82,7 +81,7 @@ class NewtonDirection:
         model: SoftModel,
         visits: FloatArray,
         gradient: FloatArray,
-        space: ValueSpace | FeatureSpace,
+        space: Space,
         least: float,
         missed: float,
     ) -> None:

@@ -31,6 +31,7 @@ Source: `docs/mathematics.md`, which derives it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -64,17 +65,19 @@ def can_be_dense(utilities: LinearClass) -> bool:
     return utilities.n_weights <= _DENSE_WEIGHTS
 
 
-class ValueSpace:
-    """Preconditioners for the models of one class, each entry of whose utilities is a weight."""
+class Space(ABC):
+    """Preconditioners for the models of one class.
 
-    def __init__(self, model: SoftModel) -> None:
+    `forms` is whether the nearly right matrix is formed at all; where it is not, and the
+    information itself is not either, weights count one by one.
+    """
+
+    def __init__(self, model: SoftModel, *, forms: bool = True) -> None:
         mdp = model.mdp
-        self._on_actions = model.utilities.on_actions
-        self._timed = model.utilities.shape[0] > 1
         # What a step is worth one step earlier, whichever of the two holds the discount.
         self._discount = mdp.discount if mdp.horizon is None else model.utilities.discount
         self._rows = mdp.transition.by_action()
-        self._factorise = has_narrow_band(self._rows, mdp)
+        self.forms = forms and _has_narrow_band(self._rows, mdp)
         self._dense_allowed = can_be_dense(model.utilities)
         self._dense = False
 
@@ -84,9 +87,9 @@ class ValueSpace:
         self._dense = self._dense or changes
         return changes
 
+    @abstractmethod
     def scale(self, model: SoftModel, visits: FloatArray, wanted: FloatArray) -> FloatArray:
         """How much a weight may be felt by a model, and by one that visits what is wanted: [D]."""
-        return visits + np.maximum(wanted, 0.0)
 
     def preconditioner(
         self,
@@ -105,9 +108,33 @@ class ValueSpace:
         """
         states = model.states if states is None else states
         if self._dense:
-            return densely(model, damping, states)
-        if not self._factorise:
+            return _densely(model, damping, states)
+        if not self.forms:
             return lambda right: right / (visits + damping)
+        return self._formed(model, visits, damping, states)
+
+    @abstractmethod
+    def _formed(
+        self, model: SoftModel, visits: FloatArray, damping: FloatArray, states: FloatArray
+    ) -> Operator:
+        """What solves for the nearly right matrix, see `preconditioner`."""
+
+
+class ValueSpace(Space):
+    """Preconditioners for the models of one class, each entry of whose utilities is a weight."""
+
+    def __init__(self, model: SoftModel) -> None:
+        super().__init__(model)
+        self._on_actions = model.utilities.on_actions
+        self._timed = model.utilities.shape[0] > 1
+
+    def scale(self, model: SoftModel, visits: FloatArray, wanted: FloatArray) -> FloatArray:
+        """How much a weight may be felt by a model, and by one that visits what is wanted: [D]."""
+        return visits + np.maximum(wanted, 0.0)
+
+    def _formed(
+        self, model: SoftModel, visits: FloatArray, damping: FloatArray, states: FloatArray
+    ) -> Operator:
         if self._timed:
             return self._by_steps(model, damping, states)
         uses, spread = self._moments(model, states)
@@ -135,24 +162,13 @@ class ValueSpace:
     def _by_states(
         self, uses: FloatArray, spread: FloatArray, visits: FloatArray, damping: FloatArray
     ) -> Operator:
-        moves = self._averaged(uses, visits)
+        # P_pi averaged over decision steps: where a visit leads, [S, S].
+        moves = gathered(uses / visits) @ self._rows
         values = (sp.identity(len(visits), format="csr") - self._discount * moves).tocsr()
         system = self._rows.T @ (blocks_of(spread) @ self._rows)
         solve = _factorised(system + values.T @ sp.diags(damping) @ values)
         transposed = values.T.tocsr()
         return lambda right: values @ solve(transposed @ right)
-
-    def _averaged(self, uses: FloatArray, visits: FloatArray) -> Any:
-        """P_pi averaged over decision steps: where a visit leads, [S, S]."""
-        n_actions, n_states = uses.shape
-        rows = np.arange(n_actions * n_states) % n_states
-        weights = (uses / visits).ravel()
-        gather = sp.csr_matrix(
-            (weights, (rows, np.arange(n_actions * n_states))),
-            shape=(n_states, n_actions * n_states),
-        )
-        averaged: Any = gather @ self._rows
-        return averaged
 
     def _by_pairs(
         self, model: SoftModel, uses: FloatArray, spread: FloatArray, damping: FloatArray
@@ -167,7 +183,7 @@ class ValueSpace:
         blocks += alike[:, None, None] / n_actions
         blocks[:, index, index] += added.T
         # To a diagonal of 1, because some states are visited a million million times as often.
-        scale = 1.0 / np.sqrt(np.maximum(blocks[:, index, index], _LEAST_DIAGONAL))
+        scale = to_unit(blocks[:, index, index])
         both = scale[:, :, None] * scale[:, None, :]
         blocks = blocks * both + _BLOCK_RIDGE * np.eye(n_actions)
         inverse = (np.linalg.inv(blocks) * both).transpose(1, 2, 0)
@@ -220,6 +236,18 @@ class ValueSpace:
         return _factorised(system + pays.T @ sp.diags(damping) @ pays)
 
 
+def gathered(weights: FloatArray) -> Any:
+    """What adds up the actions of each state, weighted [A, S]: [S, A S], action-major."""
+    entries = np.arange(weights.size)
+    place = (entries % weights.shape[1], entries)
+    return sp.csr_matrix((weights.ravel(), place), shape=(weights.shape[1], weights.size))
+
+
+def to_unit(diagonal: FloatArray) -> FloatArray:
+    """What scales a matrix from both sides so that its diagonal is 1, rounded zeros aside."""
+    return np.asarray(1.0 / np.sqrt(np.maximum(diagonal, _LEAST_DIAGONAL)))
+
+
 def add_spread(spread: FloatArray, policy: FloatArray, states: FloatArray) -> None:
     """Add `states` [S] times (diag pi - pi pi^T) of a policy [A, S] to blocks [A, A, S]."""
     for a, mass in enumerate(policy * states):
@@ -236,7 +264,7 @@ def _factorised(system: Any) -> Operator:
     """What solves a sparse positive semi-definite system [n, n], but for a little ridge."""
     from scipy.sparse.linalg import splu
 
-    scale = 1.0 / np.sqrt(np.maximum(system.diagonal(), _LEAST_DIAGONAL))
+    scale = to_unit(system.diagonal())
     scaled = sp.diags(scale) @ system @ sp.diags(scale) + _RIDGE * sp.identity(len(scale))
     factor = splu(
         sp.csc_matrix(scaled),
@@ -247,7 +275,7 @@ def _factorised(system: Any) -> Operator:
     return lambda right: np.asarray(scale * factor.solve(scale * right))
 
 
-def densely(model: SoftModel, damping: FloatArray, states: FloatArray) -> Operator:
+def _densely(model: SoftModel, damping: FloatArray, states: FloatArray) -> Operator:
     """What solves (information + damping) v = right to rounding, by the matrix itself."""
     d = len(damping)
     system = np.diag(damping)
@@ -257,7 +285,7 @@ def densely(model: SoftModel, damping: FloatArray, states: FloatArray) -> Operat
     for first in range(0, d, width):
         columns = np.eye(d, min(width, d - first), -first)
         system[:, first : first + width] += model.curves(columns, states)
-    scale = 1.0 / np.sqrt(np.maximum(system.diagonal(), _LEAST_DIAGONAL))
+    scale = to_unit(system.diagonal())
     scaled = scale[:, None] * (0.5 * (system + system.T)) * scale
     values, vectors = np.linalg.eigh(scaled)
     # Below this, an eigenvalue is what rounding made of a smaller one.
@@ -275,7 +303,7 @@ def blocks_of(spread: FloatArray) -> Any:
     return sp.csr_matrix(entries, shape=(index.size, index.size))
 
 
-def has_narrow_band(rows: Any, mdp: TabularMDP) -> bool:
+def _has_narrow_band(rows: Any, mdp: TabularMDP) -> bool:
     """Whether P^T C P, which joins all that can follow a state, is cheap to factorise."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 

@@ -32,18 +32,12 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
 from goalmeter.meg.certificate import Bounds, Certificate, LinearFit
-from goalmeter.meg.counted import (
-    behaviour_entries,
-    counted,
-    features_moved,
-    model_entries,
-)
-from goalmeter.meg.feature_space import FeatureSpace
+from goalmeter.meg.counted import behaviour_entries, counted, features_moved, model_visits
+from goalmeter.meg.feature_space import space_of
 from goalmeter.meg.newton import conjugate_gradients
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.tilted import NewtonDirection, price, tilted_certificate
-from goalmeter.meg.utility_class import LinearClass
-from goalmeter.meg.value_space import ValueSpace
+from goalmeter.meg.value_space import Space
 from goalmeter.meg.watch import Watch
 
 _MAX_STEPS = 300
@@ -121,7 +115,7 @@ class _Search(NamedTuple):
 
     behaviour: Behaviour
     target: FloatArray
-    space: ValueSpace | FeatureSpace
+    space: Space
     bounds: Bounds
     tolerance: float
 
@@ -133,8 +127,8 @@ class _Search(NamedTuple):
 def _search(start: SoftModel, behaviour: Behaviour, bounds: Bounds, tolerance: float) -> _Search:
     utilities = start.utilities
     entries = behaviour_entries(utilities, behaviour)
-    space = ValueSpace(start) if utilities.matrix is None else FeatureSpace(start, entries)
-    return _Search(behaviour, utilities.collect(entries)[:, 0], space, bounds, tolerance)
+    target = utilities.collect(entries)[:, 0]
+    return _Search(behaviour, target, space_of(start, entries), bounds, tolerance)
 
 
 def match_visits(
@@ -160,11 +154,11 @@ def match_visits(
     search = _search(start, behaviour, bounds, tolerance)
     if dense:
         search.space.give_up()
-        return _follow(search, start, tolerance, watch, directions, "dense Newton steps")
-    fit = _follow(search, start, tolerance, watch, directions, "Newton steps")
+        return _follow(search, start, watch, directions, "dense Newton steps")
+    fit = _follow(search, start, watch, directions, "Newton steps")
     if dense is None and fit.gap > tolerance and search.space.give_up():
         # Steps that were solved too roughly may have settled where there was still far to go.
-        again = _follow(search, start, tolerance, watch, directions, "dense Newton steps")
+        again = _follow(search, start, watch, directions, "dense Newton steps")
         steps = fit.steps + again.steps
         fit = replace(min(fit, again, key=lambda fitted: fitted.gap), steps=steps)
     return fit
@@ -173,13 +167,12 @@ def match_visits(
 def _follow(
     search: _Search,
     start: SoftModel,
-    tolerance: float,
     watch: Watch[LinearFit],
     directions: Sequence[FloatArray],
     kind: str,
 ) -> LinearFit:
     """One search along falling penalties, see `match_visits`; `kind` is what its steps are."""
-    bounds, at = search.bounds, search.at(start)
+    bounds, tolerance, at = search.bounds, search.tolerance, search.at(start)
     fit = LinearFit(at.value, *bounds.at(start), start, list(directions))
     penalty, damping, stage, leap, idle = _FIRST, _Damping(), 0, False, 0
     ranges = [0.0]
@@ -235,16 +228,6 @@ class PenalisedClimb:
             if promised < _DONE or damping.size > _MOST_DAMPED:
                 break
         return self._at.model, self._at.value
-
-
-def expected_visits(utilities: LinearClass, behaviour: Behaviour) -> FloatArray:
-    """What a behaviour is expected to visit, in the entries of a class's utilities: [D]."""
-    return utilities.collect(behaviour_entries(utilities, behaviour))[:, 0]
-
-
-def model_visits(model: SoftModel) -> FloatArray:
-    """What a model is expected to visit: [D]."""
-    return model.utilities.collect(model_entries(model))[:, 0]
 
 
 def centred(model: SoftModel) -> FloatArray:
@@ -343,7 +326,7 @@ def _climb(
 
 
 def _solved(
-    space: ValueSpace | FeatureSpace,
+    space: Space,
     model: SoftModel,
     visits: FloatArray,
     added: FloatArray,

@@ -17,7 +17,8 @@ from goalmeter._types import FloatArray
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.transition import BLOCK_STATES, Transition
 
-# Worlds stand side by side as one block of states, so that sums over a block are sums of worlds.
+# Worlds stand side by side as one block of states, so that sums over a block are sums of worlds:
+# enough to make the interpreter's overhead small, few enough that a pass stays in cache.
 MOST_STATES = BLOCK_STATES
 
 
