@@ -17,8 +17,9 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+_T = TypeVar("_T")
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -62,6 +63,13 @@ def run(
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(result, indent=1) + "\n")
     print(markdown(result))
+
+
+def processor(call: Callable[[], _T]) -> tuple[_T, float]:
+    """What a call returns, and the seconds of the processor that it takes."""
+    began = time.process_time()
+    result = call()
+    return result, time.process_time() - began
 
 
 def median_seconds(call: Callable[[], object], repeat: int, *, warm_up: bool = True) -> float:

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import cProfile
 import pstats
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import harness
 import numpy as np
-from unknown_sweep import Products
-from unknown_worlds import greedy, open_grid, random_world
+from unknown_sweep import Products, newton_steps
+from unknown_worlds import greedy, open_grid, plan_seconds, random_world
 
 import goalmeter as gm
 
@@ -35,19 +35,10 @@ def _open(n: int, horizon: int) -> gm.TabularMDP:
 
 # What is changed, its value, the world, the noise.
 ROWS: list[tuple[str, str, Callable[[], gm.TabularMDP], float]] = [
-    *(
-        ("states", str(n * n), lambda n=n: _open(n, 90), NOISE)  # type: ignore[misc]
-        for n in (11, 16, 22, 32, 45)
-    ),
-    *(
-        ("decisions", str(h), lambda h=h: _open(20, h), NOISE)  # type: ignore[misc]
-        for h in (40, 80, 160, 320)
-    ),
-    *(
-        ("actions", str(a), lambda a=a: random_world(400, 30, 0, a), NOISE)  # type: ignore[misc]
-        for a in (2, 4, 8, 16)
-    ),
-    *(("noise", f"{noise:g}", lambda: _open(20, 40), noise) for noise in (0.5, 0.2, 0.05, 0.01)),
+    *(("states", str(n * n), partial(_open, n, 90), NOISE) for n in (11, 16, 22, 32, 45)),
+    *(("decisions", str(h), partial(_open, 20, h), NOISE) for h in (40, 80, 160, 320)),
+    *(("actions", str(a), partial(random_world, 400, 30, 0, a), NOISE) for a in (2, 4, 8, 16)),
+    *(("noise", f"{p:g}", partial(_open, 20, 40), p) for p in (0.5, 0.2, 0.05, 0.01)),
 ]
 
 
@@ -59,41 +50,30 @@ def measure(quick: bool) -> dict[str, Any]:
 def _row(changed: str, value: str, world: Callable[[], gm.TabularMDP], noise: float) -> Any:
     mdp = world()
     policy = greedy(mdp, noise)
-    utility = np.random.default_rng(0).normal(size=mdp.n_states)
-    plan = min(_seconds(lambda: gm.tabular.soft_plan(mdp, 1.0, utility=utility)) for _ in range(7))
-    fits: list[gm.meg.MegResult] = []
-
-    def fit() -> None:
-        fits.append(gm.meg.unknown_utility(mdp, policy, progress=False))
-
+    plan = plan_seconds(mdp)
+    fit = partial(gm.meg.unknown_utility, mdp, policy, progress=False)
     with Products() as products:
-        seconds = _seconds(fit)
+        result, seconds = harness.processor(fit)
     profile = cProfile.Profile()
     profile.runcall(fit)
     return {
         "changed": changed,
         "value": value,
-        "gap": fits[0].gap,
+        "gap": result.gap,
         "seconds": seconds,
         "plan": plan,
-        "steps": int(fits[0].method.split(",")[1].split()[0]),
+        "steps": newton_steps(result),
         "products": products.count,
         "scipy": _share_of_kernels(profile),
     }
 
 
-def _seconds(work: Callable[[], Any]) -> float:
-    began = time.process_time()
-    work()
-    return time.process_time() - began
-
-
 def _share_of_kernels(profile: cProfile.Profile) -> float:
     stats = pstats.Stats(profile)
     timings = stats.stats.items()  # type: ignore[attr-defined]
-    own = {f"{place[0]} {place[2]}": timing[2] for place, timing in timings}
-    kernels = sum(t for name, t in own.items() if any(kernel in name for kernel in _KERNELS))
-    return float(kernels / sum(own.values()))
+    seconds = {f"{place[0]} {place[2]}": timing[2] for place, timing in timings}
+    kernels = sum(t for name, t in seconds.items() if any(kernel in name for kernel in _KERNELS))
+    return float(kernels / sum(seconds.values()))
 
 
 def markdown(result: dict[str, Any]) -> str:

@@ -11,15 +11,13 @@ process, one thread for linear algebra, and count only on a machine that does no
 from __future__ import annotations
 
 import resource
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import harness
-import numpy as np
 from unknown_sweep import Products
-from unknown_worlds import four_rooms, greedy, open_grid
+from unknown_worlds import four_rooms, greedy, open_grid, plan_seconds
 
 import goalmeter as gm
 from goalmeter.meg import linear
@@ -49,10 +47,10 @@ def measure(quick: bool) -> dict[str, Any]:
 def _row(name: str, world: Callable[[], gm.TabularMDP], noise: float, both: bool) -> dict[str, Any]:
     mdp = world()
     policy = greedy(mdp, noise)
-    utility = np.random.default_rng(0).normal(size=mdp.n_states)
-    plan = min(_plan_seconds(mdp, utility) for _ in range(7))
+    plan = plan_seconds(mdp)
+    fit = partial(gm.meg.unknown_utility, mdp, policy, progress=False)
     with Products() as products:
-        result, seconds = _timed(mdp, policy, None)
+        result, seconds = harness.processor(fit)
     out = {
         "world": name,
         "states": mdp.n_states,
@@ -69,23 +67,11 @@ def _row(name: str, world: Callable[[], gm.TabularMDP], noise: float, both: bool
     if both:
         large, linear._LARGE_WEIGHTS = linear._LARGE_WEIGHTS, 10**12
         try:
-            before, taken = _timed(mdp, policy, CAP)
+            before, taken = harness.processor(partial(fit, timeout=CAP))
         finally:
             linear._LARGE_WEIGHTS = large
         out["before"] = {"seconds": taken, "value": before.value, "gap": before.gap}
     return out
-
-
-def _plan_seconds(mdp: gm.TabularMDP, utility: Any) -> float:
-    began = time.process_time()
-    gm.tabular.soft_plan(mdp, 1.0, utility=utility)
-    return time.process_time() - began
-
-
-def _timed(mdp: gm.TabularMDP, policy: Any, timeout: float | None) -> tuple[Any, float]:
-    began = time.process_time()
-    result = gm.meg.unknown_utility(mdp, policy, timeout=timeout, progress=False)
-    return result, time.process_time() - began
 
 
 def markdown(result: dict[str, Any]) -> str:

@@ -14,7 +14,6 @@ and count only on a machine that does nothing else.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -80,20 +79,24 @@ def _kind(name: str, each: int) -> dict[str, Any]:
     }
 
 
+def newton_steps(result: gm.meg.MegResult) -> int:
+    """How many Newton steps a result says that its search took."""
+    return int(result.method.split(",")[1].split()[0])
+
+
 def _fit(task: Task, timeout: float) -> dict[str, Any]:
     with Products() as products:
-        began = time.process_time()
-        result = gm.meg.unknown_utility(
-            task.mdp, task.policy, over=task.over, timeout=timeout, progress=False
+        result, seconds = harness.processor(
+            lambda: gm.meg.unknown_utility(
+                task.mdp, task.policy, over=task.over, timeout=timeout, progress=False
+            )
         )
-        seconds = time.process_time() - began
-    steps = int(result.method.split(",")[1].split()[0])
     closed = result.gap <= max(1e-6 * result.value, 1e-9)
     return {
         "value": result.value,
         "gap": result.gap,
         "closed": bool(closed),
-        "steps": steps,
+        "steps": newton_steps(result),
         "products": products.count,
         "seconds": seconds,
     }

@@ -105,9 +105,7 @@ def _row(
 ) -> dict[str, Any]:
     mdp = world()
     policy = greedy(mdp, NOISE)
-    began = time.process_time()
-    ours = gm.meg.unknown_utility(mdp, policy, progress=False)
-    seconds = time.process_time() - began
+    ours, seconds = harness.processor(partial(gm.meg.unknown_utility, mdp, policy, progress=False))
 
     def climbed(way: Callable[[_Climb], None]) -> dict[str, Any]:
         climb = _Climb(mdp, policy, ours.value, cap)
@@ -143,19 +141,16 @@ def markdown(result: dict[str, Any]) -> str:
         for place in range(len(ACCURACIES)):
             row.append(_ratio(r["lbfgs"], place, r["seconds"]))
         for place in range(len(ACCURACIES)):
-            rate, climb = min(
-                r["adam"].items(),
-                key=lambda each, p=place: _order(each[1], p),  # type: ignore[misc]
-            )
-            row.append(f"{_ratio(climb, place, r['seconds'])} (rate {rate})")
+            rate = min(r["adam"], key=partial(_order, r["adam"], place))
+            row.append(f"{_ratio(r['adam'][rate], place, r['seconds'])} (rate {rate})")
         rows.append(row)
     return harness.table(header, rows)
 
 
-def _order(climb: dict[str, Any], place: int) -> tuple[float, float]:
+def _order(climbs: dict[str, Any], place: int, rate: str) -> tuple[float, float]:
     """Sooner is better, and among climbs that did not arrive the nearer."""
-    taken = climb["reached"][place]
-    return (np.inf, climb["short"]) if taken is None else (taken, 0.0)
+    taken = climbs[rate]["reached"][place]
+    return (np.inf, climbs[rate]["short"]) if taken is None else (taken, 0.0)
 
 
 def _ratio(climb: dict[str, Any], place: int, seconds: float) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
+import harness
 import numpy as np
 
 import goalmeter as gm
@@ -84,6 +86,13 @@ def random_world(n: int, horizon: int, seed: int, actions: int = 4) -> gm.Tabula
     probability = rng.dirichlet(np.ones(4), size=(n, actions))
     reward, start = _ends(n)
     return gm.TabularMDP((next_state, probability), reward, horizon=horizon, initial=start)
+
+
+def plan_seconds(mdp: gm.TabularMDP) -> float:
+    """Processor time of one soft plan, the quickest of seven."""
+    utility = np.random.default_rng(0).normal(size=mdp.n_states)
+    plan = partial(gm.tabular.soft_plan, mdp, 1.0, utility=utility)
+    return min(harness.processor(plan)[1] for _ in range(7))
 
 
 def greedy(mdp: gm.TabularMDP, epsilon: float) -> Any:
