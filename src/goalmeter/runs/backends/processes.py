@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Self
@@ -21,6 +21,7 @@ from typing import Self
 from goalmeter._arguments import MOST_WORKERS, whole, whole_in_text
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.runs.backends.process import WorkerProcess, status_in_words
+from goalmeter.runs.backends.protocol import Working
 from goalmeter.runs.jobs import CRASH, TIMEOUT, Answer, Batch, JobResult
 
 _AGAIN = 2  # times that a worker is started once more which ended before it took a batch
@@ -101,6 +102,12 @@ class Processes:
                 answer = self._replace(worker)
             if number is not None and answer is not None:
                 yield number, answer
+
+    def working(self) -> Sequence[Working]:
+        """The processes that have a batch now."""
+        # A copy, since workers that die are replaced meanwhile.
+        busy = [(worker.process.pid, worker.batch) for worker in tuple(self._workers)]
+        return [Working(f"process {pid}", batch) for pid, batch in busy if batch is not None]
 
     def _share_out(
         self, returned: deque[tuple[int, Batch]], numbered: Iterator[tuple[int, Batch]]

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 from goalmeter.runs.jobs import Answer, Batch
+
+
+@dataclass(frozen=True)
+class Working:
+    """A worker that has a batch now.
+
+    Attributes:
+        worker: its name, by which a user recognises it, such as "process 4711".
+        batch: the number of the batch.
+    """
+
+    worker: str
+    batch: int
 
 
 class Backend(Protocol):
@@ -42,5 +56,13 @@ class Backend(Protocol):
 
         Raises:
             GoalmeterError: this place cannot make them, whatever they are.
+        """
+        ...
+
+    def working(self) -> Sequence[Working]:
+        """The workers that have a batch now, for whoever watches: it decides nothing.
+
+        It is called at any time from another thread than the one that iterates over `run`, and only
+        reads.
         """
         ...

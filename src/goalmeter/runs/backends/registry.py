@@ -10,7 +10,8 @@ spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, l
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, Self
 
@@ -21,7 +22,7 @@ from goalmeter._plugins import BACKENDS as PLUGINS
 from goalmeter._plugins import loaded, plugins, refuse_taken
 from goalmeter._text import json_text, shown
 from goalmeter.runs.backends.processes import processes
-from goalmeter.runs.backends.protocol import Backend
+from goalmeter.runs.backends.protocol import Backend, Working
 from goalmeter.runs.jobs import Answer, Batch, call
 
 HERE = "here"
@@ -33,6 +34,9 @@ class Here:
     slots = 1
     worthwhile = 0.0  # nothing is on its way, so each trial is kept as soon as it has ended
 
+    def __init__(self) -> None:
+        self._batch: int | None = None
+
     def __enter__(self) -> Self:
         return self
 
@@ -41,12 +45,19 @@ class Here:
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
         """The answer of each batch, in order; an interrupt of this process goes through."""
         for number, batch in enumerate(batches):
+            self._batch = number
             answer = call(batch)
             if not callable(batch.function):
                 # As if they had come from another process, where a tuple arrives as a list.
                 sent = [replace(r, value=json.loads(json_text(r.value))) for r in answer.results]
                 answer = replace(answer, results=sent)
+            self._batch = None
             yield number, answer
+
+    def working(self) -> Sequence[Working]:
+        """This process, while it makes a batch."""
+        batch = self._batch  # read once, since the other thread goes on
+        return [] if batch is None else [Working(f"process {os.getpid()}", batch)]
 
 
 def here(argument: str, *, trials: int, timeout: float | None) -> Here:
