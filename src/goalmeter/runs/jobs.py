@@ -24,6 +24,7 @@ REFUSED = "refused"
 FAILED = "exception"
 TIMEOUT = "timeout"
 CRASH = "crash"
+KILLED = "killed"
 
 _FUNCTION = re.compile(r"(goalmeter(?:\.[A-Za-z]\w*)+):([A-Za-z]\w*)")
 # Frames of goalmeter, Python and installed packages: an error is placed at the user's own line.
@@ -67,7 +68,9 @@ class JobResult:
 
     Attributes:
         outcome: "ok"; "refused" for an error that the user can mend; "exception" for any other;
-            "timeout" or "crash" where the process that ran it had to be, or was, ended.
+            "timeout" or "crash" where the process that ran it had to be ended, or ended itself;
+            "killed" where somebody else ended it, or its machine went, which says nothing about
+            the call.
         value: what the function returned, for "ok".
         detail: the error in a line, for the others.
         error: the name of the error's class, for "refused" and "exception".
@@ -102,8 +105,8 @@ class Answer:
     Attributes:
         results: one for each call, in the order of the batch; empty where the batch was lost.
         seconds: that the calls took together, where they were made.
-        lost: "timeout" or "crash" of the process that had the batch; which of its calls did it is
-            not known.
+        lost: "timeout", "crash" or "killed", of the process that had the batch; which of its calls
+            did it is not known.
     """
 
     results: Sequence[JobResult] = ()
@@ -111,8 +114,12 @@ class Answer:
     lost: JobResult | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Results and seconds as JSON values."""
-        return {"results": [result.to_json() for result in self.results], "seconds": self.seconds}
+        """The fields as JSON values."""
+        return {
+            "results": [result.to_json() for result in self.results],
+            "seconds": self.seconds,
+            "lost": None if self.lost is None else self.lost.to_json(),
+        }
 
     @classmethod
     def from_json(cls, value: Any) -> Answer:
@@ -121,7 +128,9 @@ class Answer:
         Raises:
             ValueError, TypeError, KeyError: the value is no answer.
         """
-        return cls([JobResult(**result) for result in value["results"]], float(value["seconds"]))
+        results = [JobResult(**result) for result in value["results"]]
+        lost = None if value["lost"] is None else JobResult(**value["lost"])
+        return cls(results, float(value["seconds"]), lost)
 
 
 def call(batch: Batch, *, keep_interrupts: bool = False) -> Answer:

@@ -261,7 +261,7 @@ def test_workers_end_with_the_process_that_started_them(
 def test_a_worker_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", ["/nowhere"])
     message = (
-        "cannot be started: 3 attempts ended before they took a job, the last with exit status 1"
+        "cannot be started: 6 attempts ended before they took a job, the last with exit status 1"
     )
     with pytest.raises(GoalmeterError, match=message):
         of([Batch("goalmeter.runs.jobs:in_a_line", [{}])])
@@ -282,7 +282,7 @@ def test_a_worker_that_is_killed_while_it_starts_is_started_again(
     assert done.outcome == "ok" and starts.read_text() == "xxx"
     starts.write_text("")
     monkeypatch.setattr(process_module, "_PROGRAM", dies.replace("number < 2", "True"))
-    with pytest.raises(GoalmeterError, match=r"3 attempts .*, the last with signal SIGKILL; what"):
+    with pytest.raises(GoalmeterError, match=r"6 attempts .*, the last with signal SIGKILL; what"):
         of([trial(f"{user}:good")])
 
 

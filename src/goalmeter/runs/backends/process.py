@@ -30,6 +30,10 @@ _ENVIRONMENT = {
     "VECLIB_MAXIMUM_THREADS": "1",
     "PYTHONHASHSEED": "0",
 }
+_ENDING = 1.0  # seconds that a process may take to end after it has closed its pipes
+# What a shell, a scheduler or a machine short of memory ends a process with; a fault of the
+# process's own has other signals.
+_FROM_OUTSIDE = frozenset({"SIGKILL", "SIGTERM", "SIGHUP", "SIGINT"})
 
 
 class WorkerProcess:
@@ -113,6 +117,14 @@ class WorkerProcess:
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
 
+    def ended_itself(self) -> bool:
+        """Whether the process ends without its parent's doing, now that its pipe is closed."""
+        # Between its last word and its end pass milliseconds, in which it has no status yet.
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=_ENDING)
+            return True
+        return False
+
     def end(self) -> int:
         """Wait for the end and close the pipes; the exit status."""
         status = self.process.wait()
@@ -122,6 +134,11 @@ class WorkerProcess:
         if not self._listener.is_alive():
             self._from.close()
         return status
+
+
+def is_from_outside(status: int) -> bool:
+    """Whether a process with this exit status was ended by somebody else, as far as can be told."""
+    return status < 0 and status_in_words(status).removeprefix("signal ") in _FROM_OUTSIDE
 
 
 def status_in_words(status: int) -> str:

@@ -20,11 +20,11 @@ from typing import Self
 
 from goalmeter._arguments import MOST_WORKERS, whole, whole_in_text
 from goalmeter._errors import GoalmeterError, InvalidParameterError
-from goalmeter.runs.backends.process import WorkerProcess, status_in_words
+from goalmeter.runs.backends.process import WorkerProcess, is_from_outside, status_in_words
 from goalmeter.runs.backends.protocol import Working
-from goalmeter.runs.jobs import CRASH, TIMEOUT, Answer, Batch, JobResult
+from goalmeter.runs.jobs import CRASH, KILLED, TIMEOUT, Answer, Batch, JobResult
 
-_AGAIN = 2  # times that a worker is started once more which ended before it took a batch
+_AGAIN = 5  # times that a worker is started once more which ended before it took a batch
 _LOOK_EVERY = 1.0  # seconds; how often workers are looked at, besides when they speak
 
 
@@ -99,7 +99,7 @@ class Processes:
             try:
                 answer = self._replace(worker) if line is None else worker.understand(line)
             except (ValueError, TypeError, KeyError):  # the call wrote into a pipe not its own
-                answer = self._replace(worker)
+                answer = self._replace(worker, "it said what is no answer, and was ended")
             if number is not None and answer is not None:
                 yield number, answer
 
@@ -144,7 +144,13 @@ class Processes:
                         return worker, None
                     worker.gone = True
 
-    def _replace(self, worker: WorkerProcess) -> Answer | None:
+    def _replace(self, worker: WorkerProcess, fault: str = "") -> Answer | None:
+        """Start another worker in the place of one; what came of the batch that this had.
+
+        `fault` is what it did that it has to be ended for, if it did anything.
+        """
+        # A signal that is not ours says nothing about the call.
+        itself = not (fault or worker.late) and worker.ended_itself()
         worker.kill()
         status = worker.end()
         if not worker.ready:
@@ -162,5 +168,8 @@ class Processes:
         self._workers[self._workers.index(worker)] = WorkerProcess(self._heard)
         if worker.late:
             return Answer(lost=JobResult(TIMEOUT, detail=f"no answer within {self._timeout:g} s"))
+        if not (itself or fault):
+            fault = "it closed its pipes, and was ended"
         detail = f"the process ended with {status_in_words(status)}"
-        return Answer(lost=JobResult(CRASH, detail=detail))
+        killed = itself and is_from_outside(status)
+        return Answer(lost=JobResult(KILLED if killed else CRASH, detail=fault or detail))
