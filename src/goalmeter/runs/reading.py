@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from goalmeter._errors import InvalidFileError
-from goalmeter._files import read_bytes
+from goalmeter._files import read_bytes, reading
 from goalmeter._text import json_text, shown, visible
 
-RUN, TRIALS = "run.json", "trials.jsonl"
+RUN, TRIALS, STATUS = "run.json", "trials.jsonl", "status.json"
 FORMAT = 1
 # Of run.json; one of a million grids and a hundred thousand seeds has ten.
 MOST_BYTES = 2**26
@@ -46,11 +46,13 @@ class Trials(NamedTuple):
         values: by key.
         lines: numbers of the lines that they stand in, from 1, by key.
         whole: how many bytes of the file are whole lines.
+        number: how many lines these are.
     """
 
     values: dict[str, Any]
     lines: dict[str, int]
     whole: int
+    number: int
 
 
 def read_run(folder: str | Path) -> StoredRun:
@@ -114,30 +116,49 @@ def read_trials(path: Path) -> Trials:
     Raises:
         InvalidFileError: a whole line is no trial.
     """
-    try:
-        data = read_bytes(path)
-    except FileNotFoundError:
-        return Trials({}, {}, 0)
-    except OSError as cause:
-        raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause
-    whole = data.rfind(b"\n") + 1
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
-    for number, line in enumerate(data[:whole].split(b"\n")[:-1], start=1):
+    whole = number = 0
+    for number, line in enumerate(whole_lines(path), start=1):
+        whole += len(line)
         try:
             trial = json.loads(line)
             key, value = trial["key"], trial["value"]
             if not isinstance(key, str):
                 raise TypeError("the key is no text")
         except (ValueError, TypeError, KeyError, RecursionError) as cause:
-            raise InvalidFileError(
-                f"{path}, line {number}: expected a trial, an object with key and value, got "
-                f"{line[:_SHOWN]!r}; remove that line and its trial is played again"
-            ) from cause
+            raise no_trial(path, number, line) from cause
         # The first one counts: what somebody has read of a run stays true.
         if key not in values:
             values[key], lines[key] = value, number
-    return Trials(values, lines, whole)
+    return Trials(values, lines, whole, number)
+
+
+def whole_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file with their ends, one by one; none where it is not there.
+
+    What stands behind the last end is left out.
+
+    Raises:
+        InvalidFileError: it cannot be read.
+    """
+    try:
+        with reading(path) as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    yield line
+    except FileNotFoundError:
+        return
+    except OSError as cause:
+        raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause
+
+
+def no_trial(path: Path, number: int, line: bytes) -> InvalidFileError:
+    """What to say of a whole line that is no trial."""
+    return InvalidFileError(
+        f"{path}, line {number}: expected a trial, an object with key and value, got "
+        f"{line.rstrip()[:_SHOWN]!r}; remove that line and its trial is played again"
+    )
 
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any], keys: list[str]) -> str:
