@@ -1,0 +1,143 @@
+"""The kinds of runs: their commands, what these need, and what of them is compared.
+
+Each is as small as it can be and still have many trials or stages. Three have a scale that no
+option makes so small; it is set in the process that runs the command, before it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from faults.running import learnt
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of run.
+
+    Attributes:
+        name: as the table has it.
+        words: what follows `goalmeter`, without where its trials run.
+        places: what is added to say where, by a name; the results are the same for all of them.
+        imports: modules without which it cannot be run.
+        runs: folders, each with a run.json and a trials.jsonl.
+        files: patterns of all other files that are compared, byte for byte.
+        inputs: what has to be there first: commands, by the folder that they make.
+        weight: how often it is drawn, beside the others.
+        smaller: called before the command begins.
+    """
+
+    name: str
+    words: str
+    places: Mapping[str, str]
+    imports: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ("run",)
+    files: tuple[str, ...] = ()
+    inputs: Mapping[str, str] | None = None
+    weight: int = 1
+    smaller: Callable[[], None] = lambda: None
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether everything that it needs is installed."""
+        try:
+            for module in self.imports:
+                import_module(module)
+        except ImportError:
+            return False
+        return True
+
+    def prepare(self, folder: Path) -> None:
+        """Make its inputs, once, in a folder that is then copied."""
+        folder.mkdir(parents=True)
+        for words in (self.inputs or {}).values():
+            ended = learnt(words.split(), folder, self.smaller)
+            if ended.status != 0:
+                raise RuntimeError(f"goalmeter {words} has no result: {ended.err}")
+
+
+PROCESSES = {f"processes:{n}": f"--workers {n}" for n in (1, 2, 4)}
+_ALONE = {"here": ""}
+_LM = ("inspect_ai", "goalmeter.agents.language_models.providers")
+_TORCH = ("torch", "transformers", "safetensors.torch")
+_MAZES = "--sizes 5,7 --complexities 0,1 --grids 4 --trajectories 2"
+
+
+def _frequent_checkpoints() -> None:
+    from goalmeter.organisms import training
+
+    training._SAVE_EVERY = training._TELL_EVERY = 0.0
+
+
+def _small_populations() -> None:
+    from goalmeter.experiments.calibration import replicate
+    from goalmeter.experiments.calibration.population.measuring import PopulationScale
+
+    replicate.POPULATION = PopulationScale(
+        agents=20, grids=2, sizes=(7,), complexities=(0.0, 0.9), walks=1
+    )
+
+
+KINDS = (
+    Kind(
+        "reflect",
+        "reflect naive --steps 25 --seeds 2 --out run",
+        PROCESSES,
+        weight=4,
+    ),
+    Kind("navigate", f"navigate greedy {_MAZES} --out run", PROCESSES, weight=4),
+    Kind(
+        "navigate, by Inspect",
+        "navigate goalmeter/boltzmann(2) --sizes 5 --complexities 0,1 --grids 4 --trajectories 2 "
+        "--out run",
+        _ALONE,
+        imports=_LM,
+        weight=2,
+    ),
+    Kind(
+        "calibration",
+        "replicate calibration --agents none --out out",
+        PROCESSES,
+        imports=("jinja2", "matplotlib"),
+        runs=(),
+        files=("out/*.json", "out/*.md", "out/*.html", "out/figures/*"),
+        smaller=_small_populations,
+    ),
+    Kind(
+        "probe",
+        "probe run --parts maps --layers 1 --positions post/end",
+        _ALONE,
+        imports=(*_LM, *_TORCH),
+        runs=("run/probe",),
+        files=("run/probe/*.json", "run/probe/*.md", "run/probe/*/*"),
+        inputs={
+            "run": "navigate goalmeter/mouse --sizes 7 --complexities 0.6 --grids 6 "
+            "--trajectories 1 --cap-factor 1 --out run"
+        },
+    ),
+    Kind(
+        "train-organism",
+        "train-organism moth --steps 3 --sizes 5 --no-keys --device cpu --out weights",
+        {"1 process": "--workers 1", "2 processes": "--workers 2"},
+        imports=_TORCH,
+        runs=(),
+        files=("weights/*",),
+        smaller=_frequent_checkpoints,
+    ),
+    Kind(
+        "report",
+        "report naive greedy --out page.html",
+        _ALONE,
+        imports=("jinja2", "matplotlib"),
+        runs=(),
+        files=("page.html",),
+        inputs={
+            "naive": "reflect naive --steps 25 --seeds 2 --out naive",
+            "greedy": f"navigate greedy {_MAZES} --out greedy",
+        },
+        weight=2,
+    ),
+)
