@@ -56,7 +56,7 @@ class Kind:
         for words in (self.inputs or {}).values():
             ended = learnt(words.split(), folder, self.smaller)
             if ended.status != 0:
-                raise RuntimeError(f"goalmeter {words} has no result: {ended.err}")
+                raise RuntimeError(f"goalmeter {words} has no result: {ended.err[-2000:]}")
 
 
 PROCESSES = {f"processes:{n}": f"--workers {n}" for n in (1, 2, 4)}

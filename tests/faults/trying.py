@@ -91,7 +91,7 @@ class Trier:
                 command = target.start(disk.enter)
                 ended = command.ended(target.limit)
                 if ended.status != 0:
-                    raise RuntimeError(f"goalmeter {target.words} has no result: {ended.err}")
+                    raise RuntimeError(f"{target.words} has no result: {ended.err[-2000:]}")
                 seconds[place], writes = command.seconds, disk.asked
                 every.append(held(folder, kind.runs, kind.files))
                 where = f"{kind.name}: {place} beside {next(iter(kind.places))}"
@@ -117,8 +117,11 @@ class Trier:
         last = Injected(command, (command.ended(target.limit),), False)
         story.append(f"the same again ({a_try.places[-1]})")
         now = self._look(kind, folder, before, last, outcome, story, a_try)
+        words = f"try {a_try.number}, {kind.name}, {', '.join(story)}"
         if last.endings[0].status not in (0, None):
-            words = f"try {a_try.number}, {kind.name}, {', '.join(story)}: {last.endings[0].err}"
+            words = (
+                f"try {a_try.number}, {kind.name}, {', '.join(story)}: {last.endings[0].err[-800:]}"
+            )
             _note(outcome, {UNEXPLAINED: 1}, kind, words)
         _note(outcome, at_the_end(now, usual.held), kind, f"try {a_try.number}, {', '.join(story)}")
         outcome.tries[kind.name] += 1

@@ -5,6 +5,7 @@ from goalmeter.runs.backends.protocol import Backend
 from goalmeter.runs.backends.registry import workers_as_place
 from goalmeter.runs.engine import carry_out, check
 from goalmeter.runs.jobs import Answer, Batch, JobResult
+from goalmeter.runs.lock import Alone
 from goalmeter.runs.reading import StoredRun, read_run
 from goalmeter.runs.results import Results, keys_in, stored_results
 from goalmeter.runs.stages import Stages
@@ -12,6 +13,7 @@ from goalmeter.runs.store import RunStore, made_here
 from goalmeter.runs.study import Study
 
 __all__ = [
+    "Alone",
     "Answer",
     "Backend",
     "Batch",
