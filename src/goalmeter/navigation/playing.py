@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
+from goalmeter._files import digest
 from goalmeter._text import shown
 from goalmeter.agents.navigators import Navigator
 from goalmeter.agents.registry import agent as named_agent
@@ -74,7 +75,12 @@ def play_all(
     if on != HERE:
         keys = {key: {"key": key} for key in walks}
         study = study_of(
-            plan, _PLAY, keys, common={"what": json.dumps(plan.what)}, identity=identity
+            plan,
+            _PLAY,
+            keys,
+            common={"what": json.dumps(plan.what)},
+            identity=identity,
+            files={path: digest(path) for path in named_agent(plan.agent).all_files()},
         )
     else:
         # Here the plan and its worlds are at hand, and are not made once more from their names.
@@ -119,6 +125,7 @@ def study_of(
     trials: Mapping[str, Mapping[str, Any]] | None = None,
     common: Mapping[str, Any] | None = None,
     identity: Mapping[str, str] | None = None,
+    files: Mapping[str, str] | None = None,
 ) -> Study[Trajectory]:
     """The walks of a plan as a study; the other arguments are those of `Study`.
 
@@ -138,6 +145,7 @@ def study_of(
         function,
         {key: {} for key in wanted} if trials is None else trials,
         common=common or {},
+        files=files or {},
         noun="walk",
         # So that no run goes on with another policy in a file of the same name.
         what=plan.what | dict(identity or {}),

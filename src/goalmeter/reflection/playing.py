@@ -59,6 +59,7 @@ def study_of(
         f"{_MODULE}:play" if apart else partial(_played, plan),
         {key: case.arguments if apart else {"case": case} for key, case in cases.items()},
         common=plan.arguments if apart else {},
+        files=plan.files() if apart else {},
         # Of an object nothing is kept, so that nothing has to tell its run from others.
         what=plan.as_json() if out is not None else {},
         grows=("seeds",),

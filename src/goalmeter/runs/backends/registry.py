@@ -2,6 +2,8 @@
 
     here            this process, one trial after the other
     processes:8     eight processes of this machine; "processes" is one for each core
+    ray             a Ray cluster, see `ray_cluster`
+    slurm           jobs of Slurm, see `slurm`
 
 Another package adds a place by an entry point in the group "goalmeter.backends": its name is the
 spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, like those below.
@@ -22,6 +24,7 @@ from goalmeter._plugins import loaded, plugins, refuse_taken
 from goalmeter._text import json_text, shown
 from goalmeter.runs.backends.processes import processes
 from goalmeter.runs.backends.protocol import Backend, Working
+from goalmeter.runs.backends.ray_cluster import ray
 from goalmeter.runs.jobs import Answer, Batch, call
 
 HERE, PROCESSES = "here", "processes"
@@ -79,7 +82,7 @@ class Opener(Protocol):
         ...
 
 
-BACKENDS: dict[str, Opener] = {HERE: here, PROCESSES: processes}
+BACKENDS: dict[str, Opener] = {HERE: here, PROCESSES: processes, "ray": ray}
 
 
 def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
