@@ -111,29 +111,39 @@ class Fleet(ABC):
         return bool(waiting) or any(member.batches for member in self.members)
 
     # --- What a subclass says of its workers ------------------------------------------------------
-    def took(self, member: Member, text: str) -> tuple[int, Answer]:
-        """A worker has answered its first batch, with this text."""
+    def took(self, member: Member, number: int, text: str) -> tuple[int, Answer]:
+        """A worker has answered a batch with this text."""
         answer = answered(text)
-        number = member.batches.popleft()
+        member.batches.remove(number)
         member.short = answer.seconds < _SHORT
         self._failed = 0
         return number, answer
 
-    def lost(self, member: Member, detail: str) -> Iterator[tuple[int, Answer]]:
+    def lost(
+        self, member: Member, detail: str, *, counts: bool = True
+    ) -> Iterator[tuple[int, Answer]]:
         """A worker has gone with all that it had; whoever says so starts another.
+
+        Args:
+            member: it.
+            detail: what became of it.
+            counts: whether it was a start of its own, if it had not started.
 
         Raises:
             GoalmeterError: too many have gone before one of them took a batch.
         """
         self.members.remove(member)
         if not member.ready:
-            self._failed += 1
+            self._failed += counts
             if self._failed >= _ATTEMPTS and not any(each.ready for each in self.members):
                 raise GoalmeterError(
                     f"no worker starts: {self._failed} ended before they took a batch, the last "
                     f"of which is {member.name}: {detail}; what is finished is kept where --out "
                     f"names a folder"
                 )
-        for number in tuple(member.batches):
-            yield number, Answer(lost=JobResult(KILLED, detail=detail))
-        member.batches.clear()
+        yield from self.given_up(member, detail)
+
+    def given_up(self, member: Member, detail: str) -> Iterator[tuple[int, Answer]]:
+        """What a worker had has come to nothing."""
+        while member.batches:
+            yield member.batches.popleft(), Answer(lost=JobResult(KILLED, detail=detail))

@@ -103,7 +103,7 @@ class RayCluster(Fleet):
         self._most = most
         self._ours = ""  # folder of a cluster that was started here
         self._connected = False
-        self._asked: dict[Any, RayWorker] = {}  # what was asked -> of whom
+        self._asked: dict[Any, tuple[RayWorker, int]] = {}  # what was asked -> of whom, which batch
         self._setup: Any = None
         self._looked = self._begun = time.monotonic()
 
@@ -167,7 +167,7 @@ class RayCluster(Fleet):
         # the home folder.
         found["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
         if not any(os.environ.get(f"RAY_AUTH_{name}") for name in ("MODE", "TOKEN", "TOKEN_PATH")):
-            found["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+            found |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         with _environment(found):
             self._ray.init(
                 address=_LOCAL,
@@ -192,12 +192,12 @@ class RayCluster(Fleet):
         actor = self._ray.remote(num_cpus=1, max_restarts=0)(Actor).remote()
         member = RayWorker("ray worker that starts", actor=actor)
         self.members.append(member)
-        self._asked[actor.greet.remote(self._setup)] = member
+        self._asked[actor.greet.remote(self._setup)] = (member, -1)
 
     def ask(self, member: Member, number: int, batch: str) -> None:
         """Send a batch to a worker that is ready."""
         assert isinstance(member, RayWorker)
-        self._asked[member.actor.answer.remote(batch)] = member
+        self._asked[member.actor.answer.remote(batch)] = (member, number)
 
     def hear(self) -> Iterator[tuple[int, Answer]]:
         """Wait a while for something to happen; the answers that came."""
@@ -207,8 +207,8 @@ class RayCluster(Fleet):
             every = list(self._asked)
             ready, _ = self._ray.wait(every, num_returns=len(every), timeout=0)
         for reference in ready:
-            member = self._asked.pop(reference, None)
-            if member is None or member not in self.members:
+            member, number = self._asked.pop(reference)
+            if member not in self.members:
                 continue  # what a worker that has gone was still to answer
             try:
                 said = self._ray.get(reference)
@@ -221,7 +221,7 @@ class RayCluster(Fleet):
                 self._add()
                 continue
             if member.ready:
-                yield self.took(member, said)
+                yield self.took(member, number, said)
             elif "refused" in said:
                 raise GoalmeterError(f"a node of the Ray cluster cannot be used: {said['refused']}")
             else:

@@ -25,6 +25,7 @@ from goalmeter._text import json_text, shown
 from goalmeter.runs.backends.processes import processes
 from goalmeter.runs.backends.protocol import Backend, Working
 from goalmeter.runs.backends.ray_cluster import ray
+from goalmeter.runs.backends.slurm import slurm
 from goalmeter.runs.jobs import Answer, Batch, call
 
 HERE, PROCESSES = "here", "processes"
@@ -82,7 +83,7 @@ class Opener(Protocol):
         ...
 
 
-BACKENDS: dict[str, Opener] = {HERE: here, PROCESSES: processes, "ray": ray}
+BACKENDS: dict[str, Opener] = {HERE: here, PROCESSES: processes, "ray": ray, "slurm": slurm}
 
 
 def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
