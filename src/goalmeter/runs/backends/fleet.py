@@ -108,7 +108,11 @@ class Fleet(ABC):
                 number, batch = taken
                 member.batches.append(number)
                 self.ask(member, number, json.dumps(batch.to_json()))
-        return bool(waiting) or any(member.batches for member in self.members)
+        busy = any(member.batches for member in self.members)
+        # While workers start, nobody knows yet whether there is a batch for them.
+        if not busy and not waiting and (following := next(numbered, None)) is not None:
+            waiting.append(following)
+        return busy or bool(waiting)
 
     # --- What a subclass says of its workers ------------------------------------------------------
     def took(self, member: Member, number: int, text: str) -> tuple[int, Answer]:

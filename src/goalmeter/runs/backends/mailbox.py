@@ -20,6 +20,7 @@ from pathlib import Path
 
 READY = "ready"
 _ENDING = ".json"
+_HALF = "."  # stands before the name of a file that is being written
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Mailbox:
         answers = self.folder / "answers"
         for name in sorted(os.listdir(answers)):  # noqa: PTH208  # of names alone
             worker, _, number = name.removesuffix(_ENDING).rpartition(".")
-            if name.endswith(_ENDING) and worker:
+            if name[0] != _HALF and name.endswith(_ENDING):
                 text = (answers / name).read_text(encoding="utf-8")
                 (answers / name).unlink()
                 yield worker, number, text
@@ -110,8 +111,7 @@ class Mailbox:
         self._write(self.folder / "answers" / f"{worker}.{number}{_ENDING}", text)
 
     def _write(self, file: Path, text: str) -> None:
-        # Begun with a dot, and so with no name that anybody looks for.
-        half = file.with_name(f".{file.name}")
+        half = file.with_name(f"{_HALF}{file.name}")
         with half.open("w", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()

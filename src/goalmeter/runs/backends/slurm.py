@@ -39,6 +39,7 @@ _CLUSTERS = ("slurm", "local")
 _TIME = re.compile(r"(?:(\d{1,3})-)?(\d{1,4})(?::(\d{1,2}))?(?::(\d{1,2}))?")
 _MEMORY = re.compile(r"\d{1,6}[KMGT]?B?", re.IGNORECASE)
 _BEAT_EVERY = 5.0  # seconds
+_LEAVING = 10.0  # seconds that jobs of this machine have to leave by themselves
 _SOONEST, _LATEST = 0.01, 0.2  # seconds between two looks into the mailbox
 _LOOK_AT_JOBS = {"slurm": 15.0, "local": 1.0}  # seconds; Slurm is asked by a program of its own
 
@@ -163,14 +164,16 @@ class SlurmJobs(Fleet):
         self._ending.set()
         self.members.clear()
         shutil.rmtree(self._mailbox.folder, ignore_errors=True)  # at which workers leave
-        for job in self._submitted:
-            with suppress(Exception):  # it has ended, or Slurm is away
-                job.cancel(check=False)
-        end = time.monotonic() + 10.0
+        # A job of this machine is waited for, since it would complain of a signal.
+        end = time.monotonic() + _LEAVING
         while self._cluster == "local" and time.monotonic() < end:
             if all(job.done() for job in self._submitted):
                 break
             time.sleep(0.02)
+        for job in self._submitted:
+            with suppress(Exception):  # it has ended, or Slurm is away
+                if self._cluster != "local" or not job.done():
+                    job.cancel(check=False)
         self._submitted.clear()
         shutil.rmtree(self._folder, ignore_errors=True)
         with suppress(OSError):  # another run has its mailbox there
@@ -266,9 +269,8 @@ class SlurmJobs(Fleet):
     def _replace(self, job: Any) -> Iterator[tuple[int, Answer]]:
         self._submitted.remove(job)
         detail = f"the Slurm job {job.job_id} ended ({job.state}{self._last_words(job)})"
-        of_job = [
-            each for each in self.members if isinstance(each, SlurmWorker) and each.job is job
-        ]
+        workers = [each for each in self.members if isinstance(each, SlurmWorker)]
+        of_job = [worker for worker in workers if worker.job is job]
         for number, member in enumerate(of_job):
             yield from self.lost(member, detail, counts=number == 0)
         keys = self._keys()

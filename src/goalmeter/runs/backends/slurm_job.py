@@ -1,4 +1,4 @@
-"""What a job of Slurm does: workers that serve batches from a mailbox until nobody asks any more."""
+"""What a job of Slurm does: its workers serve batches from a mailbox until nobody asks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def serve(folder: str, names: list[str], patience: float = PATIENCE) -> None:
         if not mailbox.folder.is_dir() or time.monotonic() - seen > patience:
             leave.set()
     for worker in workers:
-        worker.join(timeout=5.0)
+        worker.join(timeout=1.0)
 
 
 def _work(mailbox: Mailbox, name: str, leave: threading.Event) -> None:
