@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -106,7 +107,7 @@ def _ask_first(study: Study[Any], backend: Backend) -> None:
     kills = Kills()
     results: Sequence[JobResult] = ()
     for _ in range(1 + _AGAIN):
-        for _, answer in backend.run(iter([study.check])):
+        for _, answer in backend.run(iter([replace(study.check, files=study.files)])):
             lost = None if answer.lost is None else kills.judged("", answer.lost)
             results = answer.results if lost is None else [lost]
         if results:

@@ -41,11 +41,14 @@ class Batch:
             or the function itself, which this process alone can call, and which returns anything.
         each: the arguments that each call has to itself, by keyword.
         common: the arguments that all calls share; they cross between processes once a batch.
+        files: paths of the files that the calls read, with their SHA-256, as the process that asks
+            sees them; another machine has to be given them.
     """
 
     function: str | Callable[..., Any]
     each: Sequence[Mapping[str, Any]]
     common: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values, for a batch whose function has a name.
@@ -59,6 +62,7 @@ class Batch:
             "function": self.function,
             "each": [dict(arguments) for arguments in self.each],
             "common": dict(self.common),
+            "files": dict(self.files),
         }
 
 

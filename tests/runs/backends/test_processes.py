@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
-from goalmeter.runs import Batch, JobResult, cores, workers_as_place
+from goalmeter.runs import Batch, JobResult, cores
 from goalmeter.runs.backends import process as process_module
 from goalmeter.runs.backends import processes as processes_module
 from goalmeter.runs.backends.processes import Processes
@@ -83,7 +83,7 @@ def trial(agent: object, seed: int = 0) -> Batch:
 
 def of(batches: list[Batch], workers: int = 1, timeout: float | None = None) -> list[JobResult]:
     """What came of batches of one call each; 0 workers are this process."""
-    place = workers_as_place(workers, apart=True)
+    place = f"processes:{workers}" if workers else "here"
     with opened(place, trials=len(batches), timeout=timeout) as backend:
         answers = dict(backend.run(iter(batches)))
     assert sorted(answers) == list(range(len(batches)))
@@ -289,7 +289,7 @@ def test_a_worker_that_is_killed_while_it_starts_is_started_again(
 @pytest.mark.parametrize(
     ("workers", "timeout", "message"),
     [
-        (-1, None, "workers is -1, expected at least 0"),
+        (-1, None, "workers is -1, expected at least 1"),
         (1, 0.0, "timeout is 0.0, expected a number of seconds above 0"),
         (1, float("nan"), "timeout is nan, expected"),
         (

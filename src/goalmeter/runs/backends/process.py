@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Thread
 from typing import IO
@@ -36,12 +38,32 @@ _ENDING = 1.0  # seconds that a process may take to end after it has closed its 
 _FROM_OUTSIDE = frozenset({"SIGKILL", "SIGTERM", "SIGHUP", "SIGINT"})
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What a worker finds around it that its numbers could depend on.
+
+    Attributes:
+        environment: variables of the environment.
+        path: where Python looks for modules.
+    """
+
+    environment: Mapping[str, str]
+    path: Sequence[str]
+
+    @classmethod
+    def of_this_process(cls) -> Surroundings:
+        """Those that this process gives to its workers."""
+        environment = {name: os.environ.get(name, usual) for name, usual in _ENVIRONMENT.items()}
+        return cls(environment, tuple(sys.path))
+
+
 class WorkerProcess:
     """One process, the thread that hears it, and the batch that it has.
 
     Args:
         heard: gets (this, line) for every line that the process says, and (this, None) at its end.
         attempt: which attempt at starting it this is, from 1.
+        surroundings: what it finds around it; None for what this process would give it.
 
     Attributes:
         attempt: the same.
@@ -53,8 +75,12 @@ class WorkerProcess:
     """
 
     def __init__(
-        self, heard: SimpleQueue[tuple[WorkerProcess, str | None]], attempt: int = 1
+        self,
+        heard: SimpleQueue[tuple[WorkerProcess, str | None]],
+        attempt: int = 1,
+        surroundings: Surroundings | None = None,
     ) -> None:
+        around = surroundings or Surroundings.of_this_process()
         self.attempt = attempt
         self.batch: int | None = None
         self.ready = False
@@ -64,10 +90,10 @@ class WorkerProcess:
         # A session of its own: Ctrl-C in a terminal reaches this process only, and all that a
         # worker starts can be ended with it.
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _PROGRAM, json.dumps(sys.path)],
+            [sys.executable, "-P", "-c", _PROGRAM, json.dumps(around.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=_ENVIRONMENT | os.environ,
+            env=os.environ | around.environment,
             encoding="utf-8",
             start_new_session=True,
         )

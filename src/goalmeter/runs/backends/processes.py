@@ -20,7 +20,12 @@ from typing import Self
 
 from goalmeter._arguments import MOST_WORKERS, whole, whole_in_text
 from goalmeter._errors import GoalmeterError, InvalidParameterError
-from goalmeter.runs.backends.process import WorkerProcess, is_from_outside, status_in_words
+from goalmeter.runs.backends.process import (
+    Surroundings,
+    WorkerProcess,
+    is_from_outside,
+    status_in_words,
+)
 from goalmeter.runs.backends.protocol import Working
 from goalmeter.runs.jobs import CRASH, KILLED, TIMEOUT, Answer, Batch, JobResult
 
@@ -47,6 +52,7 @@ class Processes:
     Args:
         count: how many, at least 1; they all start at once.
         timeout: seconds that a batch may take; None for as long as it takes.
+        surroundings: what they find around them; None for what this process would give them.
 
     Raises:
         InvalidParameterError: no workers, or a timeout that is not positive.
@@ -54,20 +60,26 @@ class Processes:
 
     worthwhile = 0.2  # a line through a pipe takes less than a thousandth of that
 
-    def __init__(self, count: int, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        count: int,
+        timeout: float | None = None,
+        surroundings: Surroundings | None = None,
+    ) -> None:
         self.slots = whole(count, "workers", least=1, most=MOST_WORKERS)
         if timeout is not None and not timeout > 0:
             raise InvalidParameterError(
                 f"timeout is {timeout}, expected a number of seconds above 0, or None"
             )
         self._timeout = timeout
+        self._surroundings = surroundings
         self._workers: list[WorkerProcess] = []
         self._heard: SimpleQueue[tuple[WorkerProcess, str | None]] = SimpleQueue()
 
     def __enter__(self) -> Self:
         try:
             for _ in range(self.slots):
-                self._workers.append(WorkerProcess(self._heard))
+                self._workers.append(self._started())
         except BaseException:
             self.__exit__()
             raise
@@ -79,6 +91,9 @@ class Processes:
         for worker in self._workers:
             worker.end()
         self._workers.clear()
+
+    def _started(self, attempt: int = 1) -> WorkerProcess:
+        return WorkerProcess(self._heard, attempt, self._surroundings)
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
         """Make batches, and give the number and the answer of each as it is ready.
@@ -162,10 +177,10 @@ class Processes:
                     f"above. Look whether there is memory left, and whether {sys.executable} "
                     f"starts; what is finished is kept where --out names a folder"
                 )
-            another = WorkerProcess(self._heard, worker.attempt + 1)
+            another = self._started(worker.attempt + 1)
             self._workers[self._workers.index(worker)] = another
             return None
-        self._workers[self._workers.index(worker)] = WorkerProcess(self._heard)
+        self._workers[self._workers.index(worker)] = self._started()
         if worker.late:
             return Answer(lost=JobResult(TIMEOUT, detail=f"no answer within {self._timeout:g} s"))
         if not (itself or fault):
