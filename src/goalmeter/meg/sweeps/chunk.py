@@ -57,7 +57,8 @@ def measure(
         if isinstance(world, TabularMDP)
     ]
     rows = _rows(Arrays(made, fields), made, asked, towards, timeout)
-    facts, out = [], []
+    facts: list[WorldFacts | None] = []
+    out: list[Measured] = []
     behind = iter(range(len(made)))
     for world in worlds:
         if isinstance(world, TabularMDP):

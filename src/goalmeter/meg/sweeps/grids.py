@@ -33,7 +33,7 @@ class Grid:
     def at(self, number: int) -> dict[str, Any]:
         """The arguments of one combination, counted from 0."""
         out: dict[str, Any] = {}
-        for name, values in reversed(self.axes.items()):
+        for name, values in reversed(list(self.axes.items())):
             number, place = divmod(number, len(values))
             out[name] = values[place]
         return {name: out[name] for name in self.axes}

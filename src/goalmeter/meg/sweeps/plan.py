@@ -24,6 +24,8 @@ KIND = "sweep"
 _SMALL_CLASS = 100
 # A search costs so many times what a known utility of the same world does.
 _SEARCH = 8
+# Seconds for a state in which a known utility is measured, with a horizon of some tens.
+_SECONDS = 5e-5
 # Work of a chunk, in states that a known utility is measured in: some seconds.
 _MOST_WORK = 16 * MOST_STATES
 _WORLDS, _POLICY, _UTILITY = "worlds", "policy", "utility"
@@ -60,6 +62,7 @@ class SweepPlan:
         timeout: seconds for the search of a row; None for as long as it takes.
         contents: path -> SHA-256 of every file that a row depends on, None for one that is missing.
         sizes: rows of each chunk.
+        seconds: that all of it takes one core, to within a factor of some.
     """
 
     sources: tuple[Source, ...]
@@ -68,6 +71,7 @@ class SweepPlan:
     timeout: float | None = None
     contents: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     sizes: Sequence[int] = field(default=(), repr=False)
+    seconds: float = 0.0
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -214,7 +218,7 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
 
 
 def _choices(what: Mapping[str, Any], noun: str) -> tuple[Choice, ...]:
-    out = []
+    out: list[Choice] = []
     while (value := what.get(f"{noun} {len(out) + 1}")) is not None:
         out.append(Choice(str(value["role"]), str(value["name"]), dict(value["arguments"])))
     return tuple(out)
@@ -230,7 +234,7 @@ def chunk_sizes(
         policies: how many there are.
         utilities: those that each policy is measured towards.
     """
-    out = []
+    out: list[int] = []
     for source in states:
         filled = work = worlds = 0
         for known in source:
@@ -246,6 +250,16 @@ def chunk_sizes(
         if worlds:
             out.append(worlds * policies * len(utilities))
     return out
+
+
+def seconds_of(
+    states: Sequence[Sequence[int | None]], policies: int, utilities: Sequence[Choice]
+) -> float:
+    """Seconds that a sweep takes one core, to within a factor of some; as `chunk_sizes`."""
+    rows = (
+        _work(size or 1, utility) for source in states for size in source for utility in utilities
+    )
+    return _SECONDS * policies * sum(rows)
 
 
 def _work(states: int, utility: Choice) -> int:

@@ -22,7 +22,7 @@ from goalmeter.meg.sweeps.choices import (
     Choice,
     check_placeholders,
 )
-from goalmeter.meg.sweeps.plan import SweepPlan, chunk_sizes
+from goalmeter.meg.sweeps.plan import SweepPlan, chunk_sizes, seconds_of
 from goalmeter.meg.sweeps.sources import Files, Made, Source
 from goalmeter.meg.sweeps.spelling import FILES, GENERATOR, Entry, choices_asked, source_asked
 from goalmeter.meg.sweeps.users import contents
@@ -91,6 +91,7 @@ def plan_sweep(
         timeout,
         _contents(plan),
         chunk_sizes(states, len(behaviour), aims),
+        seconds_of(states, len(behaviour), aims),
     )
 
 

@@ -88,4 +88,4 @@ def _to_read(plan: SweepPlan, run: StoredRun) -> Study[Columns]:
         worlds, _ = plan.part(chunks[key])
         return columns_from_json(value, rows=chunks[key].rows, worlds=len(worlds))
 
-    return Study(KIND, "", dict.fromkeys(chunks, {}), noun="chunk", what=run.what, from_json=read)
+    return Study(KIND, "", {key: {} for key in chunks}, noun="chunk", what=run.what, from_json=read)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,15 @@ from goalmeter.meg.result import json_number
 from goalmeter.meg.sweeps.columns import FAILED, OPEN, STATUSES, Columns, Measured, WorldFacts
 from goalmeter.meg.sweeps.grids import spelled
 from goalmeter.meg.sweeps.plan import SweepPlan
+from goalmeter.meg.sweeps.sources import Made
 from goalmeter.meg.sweeps.summary import Group, by_policy_and_utility
 from goalmeter.report.notebook import data_frame, html_table, text_table
 from goalmeter.report.numbers import percent
 
 # Longer tables are left out of JSON; files and Python have them.
 JSON_ROWS = 10_000
+# What failures say in as many words as this: in a note, and in JSON.
+_SAID, _SAID_IN_JSON = 3, 100
 # Columns of the table in front of the arguments, and behind them.
 _NAMES = ("row", "world", "policy", "utility")
 _FACTS = ("states", "actions", "horizon", "discount")
@@ -115,6 +119,19 @@ class Sweep:
         for number, row in enumerate(self.rows):
             yield blank | {"row": number} | _record(row)
 
+    def argument_values(self, column: str) -> list[Any]:
+        """The values that the arguments in a column of the table take; none of another column."""
+        prefix, _, name = column.partition(".")
+        plan = self.plan
+        if prefix == "world":
+            values = [
+                v for s in plan.sources if isinstance(s, Made) for v in s.grid.axes.get(name, ())
+            ]
+        else:
+            choices = {"policy": plan.policies, "utility": plan.utilities}.get(prefix, ())
+            values = [c.arguments[name] for c in choices if name in c.arguments]
+        return values if name else []
+
     @cached_property
     def summary(self) -> list[Group]:
         """Means over worlds, for each policy and utility."""
@@ -151,7 +168,7 @@ class Sweep:
             "policies": [choice.label for choice in plan.policies],
             "utilities": [choice.label for choice in plan.utilities],
             "counts": {"rows": len(self), **self.counts},
-            "failures": self.sentences(FAILED),
+            "failures": dict(islice(self.sentences(FAILED).items(), _SAID_IN_JSON)),
             "summary": [group.to_json() for group in self.summary],
             "rows": [_in_json(record) for record in self.records()]
             if len(self) <= JSON_ROWS
@@ -176,7 +193,7 @@ class Sweep:
             f"{_count(plan.worlds, 'world', 'worlds')}"
         )
 
-    def _shown(self) -> tuple[tuple[str, ...], list[tuple[str, ...]], list[str]]:
+    def _shown(self) -> tuple[Sequence[str], Sequence[Sequence[str]], list[str]]:
         """Heads, rows and notes of a table of the summary."""
         heads = ("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed")
         rows = [
@@ -203,8 +220,10 @@ class Sweep:
             )
         if counts[FAILED]:
             said = [f"{times}: {text}" for text, times in self.sentences(FAILED).items()]
-            more = f"; and {len(said) - 3} other sentences" if len(said) > 3 else ""
-            out.append(f"{counts[FAILED]} of {len(self)} rows failed ({'; '.join(said[:3])}{more})")
+            left = len(said) - _SAID
+            more = f"; and {left} other sentence{'s' * (left > 1)}" if left > 0 else ""
+            words = "; ".join(said[:_SAID])
+            out.append(f"{counts[FAILED]} of {len(self)} rows failed ({words}{more}).")
         return out
 
     def _repr_html_(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._text import shown
 from goalmeter.agents.user_code import split_name
 from goalmeter.meg.sweeps.generators import GENERATORS
@@ -109,17 +109,18 @@ class Made:
 
         def make(number: int) -> TabularMDP:
             arguments = self.grid.at(number)
-            name = label(self.generator, arguments)
             if function is None:
                 try:
                     return GENERATORS[self.generator](**arguments)
                 except (TypeError, ValueError, OverflowError) as cause:
-                    raise InvalidParameterError(f"{name} cannot be made: {cause}") from cause
-            world = called(function, name, (), arguments)
+                    raise InvalidParameterError(str(cause)) from cause
+            # Its arguments stand beside it in the table, so that sentences can be counted.
+            world = called(function, self.generator, (), arguments)
             if not isinstance(world, TabularMDP):
                 raise InvalidParameterError(
-                    f"{name} gives {shown(world)}, of type {type(world).__name__}, expected one "
-                    f"TabularMDP; a sweep calls it once for each combination of its arguments"
+                    f"{self.generator} gives {shown(world)}, of type {type(world).__name__}, "
+                    f"expected one TabularMDP; a sweep calls it once for each combination of its "
+                    f"arguments"
                 )
             return world
 
@@ -193,7 +194,11 @@ def states_in(path: str | Path) -> int | None:
 
 
 def _check_repeatable(make: Callable[[int], TabularMDP], name: str) -> None:
-    if world_digest(make(0)) != world_digest(make(0)):
+    try:
+        first, second = make(0), make(0)
+    except GoalmeterError as cause:
+        raise InvalidParameterError(f"the first world, {name}: {cause}") from cause
+    if world_digest(first) != world_digest(second):
         raise InvalidParameterError(
             f"{name} gives another world when it is called again; a world is made wherever its "
             f"rows are, so it has to depend on the arguments alone: draw from "

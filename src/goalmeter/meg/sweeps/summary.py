@@ -8,7 +8,7 @@ are lower bounds and count as such.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -128,13 +128,21 @@ class _Table:
             policy.label,
             plan.utilities[u].label,
             policy.arguments,
-            estimate(self._value[worlds, p, u][there]),
-            estimate(self._share[worlds, p, u][there]),
+            _never_negative(estimate(self._value[worlds, p, u][there])),
+            estimate(self._share[worlds, p, u][there], bounds=(0.0, 1.0)),
             int(there.sum()),
             int((status == OPEN[0]).sum()),
             int((~there).sum()),
             at,
         )
+
+
+def _never_negative(of: Estimate) -> Estimate:
+    """An estimate of what cannot be below 0, which Student's t does not know."""
+    if of.interval is None:
+        return of
+    low, high = of.interval
+    return replace(of, interval=(max(low, 0.0), high))
 
 
 def _joined(chunks: Sequence[Columns], name: str) -> FloatArray:
