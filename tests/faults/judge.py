@@ -11,7 +11,7 @@ from pathlib import Path
 
 LOST, DOUBLED, UNEQUAL = "lost", "doubled", "unequal"
 # What a run's folder may hold besides: it is told to those who watch, and decides nothing.
-_TOLD = re.compile(r": (\d+) of \d+ (?:trials|walks|worlds)\b")
+_TOLD = re.compile(r": (\d+) of \d+ (?:trials|walks|chunks)\b")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ option makes so small; it is set in the process that runs the command, before it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
@@ -26,6 +26,7 @@ class Kind:
         runs: folders, each with a run.json and a trials.jsonl.
         files: patterns of all other files that are compared, byte for byte.
         inputs: what has to be there first: commands, by the folder that they make.
+        texts: files that have to be there first, by their names.
         weight: how often it is drawn, beside the others.
         smaller: called before the command begins.
     """
@@ -36,7 +37,8 @@ class Kind:
     imports: tuple[str, ...] = ()
     runs: tuple[str, ...] = ("run",)
     files: tuple[str, ...] = ()
-    inputs: Mapping[str, str] | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
     weight: int = 1
     smaller: Callable[[], None] = lambda: None
 
@@ -53,12 +55,30 @@ class Kind:
     def prepare(self, folder: Path) -> None:
         """Make its inputs, once, in a folder that is then copied."""
         folder.mkdir(parents=True)
-        for words in (self.inputs or {}).values():
+        for name, text in self.texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        for words in self.inputs.values():
             ended = learnt(words.split(), folder, self.smaller)
             if ended.status != 0:
                 raise RuntimeError(f"goalmeter {words} has no result: {ended.err[-2000:]}")
 
 
+_SWEEP = """
+[[worlds]]
+generator = "cliff_world"
+goal_length = [1, 2, 3, 4]
+horizon = {from = 5, count = 10}
+
+[[policies]]
+policy = "epsilon_greedy"
+epsilon = [0, 0.1]
+
+[[utilities]]
+utility = "reward"
+
+[[utilities]]
+unknown = "state"
+"""
 PROCESSES = {f"processes:{n}": f"--workers {n}" for n in (1, 2, 4)}
 _ALONE = {"here": ""}
 _LM = ("inspect_ai", "goalmeter.agents.language_models.providers")
@@ -70,6 +90,12 @@ def _frequent_checkpoints() -> None:
     from goalmeter.organisms import training
 
     training._SAVE_EVERY = training._TELL_EVERY = 0.0
+
+
+def _small_chunks() -> None:
+    from goalmeter.meg.sweeps import plan
+
+    plan.MOST_STATES = 120
 
 
 def _small_populations() -> None:
@@ -95,6 +121,15 @@ KINDS = (
         "--out run",
         _ALONE,
         imports=_LM,
+        weight=2,
+    ),
+    Kind(
+        "sweep",
+        "meg sweep sweep.toml --out run --csv rows.csv",
+        PROCESSES,
+        files=("rows.csv",),
+        texts={"sweep.toml": _SWEEP},
+        smaller=_small_chunks,
         weight=2,
     ),
     Kind(
