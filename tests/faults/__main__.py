@@ -15,18 +15,22 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from random import SystemRandom
 
 import goalmeter.cli
-from faults.kinds import KINDS, Kind
+from faults.kinds import KINDS, RAY, Kind
+from faults.ray_nodes import RayNodes
 from faults.schedule import Try, tries
 from faults.table import tables, to_json
 from faults.trying import Outcome, Trier
 
 _TELL_EVERY = 30.0  # seconds
+SHORT = ("reflect", "report")
 
 
 def main() -> None:
@@ -38,6 +42,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(10**6))
     parser.add_argument("--kinds", help="names with semicolons; default all", default="")
     parser.add_argument("--only", type=int, help="this try alone")
+    parser.add_argument("--short", action="store_true", help="two kinds of run, and no clusters")
     parser.add_argument("--results", type=Path, help="a file for the counts, as JSON")
     options = parser.parse_args()
     names = {name.strip() for name in options.kinds.split(";") if name.strip()}
@@ -46,16 +51,28 @@ def main() -> None:
     kinds = [kind for kind in KINDS if kind.name in names or not names]
     # What is asked of Inspect is nobody's business but the soak's.
     os.environ |= {"INSPECT_DISPLAY": "none", "HF_HUB_OFFLINE": "1", "COLUMNS": "100"}
+    with ExitStack() as stack:
+        _soak(options, kinds, stack)
+
+
+def _soak(options: argparse.Namespace, kinds: list[Kind], stack: ExitStack) -> None:
     possible = [kind for kind in kinds if kind.is_possible]
     if missing := [kind.name for kind in kinds if kind not in possible]:
         print(f"left out, since a package is missing: {', '.join(missing)}", flush=True)
+    nodes = None
+    if options.short:
+        possible = [kind.where(ray=False, others=2) for kind in possible if kind.name in SHORT]
+    else:
+        if any(RAY in kind.places for kind in possible) and find_spec("ray") is not None:
+            nodes = stack.enter_context(RayNodes())
+        possible = [kind.where(ray=nodes is not None) for kind in possible]
     folder = Path(tempfile.mkdtemp(prefix="goalmeter-soak-"))
     print(f"seed {options.seed}, {options.minutes:g} minutes, {folder}", flush=True)
     began = time.monotonic()
     chosen = islice(tries(options.seed, possible), options.tries)
     if options.only is not None:
         chosen = islice(tries(options.seed, possible), options.only, options.only + 1)
-    outcome = _all(Trier(folder), possible, chosen, began + 60 * options.minutes)
+    outcome = _all(Trier(folder, nodes), possible, chosen, began + 60 * options.minutes)
     about = {
         "goalmeter": goalmeter.__version__,
         "commit": _commit(),

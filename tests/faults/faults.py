@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from faults.ray_nodes import RayNodes
 from faults.running import Command, Ended, descendants
 from faults.spoiling import Clock, Disk, NoLocks, limited_files
 
@@ -30,6 +31,7 @@ class Target:
         largest: bytes of its largest file.
         smaller: called before it begins.
         locks: those of a file system that has none; None for the system's own.
+        nodes: the Ray cluster that it uses, or None.
     """
 
     words: tuple[str, ...]
@@ -39,6 +41,7 @@ class Target:
     largest: int
     smaller: Callable[[], None]
     locks: NoLocks | None = None
+    nodes: RayNodes | None = None
 
     @property
     def limit(self) -> float:
@@ -86,17 +89,37 @@ def kill_driver(target: Target, random: Random) -> Injected:
 
 def kill_worker(target: Target, random: Random) -> Injected:
     """kill -9 of one of its processes, at any moment; before there are any, of the first."""
+    return _kill(target, random, lambda command: _kill_one_of(target, command, random))
+
+
+def kill_node(target: Target, random: Random) -> Injected:
+    """kill -9 of one of two nodes of a Ray cluster, at any moment."""
+    nodes = target.nodes
+    assert nodes is not None, "a place with nodes"
+    return _kill(target, random, lambda command: nodes.kill())
+
+
+def _kill(target: Target, random: Random, kill: Callable[[Command], bool]) -> Injected:
     command = target.start()
     command.wait(random.uniform(0, target.seconds))
     struck = False
     while not struck and not command.is_over():
-        if workers := descendants(command.pid):
-            with suppress(ProcessLookupError):
-                os.kill(random.choice(workers), signal.SIGKILL)
-                struck = True
-        else:
-            time.sleep(0.003)
-    return Injected(command, (command.ended(target.limit),), struck)
+        struck = kill(command)
+        time.sleep(0.0 if struck else 0.01)
+    ended = command.ended(target.limit)
+    if target.nodes is not None:
+        target.nodes.mend()
+    return Injected(command, (ended,), struck)
+
+
+def _kill_one_of(target: Target, command: Command, random: Random) -> bool:
+    if target.nodes is not None:
+        return target.nodes.kill_worker(random)
+    if workers := descendants(command.pid):
+        with suppress(ProcessLookupError):
+            os.kill(random.choice(workers), signal.SIGKILL)
+            return True
+    return False
 
 
 def _spoil_disk(error: int, *, once: bool) -> Inject:
@@ -155,16 +178,19 @@ class Fault:
         name: as the table has it.
         inject: into a command.
         of_workers: whether there have to be processes besides the command.
+        of_nodes: whether there has to be a Ray cluster.
     """
 
     name: str
     inject: Inject
     of_workers: bool = False
+    of_nodes: bool = False
 
 
 FAULTS = (
     Fault("driver killed", kill_driver),
     Fault("worker killed", kill_worker, of_workers=True),
+    Fault("Ray node killed", kill_node, of_nodes=True),
     Fault("disk full", _spoil_disk(errno.ENOSPC, once=True)),
     Fault("quota", _spoil_disk(errno.EDQUOT, once=True)),
     Fault("files limited", limit_files),

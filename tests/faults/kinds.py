@@ -7,7 +7,7 @@ option makes so small; it is set in the process that runs the command, before it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 
@@ -22,6 +22,7 @@ class Kind:
         name: as the table has it.
         words: what follows `goalmeter`, without where its trials run.
         places: what is added to say where, by a name; the results are the same for all of them.
+            {address} stands for that of a Ray cluster.
         imports: modules without which it cannot be run.
         runs: folders, each with a run.json and a trials.jsonl.
         files: patterns of all other files that are compared, byte for byte.
@@ -41,6 +42,12 @@ class Kind:
     texts: Mapping[str, str] = field(default_factory=dict)
     weight: int = 1
     smaller: Callable[[], None] = lambda: None
+
+    def where(self, *, ray: bool, others: int | None = None) -> Kind:
+        """The same in fewer places: with a Ray cluster or without; of the others the first few."""
+        names = [name for name in self.places if name != RAY][:others]
+        names += [RAY] * (ray and RAY in self.places)
+        return replace(self, places={name: self.places[name] for name in names})
 
     @property
     def is_possible(self) -> bool:
@@ -79,8 +86,12 @@ utility = "reward"
 [[utilities]]
 unknown = "state"
 """
+# "1" works in the process of the command itself.
 PROCESSES = {f"processes:{n}": f"--workers {n}" for n in (1, 2, 4)}
+RAY, SLURM = "ray", "slurm"
+_CLUSTERS = {RAY: "--on ray:{address}", SLURM: "--on slurm:cluster=local,jobs=2"}
 _ALONE = {"here": ""}
+WITHOUT_WORKERS = ("here", "processes:1", "1 process")
 _LM = ("inspect_ai", "goalmeter.agents.language_models.providers")
 _TORCH = ("torch", "transformers", "safetensors.torch")
 _MAZES = "--sizes 5,7 --complexities 0,1 --grids 4 --trajectories 2"
@@ -92,10 +103,18 @@ def _frequent_checkpoints() -> None:
     training._SAVE_EVERY = training._TELL_EVERY = 0.0
 
 
+def _impatient_jobs() -> None:
+    from goalmeter.runs.backends import slurm
+
+    # Seconds after which the jobs of a killed command leave.
+    setattr(slurm, "PATIENCE", 12.0)  # noqa: B010 (a name that it imports)
+
+
 def _small_chunks() -> None:
     from goalmeter.meg.sweeps import plan
 
-    plan.MOST_STATES = 120
+    setattr(plan, "MOST_STATES", 120)  # noqa: B010 (a name that it imports)
+    _impatient_jobs()
 
 
 def _small_populations() -> None:
@@ -111,10 +130,17 @@ KINDS = (
     Kind(
         "reflect",
         "reflect naive --steps 25 --seeds 2 --out run",
-        PROCESSES,
+        PROCESSES | _CLUSTERS,
         weight=4,
+        smaller=_impatient_jobs,
     ),
-    Kind("navigate", f"navigate greedy {_MAZES} --out run", PROCESSES, weight=4),
+    Kind(
+        "navigate",
+        f"navigate greedy {_MAZES} --out run",
+        PROCESSES | _CLUSTERS,
+        weight=4,
+        smaller=_impatient_jobs,
+    ),
     Kind(
         "navigate, by Inspect",
         "navigate goalmeter/boltzmann(2) --sizes 5 --complexities 0,1 --grids 4 --trajectories 2 "
@@ -126,7 +152,7 @@ KINDS = (
     Kind(
         "sweep",
         "meg sweep sweep.toml --out run --csv rows.csv",
-        PROCESSES,
+        PROCESSES | _CLUSTERS,
         files=("rows.csv",),
         texts={"sweep.toml": _SWEEP},
         smaller=_small_chunks,

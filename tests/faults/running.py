@@ -24,7 +24,7 @@ from typing import NoReturn
 _MARK = "GOALMETER_SOAK"
 _PIPE_BYTES = 2**20  # the largest pipe that any user may ask for
 _LONG = 900.0  # seconds for a command that nothing disturbs
-_LEAVES_WITHIN = 20.0  # seconds for the workers of a killed command to see that it is gone
+_LEAVES_WITHIN = 40.0  # seconds for the workers of a killed command to see that it is gone
 
 
 @dataclass(frozen=True)

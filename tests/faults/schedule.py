@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from faults.faults import FAULTS, NO_LOCKS, Fault
-from faults.kinds import Kind
+from faults.kinds import RAY, WITHOUT_WORKERS, Kind
 
 _MOST = 4  # faults of a run
 
@@ -50,24 +50,25 @@ def tries(seed: int, kinds: Sequence[Kind]) -> Iterator[Try]:
             kind = random.choices(kinds, [each.weight for each in kinds])[0]
             possible = [fault for fault in FAULTS if _is_possible(kind, fault)]
             faults = random.choices(possible, k=random.randint(1, _MOST))
-        places = [_place(kind, fault, random) for fault in faults]
+        places = [_drawn(_fit(kind, fault), random) for fault in faults]
         places.append(_drawn(list(kind.places), random))
         yield Try(number, kind, tuple(places), tuple(faults), random)
         number += 1
 
 
 def _is_possible(kind: Kind, fault: Fault) -> bool:
-    return not fault.of_workers or bool(_with_workers(kind))
+    return bool(_fit(kind, fault))
 
 
-def _place(kind: Kind, fault: Fault, random: Random) -> str:
-    return _drawn(_with_workers(kind) if fault.of_workers else list(kind.places), random)
+def _fit(kind: Kind, fault: Fault) -> list[str]:
+    """The places of a kind in which a fault can be injected."""
+    if fault.of_nodes:
+        return [place for place in kind.places if place == RAY]
+    if fault.of_workers:
+        return [place for place in kind.places if place not in WITHOUT_WORKERS]
+    return list(kind.places)
 
 
 def _drawn(places: list[str], random: Random) -> str:
     """One of some places; the first ones, which start fewer processes, more often."""
     return random.choices(places, [len(places) - n for n in range(len(places))])[0]
-
-
-def _with_workers(kind: Kind) -> list[str]:
-    return [place for place in kind.places if not place.startswith(("here", "1 ", "processes:1"))]

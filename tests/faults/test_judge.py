@@ -1,4 +1,4 @@
-"""The judge can find fault: a store that loses or doubles a line, and all else that may go wrong."""
+"""The judge can find fault: a store that loses or doubles a line, and what else may go wrong."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from faults.faults import FAULTS
 from faults.judge import DOUBLED, LOST, UNEQUAL, Held, afterwards, at_the_end, held
 from faults.kinds import KINDS
 from faults.running import Ended
 from faults.schedule import tries
-
 from goalmeter.runs import RunStore, Study, carry_out
 
 # Any function of goalmeter's that is quick and takes plain values.

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from faults.faults import Injected, Target
 from faults.judge import Held, afterwards, at_the_end, held
-from faults.kinds import Kind
+from faults.kinds import RAY, Kind
+from faults.ray_nodes import RayNodes
 from faults.running import learnt, left_behind
 from faults.schedule import Try
 from faults.spoiling import Disk, NoLocks
@@ -70,10 +71,12 @@ class Trier:
 
     Args:
         folder: for all files.
+        nodes: the Ray cluster, for places that use it; or None.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, nodes: RayNodes | None = None) -> None:
         self._folder = folder
+        self._nodes = nodes
         self._undisturbed: dict[str, Undisturbed] = {}
 
     def undisturbed(self, kind: Kind, outcome: Outcome) -> Undisturbed:
@@ -83,11 +86,11 @@ class Trier:
             kind.prepare(prepared)
             seconds, every, writes = {}, [], 0
             place = next(iter(kind.places))
-            learnt(_words(kind, place), self._begun(kind, "first"), kind.smaller)
+            learnt(self._words(kind, place), self._begun(kind, "first"), kind.smaller)
             for place in kind.places:
                 folder = self._begun(kind, f"undisturbed, {place}")
                 disk = Disk(folder)
-                target = Target(_words(kind, place), folder, 60.0, 0, 0, kind.smaller)
+                target = Target(self._words(kind, place), folder, 60.0, 0, 0, kind.smaller)
                 command = target.start(disk.enter)
                 ended = command.ended(target.limit)
                 if ended.status != 0:
@@ -156,14 +159,19 @@ class Trier:
 
     def _target(self, a_try: Try, place: str, folder: Path, usual: Undisturbed) -> Target:
         return Target(
-            _words(a_try.kind, place),
+            self._words(a_try.kind, place),
             folder,
             usual.seconds[place],
             usual.writes,
             usual.largest,
             a_try.kind.smaller,
             None if a_try.has_locks else NoLocks(errno.ENOLCK),
+            self._nodes if place == RAY else None,
         )
+
+    def _words(self, kind: Kind, place: str) -> tuple[str, ...]:
+        address = "" if self._nodes is None else self._nodes.address
+        return (*kind.words.split(), *kind.places[place].format(address=address).split())
 
     def _prepared(self, kind: Kind) -> Path:
         return self._folder / f"{kind.name}, inputs"
@@ -179,7 +187,3 @@ def _note(outcome: Outcome, wrong: dict[str, int], kind: Kind, where: str) -> No
         if count:
             outcome.wrong[name, kind.name] += count
             outcome.notes.append(f"{name} {count}: {where}")
-
-
-def _words(kind: Kind, place: str) -> tuple[str, ...]:
-    return (*kind.words.split(), *kind.places[place].split())
