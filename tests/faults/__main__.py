@@ -30,7 +30,7 @@ from faults.table import tables, to_json
 from faults.trying import Outcome, Trier
 
 _TELL_EVERY = 30.0  # seconds
-SHORT = ("reflect", "report")
+SHORT = ("reflect",)
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(10**6))
     parser.add_argument("--kinds", help="names with semicolons; default all", default="")
     parser.add_argument("--only", type=int, help="this try alone")
-    parser.add_argument("--short", action="store_true", help="two kinds of run, and no clusters")
+    parser.add_argument("--short", action="store_true", help="one kind of run, and no clusters")
     parser.add_argument("--results", type=Path, help="a file for the counts, as JSON")
     options = parser.parse_args()
     names = {name.strip() for name in options.kinds.split(";") if name.strip()}

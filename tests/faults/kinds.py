@@ -86,12 +86,13 @@ utility = "reward"
 [[utilities]]
 unknown = "state"
 """
-# "1" works in the process of the command itself.
-PROCESSES = {f"processes:{n}": f"--workers {n}" for n in (1, 2, 4)}
+_HERE = "here"
+PROCESSES = {_HERE: "--on here"} | {f"processes:{n}": f"--workers {n}" for n in (2, 1, 4)}
 RAY, SLURM = "ray", "slurm"
 _CLUSTERS = {RAY: "--on ray:{address}", SLURM: "--on slurm:cluster=local,jobs=2"}
 _ALONE = {"here": ""}
-WITHOUT_WORKERS = ("here", "processes:1", "1 process")
+# Places in which the command works itself.
+WITHOUT_WORKERS = ("here", "1 process")
 _LM = ("inspect_ai", "goalmeter.agents.language_models.providers")
 _TORCH = ("torch", "transformers", "safetensors.torch")
 _MAZES = "--sizes 5,7 --complexities 0,1 --grids 4 --trajectories 2"

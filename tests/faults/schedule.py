@@ -71,4 +71,4 @@ def _fit(kind: Kind, fault: Fault) -> list[str]:
 
 def _drawn(places: list[str], random: Random) -> str:
     """One of some places; the first ones, which start fewer processes, more often."""
-    return random.choices(places, [len(places) - n for n in range(len(places))])[0]
+    return random.choices(places, [1 / (1 + n) for n in range(len(places))])[0]

@@ -115,7 +115,7 @@ class RunStore:
                 self._claim()
             self.values, self.lines, whole, self._number = read_trials(self.folder / TRIALS)
             self._agree()
-            os.ftruncate(self._file, whole)  # what is torn off is played again
+            self._tear_off(whole)
         except BaseException:
             self._close()
             raise
@@ -208,6 +208,15 @@ class RunStore:
         broken, self._broken = self._broken, None
         if broken is not None:
             raise broken
+
+    def _tear_off(self, whole: int) -> None:
+        """Leave the bytes of whole lines; the trial of half a line is made again."""
+        if os.fstat(self._file).st_size == whole:
+            return
+        try:
+            os.ftruncate(self._file, whole)
+        except OSError as cause:
+            raise self._unwritable(cause) from cause
 
     def _claim(self) -> None:
         owner = Owner(self.folder)
