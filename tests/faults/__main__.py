@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--kinds", help="names with semicolons; default all", default="")
     parser.add_argument("--only", type=int, help="this try alone")
     parser.add_argument("--short", action="store_true", help="one kind of run, and no clusters")
-    parser.add_argument("--results", type=Path, help="a file for the counts, as JSON")
+    parser.add_argument("--keep", type=Path, help="a folder for soak.json and soak.txt")
     options = parser.parse_args()
     names = {name.strip() for name in options.kinds.split(";") if name.strip()}
     if unknown := names - {kind.name for kind in KINDS}:
@@ -82,8 +82,10 @@ def _soak(options: argparse.Namespace, kinds: list[Kind], stack: ExitStack) -> N
     }
     result = to_json(outcome, about)
     print(tables(result))
-    if options.results is not None:
-        options.results.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    if options.keep is not None:
+        text = json.dumps(result, indent=1) + "\n"
+        (options.keep / "soak.json").write_text(text, encoding="utf-8")
+        (options.keep / "soak.txt").write_text(tables(result), encoding="utf-8")
     if outcome.wrong:
         print("\n".join(["", *outcome.notes]))
         print(f"\nseed {options.seed}: {sum(outcome.wrong.values())} wrong; kept in {folder}")

@@ -54,7 +54,14 @@ class RayNodes:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def mend(self) -> None:
-        """Start the second node again, if it has been killed."""
+        """Start the second node again, if it has been killed.
+
+        Raises:
+            RuntimeError: the first one has ended, which nobody has killed.
+        """
+        if self._head.poll() is not None:
+            said = sorted(self._folder.glob("said *"))[0].read_text(errors="replace")
+            raise RuntimeError(f"the head of the Ray cluster has ended: {said[-3000:]}")
         if self._second.poll() is not None:
             _end(self._second)
             self._second = self._started(f"--address={self.address}")

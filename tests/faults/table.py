@@ -35,7 +35,7 @@ def to_json(outcome: Outcome, about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tables(result: Mapping[str, Any]) -> str:
-    """Two tables in Markdown: faults by kind of run, and what went wrong."""
+    """Two tables and how they were made, in Markdown, with the marks by which pages are filled."""
     rows: Sequence[Mapping[str, Any]] = result["kinds"]
     faults = sorted({fault for row in rows for fault in row["injected"]})
     injected: list[list[object]] = [["fault injected", *(row["kind"] for row in rows), "all"]]
@@ -49,7 +49,23 @@ def tables(result: Mapping[str, Any]) -> str:
         *([row["kind"], *(row[name] for name in names)] for row in rows),
         ["all", *(sum(row[name] for row in rows) for name in names)],
     ]
-    return "\n\n".join(map(_in_markdown, (injected, wrong)))
+    blocks = {
+        "The soak": _made(result),
+        "Faults injected": _in_markdown(injected),
+        "What became of the runs": _in_markdown(wrong),
+    }
+    return "\n".join(
+        f"<!-- table: {caption} -->\n{text}\n<!-- end of table -->\n"
+        for caption, text in blocks.items()
+    )
+
+
+def _made(result: Mapping[str, Any]) -> str:
+    faults, wrong = result["injected"], result["wrong"]
+    return (
+        f"- {result['minutes']:g} minutes on {result['date']}, commit {result['commit']}, "
+        f"seed {result['seed']}: {faults:,} faults, after which {wrong:,} things were wrong."
+    )
 
 
 def _in_markdown(rows: Sequence[Sequence[object]]) -> str:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from faults.table import tables
+
 SRC, TESTS = Path(__file__).resolve().parents[2] / "src", Path(__file__).resolve().parents[1]
 
 
@@ -22,20 +24,21 @@ def test_whatever_is_done_to_a_run_it_ends_as_if_nothing_had_been(tmp_path: Path
         "PYTHONPATH": f"{SRC}{os.pathsep}{TESTS}",
         "TMPDIR": str(tmp_path),
     }
-    results = tmp_path / "results.json"
+    kept = tmp_path / "kept"
+    kept.mkdir()
     done = subprocess.run(
-        [*command, "--results", str(results)],
+        [*command, "--keep", str(kept)],
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    result = json.loads(results.read_text())
+    result = json.loads((kept / "soak.json").read_text())
     assert result["wrong"] == 0 and result["notes"] == []
     # A kill may come too late, which is then counted nowhere.
     assert result["injected"] >= 5
-    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
 def test_every_write_may_fail() -> None:
@@ -45,3 +48,10 @@ def test_every_write_may_fail() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     counts = re.findall(r": (\d+) faults, 0 wrong", done.stdout)
     assert len(counts) == 3 and min(map(int, counts)) >= 10
+
+
+def test_the_kept_tables_are_those_of_the_kept_counts() -> None:
+    kept = TESTS.parent / "docs" / "results"
+    counts = json.loads((kept / "soak.json").read_text(encoding="utf-8"))
+    assert (kept / "soak.txt").read_text(encoding="utf-8") == tables(counts)
+    assert counts["wrong"] == 0

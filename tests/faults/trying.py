@@ -90,6 +90,8 @@ class Trier:
             for place in kind.places:
                 folder = self._begun(kind, f"undisturbed, {place}")
                 disk = Disk(folder)
+                if self._nodes is not None and place == RAY:
+                    self._nodes.mend()
                 target = Target(self._words(kind, place), folder, 60.0, 0, 0, kind.smaller)
                 command = target.start(disk.enter)
                 ended = command.ended(target.limit)
