@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import faults.judge
-from faults.spoiling import Disk
+from faults.spoiling import Disk, NoLocks
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
 from goalmeter.organisms.manifest import check, published
@@ -37,6 +37,12 @@ def a_study(folder: Path) -> None:
     carry_out(_STUDY, out=folder / "run")
 
 
+def a_study_without_locks(folder: Path) -> None:
+    """The same on a file system that has none."""
+    NoLocks(errno.ENOLCK).enter()
+    a_study(folder)
+
+
 def a_page(folder: Path) -> None:
     """A page of some length."""
     write_text(folder / "page.html", "<p>a line</p>\n" * 10_000)
@@ -49,7 +55,7 @@ def files_together(folder: Path) -> None:
             (fresh / name).write_bytes(name.encode() * 1000)
 
 
-WRITERS = (a_study, a_page, files_together)
+WRITERS = (a_study, a_study_without_locks, a_page, files_together)
 
 
 def main() -> None:

@@ -47,7 +47,7 @@ def test_every_write_may_fail() -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     counts = re.findall(r": (\d+) faults, 0 wrong", done.stdout)
-    assert len(counts) == 3 and min(map(int, counts)) >= 10
+    assert len(counts) == 4 and min(map(int, counts)) >= 10
 
 
 def test_the_kept_tables_are_those_of_the_kept_counts() -> None:
