@@ -1,8 +1,8 @@
 """A server that answers as a model would, in the time that one takes: python stub.py SETTINGS.
 
 It speaks OpenAI's chat completions on loopback, and thinks of nothing: the answer to a grid is the
-right move, or with `error` another one, drawn from the prompt and the question's seed. SETTINGS is a
-JSON object of the fields of `Settings`. The port is the first line of standard output; a GET of
+right move, or with `error` another one, drawn from the prompt and the question's seed. SETTINGS is
+a JSON object of the fields of `Settings`. The port is the first line of standard output; a GET of
 /counts says what happened so far, and the process ends with its standard input.
 
 Each answer takes a time that is lognormal with the median `seconds` and the shape `tail` (of the
@@ -51,9 +51,8 @@ class Stub:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.counts: dict[str, float] = dict.fromkeys(
-            ("calls", "answers", "seconds", "input_tokens", "output_tokens", "now", "peak"), 0
-        ) | dict.fromkeys(FAILURES, 0)
+        counted = ("calls", "answers", "seconds", "input_tokens", "output_tokens", "now", "peak")
+        self.counts: dict[str, float] = dict.fromkeys((*counted, *FAILURES), 0.0)
         self._draw = random.Random(settings.seed)
         self._free_at = 0.0
 

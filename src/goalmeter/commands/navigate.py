@@ -87,6 +87,7 @@ def _unfinished(
     )
     walks = {"ended": reached.ended, "half": reached.half, "all": reached.walks}
     left = reached.walks - reached.ended - reached.half
+    part = "There are no measures before all walks have ended."
     table = Table(
         caption=f"{agent} in the suite {suite}: the run is not complete",
         columns=(Column("walks", numeric=False), "number"),
@@ -95,7 +96,7 @@ def _unfinished(
             ("half-way", str(reached.half)),
             ("not begun", str(left)),
         ),
-        meaning=f"Spent: {budget.in_words(spent)}. There are no measures before all walks have ended.",
+        meaning=f"Spent: {budget.in_words(spent)}. {part}",
     )
     limits = {"calls": budget.calls, "tokens": budget.tokens, "usd": budget.usd}
     json = {
