@@ -12,8 +12,9 @@ What the client itself computes is not, so it weighs that much more than in a ru
 the efficiency of each row has that in it. `client` is the processor time of the client per call,
 which bounds the calls that one process can make in a second.
 
-All walks of the suite (3,000) are made at 64 connections; the other rows are of a tenth of them,
-one walk in each grid. There the longest walk is the bound from 64 connections on.
+The suite has 300 grids and 3,000 walks. At 64 connections three walks of each grid are made, so
+that the bound is not the longest walk; in the other rows one walk, with few connections of some
+grids only.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from typing import Any
 
 import anyio
 from harness import run
-from lm.stubbed import Stubbed
+from lm.stubbed import Served, StubProcess
 
 from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect.models import Server
@@ -41,14 +42,14 @@ from goalmeter.navigation.record import Trajectory
 
 SECONDS, TAIL, ERROR, FAILING, RETRY_AFTER = 4.0, 0.6, 0.2, 0.01, 5.0
 TENTH: dict[str, Any] = {"trajectories": 1}
+THIRD: dict[str, Any] = {"trajectories": 3}
 # Connections, how much faster time goes, and options of the suite.
 ROWS: tuple[tuple[int, float, dict[str, Any]], ...] = (
-    (64, 5.0, {}),
-    (1, 100.0, TENTH),
-    (4, 30.0, TENTH),
-    (16, 12.0, TENTH),
-    (64, 4.0, TENTH),
-    (128, 2.5, TENTH),
+    (64, 2.0, THIRD),
+    (16, 8.0, TENTH),
+    (4, 10.0, TENTH | {"grids": 3}),
+    (1, 25.0, TENTH | {"grids": 2}),
+    (128, 2.0, TENTH),
 )
 PACKAGES = ("goalmeter", "inspect_ai", "openai", "pydantic", "httpx", "httpcore", "anyio")
 
@@ -70,7 +71,7 @@ def once(connections: int, compression: float, options: dict[str, Any]) -> dict[
     """A run of the suite; times but the client's are those that the compressed ones stand for."""
     settings = {"seconds": SECONDS / compression, "tail": TAIL, "error": ERROR}
     failing = {"failing": FAILING, "retry_after": RETRY_AFTER}
-    with Stubbed(**settings, **failing) as stub, compressed(compression):
+    with StubProcess(**settings, **failing) as stub, compressed(compression):
         wall, processor = time.perf_counter(), time.process_time()
         walks = walk(stub, connections, options)
         wall = (time.perf_counter() - wall) * compression
@@ -99,7 +100,7 @@ def once(connections: int, compression: float, options: dict[str, Any]) -> dict[
     return row
 
 
-def walk(stub: Stubbed, connections: int, options: dict[str, Any]) -> list[Trajectory]:
+def walk(stub: Served, connections: int, options: dict[str, Any]) -> list[Trajectory]:
     """The walks of the paper's mazes, or of some of them."""
     server = Server(base_url=stub.url, max_connections=connections)
     with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +129,7 @@ def compressed(factor: float) -> Iterator[None]:
 def shares(options: dict[str, Any]) -> dict[str, float]:
     """The shares of packages in the client's processor time, by a profile, which slows all down."""
     profile = cProfile.Profile(time.process_time)
-    with Stubbed(error=ERROR) as stub:
+    with StubProcess(error=ERROR) as stub:
         profile.enable()
         walk(stub, 16, options)
         profile.disable()

@@ -154,11 +154,16 @@ def _response(status: int, body: str, headers: str = "") -> bytes:
     return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
 
 
+async def listening(stub: Stub) -> tuple[asyncio.Server, int]:
+    """A server that answers by itself, and its port."""
+    server = await asyncio.start_server(stub.serve, "127.0.0.1", 0, backlog=1024)
+    return server, server.sockets[0].getsockname()[1]
+
+
 async def main() -> None:
     """Serve until standard input ends."""
-    stub = Stub(Settings(**json.loads(sys.argv[1])))
-    server = await asyncio.start_server(stub.serve, "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
+    _, port = await listening(Stub(Settings(**json.loads(sys.argv[1]))))
+    print(port, flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
 
