@@ -32,7 +32,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from harness import run
+import harness
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from lm.stubbed import Served, StubProcess
 
 from goalmeter.navigation.asking.settings import Asking
@@ -159,4 +161,4 @@ def markdown(result: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    run(__file__, __doc__, measure, markdown)
+    harness.run(__file__, __doc__, measure, markdown)

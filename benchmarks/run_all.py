@@ -45,6 +45,7 @@ SCRIPTS = (
     "reflection_workers",
     "navigation_reference_agents",
     "navigation_overhead",
+    "language_model_server",
     "probe_rows",
     "capture_overhead",
     "patching_sweep",
