@@ -255,6 +255,22 @@ def test_a_torn_line_is_left_out_and_a_foreign_one_refused(tmp_path: Path) -> No
             spent_in(tmp_path)
 
 
+def test_a_disk_that_is_full_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+
+    def full(file: int, data: bytes) -> int:
+        if data.startswith(b'{"input_tokens"') and spent_in(tmp_path).calls > 4:
+            raise OSError(28, "No space left on device")
+        return write(file, data)
+
+    with Stubbed() as stub:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "write", full)
+            with pytest.raises(InvalidFileError, match=rf"{ASKED} cannot be written: No space"):
+                walked(stub, tmp_path)
+        assert {walk.outcome for walk in walked(stub, tmp_path)} == {"arrived"}
+
+
 # --- Retries --------------------------------------------------------------------------------------
 def test_a_server_that_is_full_fails_no_walk(tmp_path: Path, short_pauses: list[float]) -> None:
     # Two of four questions at once are too many; none may be put again as a failure.
