@@ -12,6 +12,7 @@ from goalmeter.agents.abilities import Ability
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.model_options import ModelOptions
 from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.place import chosen_place
 from goalmeter.commands.suite_options import as_typed
 from goalmeter.navigation import measure, suite_named, suite_names
 from goalmeter.navigation.asking.spending import BudgetReachedError
@@ -27,7 +28,8 @@ def navigate(
     meg: bool = False,
     out: str | Path | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str | None = None,
+    workers: int | None = None,
     progress: Callable[[str], None] | None = None,
     model: ModelOptions | None = None,
     **options: Any,
@@ -36,7 +38,9 @@ def navigate(
 
     `agent` is a name in the grammar of `agents.registry`; `meg` asks for its goal-directedness
     towards goal and key too; walks are kept in the run folder `out`, or continued from there;
-    `model` says how a language model is asked and reached; `options` are those of
+    `on` and
+    `workers` say where it walks, see `chosen_place`; `model` says how a language model is asked and
+    reached; `options` are those of
     `navigation.SuiteOptions`.
 
     Raises:
@@ -51,9 +55,16 @@ def navigate(
         options |= {"prompts": typed.prompts, "history": typed.history or 0}
         options |= {"server": typed.server(), "logs": typed.from_log, "budget": typed.spending()}
         options |= {} if typed.rounds is None else {"rounds": typed.rounds}
+        if on is not None or workers is not None:
+            raise InvalidParameterError(
+                f"{name} is a language model, which this process asks; leave out --on and "
+                f"--workers, and say with --max-connections how many requests are open at once"
+            )
     else:
         typed.refuse(name)
-    options |= {"seed": seed, "workers": workers, "out": out, "progress": progress}
+    # Walks take less than processes take to start, even as many as the paper has.
+    place = chosen_place(on, workers, seconds=0.0)
+    options |= {"seed": seed, "on": place, "out": out, "progress": progress}
     try:
         result = measure(name, suite, **options)
     except InvalidParameterError as cause:

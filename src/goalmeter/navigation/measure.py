@@ -19,6 +19,7 @@ from goalmeter.navigation.playing import load as load_walks
 from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.navigation.suites.options import Bounds
 from goalmeter.navigation.suites.registry import suite_named
+from goalmeter.runs import HERE
 from goalmeter.runs.progress import Tell
 
 if TYPE_CHECKING:
@@ -53,13 +54,13 @@ def measure(
     rounds: int = ROUNDS,
     budget: Budget | None = None,
     logs: Sequence[str | Path] = (),
-    workers: int = 1,
+    on: str = HERE,
     out: str | Path | None = None,
     progress: Tell | None = None,
 ) -> Navigation:
     """Measure the behaviour of an agent in a suite of grid worlds.
 
-    The numbers are the same however many processes there are, and however often a run is
+    The numbers are the same wherever agents walk, and however often a run is
     interrupted and continued.
 
     Args:
@@ -89,7 +90,9 @@ def measure(
         rounds: how often walks that its server failed are made again.
         budget: the most that a language model may cost, over all calls with the folder `out`.
         logs: logs of Inspect whose walks are taken over.
-        workers: processes that walk at once; a language model is asked by one.
+        on: where agents walk: "here", in this process; "processes:8", in eight of this machine; or
+            any other place, such as "ray" or "slurm:partition=cpu". A language model is asked by
+            this process.
         out: folder that keeps every finished walk. If it holds some of this measurement, only the
             others are made.
         progress: told now and then how many walks are finished.
@@ -139,17 +142,17 @@ def measure(
         seed=seed,
     )
     if asking is None:
-        walked = play_all(plan, walker=walker, out=out, workers=workers, progress=progress)
+        walked = play_all(plan, walker=walker, out=out, on=on, progress=progress)
     else:
         walked = _asked(plan, server, rounds, budget or Budget(), logs, out, progress)
-    return _beside(walked, beside, workers, out, progress)
+    return _beside(walked, beside, on, out, progress)
 
 
 def load(
     folder: str | Path,
     *,
     beside: Sequence[str] | None = None,
-    workers: int = 1,
+    on: str = HERE,
     progress: Tell | None = None,
 ) -> Navigation:
     """The measurement that a run folder holds.
@@ -157,14 +160,14 @@ def load(
     Args:
         folder: what `measure` was given as `out`.
         beside: names of reference agents, which walk anew; None for those of the suite.
-        workers: processes in which they walk.
+        on: where they walk.
         progress: told what is being done.
 
     Raises:
         InvalidFileError: it holds no navigation run, or a walk that is no trajectory.
         IncompleteRunError: it holds not all of its walks.
     """
-    return _beside(load_walks(folder), beside, workers, folder, progress)
+    return _beside(load_walks(folder), beside, on, folder, progress)
 
 
 def references(
@@ -172,7 +175,7 @@ def references(
     without: Sequence[str] = (),
     *,
     names: Sequence[str] | None = None,
-    workers: int = 1,
+    on: str = HERE,
     progress: Tell | None = None,
 ) -> list[Navigation]:
     """Reference agents on the walks of a plan.
@@ -187,7 +190,7 @@ def references(
             continue
         if progress is not None:
             progress(f"reference agent: {spelled}")
-        walked = play_all(replace(plan, agent=spelled), workers=workers)
+        walked = play_all(replace(plan, agent=spelled), on=on)
         results.append(navigation_of(walked, reference=True))
     return results
 
@@ -195,12 +198,12 @@ def references(
 def _beside(
     walked: Walked,
     names: Sequence[str] | None,
-    workers: int,
+    on: str,
     folder: str | Path | None,
     progress: Tell | None,
 ) -> Navigation:
     plan = walked.plan
-    beside = references(plan, (plan.agent,), names=names, workers=workers, progress=progress)
+    beside = references(plan, (plan.agent,), names=names, on=on, progress=progress)
     return navigation_of(walked, references=beside, folder=folder)
 
 
