@@ -2,8 +2,9 @@
 
 It speaks OpenAI's chat completions on loopback, and thinks of nothing: the answer to a grid is the
 right move, or with `error` another one, drawn from the prompt and the question's seed. SETTINGS is
-a JSON object of the fields of `Settings`. The port is the first line of standard output; a GET of
-/counts says what happened so far (and when the first call came and the last was answered), and the process ends with its standard input.
+a JSON object of the fields of `Settings`. The port is the first line of standard output, and the
+process ends with its standard input. A GET of /counts says what happened so far, and when the first
+call came and the last was answered.
 
 Each answer takes a time that is lognormal with the median `seconds` and the shape `tail` (of the
 logarithm), and has as many tokens as `speed` tells in that time. With `throughput`, all answers
