@@ -47,7 +47,7 @@ TENTH: dict[str, Any] = {"trajectories": 1}
 THIRD: dict[str, Any] = {"trajectories": 3}
 # Connections, how much faster time goes, and options of the suite.
 ROWS: tuple[tuple[int, float, dict[str, Any]], ...] = (
-    (64, 2.0, THIRD),
+    (64, 2.5, THIRD),
     (16, 8.0, TENTH),
     (4, 10.0, TENTH | {"grids": 3}),
     (1, 25.0, TENTH | {"grids": 2}),

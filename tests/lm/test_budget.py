@@ -19,6 +19,7 @@ pytest.importorskip("inspect_ai")
 pytest.importorskip("openai")
 
 import anyio
+from lm.mocks import best, mock
 from lm.stubbed import Stubbed
 
 from goalmeter import cli
@@ -28,7 +29,8 @@ from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.asking.spending import Budget, BudgetReachedError, Spent
 from goalmeter.navigation.inspect.ledger import ASKED, Ledger, spent_in
 from goalmeter.navigation.inspect.models import Server
-from goalmeter.navigation.inspect.run import ask
+from goalmeter.navigation.inspect.run import ask, ask_all
+from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import load
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -269,6 +271,22 @@ def test_a_disk_that_is_full_ends_the_run(tmp_path: Path, monkeypatch: pytest.Mo
             with pytest.raises(InvalidFileError, match=rf"{ASKED} cannot be written: No space"):
                 walked(stub, tmp_path)
         assert {walk.outcome for walk in walked(stub, tmp_path)} == {"arrived"}
+
+
+def test_the_longest_walks_begin_first(tmp_path: Path) -> None:
+    begun: list[str] = []
+
+    def answer(prompt: str, config: Any) -> str:
+        begun.append(prompt)
+        return best(prompt)
+
+    plan = plan_of("mockllm/model", "maze", **MAZES, asking=Asking())
+    walks = ask_all(plan, out=tmp_path, model=mock(answer), server=Server(max_connections=1))
+    distances = {walk.steps[0].prompt: walk.distance for walk in walks.trajectories}
+    firsts = [distances[prompt] for prompt in dict.fromkeys(begun) if prompt in distances]
+    assert firsts == sorted(firsts, reverse=True) and len(set(firsts)) > 1
+    # The order of the results is that of the suite.
+    assert [walk.grid for walk in walks.trajectories] == [0, 0, 1, 1, 2, 2]
 
 
 # --- Retries --------------------------------------------------------------------------------------
