@@ -1,4 +1,4 @@
-"""The paper's mazes asked of a server with a model's latencies fill 64 connections to 90%.
+"""How well the paper's mazes fill the connections of a server with a model's latencies.
 
 A stub server on loopback (`tests/lm/stub.py`) answers in lognormal times: median 4 s, of which one
 in twenty is over 10.7 s (shape 0.6), and a fifth of its answers is drawn at random. One call in a
