@@ -86,8 +86,10 @@ def test_rows_are_single_calls(mice: Path) -> None:
     result = gm.meg.sweep(
         [CLIFFS],
         policies=["optimal", "uniform", "epsilon_greedy(0.2)", "soft_optimal(0.3)"],
-        utilities=["reward", "wish.npz", "mine.py:late", {"unknown": "state"}]
-        + [{"unknown": "phi.npz"}],
+        utilities=[
+            *("reward", "wish.npz", "mine.py:late"),
+            *({"unknown": "state"}, {"unknown": "phi.npz"}),
+        ],
     )
     rows = iter(result.rows)
     for length in (1, 4):
@@ -232,7 +234,9 @@ def test_another_question_or_a_changed_file_is_refused(mice: Path) -> None:
     with pytest.raises(InvalidParameterError, match=r"policy 1 is .*policy.npz.* there, and .*"):
         gm.meg.sweep("mdps", policies=["uniform"], out="run")
     mouse(1).to_npz("mdps/b.npz")
-    with pytest.raises(InvalidParameterError, match=r"content of mdps/b.npz \(sha256\) is .* there"):
+    with pytest.raises(
+        InvalidParameterError, match=r"content of mdps/b.npz \(sha256\) is .* there"
+    ):
         gm.meg.sweep("mdps", policies=["{world}-policy.npz"], out="run")
     gm.meg.sweep("mine.py:random", policies=["uniform"], out="users")
     Path("mine.py").write_text(WORLDS + "\n", encoding="utf-8")
