@@ -180,7 +180,8 @@ def test_a_search_that_runs_out_of_time_is_open(mice: Path) -> None:
 def asked(count: int = 420) -> dict[str, object]:
     """A sweep of three chunks."""
     return {
-        "worlds": [{"generator": "cliff_world", "horizon": {"from": 2, "count": count}}],
+        "worlds": "mine.py:random",
+        "arguments": {"states": 40, "seed": {"from": 10, "count": count}},
         "policies": ["epsilon_greedy(0.1)"],
     }
 
@@ -196,7 +197,7 @@ def test_the_same_bytes_here_and_in_processes(tmp_path: Path) -> None:
     assert len(lines) == len(about) == 1 and len(plan.chunks) == 1
 
 
-def test_chunks_do_not_depend_on_their_order(tmp_path: Path) -> None:
+def test_chunks_do_not_depend_on_their_order(mice: Path) -> None:
     plan = plan_sweep(**asked(30))  # type: ignore[arg-type]
     study = study_of(plan)
     whole = gm.meg.sweep(**asked(30))  # type: ignore[arg-type]
@@ -209,8 +210,8 @@ def test_chunks_do_not_depend_on_their_order(tmp_path: Path) -> None:
         assert columns.to_json() == whole.chunks[at].to_json()
 
 
-def test_a_sweep_that_is_killed_goes_on_and_ends_the_same(tmp_path: Path) -> None:
-    out = tmp_path / "run"
+def test_a_sweep_that_is_killed_goes_on_and_ends_the_same(mice: Path) -> None:
+    out = mice / "run"
     program = f"import goalmeter as gm; gm.meg.sweep(**{asked()!r}, out={str(out)!r})"
     process = subprocess.Popen([sys.executable, "-c", program])
     kept = out / "trials.jsonl"
@@ -282,7 +283,7 @@ def test_a_process_that_dies_fails_its_rows_alone(mice: Path) -> None:
 
 
 # --- Plans ----------------------------------------------------------------------------------------
-def test_small_worlds_share_a_chunk_and_large_ones_have_their_own() -> None:
+def test_small_worlds_share_a_chunk_and_large_ones_have_their_own(mice: Path) -> None:
     small = plan_sweep(**asked(500))  # type: ignore[arg-type]
     assert [chunk.rows for chunk in small.chunks] == [204, 204, 92]  # 8192 states at most
     taxi = {"generator": "gymnasium", "id": "Taxi-v3", "horizon": [10, 20]}
