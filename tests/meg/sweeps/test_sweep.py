@@ -164,7 +164,7 @@ def test_failures_are_rows_with_their_sentence(mice: Path) -> None:
 
 def test_a_search_that_runs_out_of_time_is_open(mice: Path) -> None:
     result = gm.meg.sweep(
-        [{"generator": "gymnasium", "id": "Taxi-v3", "horizon": 50}],
+        [{"generator": "mine.py:random", "seed": 0, "states": 300}],
         policies=["epsilon_greedy(0.3)"],
         utilities=[{"unknown": "state"}],
         timeout=0.001,
@@ -286,9 +286,9 @@ def test_a_process_that_dies_fails_its_rows_alone(mice: Path) -> None:
 def test_small_worlds_share_a_chunk_and_large_ones_have_their_own(mice: Path) -> None:
     small = plan_sweep(**asked(500))  # type: ignore[arg-type]
     assert [chunk.rows for chunk in small.chunks] == [204, 204, 92]  # 8192 states at most
-    taxi = {"generator": "gymnasium", "id": "Taxi-v3", "horizon": [10, 20]}
+    wide = {"generator": "mine.py:random", "seed": [0, 1], "states": 300}
     large = plan_sweep(
-        [taxi], policies=["epsilon_greedy(0, 0.1)"], utilities=["reward", {"unknown": "state"}]
+        [wide], policies=["epsilon_greedy(0, 0.1)"], utilities=["reward", {"unknown": "state"}]
     )
     assert [chunk.rows for chunk in large.chunks] == [2, 2, 2, 2]
     assert large.part(large.chunks[1]) == (range(1), range(1, 2))
