@@ -12,8 +12,9 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter._names import did_you_mean
 from goalmeter.commands.outcome import Outcome
+from goalmeter.runs import HERE, check_place
 
-# name on the command line -> module that has `replicate(out, *, seeds, seed, workers, progress)`,
+# name on the command line -> module that has `replicate(out, *, seeds, seed, on, progress)`,
 # with options of its own after these. By name, since some of them import much.
 REPLICATIONS = {
     "meg-cliffworld": "goalmeter.experiments.meg_cliffworld.replicate",
@@ -33,14 +34,15 @@ def replicate(
     *,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Outcome:
     """Reproduce a published experiment, in the folder `out` or else runs/NAME.
 
     `seeds` says how many, None as many as the experiment has, and `seed` is the first of them;
-    `options` are of that experiment alone, and those that are None were not given.
+    trials run where `on` says; `options` are of that experiment alone, and those that are None were
+    not given.
 
     Raises:
         GoalmeterError: an unknown name, or options that cannot be used; the message says how to
@@ -50,11 +52,10 @@ def replicate(
     """
     chosen = {option: value for option, value in options.items() if value is not None}
     run = replication(name, chosen)
+    check_place(on)
     folder = Path("runs") / name if out is None else Path(out)
     check_writable(folder / "report.html")
-    outcome: Outcome = run(
-        folder, seeds=seeds, seed=seed, workers=workers, progress=progress, **chosen
-    )
+    outcome: Outcome = run(folder, seeds=seeds, seed=seed, on=on, progress=progress, **chosen)
     return outcome
 
 

@@ -2,7 +2,13 @@
 
 from goalmeter.runs.backends.processes import cores
 from goalmeter.runs.backends.protocol import Backend
-from goalmeter.runs.backends.registry import workers_as_place
+from goalmeter.runs.backends.registry import (
+    HERE,
+    check_place,
+    is_of_this_machine,
+    own_process,
+    place_names,
+)
 from goalmeter.runs.engine import carry_out, check
 from goalmeter.runs.jobs import Answer, Batch, JobResult
 from goalmeter.runs.reading import StoredRun, read_run
@@ -12,6 +18,7 @@ from goalmeter.runs.store import RunStore, made_here
 from goalmeter.runs.study import Study
 
 __all__ = [
+    "HERE",
     "Answer",
     "Backend",
     "Batch",
@@ -23,10 +30,13 @@ __all__ = [
     "Study",
     "carry_out",
     "check",
+    "check_place",
     "cores",
+    "is_of_this_machine",
     "keys_in",
     "made_here",
+    "own_process",
+    "place_names",
     "read_run",
     "stored_results",
-    "workers_as_place",
 ]

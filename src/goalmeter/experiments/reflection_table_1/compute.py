@@ -14,6 +14,7 @@ from goalmeter._types import FloatArray
 from goalmeter.experiments import ledger
 from goalmeter.pages.reflection.pairs import inner_name
 from goalmeter.reflection import Reflection, measure
+from goalmeter.runs import HERE
 from goalmeter.runs.progress import Tell
 
 LEDGER_PREFIX = "reflection-table-1/"
@@ -89,7 +90,7 @@ def table(
     lengths: Sequence[int] = STEPS,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Tell | None = None,
 ) -> list[Row]:
     """Every row of Table 1; those of the agents named are run, the rest is as in the ledger.
@@ -109,7 +110,7 @@ def table(
                 agent,
                 steps,
                 range(seed, seed + n),
-                workers=workers,
+                on=on,
                 out=run_folder(out, agent, steps),
                 progress=progress,
             )

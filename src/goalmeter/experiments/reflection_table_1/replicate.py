@@ -16,6 +16,7 @@ from goalmeter.pages.reflection import page as reflection_page
 from goalmeter.pages.reflection.pairs import verdict
 from goalmeter.reflection.result import interval_json
 from goalmeter.report import require_report_extra
+from goalmeter.runs import HERE
 
 
 def replicate(
@@ -23,7 +24,7 @@ def replicate(
     *,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Callable[[str], None] | None = None,
     agents: str = "scripted",
     steps: int | None = None,
@@ -58,7 +59,7 @@ def replicate(
         lengths=STEPS if steps is None else (steps,),
         seeds=seeds,
         seed=seed,
-        workers=workers,
+        on=on,
         progress=progress,
     )
     ran = [row.result for row in rows if row.result is not None]
