@@ -11,7 +11,13 @@ from unittest import mock
 import pytest
 
 import goalmeter as gm
-from goalmeter._errors import GoalmeterError, InvalidFileError, MissingExtraError
+from goalmeter._errors import (
+    GoalmeterError,
+    IncompleteRunError,
+    InvalidFileError,
+    MissingExtraError,
+)
+from goalmeter.commands.continuing import how_to_continue
 from goalmeter.commands.meg_sweep import sweep_worlds
 from goalmeter.commands.outcome import json_text
 from goalmeter.commands.report import report_runs
@@ -215,3 +221,16 @@ def test_an_empty_folder_is_an_error() -> None:
     Path("mdps").mkdir()
     with pytest.raises(InvalidFileError, match=r"the folder mdps holds no .npz file"):
         sweep_worlds("mdps", policies=["uniform"])
+
+
+def test_a_sweep_that_is_not_finished_says_how_it_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    run = tmp_path / "run"
+    sweep_worlds(tmp_path / "sweep.toml", out=run)
+    (run / "trials.jsonl").write_text("")
+    with pytest.raises(IncompleteRunError) as refused:
+        report_runs([run], tmp_path / "page.html")
+    assert how_to_continue(refused.value).endswith(
+        f"make them with: the command that began it, with --out {run}"
+    )
