@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +123,8 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
         about = read_about(folder / RUN)
         trials = counted(folder / TRIALS)
     except InvalidFileError as cause:
+        if not (folder / RUN).exists() and (said := _said(folder)):
+            return _of_driver(folder, said)
         return RunStatus(str(folder), UNREADABLE, _unreadable(folder, cause), size=_size(folder))
     what, said = about["what"], _said(folder)
     is_filled = _is_filled(folder, said)
@@ -138,25 +139,51 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
         "",
         kind=_text(what.get("kind")),
         agent=_text(what.get("agent") or said.get("name")),
-        noun=said.get("noun") or "trial",
         total=trial_count,
         done=trials.done,
         failed=max(said.get("failed") or 0, trials.tries),
         left=left,
-        rate=said.get("rate"),
         left_seconds=left / said["rate"] if is_filled and left and said.get("rate") else None,
-        seconds=said.get("seconds"),
-        began=said.get("began") or "",
-        updated=said.get("updated") or "",
-        host=said.get("host") or "",
-        pid=said.get("pid"),
-        place=said.get("place") or "",
-        version=_text(said.get("version") or about["made_by"].get("goalmeter")),
-        workers=said.get("workers") or 0 if is_filled else 0,
-        working=said["working"] if is_filled and said else (),
         size=_size(folder),
+        **_as_said(said, is_filled),
+    )
+    if not status.version:
+        status = replace(status, version=_text(about["made_by"].get("goalmeter")))
+    return replace(status, sentence=_sentence(status))
+
+
+def _of_driver(folder: Path, said: Mapping[str, Any]) -> RunStatus:
+    """What the driver alone says, of something that keeps no trials, such as a training."""
+    is_filled = _is_filled(folder, said)
+    total, done = said.get("total"), said.get("done") or 0
+    left = None if total is None else max(total - done, 0)
+    status = RunStatus(
+        str(folder),
+        _state(is_filled, said, left, done, ended=False),
+        "",
+        kind=f"{said.get('noun')}s",
+        agent=said.get("name") or "",
+        total=total,
+        done=done,
+        failed=said.get("failed") or 0,
+        left=left,
+        left_seconds=said.get("left_seconds") if is_filled else None,
+        **_as_said(said, is_filled),
     )
     return replace(status, sentence=_sentence(status))
+
+
+def _as_said(said: Mapping[str, Any], is_filled: bool) -> dict[str, Any]:
+    """The fields that are shown as the driver said them."""
+    names = ("began", "updated", "host", "place", "version")
+    return {name: said.get(name) or "" for name in names} | {
+        "noun": said.get("noun") or "trial",
+        "rate": said.get("rate"),
+        "seconds": said.get("seconds"),
+        "pid": said.get("pid"),
+        "workers": (said.get("workers") or 0) if is_filled else 0,
+        "working": said.get("working", ()) if is_filled else (),
+    }
 
 
 def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[RunStatus]:
@@ -169,7 +196,8 @@ def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[Run
     """
     top = Path(folder)
     try:
-        next(os.scandir(top), None)
+        with os.scandir(top):
+            pass
     except OSError as cause:
         raise InvalidFileError(
             f"{top} cannot be looked through: {cause.strerror}; expected a folder with runs"
@@ -178,7 +206,7 @@ def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[Run
     for path, folders, files in os.walk(top):
         level = len(Path(path).relative_to(top).parts)
         folders[:] = sorted(f for f in folders if not f.startswith(".")) if level < _DEEPEST else []
-        if RUN in files:
+        if RUN in files or STATUS in files:
             runs.append(status_of(path, total))
     return runs
 
@@ -233,7 +261,7 @@ def _is_filled(folder: Path, said: Mapping[str, Any]) -> bool:
 
 
 def _locked(path: Path) -> bool | None:
-    """Whether another process holds the lock of a file; None where that cannot be told."""
+    """Whether a process holds the lock of a file; None where that cannot be told."""
     try:
         import fcntl
 
@@ -317,10 +345,3 @@ def _size(folder: Path) -> int:
     with suppress(OSError):
         return (folder / TRIALS).stat().st_size
     return 0
-
-
-def age(moment: str) -> float | None:
-    """Seconds since a wall time that a driver wrote; None where it wrote none."""
-    with suppress(ValueError):
-        return time.time() - datetime.fromisoformat(moment).timestamp()
-    return None
