@@ -15,15 +15,14 @@ to five; prompts are both.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 
 from goalmeter._text import json_text
 from goalmeter.agents.language_models.names import is_organism
 from goalmeter.agents.navigators import Decision
-from goalmeter.gridworld.planner import planned
 from goalmeter.navigation.asking.prompts import template
 from goalmeter.navigation.asking.settings import PROMPT
 from goalmeter.navigation.plan import WalkPlan
@@ -55,7 +54,8 @@ def forecast(
         connections: questions at once.
         answer_tokens: of an answer with its reasoning; None for what the effort suggests.
         call_seconds: of a question; None leaves the hours unknown.
-        price_in, price_out: US dollars for a million tokens.
+        price_in: US dollars for a million prompt tokens; None leaves the money unknown.
+        price_out: US dollars for a million output tokens; None leaves it unknown too.
 
     Raises:
         InvalidFileError: a line of the folder is no walk.
@@ -64,29 +64,32 @@ def forecast(
     assert asking is not None
     walks = plan.keys()
     left = left_of(walks, out)
-    length, how = _tokenizer(plan.agent)
-    steps, prompts = Span(0, 0), Span(0, 0)
-    texts = Span(0, 0)
+    count, how = _tokenizer(plan.agent)
+    of_task = Counter(id(walks[key][0]) for key in left)
+    steps = prompts = texts = Span(0, 0)
     caps = 0
-    for key in left:
-        task, _ = walks[key]
-        shortest, tokens, size = _of_task(task, length)
-        caps += task.cap
-        steps = _plus(steps, Span(shortest, task.cap))
-        prompts = _plus(prompts, Span(shortest * tokens, task.cap * tokens))
-        texts = _plus(texts, Span(shortest * size, task.cap * size))
+    for task in plan.tasks.tasks:
+        if not (times := of_task[id(task)]):
+            continue
+        caps += times * task.cap
+        of_task_steps = Span(times * task.distance, times * task.cap)
+        prompt = template(task.condition[PROMPT]).prompt(task.world, Episode(task).state)
+        steps = steps + of_task_steps
+        prompts = prompts + of_task_steps * count(prompt)
+        texts = texts + of_task_steps * len(json_text(prompt).encode())
     effort = asking.reasoning_effort
     answer = answer_tokens or _ANSWER + _REASONING.get(effort or "", 0)
     outputs = steps * answer
     output_cap = caps * asking.attempts * asking.max_tokens
     if asking.token_cap is not None:
         output_cap = min(output_cap, len(left) * asking.token_cap)
-    # A recorded step has its answer as text, besides what every step has.
-    record = _record_bytes(walks[left[0]][0]) if left else 0.0
-    disk = _plus(texts, steps * (record + answer * CHARACTERS_A_TOKEN))
+    walk, step = _record_bytes(walks[left[0]][0]) if left else (0, 0)
+    # A recorded step has its prompt and its answer as text, besides what every step has.
+    disk = texts + steps * (step + answer * CHARACTERS_A_TOKEN)
+    disk = disk + Span(len(left) * walk, len(left) * walk)
     usd = None
     if price_in is not None and price_out is not None:
-        usd = _plus(prompts * (price_in / 1e6), outputs * (price_out / 1e6))
+        usd = prompts * (price_in / 1e6) + outputs * (price_out / 1e6)
     return Forecast(
         name=plan.agent,
         noun="walk",
@@ -102,8 +105,8 @@ def forecast(
         output_cap=output_cap,
         usd=usd,
         assumed=(
-            "the lower number is for walks by the shortest path, the upper for walks to their caps; "
-            "one call a step, where an answer that cannot be read is asked for again",
+            "the lower numbers are for walks by the shortest path, the upper ones for walks to "
+            "their caps, with one call a step; an answer that cannot be read is asked for again",
             f"prompt tokens are {how}, of the first prompt of each walk",
             f"an answer has {answer} tokens" + (f" at effort {effort}" if effort else ""),
             "hours are not known: --call-seconds says what a call takes"
@@ -114,29 +117,13 @@ def forecast(
     )
 
 
-def _plus(first: Span, second: Span) -> Span:
-    return Span(first.least + second.least, first.most + second.most)
-
-
-# Walks through a grid in one condition ask the same first question.
-@lru_cache(maxsize=4096)
-def _first_prompt(task: Task) -> tuple[int, str]:
-    plan = planned(task.world)
-    prompt = template(task.condition[PROMPT]).prompt(task.world, Episode(task).state)
-    return int(plan.distances[plan.start]), prompt
-
-
-def _of_task(task: Task, length: Callable[[str], float]) -> tuple[int, float, int]:
-    """The steps of its shortest path, and the tokens and bytes of its first prompt."""
-    shortest, prompt = _first_prompt(task)
-    return shortest, length(prompt), len(json_text(prompt).encode())
-
-
-def _record_bytes(task: Task) -> float:
-    """Bytes of a recorded step without its texts, on an example: one step into some direction."""
+def _record_bytes(task: Task) -> tuple[int, int]:
+    """Bytes of a recorded walk and of each of its steps without their texts, on an example."""
     episode = Episode(task)
     episode.take(Decision(0, raw="", prompt="", prompt_tokens=1000, attempts=1))
-    return float(len(json_text(episode.trajectory(0).to_json()["steps"][0])))
+    record = episode.trajectory(0, failure="example").to_json()
+    step = len(json_text(record["steps"][0]))
+    return len(json_text(record)) - step, step
 
 
 def _tokenizer(model: str) -> tuple[Callable[[str], float], str]:

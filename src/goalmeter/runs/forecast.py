@@ -10,6 +10,7 @@ one pays for imports and is left out of the time; those that follow are spread e
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,6 +46,9 @@ class Span(JsonFields):
 
     def __mul__(self, factor: float) -> Span:
         return Span(self.least * factor, self.most * factor)
+
+    def __add__(self, other: Span) -> Span:
+        return Span(self.least + other.least, self.most + other.most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +112,7 @@ def forecast(
         spread = f", from {min(seconds):.3g} to {max(seconds):.3g} s" if len(seconds) > 1 else ""
         assumed = [
             f"a {study.noun} takes {each:.3g} s and {size:.0f} bytes, measured on {len(sizes)} of "
-            f"them{spread}, on this machine",
+            f"them{spread}, on this machine as busy as it is now",
             f"{slots} are made at once ({on}), each as fast as one alone",
         ]
     return Forecast(
@@ -146,11 +150,11 @@ def _examples(
     """Seconds and bytes of some trials."""
     seconds: list[float] = []
     sizes: list[int] = []
-    end = time.monotonic() + _BUDGET
+    end = math.inf
     with opened(place, trials=1, timeout=timeout) as backend:
         timed = _Timed(backend)
         for key in spread_over(keys, 1 + _EXAMPLES):
-            if sizes and time.monotonic() > end:
+            if len(sizes) > 1 and time.monotonic() > end:
                 break
             trials = {key: study.trials[key]}
             # What is wrong with all of them is told before the first, as when they are made.
@@ -159,6 +163,8 @@ def _examples(
             line = json_text({"key": key, "value": study.to_json(result)}) + "\n"
             sizes.append(len(line.encode()))
             seconds.append(timed.seconds)
+            if len(sizes) == 1:
+                end = time.monotonic() + _BUDGET
     return seconds[1:] or seconds, sizes
 
 
