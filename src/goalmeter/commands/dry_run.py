@@ -20,7 +20,7 @@ from goalmeter.navigation.playing import study_of
 from goalmeter.report import Column, Table
 from goalmeter.report.numbers import DASH, storage
 from goalmeter.runs import workers_as_place
-from goalmeter.runs.forecast import Forecast, Span, forecast
+from goalmeter.runs.forecast import Forecast, Span, forecast_of
 from goalmeter.runs.progress import in_words
 
 _CONNECTIONS = 10  # questions at once where nothing is said, as Inspect has it
@@ -58,7 +58,7 @@ def of_navigation(
     except InvalidParameterError as cause:
         raise InvalidParameterError(as_typed(str(cause))) from cause
     if plan.asking is None:
-        return shown([forecast(_walks(plan), on=workers_as_place(workers), out=out)])
+        return shown([forecast_of(_walks(plan), on=workers_as_place(workers), out=out)])
     given = forecast_of_model(
         plan,
         out=out,

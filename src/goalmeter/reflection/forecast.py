@@ -8,8 +8,7 @@ from typing import Any, SupportsIndex
 
 from goalmeter.reflection.plan import AgentLike, plan_of
 from goalmeter.reflection.playing import study_of
-from goalmeter.runs.forecast import Forecast
-from goalmeter.runs.forecast import forecast as forecast_of_study
+from goalmeter.runs.forecast import Forecast, forecast_of
 
 
 def forecast(
@@ -32,4 +31,4 @@ def forecast(
     """
     plan = plan_of(agent, steps, seeds, environments, opposite_reading, step_counting)
     study, on = study_of(plan, workers=workers, timeout=timeout, out=out)
-    return forecast_of_study(study, on=on, timeout=timeout, out=out)
+    return forecast_of(study, on=on, timeout=timeout, out=out)

@@ -87,7 +87,7 @@ class Forecast(JsonFields):
     assumed: tuple[str, ...] = ()
 
 
-def forecast(
+def forecast_of(
     study: Study[Any],
     *,
     on: str = HERE,
