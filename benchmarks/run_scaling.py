@@ -6,9 +6,10 @@ for a function that gives its record at once, `resume` `carry_out` of the finish
 what `goalmeter status` looks at, `read` what a report reads. Beside them, in the same process, what
 the same bytes cost at the least: `write` writes the same lines in one go and syncs the disk each
 second and at the end, `parse` is `json.loads` of each line. Times in the table are of the
-processor, a trial; a small run is made several times, and the median counts. `synced` is the share
-of the clock's time by which keeping is longer than keeping without any fsync, runs taking turns;
-`memory` what the process holds more after `resume` than before, a trial.
+processor, a trial; a small run is made several times, and the median counts. `memory` is what the
+process holds more after `resume` than before, a trial. What keeping costs a run whose trials take a
+millisecond each: its processor time, and what its driver waits for the disk to sync, against the
+same run that keeps nothing, taking turns.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -61,7 +63,6 @@ def of_size(count: int) -> dict[str, Any]:
     assert callable(make)
     records = {key: make(**arguments) for key, arguments in study.trials.items()}
     seconds: dict[str, list[tuple[float, float]]] = {part: [] for part in PARTS}
-    unsynced: list[float] = []
     memory = 0.0
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"
@@ -88,7 +89,6 @@ def of_size(count: int) -> dict[str, Any]:
             lines = (folder / "trials.jsonl").read_bytes().splitlines(keepends=True)
             timed("write", partial(write, lines, Path(place) / "bound"))
             timed("parse", partial(parse, lines))
-            unsynced.append(without_syncs(keep))
             shutil.rmtree(folder)
             timed("make", lambda: carry_out(study, out=folder))
             size = sum(map(len, lines))
@@ -100,7 +100,6 @@ def of_size(count: int) -> dict[str, Any]:
         "bytes_a_trial": size / count,
         "processor": {part: middle[part][0] / count for part in PARTS},
         "clock": {part: middle[part][1] / count for part in PARTS},
-        "synced": 1 - statistics.median(unsynced) / middle["keep"][1],
         "memory_a_trial": memory / count,
     }
 
@@ -122,15 +121,46 @@ def parse(lines: list[bytes]) -> None:
         json.loads(line)
 
 
-def without_syncs(call: Callable[[], object]) -> float:
+def keeping_share(trials: int, turns: int) -> dict[str, float]:
+    """What keeping costs a run of trials of a millisecond, as a share of the run."""
+    loops = 2000
+    while harness.processor(lambda: sum(range(loops)))[1] < 1e-3:  # a millisecond, about
+        loops = loops * 5 // 4
+
+    def trial(number: int) -> int:
+        return sum(range(loops)) + number
+
+    def study() -> Study[int]:
+        each = {f"trial {number}": {"number": number} for number in range(trials)}
+        return Study("milliseconds", trial, each, what={"kind": "benchmark"})
+
+    waited: list[float] = []
     sync = os.fsync
-    os.fsync = lambda file: None
-    try:
+
+    def timed_sync(file: int) -> None:
         began = time.perf_counter()
-        call()
-        return time.perf_counter() - began
+        sync(file)
+        if threading.current_thread() is threading.main_thread():  # the heartbeat's thread waits
+            waited[-1] += time.perf_counter() - began
+
+    plain, kept = [], []
+    os.fsync = timed_sync
+    try:
+        for _ in range(turns):
+            plain.append(harness.processor(lambda: carry_out(study()))[1])
+            waited.append(0.0)
+            with tempfile.TemporaryDirectory() as folder:
+                kept.append(harness.processor(partial(carry_out, study(), out=folder))[1])
     finally:
         os.fsync = sync
+    base, wait = statistics.median(plain), statistics.median(waited)
+    whole = statistics.median(kept) + wait
+    return {
+        "trials": trials,
+        "trial_seconds": base / trials,
+        "waited_seconds": wait,
+        "share": 1 - base / whole,
+    }
 
 
 def resident() -> int:
@@ -148,21 +178,20 @@ def measure(quick: bool) -> dict[str, Any]:
             [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, check=True
         )
         rows.append(json.loads(done.stdout))
-    return {"rows": rows}
+    return {"rows": rows, "keeping": keeping_share(*((50, 1) if quick else (3000, 9)))}
 
 
 def markdown(result: dict[str, Any]) -> str:
-    header = ["trials", *PARTS, "synced", "memory a trial"]
+    header = ["trials", *PARTS, "memory a trial"]
     rows = [
         [
             f"{row['trials']:,}",
             *(f"{1e6 * row['processor'][part]:.3g} us" for part in PARTS),
-            f"{row['synced']:.1%}",
             f"{row['memory_a_trial']:.0f} B",
         ]
         for row in result["rows"]
     ]
-    last = result["rows"][-1]
+    last, keeping = result["rows"][-1], result["keeping"]
     clock = ", ".join(
         f"{part} {harness.short(last['trials'] * last['clock'][part])}" for part in PARTS
     )
@@ -170,6 +199,9 @@ def markdown(result: dict[str, Any]) -> str:
         harness.table(header, rows)
         + f"\n\n- A line has {last['bytes_a_trial']:.0f} bytes. By the clock the run of "
         + f"{last['trials']:,} took: {clock}."
+        + f"\n- Keeping is {keeping['share']:.1%} of a run of {keeping['trials']:,} trials of "
+        + f"{harness.short(keeping['trial_seconds'])}; for the disk its driver waits "
+        + f"{harness.short(keeping['waited_seconds'])} in all."
     )
 
 
