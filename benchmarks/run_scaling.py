@@ -121,14 +121,18 @@ def parse(lines: list[bytes]) -> None:
         json.loads(line)
 
 
+def work(loops: int) -> int:
+    return sum(range(loops))
+
+
 def keeping_share(trials: int, turns: int) -> dict[str, float]:
     """What keeping costs a run of trials of a millisecond, as a share of the run."""
     loops = 2000
-    while harness.processor(lambda: sum(range(loops)))[1] < 1e-3:  # a millisecond, about
+    while harness.processor(partial(work, loops))[1] < 1e-3:  # a millisecond, about
         loops = loops * 5 // 4
 
     def trial(number: int) -> int:
-        return sum(range(loops)) + number
+        return work(loops) + number
 
     def study() -> Study[int]:
         each = {f"trial {number}": {"number": number} for number in range(trials)}
