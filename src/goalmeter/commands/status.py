@@ -15,8 +15,9 @@ from goalmeter.reflection.plan import KIND as REFLECTION
 from goalmeter.report import Table
 from goalmeter.report.numbers import percent, storage
 from goalmeter.report.table_of import ColumnOf, column, summary_table, table_of, words
+from goalmeter.runs.drivers import Worker
 from goalmeter.runs.progress import in_words
-from goalmeter.runs.status import INCOMPLETE, UNREADABLE, RunStatus, Worker, runs_below, status_of
+from goalmeter.runs.status import INCOMPLETE, UNREADABLE, RunStatus, runs_below, status_of
 from goalmeter.runs.watching import FINISHED
 
 _LONGEST = 60  # characters of a trial's key, or of a reason, in a table

@@ -3,13 +3,14 @@
 from goalmeter.runs.backends.processes import cores
 from goalmeter.runs.backends.protocol import Backend, Working
 from goalmeter.runs.backends.registry import workers_as_place
+from goalmeter.runs.drivers import Worker
 from goalmeter.runs.engine import carry_out, check
 from goalmeter.runs.forecast import Forecast, Span, forecast_of
 from goalmeter.runs.jobs import Answer, Batch, JobResult
 from goalmeter.runs.reading import StoredRun, read_run
 from goalmeter.runs.results import Results, keys_in, stored_results
 from goalmeter.runs.stages import Stages
-from goalmeter.runs.status import RunStatus, Worker, runs_below, status_of
+from goalmeter.runs.status import RunStatus, runs_below, status_of
 from goalmeter.runs.store import RunStore, made_here
 from goalmeter.runs.study import Study
 
