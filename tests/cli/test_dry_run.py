@@ -41,12 +41,26 @@ def test_the_table_says_what_the_numbers_rest_on(run: Callable[..., Any]) -> Non
     assert done.status == 0 and "naive: a trial takes" in done.out and "random: " in done.out
 
 
+def test_of_a_table_each_run_is_told(run: Callable[..., Any], tmp_path: Path) -> None:
+    options = ("--steps", "500", "--agents", "random,naive", "--seeds", "2", "--dry-run", "--json")
+    done = run("replicate", "reflection-table-1", "--out", tmp_path / "out", *options)
+    assert done.status == 0, done.err
+    told = json.loads(done.out)["forecasts"]
+    assert [(each["name"], each["trials"]) for each in told] == [
+        ("random, 500 steps", 100),
+        ("naive, 500 steps", 100),
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_cannot_be_run_is_refused(run: Callable[..., Any]) -> None:
     for arguments, message in (
         (("navigate", "--dry-run"), "AGENT is missing"),
         (("navigate", "nobody", "--dry-run"), "no agent 'nobody'"),
         (("navigate", "greedy", "--sizes", "4", "--dry-run"), "expected an odd number"),
         (("reflect", "nobody", "--dry-run"), "no agent 'nobody'"),
+        (("replicate", "calibration", "--dry-run"), "calibration has no --dry-run"),
+        (("replicate", "reflection-table-1", "--steps", "7", "--dry-run"), "steps is 7"),
     ):
         done = run(*arguments)
         assert done.status == 2 and done.out == "" and message in done.err, done.err
