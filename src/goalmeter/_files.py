@@ -7,6 +7,7 @@ runs as root could put a file in the place of /dev/null.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import tempfile
@@ -151,3 +152,15 @@ def _unwritable(path: Path, cause: OSError) -> InvalidFileError:
         f"{path} cannot be written: {cause.strerror or cause}; "
         f"choose a folder that can be written to"
     )
+
+
+def digest(path: str | Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits.
+
+    Raises:
+        InvalidFileError: it cannot be read.
+    """
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as cause:
+        raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause

@@ -12,6 +12,7 @@ from goalmeter.agents.abilities import Ability
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.model_options import ModelOptions
 from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.place import chosen_place
 from goalmeter.commands.suite_options import as_typed
 from goalmeter.navigation import suite_named
 from goalmeter.navigation.forecast import forecast as forecast_of_model
@@ -19,7 +20,6 @@ from goalmeter.navigation.plan import WalkPlan, plan_of
 from goalmeter.navigation.playing import study_of
 from goalmeter.report import Column, Table
 from goalmeter.report.numbers import DASH, storage
-from goalmeter.runs import workers_as_place
 from goalmeter.runs.forecast import Forecast, Span, forecast_of
 from goalmeter.runs.progress import in_words
 
@@ -32,7 +32,8 @@ def of_navigation(
     suite: str,
     model: ModelOptions,
     out: str | Path | None = None,
-    workers: int = 1,
+    on: str | None = None,
+    workers: int | None = None,
     call_seconds: float | None = None,
     answer_tokens: int | None = None,
     **options: Any,
@@ -58,7 +59,9 @@ def of_navigation(
     except InvalidParameterError as cause:
         raise InvalidParameterError(as_typed(str(cause))) from cause
     if plan.asking is None:
-        return shown([forecast_of(_walks(plan), on=workers_as_place(workers), out=out)])
+        return shown(
+            [forecast_of(_walks(plan), on=chosen_place(on, workers, seconds=0.0), out=out)]
+        )
     given = forecast_of_model(
         plan,
         out=out,

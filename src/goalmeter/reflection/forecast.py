@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 
 from goalmeter.reflection.plan import AgentLike, plan_of
 from goalmeter.reflection.playing import study_of
+from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast, forecast_of
 
 
@@ -19,7 +20,7 @@ def forecast(
     environments: Any,
     opposite_reading: str = "literal",
     step_counting: str = "percepts",
-    workers: int = 1,
+    on: str = HERE,
     timeout: float | None = None,
     out: str | Path | None = None,
 ) -> Forecast:
@@ -30,5 +31,5 @@ def forecast(
         MissingExtraError: the agent needs a package that is not installed.
     """
     plan = plan_of(agent, steps, seeds, environments, opposite_reading, step_counting)
-    study, on = study_of(plan, workers=workers, timeout=timeout, out=out)
-    return forecast_of(study, on=on, timeout=timeout, out=out)
+    study, place = study_of(plan, on=on, timeout=timeout, out=out)
+    return forecast_of(study, on=place, timeout=timeout, out=out)

@@ -11,7 +11,8 @@ from typing import Any
 
 from goalmeter._arguments import whole
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.abilities import Ability, digest
+from goalmeter._files import digest
+from goalmeter.agents.abilities import Ability
 from goalmeter.agents.histories.adapters import HistoryFunction, as_agent
 from goalmeter.agents.histories.protocol import Agent
 from goalmeter.agents.registry import agent as named_agent
@@ -154,8 +155,6 @@ class TrialPlan:
 
     def as_json(self) -> dict[str, Any]:
         """What tells this measurement from others, as JSON values; of names only."""
-        files = [split_name(environment.spelled) for environment, _ in self.runs]
-        imported = sorted({path for parts in files if parts for path in files_of(parts[0])})
         return (
             {
                 "kind": KIND,
@@ -169,8 +168,21 @@ class TrialPlan:
             }
             | self.readings
             | named_agent(self.agent_name).identity()
-            | {f"content of {path} (sha256)": digest(path) for path in imported}
+            | {f"content of {path} (sha256)": digest(path) for path in self._of_environments()}
         )
+
+    def files(self) -> dict[str, str]:
+        """The files that a trial reads, agents' and environments', with their SHA-256.
+
+        Raises:
+            InvalidFileError: one of them cannot be read.
+        """
+        paths = [*named_agent(self.agent_name).all_files(), *self._of_environments()]
+        return {path: digest(path) for path in dict.fromkeys(paths)}
+
+    def _of_environments(self) -> list[str]:
+        files = [split_name(environment.spelled) for environment, _ in self.runs]
+        return sorted({path for parts in files if parts for path in files_of(parts[0])})
 
 
 def plan_of(

@@ -2,7 +2,13 @@
 
 from goalmeter.runs.backends.processes import cores
 from goalmeter.runs.backends.protocol import Backend, Working
-from goalmeter.runs.backends.registry import workers_as_place
+from goalmeter.runs.backends.registry import (
+    HERE,
+    check_place,
+    is_of_this_machine,
+    own_process,
+    place_names,
+)
 from goalmeter.runs.drivers import Worker
 from goalmeter.runs.engine import carry_out, check
 from goalmeter.runs.forecast import Forecast, Span, forecast_of
@@ -15,6 +21,7 @@ from goalmeter.runs.store import RunStore, made_here
 from goalmeter.runs.study import Study
 
 __all__ = [
+    "HERE",
     "Answer",
     "Backend",
     "Batch",
@@ -31,13 +38,16 @@ __all__ = [
     "Working",
     "carry_out",
     "check",
+    "check_place",
     "cores",
     "forecast_of",
+    "is_of_this_machine",
     "keys_in",
     "made_here",
+    "own_process",
+    "place_names",
     "read_run",
     "runs_below",
     "status_of",
     "stored_results",
-    "workers_as_place",
 ]

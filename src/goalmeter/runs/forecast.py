@@ -101,7 +101,9 @@ def forecast_of(
         InvalidFileError: a line of the folder is no trial.
     """
     left = left_of(study.trials, out)
-    slots = opened(on, trials=max(len(left), 1), timeout=timeout).slots
+    # A cluster says how much of it is free when it is reached, which a dry run does not do.
+    known = getattr(opened(on, trials=max(len(left), 1), timeout=timeout), "slots", None)
+    slots = known or 1
     # A process of its own where trials run apart, as a user's code may have to; here where it can.
     place = HERE if callable(study.function) else "processes:1"
     seconds, sizes = _examples(study, left, place, timeout)
@@ -113,7 +115,10 @@ def forecast_of(
         assumed = [
             f"a {study.noun} takes {each:.3g} s and {size:.0f} bytes, measured on {len(sizes)} of "
             f"them{spread}, on this machine as busy as it is now",
-            f"{slots} are made at once ({on}), each as fast as one alone",
+            f"{slots} are made at once ({on}), each as fast as one alone"
+            if known
+            else f"how many {on} makes at once is not known before it is reached: the time is "
+            f"that of one after the other",
         ]
     return Forecast(
         name=study.name,

@@ -16,6 +16,7 @@ from goalmeter.pages.reflection.pairs import inner_name
 from goalmeter.reflection import Reflection, measure
 from goalmeter.reflection.environments.registry import BATTERY
 from goalmeter.reflection.forecast import forecast
+from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast
 from goalmeter.runs.progress import Tell
 
@@ -92,7 +93,7 @@ def table(
     lengths: Sequence[int] = STEPS,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Tell | None = None,
 ) -> list[Row]:
     """Every row of Table 1; those of the agents named are run, the rest is as in the ledger.
@@ -112,7 +113,7 @@ def table(
                 agent,
                 steps,
                 range(seed, seed + n),
-                workers=workers,
+                on=on,
                 out=run_folder(out, agent, steps),
                 progress=progress,
             )
@@ -127,7 +128,7 @@ def forecasts(
     lengths: Sequence[int] = STEPS,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
 ) -> list[Forecast]:
     """What each row that `table` would run will cost; the arguments are the same."""
     told = []
@@ -139,7 +140,7 @@ def forecasts(
                 steps=steps,
                 seeds=range(seed, seed + n),
                 environments=BATTERY,
-                workers=workers,
+                on=on,
                 out=run_folder(out, agent, steps),
             )
             told.append(replace(cost, name=f"{agent}, {steps} steps"))

@@ -16,6 +16,7 @@ from goalmeter.pages.reflection import page as reflection_page
 from goalmeter.pages.reflection.pairs import verdict
 from goalmeter.reflection.result import interval_json
 from goalmeter.report import require_report_extra
+from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast
 
 
@@ -24,7 +25,7 @@ def replicate(
     *,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Callable[[str], None] | None = None,
     agents: str = "scripted",
     steps: int | None = None,
@@ -51,7 +52,7 @@ def replicate(
         lengths=STEPS if steps is None else (steps,),
         seeds=seeds,
         seed=seed,
-        workers=workers,
+        on=on,
         progress=progress,
     )
     ran = [row.result for row in rows if row.result is not None]
@@ -126,7 +127,7 @@ def forecasts(
     *,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     agents: str = "scripted",
     steps: int | None = None,
 ) -> list[Forecast]:
@@ -141,7 +142,7 @@ def forecasts(
         lengths=STEPS if steps is None else (steps,),
         seeds=seeds,
         seed=seed,
-        workers=workers,
+        on=on,
     )
 
 

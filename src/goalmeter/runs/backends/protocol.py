@@ -29,7 +29,8 @@ class Backend(Protocol):
     backend makes batches and nothing else. It never raises for what a trial does: that is a result.
     It may answer in any order, since results go by the number of their batch. What of a batch took
     too long or died with its process is answered as lost, and the study asks for each trial of the
-    batch again, alone, until it is clear which of them did it.
+    batch again, alone, until it is clear which of them did it. What was ended from outside, such as
+    by a scheduler or with its machine, is answered as "killed", and is asked for again too.
     """
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from contextlib import suppress
 from queue import SimpleQueue
@@ -24,6 +25,9 @@ READY = "ready"
 def main() -> NoReturn:
     """Serve until the other end of standard input is closed."""
     prepare_worker()
+    # No keyboard reaches a session of its own: whoever sends its signal ends this process, which is
+    # no exception of the code that runs.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     asked, answers = os.dup(0), os.dup(1)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
@@ -38,7 +42,7 @@ def main() -> NoReturn:
 
 
 def _answer(line: str) -> dict[str, object]:
-    # Nobody interrupts a worker, which is in a session of its own: it is the code that raises it.
+    # The keyboard's signal ends a worker, so an interrupt is raised by the code itself.
     answer = call(Batch(**json.loads(line)), keep_interrupts=True)
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # the user's code may have closed it
