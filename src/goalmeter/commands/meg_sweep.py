@@ -22,8 +22,7 @@ from goalmeter.pages.sweep.page import short_tables
 from goalmeter.report import Table
 from goalmeter.report.numbers import storage
 from goalmeter.report.table_of import summary_table
-from goalmeter.runs import cores
-from goalmeter.runs.backends.registry import HERE
+from goalmeter.runs import HERE, cores
 from goalmeter.runs.progress import in_words
 
 # Less work than this is done before more processes have started.
