@@ -290,6 +290,15 @@ def test_a_damaged_status_is_as_none(tmp_path: Path, text: str) -> None:
     assert status_of(tmp_path).state == "incomplete"
 
 
+def test_a_command_that_asks_for_less_makes_no_run_smaller(tmp_path: Path) -> None:
+    carry_out(study(), out=tmp_path)
+    carry_out(study(keys="ab"), out=tmp_path)
+    status = status_of(tmp_path)
+    assert (status.state, status.done, status.total, status.left) == ("finished", 4, 4, 0)
+    unfinished = status_of(tmp_path, total=lambda what: 9)
+    assert (unfinished.total, unfinished.left) == (9, 5) and unfinished.state != "finished"
+
+
 def test_runs_below_a_folder_are_listed_and_damaged_ones_say_why(tmp_path: Path) -> None:
     carry_out(study(), out=tmp_path / "b" / "deep")
     carry_out(study(keys="xy"), out=tmp_path / "a")

@@ -92,7 +92,8 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
 
     Args:
         folder: of the run.
-        total: asked where no driver has said how many trials there are.
+        total: how many trials a run asks for, as far as that can be told from run.json; a driver
+            that has said it is believed too.
     """
     folder = Path(folder)
     try:
@@ -104,9 +105,9 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
         return RunStatus(str(folder), UNREADABLE, _unreadable(folder, cause), size=_size(folder))
     what, said = about["what"], said_of(folder)
     is_filled = is_filled_now(folder, said)
-    trial_count = said.get("total")
-    if trial_count is None and (not said or what.get("kind") != said.get("name")):
-        trial_count = total(what)
+    # A command that asks for less than is there says less; the run is of all of it.
+    counts = [count for count in (total(what), said.get("total")) if count is not None]
+    trial_count = max(*counts, trials.done) if counts else None
     ended = said.get("state") == FINISHED and trial_count is None
     left = None if trial_count is None else max(trial_count - trials.done, 0)
     status = RunStatus(
