@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from goalmeter.commands.outcome import Outcome
 
 _EVERY = 1.0  # seconds, as often as a driver speaks
+_PAUSE = 4  # times what a look takes, at least: those at a million trials leave the cores to others
 
 
 @app.command()
@@ -48,7 +49,7 @@ def _watch(runs: list[Path], outcome: Outcome, *, as_json: bool) -> Outcome:
     from goalmeter.commands.status import status as look
 
     in_terminal = sys.stdout.isatty() and not as_json
-    last = ""
+    last, taken = "", 0.0
     while any(run["state"] == "running" for run in outcome.json["runs"]):
         if in_terminal:
             sys.stdout.write("\x1b[H\x1b[2J")  # to the upper left, and nothing below
@@ -56,8 +57,10 @@ def _watch(runs: list[Path], outcome: Outcome, *, as_json: bool) -> Outcome:
         if as_json or in_terminal or outcome.text != last:
             show_once(outcome, as_json=as_json, tables=in_terminal)
         last = outcome.text
-        time.sleep(_EVERY)
+        time.sleep(max(_EVERY, _PAUSE * taken))
+        begun = time.monotonic()
         outcome = look(runs)
+        taken = time.monotonic() - begun
     if in_terminal:
         sys.stdout.write("\x1b[H\x1b[2J")
     return outcome
