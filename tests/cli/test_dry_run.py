@@ -64,3 +64,12 @@ def test_what_cannot_be_run_is_refused(run: Callable[..., Any]) -> None:
     ):
         done = run(*arguments)
         assert done.status == 2 and done.out == "" and message in done.err, done.err
+
+
+def test_prices_make_it_money(run: Callable[..., Any]) -> None:
+    prices = ("--price-in", "1", "--price-out", "2")
+    done = run("navigate", "vllm/somebody/model", *SMALL, *prices, "--dry-run", "--json")
+    (told,) = json.loads(done.out)["forecasts"]
+    for end in ("least", "most"):
+        expected = (told["prompt_tokens"][end] + 2 * told["output_tokens"][end]) / 1e6
+        assert told["usd"][end] == pytest.approx(expected)
