@@ -56,6 +56,8 @@ NOT_RUN = {
     "are kept",
     "docs/representation.md: it needs the files of a server",
     "docs/architecture.md: a drawing",
+    "docs/scale.md: needs GPUs and vLLM",
+    "docs/scale.md: needs Slurm, GPUs and vLLM",
     "docs/navigation-language-models.md: goes on until the model has answered",
     "docs/navigation-language-models.md: asks through Inspect, as the tests in tests/lm do",
 }
