@@ -97,7 +97,7 @@ def test_a_job_with_another_version_is_a_sentence(
 def test_a_folder_that_cannot_be_made(folder: Path) -> None:
     (folder / "file").touch()
     place = f"{LOCAL},folder={folder}/file/in"
-    with pytest.raises(InvalidFileError, match="cannot be written: .*slurm:folder=PATH"):
+    with pytest.raises(InvalidFileError, match=r"cannot be written: .*slurm:folder=PATH"):
         carry_out(played(user_file(folder), "good"), on=place)
 
 
@@ -114,7 +114,8 @@ def test_jobs_leave_when_their_driver_is_killed(folder: Path) -> None:
         "    print(self._folder, flush=True)\n"
         "    return take(self, *arguments)\n"
         "slurm.SlurmJobs.took = took\n"
-        f"carry_out(played(Path({str(user)!r}), 'hangs'), on='{LOCAL},jobs=1,folder={folder}/box')\n"
+        f"on = '{LOCAL},jobs=1,folder={folder}/box'\n"
+        f"carry_out(played(Path({str(user)!r}), 'hangs'), on=on)\n"
     )
     path = os.pathsep.join(filter(None, sys.path))
     with subprocess.Popen(
@@ -153,6 +154,6 @@ def test_slurm_that_takes_no_job_is_a_sentence(
         (programs / name).write_text("#!/bin/sh\necho 'invalid partition' >&2\nexit 1\n")
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    with pytest.raises(GoalmeterError, match="Slurm takes no job: .*invalid partition"):
+    with pytest.raises(GoalmeterError, match=r"Slurm takes no job: .*invalid partition"):
         carry_out(played(user_file(folder), "good"), on="slurm:partition=none,jobs=2")
     assert slurm_module._LOOK_AT_JOBS["slurm"] > 1  # Slurm is not asked in vain

@@ -162,20 +162,30 @@ class RayCluster(Fleet):
         """Start a cluster of this machine, of which nothing is left behind."""
         # Ray's sockets lie below it, whose paths may have some hundred characters.
         self._ours = tempfile.mkdtemp(prefix="gm-")
-        found = dict.fromkeys(("RAY_ADDRESS",), "")
-        # A cluster here has the modules that this process has. Its token would else be written to
-        # the home folder.
-        found["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        found = {
+            "RAY_ADDRESS": "",
+            # A cluster of this machine has the modules that this process has.
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            # On a busy machine its first process takes longer than Ray would wait.
+            "RAY_gcs_server_port_wait_time_s": "120",
+        }
+        # Ray would write a token to the home folder.
         if not any(os.environ.get(f"RAY_AUTH_{name}") for name in ("MODE", "TOKEN", "TOKEN_PATH")):
             found |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         with _environment(found):
-            self._ray.init(
-                address=_LOCAL,
-                include_dashboard=False,
-                object_store_memory=_OBJECTS,
-                _temp_dir=self._ours,
-                **_quiet(),
-            )
+            try:
+                self._ray.init(
+                    address=_LOCAL,
+                    include_dashboard=False,
+                    object_store_memory=_OBJECTS,
+                    _temp_dir=self._ours,
+                    **_quiet(),
+                )
+            except RuntimeError as cause:
+                raise GoalmeterError(
+                    f"no Ray cluster starts on this machine: {_first_line(cause)}; run it with "
+                    f"--on processes"
+                ) from cause
 
     def _free(self) -> int:
         return int(self._ray.available_resources().get("CPU", 0))
