@@ -70,6 +70,8 @@ def test_jobs_that_end_are_submitted_again(folder: Path) -> None:
             if working:
                 # A local job is named after its process, which ends what it has started.
                 number = int(working[0].worker.split()[2])
+                if number in killed:
+                    continue
                 with suppress(ProcessLookupError):
                     os.kill(number, signal.SIGINT)
                     killed.append(number)
