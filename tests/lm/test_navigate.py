@@ -47,7 +47,7 @@ def test_a_model_is_shown_as_a_reference_agent_is(name: str, tmp_path: Path) -> 
     run = tmp_path / "run"
     model = navigate("goalmeter/optimal", suite=name, **options, out=run)
     agent = navigate("optimal", suite=name, **options)
-    assert model.json.keys() - agent.json.keys() == {"failed", "run"}
+    assert model.json.keys() - agent.json.keys() == {"failed", "run", "spent"}
     assert model.json["failed"] == {} and model.json["agent"] == "goalmeter/optimal"
     assert {"optimal", "greedy", "random"} <= model.json["references"].keys()
     assert [t.caption for t in model.tables][:2] == [t.caption for t in agent.tables][:2]

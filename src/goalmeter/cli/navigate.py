@@ -55,7 +55,8 @@ def navigate(
     """Behaviour of an agent in grid worlds, beside agents that plan, follow a compass, or err.
 
     Walks that the server of a language model failed count as not arrived, and the exit status then
-    is 3; the same command makes them again.
+    is 3; the same command makes them again. It is 3 too where --budget ended the run; a larger one
+    goes on from there.
     """
     from goalmeter.commands.navigate import navigate as run
 

@@ -15,6 +15,8 @@ from goalmeter.meg.neural import neural_utility, neural_values
 from goalmeter.meg.plug_in import mce_plug_in
 from goalmeter.meg.result import MegResult, TrajectoryMeg
 from goalmeter.meg.simplest import SimplestUtility, simplest_utility
+from goalmeter.meg.sweeps.measure import sweep
+from goalmeter.meg.sweeps.result import Sweep, SweepRow
 from goalmeter.meg.trajectories import from_trajectories
 from goalmeter.meg.unknown import unknown_utility
 from goalmeter.meg.unknown_worlds import unknown_utility_many
@@ -26,6 +28,8 @@ __all__ = [
     "MegResult",
     "Progress",
     "SimplestUtility",
+    "Sweep",
+    "SweepRow",
     "TableMeg",
     "TrajectoryMeg",
     "causal_class",
@@ -39,6 +43,7 @@ __all__ = [
     "neural_values",
     "sensitivity",
     "simplest_utility",
+    "sweep",
     "targets",
     "under_interventions",
     "unknown_utility",

@@ -12,6 +12,7 @@ from goalmeter.agents.abilities import Ability
 from goalmeter.agents.navigators.protocol import Navigator
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.navigation.asking.settings import Asking, paper_effort
+from goalmeter.navigation.asking.spending import Budget
 from goalmeter.navigation.plan import WalkPlan, plan_of
 from goalmeter.navigation.playing import Walked, play_all
 from goalmeter.navigation.playing import load as load_walks
@@ -51,6 +52,7 @@ def measure(
     asking: Asking | None = None,
     server: Server | None = None,
     rounds: int = ROUNDS,
+    budget: Budget | None = None,
     logs: Sequence[str | Path] = (),
     on: str = HERE,
     out: str | Path | None = None,
@@ -86,6 +88,7 @@ def measure(
         asking: how a language model is asked.
         server: how it is reached.
         rounds: how often walks that its server failed are made again.
+        budget: the most that a language model may cost, over all calls with the folder `out`.
         logs: logs of Inspect whose walks are taken over.
         on: where agents walk: "here", in this process; "processes:8", in eight of this machine; or
             any other place, such as "ray" or "slurm:partition=cpu". A language model is asked by
@@ -98,6 +101,8 @@ def measure(
         InvalidParameterError: there is no such agent or suite, or an option is out of range or not
             one of the suite's.
         InvalidFileError: `out` holds something else.
+        BudgetReachedError: the budget was spent before all walks had ended, so that there is
+            nothing to measure yet; a larger one goes on.
         MissingExtraError: a language model is named, and inspect_ai is not installed.
 
     Example: a compass leads astray in a maze, and a plan does not.
@@ -111,9 +116,10 @@ def measure(
     record = suite_named(suite)
     if is_model:
         asking = asking or Asking(reasoning_effort=paper_effort(name, record) if paper else None)
-    elif asking is not None or prompts or history or logs:
+    elif asking is not None or prompts or history or logs or budget is not None:
         raise InvalidParameterError(
-            f"asking, prompts, history and logs are for language models only, and {name} is none"
+            f"asking, prompts, history, budget and logs are for language models only, and {name} "
+            f"is none"
         )
     plan = plan_of(
         name,
@@ -138,7 +144,7 @@ def measure(
     if asking is None:
         walked = play_all(plan, walker=walker, out=out, on=on, progress=progress)
     else:
-        walked = _asked(plan, server, rounds, logs, out, progress)
+        walked = _asked(plan, server, rounds, budget or Budget(), logs, out, progress)
     return _beside(walked, beside, on, out, progress)
 
 
@@ -212,6 +218,7 @@ def _asked(
     plan: WalkPlan,
     server: Server | None,
     rounds: int,
+    budget: Budget,
     logs: Sequence[str | Path],
     out: str | Path | None,
     progress: Tell | None,
@@ -230,5 +237,11 @@ def _asked(
         progress(note)
     options: dict[str, Any] = {"imported": imported.walks} if imported is not None else {}
     return ask_all(
-        plan, out=out, server=server or Server(), rounds=rounds, progress=progress, **options
+        plan,
+        out=out,
+        server=server or Server(),
+        rounds=rounds,
+        budget=budget,
+        progress=progress,
+        **options,
     )
