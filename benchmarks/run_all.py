@@ -43,6 +43,7 @@ SCRIPTS = (
     "reflection_agreement",
     "reflection_vs_library",
     "reflection_workers",
+    "places",
     "navigation_reference_agents",
     "navigation_overhead",
     "probe_rows",
