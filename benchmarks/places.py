@@ -37,7 +37,9 @@ def sweep_of(mazes: int) -> Study:
     """A sweep over so many mazes, as a function of a place and a folder."""
 
     def run(on: str, out: Path | None) -> Any:
-        worlds = [{"generator": "maze", "size": SIZE, "seed": {"from": 0, "count": mazes}}]
+        worlds = [
+            {"generator": "maze", "size": SIZE, "horizon": 30, "seed": {"from": 0, "count": mazes}}
+        ]
         result = gm.meg.sweep(worlds, policies=POLICIES, on=on, out=out)
         return [row.measured.value for row in result.rows]
 
@@ -128,8 +130,8 @@ def markdown(result: dict[str, Any]) -> str:
         )
         notes.append(
             f"- {row['study']}: {row['trials']} results, {row['differ']} differ anywhere; "
-            f"efficiency at two processes {row['efficiency']:.0%} over one, {row['efficiency_over_here']:.0%} "
-            f"over this one; keeping costs {row['keeping']:+.1%}{over}."
+            f"efficiency at two processes {row['efficiency']:.0%} over one, "
+            f"{row['efficiency_over_here']:.0%} over this one; keeping costs {row['keeping']:+.1%}{over}."
         )
     return "\n".join([tables, "", *notes])
 

@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
@@ -171,8 +172,8 @@ class RayCluster(Fleet):
         }
         # Ray would write a token to the home folder.
         if not any(os.environ.get(f"RAY_AUTH_{name}") for name in ("MODE", "TOKEN", "TOKEN_PATH")):
-            found |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-        with _environment(found):
+            found["RAY_AUTH_TOKEN"] = _token()
+        with _environment(found), _silent():
             try:
                 self._ray.init(
                     address=_LOCAL,
@@ -292,6 +293,25 @@ def _why(ray: ModuleType, error: Exception) -> str:
 
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+@lru_cache(maxsize=1)
+def _token() -> str:
+    """What proves to a cluster that is started here that it is this process who asks."""
+    # One for all clusters of this process: Ray remembers the first.
+    return secrets.token_hex(32)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without Ray's advice about tokens and the like."""
+    logger = logging.getLogger("ray")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @contextmanager
