@@ -131,7 +131,8 @@ def markdown(result: dict[str, Any]) -> str:
         notes.append(
             f"- {row['study']}: {row['trials']} results, {row['differ']} differ anywhere; "
             f"efficiency at two processes {row['efficiency']:.0%} over one, "
-            f"{row['efficiency_over_here']:.0%} over this one; keeping costs {row['keeping']:+.1%}{over}."
+            f"{row['efficiency_over_here']:.0%} over this one; "
+            f"keeping costs {row['keeping']:+.1%}{over}."
         )
     return "\n".join([tables, "", *notes])
 
