@@ -169,6 +169,8 @@ class RayCluster(Fleet):
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             # On a busy machine its first process takes longer than Ray would wait.
             "RAY_gcs_server_port_wait_time_s": "120",
+            # Ray's workers would stand back behind every other process, and run out of time.
+            "RAY_worker_niceness": "0",
         }
         # Ray would write a token to the home folder.
         if not any(os.environ.get(f"RAY_AUTH_{name}") for name in ("MODE", "TOKEN", "TOKEN_PATH")):
