@@ -20,7 +20,7 @@ from runs.backends.places import kept, played, user_file
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.navigation import measure
 from goalmeter.runs import carry_out
-from goalmeter.runs.backends import hosted, ray_cluster
+from goalmeter.runs.backends import hosted, ray_cluster, ray_session
 from goalmeter.runs.backends.ray_cluster import RayCluster
 
 # One process of the suite starts the cluster, and runs all of this.
@@ -36,9 +36,13 @@ SMALL: dict[str, Any] = {"sizes": [5], "complexities": [1], "grids": 6, "traject
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
-    pytest.importorskip("ray")
+    ray = pytest.importorskip("ray")
     with RayCluster("local", 2, None) as cluster:
+        folder = Path(ray_session._JOINED.folder)
+        assert folder.is_dir() and processes_of(folder)
         yield cluster
+    ray_session.leave(ray)
+    assert not folder.exists() and not any(name.startswith("RAY_AUTH") for name in os.environ)
 
 
 def test_the_bytes_of_a_run_are_those_of_processes(cluster: RayCluster, tmp_path: Path) -> None:
@@ -131,7 +135,47 @@ def test_a_cluster_without_a_free_cpu_is_a_sentence(
 )
 def test_an_address_where_nobody_is(address: str, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
-        ray_cluster._reach(address)
+        ray_session._reach(address)
+
+
+class FakeRay:
+    """Ray as far as it is joined: what `init` is asked, and what it raises."""
+
+    def __init__(self, *errors: Exception | None) -> None:
+        self.errors = list(errors)
+        self.asked: list[str] = []
+
+    def init(self, *, address: str, **options: Any) -> None:
+        self.asked.append(address)
+        if (error := self.errors.pop(0)) is not None:
+            raise error
+
+    def shutdown(self) -> None:
+        self.asked.append("shutdown")
+
+
+def test_without_a_running_cluster_one_is_started() -> None:
+    ray: Any = FakeRay(ConnectionError("none"), None)
+    folder = ray_session._connect(ray, "auto")
+    assert ray.asked == ["auto", "local"] and Path(folder).is_dir()
+    Path(folder).rmdir()
+    ray = FakeRay(None)
+    assert ray_session._connect(ray, "auto") == "" and ray.asked == ["auto"]
+    ray = FakeRay(RuntimeError("no room\nat all"))
+    with pytest.raises(GoalmeterError, match="no Ray cluster starts on this machine: no room; run"):
+        ray_session._connect(ray, "local")
+    assert ray.asked == ["local", "shutdown"]
+
+
+def test_a_cluster_with_another_ray_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_session, "_reach", lambda address: None)
+    ray: Any = FakeRay(RuntimeError("Version mismatch: the cluster has\n Ray: 1.0"))
+    message = "at there:1 cannot be joined: Version mismatch: the cluster has Ray: 1.0; install the"
+    with pytest.raises(GoalmeterError, match=message):
+        ray_session._connect(ray, "there:1")
+    ray = FakeRay(ConnectionError("no answer"))
+    with pytest.raises(GoalmeterError, match="at there:1 cannot be joined: no answer"):
+        ray_session._connect(ray, "there:1")
 
 
 def test_nothing_of_it_is_imported_unless_asked_for() -> None:
@@ -145,7 +189,7 @@ def test_nothing_of_it_is_imported_unless_asked_for() -> None:
 def test_the_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "there")
     before = dict(os.environ)
-    with ray_cluster._environment({"RAY_ADDRESS": "", "PYTHONPATH": "/nowhere"}):
+    with ray_session._environment({"RAY_ADDRESS": "", "PYTHONPATH": "/nowhere"}):
         assert "RAY_ADDRESS" not in os.environ and os.environ["PYTHONPATH"] == "/nowhere"
         os.environ["RAY_AUTH_MODE"] = "token"  # as Ray does
     assert dict(os.environ) == before
@@ -160,10 +204,10 @@ def test_ctrl_c_ends_what_was_started(tmp_path: Path) -> None:
         "from pathlib import Path\n"
         "from runs.backends.places import played\n"
         "from goalmeter.runs import carry_out\n"
-        "from goalmeter.runs.backends import ray_cluster\n"
+        "from goalmeter.runs.backends import ray_cluster, ray_session\n"
         "take = ray_cluster.RayCluster.took\n"
         "def took(self, *arguments):\n"
-        "    print(self._ours, flush=True)\n"
+        "    print(ray_session._JOINED.folder, flush=True)\n"
         "    return take(self, *arguments)\n"
         "ray_cluster.RayCluster.took = took\n"
         f"carry_out(played(Path({str(user)!r}), 'hangs'), on='ray:local,cpus=1')\n"
