@@ -46,6 +46,7 @@ SCRIPTS = (
     "places",
     "navigation_reference_agents",
     "navigation_overhead",
+    "language_model_server",
     "probe_rows",
     "capture_overhead",
     "patching_sweep",

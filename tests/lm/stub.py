@@ -2,8 +2,9 @@
 
 It speaks OpenAI's chat completions on loopback, and thinks of nothing: the answer to a grid is the
 right move, or with `error` another one, drawn from the prompt and the question's seed. SETTINGS is
-a JSON object of the fields of `Settings`. The port is the first line of standard output; a GET of
-/counts says what happened so far, and the process ends with its standard input.
+a JSON object of the fields of `Settings`. The port is the first line of standard output, and the
+process ends with its standard input. A GET of /counts says what happened so far, and when the first
+call came and the last was answered.
 
 Each answer takes a time that is lognormal with the median `seconds` and the shape `tail` (of the
 logarithm), and has as many tokens as `speed` tells in that time. With `throughput`, all answers
@@ -18,6 +19,7 @@ import asyncio
 import json
 import random
 import sys
+import time
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -52,7 +54,7 @@ class Stub:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         counted = ("calls", "answers", "seconds", "input_tokens", "output_tokens", "now", "peak")
-        self.counts: dict[str, float] = dict.fromkeys((*counted, *FAILURES), 0.0)
+        self.counts: dict[str, float] = dict.fromkeys((*counted, *FAILURES, "first", "last"), 0.0)
         self._draw = random.Random(settings.seed)
         self._free_at = 0.0
 
@@ -86,6 +88,7 @@ class Stub:
     async def _answer(self, asked: dict[str, Any]) -> bytes:
         settings, counts = self.settings, self.counts
         counts["calls"] += 1
+        counts["first"] = counts["first"] or time.time()
         if settings.most and counts["now"] > settings.most:
             counts["429"] += 1
             return _busy(settings.retry_after)
@@ -109,6 +112,7 @@ class Stub:
         await asyncio.sleep(seconds)
         read = round(len(prompt) / PROMPT_TOKENS)
         counts["answers"] += 1
+        counts["last"] = time.time()
         counts["seconds"] += seconds
         counts["input_tokens"] += read
         counts["output_tokens"] += tokens

@@ -19,6 +19,7 @@ pytest.importorskip("inspect_ai")
 pytest.importorskip("openai")
 
 import anyio
+from lm.mocks import best, mock
 from lm.stubbed import Stubbed
 
 from goalmeter import cli
@@ -28,7 +29,8 @@ from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.asking.spending import Budget, BudgetReachedError, Spent
 from goalmeter.navigation.inspect.ledger import ASKED, Ledger, spent_in
 from goalmeter.navigation.inspect.models import Server
-from goalmeter.navigation.inspect.run import ask
+from goalmeter.navigation.inspect.run import ask, ask_all
+from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import load
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -253,6 +255,38 @@ def test_a_torn_line_is_left_out_and_a_foreign_one_refused(tmp_path: Path) -> No
         file.write_text(whole + line + "\n")
         with pytest.raises(InvalidFileError, match=rf"{ASKED}, line 3: "):
             spent_in(tmp_path)
+
+
+def test_a_disk_that_is_full_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+
+    def full(file: int, data: bytes) -> int:
+        if data.startswith(b'{"input_tokens"') and spent_in(tmp_path).calls > 4:
+            raise OSError(28, "No space left on device")
+        return write(file, data)
+
+    with Stubbed() as stub:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "write", full)
+            with pytest.raises(InvalidFileError, match=rf"{ASKED} cannot be written: No space"):
+                walked(stub, tmp_path)
+        assert {walk.outcome for walk in walked(stub, tmp_path)} == {"arrived"}
+
+
+def test_the_longest_walks_begin_first(tmp_path: Path) -> None:
+    begun: list[str] = []
+
+    def answer(prompt: str, config: Any) -> str:
+        begun.append(prompt)
+        return best(prompt)
+
+    plan = plan_of("mockllm/model", "maze", **MAZES, asking=Asking())
+    walks = ask_all(plan, out=tmp_path, model=mock(answer), server=Server(max_connections=1))
+    distances = {walk.steps[0].prompt: walk.distance for walk in walks.trajectories}
+    firsts = [distances[prompt] for prompt in dict.fromkeys(begun) if prompt in distances]
+    assert firsts == sorted(firsts, reverse=True) and len(set(firsts)) > 1
+    # The order of the results is that of the suite.
+    assert [walk.grid for walk in walks.trajectories] == [0, 0, 1, 1, 2, 2]
 
 
 # --- Retries --------------------------------------------------------------------------------------

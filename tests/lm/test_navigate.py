@@ -26,6 +26,7 @@ from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect import listening
 from goalmeter.navigation.inspect import run as inspect_run
 from goalmeter.navigation.inspect.eval_log import trajectories
+from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.inspect.run import ask, ask_all
 from goalmeter.navigation.inspect.task import navigation
 from goalmeter.navigation.plan import plan_of
@@ -151,7 +152,7 @@ def test_a_full_disk_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(RunStore, "add", full)
     plan = plan_of("mockllm/model", "maze", **(ONE | {"grids": 30}), asking=Asking())
     with pytest.raises(InvalidFileError, match="no room"):
-        ask_all(plan, out=tmp_path, model=mock(answer))
+        ask_all(plan, out=tmp_path, model=mock(answer), server=Server(max_connections=4))
     assert len(read_run(tmp_path).values) == 1
     assert next(asked) < sum(task.distance for task, _ in plan.tasks.walks()) / 2
 

@@ -61,10 +61,10 @@ def test_what_users_code_does_is_the_same_outcome(cluster: RayCluster, tmp_path:
 
 
 def test_a_trial_that_takes_too_long_is_ended(cluster: RayCluster, tmp_path: Path) -> None:
-    results = carry_out(played(user_file(tmp_path), "hangs"), on="ray", timeout=20.0)
+    results = carry_out(played(user_file(tmp_path), "hangs"), on="ray", timeout=8.0)
     assert results["CensoredObservation seed 0"] == {
         "outcome": "timeout",
-        "detail": "no answer within 20 s",
+        "detail": "no answer within 8 s",
     }
     assert [value["outcome"] for value in results.values()].count("ok") == 3
 

@@ -196,6 +196,8 @@ def make_walks(
             # Means of the walks so far, which nobody sees here, take up to a tenth of the time.
             score_display=False,
             max_connections=connections,
+            # While one walk is told, kept or begun here, another one has its connection.
+            max_samples=None if connections is None else connections + connections // 4 + 1,
             max_retries=_EVER if heard.account is not None else server.max_retries,
             attempt_timeout=server.timeout,
         )
