@@ -91,8 +91,7 @@ def test_processes_of_ray_that_are_killed_change_nothing(
     thread = threading.Thread(target=kill_some)
     thread.start()
     try:
-        with place:
-            results = carry_out(study, on=place)
+        results = carry_out(study, on=place)
     finally:
         stop.set()
         thread.join()

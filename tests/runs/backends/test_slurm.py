@@ -79,8 +79,7 @@ def test_jobs_that_end_are_submitted_again(folder: Path) -> None:
     thread = threading.Thread(target=kill_some)
     thread.start()
     try:
-        with place:
-            results = carry_out(study, on=place)
+        results = carry_out(study, on=place)
     finally:
         stop.set()
         thread.join()
