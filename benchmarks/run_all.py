@@ -44,6 +44,7 @@ SCRIPTS = (
     "reflection_vs_library",
     "reflection_workers",
     "run_scaling",
+    "places",
     "navigation_reference_agents",
     "navigation_overhead",
     "language_model_server",

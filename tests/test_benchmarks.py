@@ -49,6 +49,7 @@ SCRIPTS = {
     "reflection_agreement": {"library", "rows"},
     "reflection_workers": {"agent", "rows", "steps"},
     "run_scaling": {"keeping", "rows"},
+    "places": {"rows"},
     "reflection_vs_library": {
         "environments",
         "library",

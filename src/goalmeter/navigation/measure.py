@@ -92,7 +92,7 @@ def measure(
         logs: logs of Inspect whose walks are taken over.
         on: where agents walk: "here", in this process; "processes:8", in eight of this machine; or
             any other place, such as "ray" or "slurm:partition=cpu". A language model is asked by
-            this process.
+            this process, and reference agents beside another walk in it.
         out: folder that keeps every finished walk. If it holds some of this measurement, only the
             others are made.
         progress: told now and then how many walks are finished.
@@ -145,14 +145,13 @@ def measure(
         walked = play_all(plan, walker=walker, out=out, on=on, progress=progress)
     else:
         walked = _asked(plan, server, rounds, budget or Budget(), logs, out, progress)
-    return _beside(walked, beside, on, out, progress)
+    return _beside(walked, beside, out, progress)
 
 
 def load(
     folder: str | Path,
     *,
     beside: Sequence[str] | None = None,
-    on: str = HERE,
     progress: Tell | None = None,
 ) -> Navigation:
     """The measurement that a run folder holds.
@@ -160,14 +159,13 @@ def load(
     Args:
         folder: what `measure` was given as `out`.
         beside: names of reference agents, which walk anew; None for those of the suite.
-        on: where they walk.
         progress: told what is being done.
 
     Raises:
         InvalidFileError: it holds no navigation run, or a walk that is no trajectory.
         IncompleteRunError: it holds not all of its walks.
     """
-    return _beside(load_walks(folder), beside, on, folder, progress)
+    return _beside(load_walks(folder), beside, folder, progress)
 
 
 def references(
@@ -175,7 +173,6 @@ def references(
     without: Sequence[str] = (),
     *,
     names: Sequence[str] | None = None,
-    on: str = HERE,
     progress: Tell | None = None,
 ) -> list[Navigation]:
     """Reference agents on the walks of a plan.
@@ -190,7 +187,8 @@ def references(
             continue
         if progress is not None:
             progress(f"reference agent: {spelled}")
-        walked = play_all(replace(plan, agent=spelled), on=on)
+        # They walk in milliseconds, and processes or a cluster would be started for each of them.
+        walked = play_all(replace(plan, agent=spelled))
         results.append(navigation_of(walked, reference=True))
     return results
 
@@ -198,12 +196,11 @@ def references(
 def _beside(
     walked: Walked,
     names: Sequence[str] | None,
-    on: str,
     folder: str | Path | None,
     progress: Tell | None,
 ) -> Navigation:
     plan = walked.plan
-    beside = references(plan, (plan.agent,), names=names, on=on, progress=progress)
+    beside = references(plan, (plan.agent,), names=names, progress=progress)
     return navigation_of(walked, references=beside, folder=folder)
 
 
