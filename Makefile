@@ -35,7 +35,7 @@ test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
 test: export MKL_NUM_THREADS = 1
 test: $(STAMP) ## run the tests (ARGS="-k words"; browser tests are skipped without Chromium)
-	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 check: $(STAMP) ## formatting, lint, types
 	@$(BIN)/python -m ruff format --check .

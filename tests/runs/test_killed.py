@@ -169,7 +169,8 @@ def test_workers_that_are_ended_at_random_moments_change_nothing(
 ) -> None:
     seeds = 12 * KILLS
     expected = carry_out(played(user, "good", seeds), on="processes:2", out=tmp_path / "whole")
-    with Processes(3) as pool, killed_at_random(pool, seed=1, kills=KILLS) as ended:
+    pool = Processes(3)
+    with killed_at_random(pool, seed=1, kills=KILLS) as ended:
         study = played(user, "slow", seeds)
         begun = time.monotonic()
         results = carry_out(study, on=pool, out=tmp_path / "killed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.place import chosen_place
 from goalmeter.commands.suite_options import as_typed
 from goalmeter.navigation import measure, suite_named, suite_names
+from goalmeter.navigation.asking.spending import BudgetReachedError
 from goalmeter.pages.navigation.meg_page import directed_tables
 from goalmeter.pages.navigation.tables import suite_tables
+from goalmeter.report.blocks import Column, Table
 
 
 def navigate(
@@ -50,7 +53,7 @@ def navigate(
         record = suite_named(suite)
         options |= {"asking": typed.asking(name, record, paper=options.get("paper", False))}
         options |= {"prompts": typed.prompts, "history": typed.history or 0}
-        options |= {"server": typed.server(), "logs": typed.from_log}
+        options |= {"server": typed.server(), "logs": typed.from_log, "budget": typed.spending()}
         options |= {} if typed.rounds is None else {"rounds": typed.rounds}
         if on is not None or workers is not None:
             raise InvalidParameterError(
@@ -68,6 +71,8 @@ def navigate(
         if (message := as_typed(str(cause))) == str(cause):
             raise
         raise InvalidParameterError(message) from cause
+    except BudgetReachedError as reached:
+        return _unfinished(name, suite, reached, out)
     tables = suite_tables([result, *result.references])
     if meg:
         if progress is not None:
@@ -76,6 +81,52 @@ def navigate(
     if progress is not None and result.plan.asking is not None and result.failed:
         progress(_of_failures(result.failed, len(result.seen.trajectories), out))
     return Outcome(tables=tuple(tables), json=result.to_json(directed=meg))
+
+
+def _unfinished(
+    agent: str, suite: str, reached: BudgetReachedError, out: str | Path | None
+) -> Outcome:
+    """What there is to say of a run whose budget is spent: no measure, since its walks are a part.
+
+    The longest walks begin first, so that those which have ended are not like the others.
+    """
+    spent, budget = reached.spent, reached.budget
+    go_on = (
+        "nothing was kept (--out)"
+        if out is None
+        else f"the same command with a larger --budget goes on from {shlex.quote(str(out))}"
+    )
+    walks = {"ended": reached.ended, "half": reached.half, "all": reached.walks}
+    left = reached.walks - reached.ended - reached.half
+    part = "There are no measures before all walks have ended."
+    table = Table(
+        caption=f"{agent} in the suite {suite}: the run is not complete",
+        columns=(Column("walks", numeric=False), "number"),
+        rows=(
+            ("ended", str(reached.ended)),
+            ("half-way", str(reached.half)),
+            ("not begun", str(left)),
+        ),
+        meaning=f"Spent: {budget.in_words(spent)}. {part}",
+    )
+    limits = {"calls": budget.calls, "tokens": budget.tokens, "usd": budget.usd}
+    json = {
+        "agent": agent,
+        "suite": suite,
+        "complete": False,
+        "cells": [],
+        "walks": walks,
+        "spent": budget.to_json(spent),
+        "budget": limits,
+    }
+    return Outcome(
+        tables=(table,),
+        json=json | ({} if out is None else {"run": str(Path(out).resolve())}),
+        incomplete=(
+            f"the budget is reached after {budget.in_words(spent)}; {reached.ended} of "
+            f"{reached.walks} walks have ended and {reached.half} are half-way, and {go_on}"
+        ),
+    )
 
 
 def _agent(name: str | None) -> tuple[str, bool]:

@@ -20,7 +20,9 @@ from goalmeter._text import shown
 from goalmeter.agents.navigators import Navigator
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.trained.in_grids import check_worlds
+from goalmeter.navigation.asking.spending import Budget
 from goalmeter.navigation.inspect.failures import FAILURES
+from goalmeter.navigation.inspect.ledger import spent_in
 from goalmeter.navigation.inspect.samples import made_of
 from goalmeter.navigation.plan import GROWS, WalkPlan, plan_from
 from goalmeter.navigation.record import Trajectory
@@ -39,10 +41,12 @@ class Walked:
     Attributes:
         plan: what was asked for.
         trajectories: all of them, in the order of the suite.
+        spent: what a language model's run has cost, as JSON values; None for other agents.
     """
 
     plan: WalkPlan
     trajectories: tuple[Trajectory, ...]
+    spent: Mapping[str, Any] | None = None
 
 
 def play_all(
@@ -97,7 +101,9 @@ def load(folder: str | Path) -> Walked:
     """
     run = read_run(folder)
     plan = plan_from(run.what, folder)
-    return Walked(plan, tuple(stored_results(run, study_of(plan)).values()))
+    walks = tuple(stored_results(run, study_of(plan)).values())
+    spent = None if plan.asking is None else Budget().to_json(spent_in(folder))
+    return Walked(plan, walks, spent)
 
 
 def play(what: str, key: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Generic, Self, TypeVar
 from goalmeter._errors import GoalmeterError, IncompleteRunError, InvalidFileError
 from goalmeter.runs.keys import keys_of, try_key
 from goalmeter.runs.progress import Progress, Tell
-from goalmeter.runs.reading import TRIALS, StoredRun
+from goalmeter.runs.reading import TRIALS, StoredRun, without_collections
 from goalmeter.runs.store import RunStore, made_here
 from goalmeter.runs.study import Study
 from goalmeter.runs.watching import Watched
@@ -156,11 +156,12 @@ def ended_and_failed(run: StoredRun, study: Study[T]) -> tuple[dict[str, T], dic
     """
     ended: dict[str, T] = {}
     failed: dict[str, T] = {}
-    for key in study.trials:
-        if key in run.values:
-            ended[key] = _read(run, study, key, key)
-        elif study.tries_again and (tries := _number_of_tries(run.values, key)):
-            failed[key] = _read(run, study, key, try_key(key, tries))
+    with without_collections():
+        for key in study.trials:
+            if key in run.values:
+                ended[key] = _read(run, study, key, key)
+            elif study.tries_again and (tries := _number_of_tries(run.values, key)):
+                failed[key] = _read(run, study, key, try_key(key, tries))
     return ended, failed
 
 

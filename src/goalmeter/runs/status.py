@@ -7,54 +7,29 @@ what the driver last said, in status.json. The rest is shown as the driver said 
 
 from __future__ import annotations
 
-import json
 import os
-import socket
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError
-from goalmeter._files import read_bytes, reading
 from goalmeter._json import JsonFields
 from goalmeter._text import visible
+from goalmeter.runs.drivers import Worker, is_filled_now, said_of
 from goalmeter.runs.keys import counted
-from goalmeter.runs.owner import OWNER, STALE, is_alive
 from goalmeter.runs.progress import in_words
 from goalmeter.runs.reading import RUN, STATUS, TRIALS, read_about
-from goalmeter.runs.watching import FINISHED, RUNNING, STATUS_FORMAT, STOPPED
+from goalmeter.runs.watching import FINISHED, RUNNING, STOPPED
 
 # Beside the driver's own words: it was ended without a word, nobody has filled the run since it was
 # begun by a version that says nothing, nothing is kept yet, or the folder cannot be read.
 KILLED, INCOMPLETE, EMPTY, UNREADABLE = "killed", "incomplete", "empty", "unreadable"
-_MOST_BYTES = 2**20  # of status.json, which says little
 _DEEPEST = 6  # levels of folders below the one that is looked through
 
 # How many trials a run asks for, from what run.json says; None where that cannot be told.
 Total = Callable[[Mapping[str, Any]], int | None]
-
-
-@dataclass(frozen=True)
-class Worker(JsonFields):
-    """A worker that has trials now.
-
-    Attributes:
-        worker: its name.
-        trials: keys of the first few.
-        count: how many it has.
-        since: wall time, as the driver said it.
-        seconds: since then, when the driver last spoke.
-    """
-
-    worker: str
-    trials: tuple[str, ...]
-    count: int
-    since: str
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -117,19 +92,22 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
 
     Args:
         folder: of the run.
-        total: asked where no driver has said how many trials there are.
+        total: how many trials a run asks for, as far as that can be told from run.json; a driver
+            that has said it is believed too.
     """
     folder = Path(folder)
     try:
         about = read_about(folder / RUN)
         trials = counted(folder / TRIALS)
     except InvalidFileError as cause:
+        if not (folder / RUN).exists() and (said := said_of(folder)):
+            return _of_driver(folder, said)
         return RunStatus(str(folder), UNREADABLE, _unreadable(folder, cause), size=_size(folder))
-    what, said = about["what"], _said(folder)
-    is_filled = _is_filled(folder, said)
-    trial_count = said.get("total")
-    if trial_count is None and (not said or what.get("kind") != said.get("name")):
-        trial_count = total(what)
+    what, said = about["what"], said_of(folder)
+    is_filled = is_filled_now(folder, said)
+    # A command that asks for less than is there says less; the run is of all of it.
+    counts = [count for count in (total(what), said.get("total")) if count is not None]
+    trial_count = max(*counts, trials.done) if counts else None
     ended = said.get("state") == FINISHED and trial_count is None
     left = None if trial_count is None else max(trial_count - trials.done, 0)
     status = RunStatus(
@@ -138,25 +116,51 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
         "",
         kind=_text(what.get("kind")),
         agent=_text(what.get("agent") or said.get("name")),
-        noun=said.get("noun") or "trial",
         total=trial_count,
         done=trials.done,
         failed=max(said.get("failed") or 0, trials.tries),
         left=left,
-        rate=said.get("rate"),
         left_seconds=left / said["rate"] if is_filled and left and said.get("rate") else None,
-        seconds=said.get("seconds"),
-        began=said.get("began") or "",
-        updated=said.get("updated") or "",
-        host=said.get("host") or "",
-        pid=said.get("pid"),
-        place=said.get("place") or "",
-        version=_text(said.get("version") or about["made_by"].get("goalmeter")),
-        workers=said.get("workers") or 0 if is_filled else 0,
-        working=said["working"] if is_filled and said else (),
         size=_size(folder),
+        **_as_said(said, is_filled),
+    )
+    if not status.version:
+        status = replace(status, version=_text(about["made_by"].get("goalmeter")))
+    return replace(status, sentence=_sentence(status))
+
+
+def _of_driver(folder: Path, said: Mapping[str, Any]) -> RunStatus:
+    """What the driver alone says, of something that keeps no trials, such as a training."""
+    is_filled = is_filled_now(folder, said)
+    total, done = said.get("total"), said.get("done") or 0
+    left = None if total is None else max(total - done, 0)
+    status = RunStatus(
+        str(folder),
+        _state(is_filled, said, left, done, ended=False),
+        "",
+        kind=f"{said.get('noun')}s",
+        agent=said.get("name") or "",
+        total=total,
+        done=done,
+        failed=said.get("failed") or 0,
+        left=left,
+        left_seconds=said.get("left_seconds") if is_filled else None,
+        **_as_said(said, is_filled),
     )
     return replace(status, sentence=_sentence(status))
+
+
+def _as_said(said: Mapping[str, Any], is_filled: bool) -> dict[str, Any]:
+    """The fields that are shown as the driver said them."""
+    names = ("began", "updated", "host", "place", "version")
+    return {name: said.get(name) or "" for name in names} | {
+        "noun": said.get("noun") or "trial",
+        "rate": said.get("rate"),
+        "seconds": said.get("seconds"),
+        "pid": said.get("pid"),
+        "workers": (said.get("workers") or 0) if is_filled else 0,
+        "working": said.get("working", ()) if is_filled else (),
+    }
 
 
 def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[RunStatus]:
@@ -169,7 +173,8 @@ def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[Run
     """
     top = Path(folder)
     try:
-        next(os.scandir(top), None)
+        with os.scandir(top):
+            pass
     except OSError as cause:
         raise InvalidFileError(
             f"{top} cannot be looked through: {cause.strerror}; expected a folder with runs"
@@ -178,78 +183,9 @@ def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[Run
     for path, folders, files in os.walk(top):
         level = len(Path(path).relative_to(top).parts)
         folders[:] = sorted(f for f in folders if not f.startswith(".")) if level < _DEEPEST else []
-        if RUN in files:
+        if RUN in files or STATUS in files:
             runs.append(status_of(path, total))
     return runs
-
-
-# --- What the driver said -------------------------------------------------------------------------
-def _said(folder: Path) -> dict[str, Any]:
-    """What status.json says, field by field as it should be; empty if there is none, or no such."""
-    with suppress(OSError, ValueError, RecursionError, InvalidFileError):
-        said = json.loads(read_bytes(folder / STATUS, _MOST_BYTES))
-        if isinstance(said, dict) and said.get("format") == STATUS_FORMAT:
-            fields = {name: said.get(name) for name in said if _is_so(name, said[name])}
-            return fields | {"working": _workers(said.get("working"))}
-    return {}
-
-
-_NUMBERS = ("total", "done", "failed", "made", "pid", "workers")
-_TEXTS = ("name", "noun", "began", "updated", "host", "place", "version", "state")
-
-
-def _is_so(name: str, value: Any) -> bool:
-    if name in _NUMBERS:
-        return type(value) is int and 0 <= value < 2**53
-    if name in ("rate", "seconds", "left_seconds"):
-        return type(value) in (int, float) and 0 <= value < float("inf")
-    return name in _TEXTS and isinstance(value, str)
-
-
-def _workers(said: Any) -> tuple[Worker, ...]:
-    workers = []
-    for entry in said if isinstance(said, list) else ():
-        with suppress(TypeError, KeyError, ValueError):
-            keys = tuple(map(str, entry["trials"]["first"]))
-            count, seconds = int(entry["trials"]["count"]), float(entry["seconds"])
-            workers.append(Worker(str(entry["worker"]), keys, count, str(entry["since"]), seconds))
-    return tuple(workers)
-
-
-def _is_filled(folder: Path, said: Mapping[str, Any]) -> bool:
-    """Whether a process fills the run now."""
-    locked = _locked(folder / TRIALS)
-    if locked:
-        return True
-    is_here = said.get("host") == socket.gethostname()
-    if locked is False and (is_here or not said):
-        return False
-    # A lock may hold on its own machine only, and some file systems have none.
-    if said.get("state") != RUNNING:
-        return _is_fresh(folder / OWNER)
-    if is_here and is_alive(said.get("pid")) is False:
-        return False
-    return _is_fresh(folder / STATUS)
-
-
-def _locked(path: Path) -> bool | None:
-    """Whether another process holds the lock of a file; None where that cannot be told."""
-    try:
-        import fcntl
-
-        with reading(path) as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except (ImportError, OSError, InvalidFileError):
-        return None
-    return False
-
-
-def _is_fresh(path: Path) -> bool:
-    with suppress(OSError):
-        return abs(time.time() - path.stat().st_mtime) < STALE
-    return False
 
 
 # --- In words -------------------------------------------------------------------------------------
@@ -317,10 +253,3 @@ def _size(folder: Path) -> int:
     with suppress(OSError):
         return (folder / TRIALS).stat().st_size
     return 0
-
-
-def age(moment: str) -> float | None:
-    """Seconds since a wall time that a driver wrote; None where it wrote none."""
-    with suppress(ValueError):
-        return time.time() - datetime.fromisoformat(moment).timestamp()
-    return None

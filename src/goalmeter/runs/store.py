@@ -96,7 +96,7 @@ class RunStore:
         self._made_by = dict(made_by or {})
         self.status: Callable[[], Mapping[str, Any]] | None = None
         self._file = -1
-        self._number = 0  # of the last line
+        self._number = self._size = 0  # of the last line, and bytes up to its end
         self._keeps_values = True
         self._unsynced: float | None = None  # since when there is a line that may not be on disk
         self._broken: Exception | None = None  # what the heartbeat met with
@@ -116,6 +116,7 @@ class RunStore:
             self.values, self.lines, whole, self._number = read_trials(self.folder / TRIALS)
             self._agree()
             self._tear_off(whole)
+            self._size = whole
         except BaseException:
             self._close()
             raise
@@ -145,12 +146,11 @@ class RunStore:
             return
         line = json_text({"key": key, "value": value}) + "\n"
         self._raise_broken()
-        size = os.fstat(self._file).st_size
         try:
             if self._owner is not None:
                 self._owner.check_if_long_ago()
             # A disk that is nearly full takes a part of the line only.
-            unwritten = line.encode()
+            text = unwritten = line.encode()
             while unwritten:
                 unwritten = unwritten[os.write(self._file, unwritten) :]
             now = time.monotonic()
@@ -163,8 +163,9 @@ class RunStore:
         except OSError as cause:
             # Half a line would make one line of itself and the next trial.
             with suppress(OSError):
-                os.ftruncate(self._file, size)
+                os.ftruncate(self._file, min(self._size, os.fstat(self._file).st_size))
             raise self._unwritable(cause) from cause
+        self._size += len(text)
         self._number += 1
         self.lines[key] = self._number
         if self._keeps_values:

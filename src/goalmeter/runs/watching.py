@@ -21,13 +21,14 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from goalmeter._text import json_text
+from goalmeter.runs.heartbeat import Heartbeat
 from goalmeter.runs.progress import Progress
 from goalmeter.runs.reading import STATUS
 
@@ -120,6 +121,29 @@ class Watched:
                 }
             )
         return said
+
+
+@contextmanager
+def told(folder: Path, progress: Progress) -> Iterator[Watched]:
+    """Say in a folder how far something is that keeps no trials, until the block is left."""
+    watched = Watched(progress)
+
+    def beat() -> None:
+        with suppress(OSError):
+            write_status(folder, watched.to_json())
+
+    heart = Heartbeat(beat)
+    heart.start()
+    error: BaseException | None = None
+    try:
+        yield watched
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        watched.ended(error)
+        heart.stop()
+        beat()
 
 
 def write_status(folder: Path, status: Mapping[str, Any]) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, MissingExtraError
+from goalmeter._files import digest
 from goalmeter._types import FloatArray
-from goalmeter.agents.abilities import digest
 from goalmeter.meg.known import known_utility_many
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.sweeps.arrays import Arrays

@@ -9,10 +9,9 @@ from typing import Any
 
 from goalmeter._arguments import MOST_SECONDS, MOST_SEED, finite, whole
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
-from goalmeter._files import read_bytes
+from goalmeter._files import digest, read_bytes
 from goalmeter._names import did_you_mean
 from goalmeter._text import shown
-from goalmeter.agents.abilities import digest
 from goalmeter.agents.user_code import split_name
 from goalmeter.meg.sweeps.choices import (
     POLICY,

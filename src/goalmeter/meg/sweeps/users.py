@@ -7,9 +7,9 @@ from inspect import Parameter, signature
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._files import digest
 from goalmeter._names import did_you_mean
 from goalmeter._text import shown
-from goalmeter.agents.abilities import digest
 from goalmeter.agents.user_code import files_of, load, split_name
 from goalmeter.runs.jobs import in_a_line
 

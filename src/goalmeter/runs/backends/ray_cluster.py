@@ -1,7 +1,7 @@
 """A Ray cluster: an actor of one CPU for each worker, which carries JSON text and nothing else.
 
     ray                     RAY_ADDRESS; else the cluster that runs on this machine; else one is
-                            started here, and stopped with the run
+                            started here, and stopped with this process
     ray:ADDRESS             that cluster, such as ray:10.0.0.5:6379; ray:local always starts one
     ray:ADDRESS,cpus=8      no more than eight workers
 
@@ -10,16 +10,10 @@ What agents print goes to Ray's own logs.
 
 from __future__ import annotations
 
-import logging
-import os
-import secrets
-import shutil
-import socket
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -27,17 +21,14 @@ from typing import Any, Self
 
 from goalmeter._arguments import MOST_WORKERS, whole_in_text
 from goalmeter._errors import GoalmeterError, InvalidParameterError, require
-from goalmeter._text import shown
 from goalmeter.runs.backends.fleet import Fleet, Member
 from goalmeter.runs.backends.hosted import HostedWorker, place_here
 from goalmeter.runs.backends.options import options_of
+from goalmeter.runs.backends.ray_session import join
 from goalmeter.runs.jobs import Answer
 
-_AUTO, _LOCAL = "auto", "local"
-_REACHED_WITHIN = 5.0  # seconds
 _LOOK_EVERY = 5.0  # seconds; how often it is looked whether there are more CPUs
 _PATIENCE = 600.0  # seconds that may pass until a cluster has a free CPU, as one that has to grow
-_OBJECTS = 2**27  # bytes of Ray's store in a cluster that is started here; batches are text
 
 
 def ray(argument: str, *, trials: int, timeout: float | None) -> RayCluster:
@@ -101,22 +92,14 @@ class RayCluster(Fleet):
         super().__init__(timeout)
         self._address = address
         self._most = most
-        self._ours = ""  # folder of a cluster that was started here
-        self._connected = False
         self._asked: dict[Any, tuple[RayWorker, int]] = {}  # what was asked -> of whom, which batch
         self._setup: Any = None
         self._looked = self._begun = time.monotonic()
 
     def __enter__(self) -> Self:
         self._ray = require("ray", extra="ray", feature="Running trials on a Ray cluster")
-        try:
-            if not self._ray.is_initialized():
-                self._connect(self._address or os.environ.get("RAY_ADDRESS") or _AUTO)
-                self._connected = True
-            self.slots = max(1, min(self._most, self._free()))
-        except BaseException:
-            self.__exit__()
-            raise
+        join(self._ray, self._address)
+        self.slots = max(1, min(self._most, self._free()))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -125,57 +108,6 @@ class RayCluster(Fleet):
         self.members.clear()
         self._asked.clear()
         self._setup = None
-        if self._connected or self._ours:
-            self._ray.shutdown()
-            self._connected = False
-        if self._ours:
-            shutil.rmtree(self._ours, ignore_errors=True)
-            self._ours = ""
-
-    # --- The cluster ------------------------------------------------------------------------------
-    def _connect(self, address: str) -> None:
-        if address == _LOCAL:
-            self._start_here()
-            return
-        if address != _AUTO:
-            _reach(address)
-        try:
-            self._ray.init(address=address, **_quiet())
-        except ConnectionError as cause:
-            if address != _AUTO:
-                raise GoalmeterError(
-                    f"the Ray cluster at {address} cannot be joined: {_first_line(cause)}"
-                ) from cause
-            self._start_here()
-        except ValueError as cause:
-            raise InvalidParameterError(
-                f"{shown(address)} is no address of a Ray cluster, expected HOST:PORT, auto or "
-                f"local: {_first_line(cause)}"
-            ) from cause
-        except RuntimeError as cause:
-            raise GoalmeterError(
-                f"the Ray cluster at {address} cannot be joined: {' '.join(str(cause).split())}; "
-                f"install the Ray and the Python here that it has"
-            ) from cause
-
-    def _start_here(self) -> None:
-        """Start a cluster of this machine, of which nothing is left behind."""
-        # Ray's sockets lie below it, whose paths may have some hundred characters.
-        self._ours = tempfile.mkdtemp(prefix="gm-")
-        found = dict.fromkeys(("RAY_ADDRESS",), "")
-        # A cluster here has the modules that this process has. Its token would else be written to
-        # the home folder.
-        found["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-        if not any(os.environ.get(f"RAY_AUTH_{name}") for name in ("MODE", "TOKEN", "TOKEN_PATH")):
-            found |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-        with _environment(found):
-            self._ray.init(
-                address=_LOCAL,
-                include_dashboard=False,
-                object_store_memory=_OBJECTS,
-                _temp_dir=self._ours,
-                **_quiet(),
-            )
 
     def _free(self) -> int:
         return int(self._ray.available_resources().get("CPU", 0))
@@ -249,27 +181,6 @@ class RayCluster(Fleet):
             self._ray.kill(member.actor, no_restart=True)
 
 
-def _quiet() -> dict[str, Any]:
-    """Options of `ray.init` that leave standard output and logging to this process."""
-    return {"log_to_driver": False, "configure_logging": False, "logging_level": logging.ERROR}
-
-
-def _reach(address: str) -> None:
-    """Raise at once if nobody answers at an address, which Ray finds out after a minute."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not (host and port.isdecimal()):
-        raise InvalidParameterError(
-            f"{shown(address)} is no address of a Ray cluster, expected HOST:PORT, auto or local"
-        )
-    try:
-        socket.create_connection((host, int(port)), timeout=_REACHED_WITHIN).close()
-    except (OSError, OverflowError) as cause:
-        raise GoalmeterError(
-            f"nobody answers at {address}: {cause}; look whether the Ray cluster runs, and which "
-            f"address ray start has told"
-        ) from cause
-
-
 def _why(ray: ModuleType, error: Exception) -> str:
     """What Ray says of a worker that has gone, in a line."""
     text = str(error)
@@ -278,25 +189,3 @@ def _why(ray: ModuleType, error: Exception) -> str:
     if isinstance(error, ray.exceptions.RayTaskError):
         return f"a worker on the Ray cluster fails: {text.strip().splitlines()[-1]}"
     return f"Ray lost the process ({type(error).__name__})"
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
-
-
-@contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    """This process with other variables of the environment, "" for none; Ray adds some itself."""
-    before = dict(os.environ)
-    for name, value in values.items():
-        if value:
-            os.environ[name] = value
-        else:
-            os.environ.pop(name, None)
-    try:
-        yield
-    finally:
-        for name in set(os.environ) - set(before):
-            if name.startswith("RAY_") or name in values:
-                del os.environ[name]
-        os.environ.update(before)

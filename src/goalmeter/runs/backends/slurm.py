@@ -175,7 +175,11 @@ class SlurmJobs(Fleet):
                 if self._cluster != "local" or not job.done():
                     job.cancel(check=False)
         self._submitted.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        while self._folder.exists():  # a job that ends may write a line into its log meanwhile
+            shutil.rmtree(self._folder, ignore_errors=True)
+            if time.monotonic() > end + 1.0:
+                break
+            time.sleep(0.02)
         with suppress(OSError):  # another run has its mailbox there
             self._parent.rmdir()
 
