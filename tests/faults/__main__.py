@@ -68,11 +68,13 @@ def _soak(options: argparse.Namespace, kinds: list[Kind], stack: ExitStack) -> N
         possible = [kind.where(ray=nodes is not None) for kind in possible]
     folder = Path(tempfile.mkdtemp(prefix="goalmeter-soak-"))
     print(f"seed {options.seed}, {options.minutes:g} minutes, {folder}", flush=True)
-    began = time.monotonic()
     chosen = islice(tries(options.seed, possible), options.tries)
     if options.only is not None:
         chosen = islice(tries(options.seed, possible), options.only, options.only + 1)
-    outcome = _all(Trier(folder, nodes), possible, chosen, began + 60 * options.minutes)
+    trier, outcome = Trier(folder, nodes), Outcome()
+    _prepare(trier, possible, outcome)
+    began = time.monotonic()
+    _try_all(trier, chosen, began + 60 * options.minutes, outcome)
     about = {
         "goalmeter": goalmeter.__version__,
         "commit": _commit(),
@@ -93,12 +95,14 @@ def _soak(options: argparse.Namespace, kinds: list[Kind], stack: ExitStack) -> N
     shutil.rmtree(folder)
 
 
-def _all(trier: Trier, kinds: list[Kind], chosen: islice[Try], until: float) -> Outcome:
-    outcome = Outcome()
+def _prepare(trier: Trier, kinds: list[Kind], outcome: Outcome) -> None:
     for kind in kinds:
         seconds = trier.undisturbed(kind, outcome).seconds
         shown = ", ".join(f"{place} {each:.1f} s" for place, each in seconds.items())
         print(f"{kind.name}: {shown}", flush=True)
+
+
+def _try_all(trier: Trier, chosen: islice[Try], until: float, outcome: Outcome) -> None:
     told = time.monotonic()
     for a_try in chosen:
         if time.monotonic() > until:
@@ -114,7 +118,6 @@ def _all(trier: Trier, kinds: list[Kind], chosen: islice[Try], until: float) -> 
                 f"{sum(outcome.wrong.values())} wrong, {(until - told) / 60:.0f} minutes left",
                 flush=True,
             )
-    return outcome
 
 
 def _commit() -> str:
