@@ -49,13 +49,16 @@ def main() -> None:
     if unknown := names - {kind.name for kind in KINDS}:
         sys.exit(f"there is no kind of run {min(unknown)!r}: {[kind.name for kind in KINDS]}")
     kinds = [kind for kind in KINDS if kind.name in names or not names]
-    # What is asked of Inspect is nobody's business but the soak's.
+    folder = Path(tempfile.mkdtemp(prefix="goalmeter-soak-"))
+    # What Inspect keeps of its own belongs to the soak, and goes with it.
+    for name in ("INSPECT_LOG_DIR", "INSPECT_CACHE_DIR", "XDG_DATA_HOME"):
+        os.environ[name] = str(folder / name.lower())
     os.environ |= {"INSPECT_DISPLAY": "none", "HF_HUB_OFFLINE": "1", "COLUMNS": "100"}
     with ExitStack() as stack:
-        _soak(options, kinds, stack)
+        _soak(options, kinds, folder, stack)
 
 
-def _soak(options: argparse.Namespace, kinds: list[Kind], stack: ExitStack) -> None:
+def _soak(options: argparse.Namespace, kinds: list[Kind], folder: Path, stack: ExitStack) -> None:
     possible = [kind for kind in kinds if kind.is_possible]
     if missing := [kind.name for kind in kinds if kind not in possible]:
         print(f"left out, since a package is missing: {', '.join(missing)}", flush=True)
@@ -66,7 +69,6 @@ def _soak(options: argparse.Namespace, kinds: list[Kind], stack: ExitStack) -> N
         if any(RAY in kind.places for kind in possible) and find_spec("ray") is not None:
             nodes = stack.enter_context(RayNodes())
         possible = [kind.where(ray=nodes is not None) for kind in possible]
-    folder = Path(tempfile.mkdtemp(prefix="goalmeter-soak-"))
     print(f"seed {options.seed}, {options.minutes:g} minutes, {folder}", flush=True)
     chosen = islice(tries(options.seed, possible), options.tries)
     if options.only is not None:

@@ -118,6 +118,11 @@ def test_what_was_kept_or_told_stays(tmp_path: Path) -> None:
         (0, "", True),
         (-signal.SIGKILL, "a: 3 of 9 trials\n", True),
         (2, "a: 3 of 9 trials\ngoalmeter: run cannot be written: no space\n", True),
+        (
+            2,
+            "goalmeter: no space\n--- Logging error ---\nTraceback (most recent call last)\n",
+            True,
+        ),
         (2, "", False),
         (2, "goalmeter: one\ngoalmeter: two\n", False),
         (1, "goalmeter: a fault of goalmeter's own\n", False),
