@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from goalmeter.cli.base import Json, Seed, Workers, app, argument, option, show, tell
+from goalmeter.cli.base import Json, On, Seed, Workers, app, argument, option, show, tell
 
 meg = typer.Typer(
     help="Maximum entropy goal-directedness of one agent.",
@@ -92,11 +92,7 @@ def meg_sweep(
     csv: Path | None = option("A file for all rows.", "FILE.csv"),
     parquet: Path | None = option("The same as Parquet; needs pyarrow.", "FILE.parquet"),
     out: Path | None = option("Folder to keep the rows in, or to continue from.", "RUN"),
-    on: str | None = option(
-        "Where rows are measured: here, processes:8, or another place; default one process a core "
-        "where that is faster.",
-        "PLACE",
-    ),
+    on: On = None,
     workers: Workers = None,
     dry_run: bool = option("Say how much there is to do, and stop.", default=False),
     seed: Seed = 0,

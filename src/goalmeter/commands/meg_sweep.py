@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from goalmeter._arguments import MOST_WORKERS, whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter._text import json_text, shown
 from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.place import chosen_place
 from goalmeter.meg.sweeps.columns import FAILED
 from goalmeter.meg.sweeps.plan import SweepPlan
 from goalmeter.meg.sweeps.planning import plan_sweep
@@ -22,12 +22,8 @@ from goalmeter.pages.sweep.page import short_tables
 from goalmeter.report import Table
 from goalmeter.report.numbers import storage
 from goalmeter.report.table_of import summary_table
-from goalmeter.runs import cores
-from goalmeter.runs.backends.registry import HERE
 from goalmeter.runs.progress import in_words
 
-# Less work than this is done before more processes have started.
-WORTH_PROCESSES = 3.0  # seconds
 # What a run folder takes: of a row about so many bytes, of a world and of a chunk so many besides.
 ROW_BYTES, WORLD_BYTES, CHUNK_BYTES = 100, 50, 400
 
@@ -59,7 +55,7 @@ def sweep_worlds(
         GoalmeterError: options that cannot be used; the message says how to mend it.
         MissingExtraError: a Parquet file is asked for and pyarrow is not installed.
     """
-    place = _place(on, workers)
+    chosen_place(on, workers)  # for the error before worlds are made
     if parquet is not None:
         require_parquet()
     plan = plan_sweep(
@@ -75,9 +71,7 @@ def sweep_worlds(
     for path in (csv, parquet):
         if path is not None:
             check_writable(path)  # before all is measured, which may take long
-    if place is None:
-        several = cores() > 1 and plan.seconds >= WORTH_PROCESSES
-        place = f"processes:{cores()}" if several else HERE
+    place = chosen_place(on, workers, seconds=plan.seconds)
     sweep = Sweep(plan, play(plan, on=place, out=out, progress=progress))
     written: dict[str, str] = {} if out is None else {"run": str(Path(out).resolve())}
     if csv is not None:
@@ -120,18 +114,6 @@ def _plan_table(plan: SweepPlan) -> Table:
         caption="What the sweep would measure",
         meaning="Nothing was measured. Rows are worlds × policies × utilities.",
     )
-
-
-def _place(on: str | None, workers: int | None) -> str | None:
-    """Where chunks are measured; None where nobody says it."""
-    if on is not None and workers is not None:
-        raise InvalidParameterError(
-            f"--on and --workers both say where trials run; give one of them: --workers {workers} "
-            f"is short for --on processes:{workers}"
-        )
-    if workers is not None:
-        return f"processes:{whole(workers, 'workers', least=1, most=MOST_WORKERS)}"
-    return on
 
 
 def _arguments(texts: Sequence[str]) -> Mapping[str, Any]:
