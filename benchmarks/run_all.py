@@ -43,6 +43,7 @@ SCRIPTS = (
     "reflection_agreement",
     "reflection_vs_library",
     "reflection_workers",
+    "run_scaling",
     "places",
     "navigation_reference_agents",
     "navigation_overhead",

@@ -48,6 +48,7 @@ SCRIPTS = {
     "causal_search_parts": {"diagrams", "parts"},
     "reflection_agreement": {"library", "rows"},
     "reflection_workers": {"agent", "rows", "steps"},
+    "run_scaling": {"keeping", "rows"},
     "places": {"rows"},
     "reflection_vs_library": {
         "environments",

@@ -114,17 +114,31 @@ def read_bytes(path: str | Path, most: int | None = None) -> bytes:
         InvalidFileError: it is no file, or longer than that.
         OSError: it is not there, or cannot be read.
     """
-    # Reading a pipe would wait for somebody to write, and a device may never end, so neither is
-    # read. Without waiting: a pipe that nobody writes to would hold up the opening itself.
-    with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        about = os.fstat(file.fileno())
-        _refuse_special(Path(path), about.st_mode)
-        if most is not None and about.st_size > most:
+    with reading(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if most is not None and size > most:
             raise InvalidFileError(
-                f"{path} has {about.st_size} bytes, expected at most {most}; it is none that "
-                f"goalmeter wrote"
+                f"{path} has {size} bytes, expected at most {most}; it is none that goalmeter wrote"
             )
         return file.read()
+
+
+def reading(path: str | Path) -> IO[bytes]:
+    """A file that goalmeter wrote itself, open to be read.
+
+    Raises:
+        InvalidFileError: it is no file.
+        OSError: it is not there, or cannot be read.
+    """
+    # Reading a pipe would wait for somebody to write, and a device may never end, so neither is
+    # read. Without waiting: a pipe that nobody writes to would hold up the opening itself.
+    file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
+    try:
+        _refuse_special(Path(path), os.fstat(file.fileno()).st_mode)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def _refuse_special(path: Path, mode: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from goalmeter._arguments import MOST_SECONDS
 from goalmeter.cli import completion
 from goalmeter.cli.base import (
     INCOMPLETE,
@@ -48,6 +49,13 @@ def navigate(
     out: Path | None = option("Folder to keep the walks in, or to continue from.", "RUN"),
     on: On = None,
     workers: Workers = None,
+    dry_run: bool = option("Say what it will cost, and begin nothing.", default=False),
+    call_seconds: float | None = option(
+        "With --dry-run: what a call to the model takes.", min=0, max=MOST_SECONDS
+    ),
+    answer_tokens: int | None = option(
+        "With --dry-run: tokens of an answer with its reasoning.", min=1, max=10**8
+    ),
     seed: Seed = 0,
     json: Json = False,
     **options: Any,
@@ -62,6 +70,23 @@ def navigate(
 
     # Typer says None where nothing was typed; the defaults are those of the record.
     of_model = {k: v for k, v in values_of(options, MODEL_OPTIONS).items() if v is not None}
+    if dry_run:
+        from goalmeter.commands.dry_run import of_navigation
+
+        forecast = of_navigation(
+            agent,
+            suite=suite,
+            **values_of(options, SUITE_OPTIONS),
+            out=out,
+            on=on,
+            workers=workers,
+            seed=seed,
+            model=ModelOptions(**of_model),
+            call_seconds=call_seconds,
+            answer_tokens=answer_tokens,
+        )
+        show(forecast, as_json=json)
+        return
     try:
         outcome = run(
             agent,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from goalmeter.cli import completion
 from goalmeter.cli.base import (
@@ -77,22 +78,23 @@ def replicate(
     run_folders: list[Path] | None = option(
         "A run to show in lm-navigation; repeat for more.", "RUN", flag="--run"
     ),
+    rehearse: bool = option(
+        "Say what it will cost, and begin nothing; for reflection-table-1.",
+        flag="--dry-run",
+        default=False,
+    ),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """A published table, ours beside theirs; ends with the path of report.html."""
     from goalmeter.commands.place import chosen_place
+    from goalmeter.commands.replicate import dry_run
     from goalmeter.commands.replicate import replicate as run
 
-    outcome = run(
-        name,
-        out,
-        seeds=seeds,
-        seed=seed,
-        on=chosen_place(on, workers),
-        progress=tell,
-        agents=agents,
-        steps=steps,
-        run=run_folders,
-    )
+    options: dict[str, Any] = {"agents": agents, "steps": steps, "run": run_folders}
+    options |= {"seeds": seeds, "seed": seed, "on": chosen_place(on, workers)}
+    if rehearse:
+        outcome = dry_run(name, out, **options)
+    else:
+        outcome = run(name, out, progress=tell, **options)
     show(outcome, as_json=json)

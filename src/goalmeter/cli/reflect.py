@@ -42,6 +42,7 @@ def reflect(
     list_all: bool = option(
         "Show the environments and agents that have names.", flag="--list", default=False
     ),
+    dry_run: bool = option("Say what it will cost, and begin nothing.", default=False),
     seed: int = option("The first seed.", default=0, min=0, max=MOST_SEED),
     json: Json = False,
 ) -> None:
@@ -71,6 +72,7 @@ def reflect(
             opposite_reading=opposite_reading,
             step_counting=step_counting,
             against=against,
+            dry_run=dry_run,
             progress=tell,
         )
     except KeyboardInterrupt:

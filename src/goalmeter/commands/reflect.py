@@ -9,12 +9,14 @@ from typing import Any
 
 from goalmeter._arguments import MOST_SEED, whole
 from goalmeter._errors import InvalidParameterError
+from goalmeter.commands.dry_run import shown
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.place import chosen_place
 from goalmeter.pages.reflection.tables import early_text, measure_table, rewards_table
 from goalmeter.reflection import Comparison, Reflection, compare, measure
 from goalmeter.reflection.arguments import MOST_SEEDS, MOST_STEPS
 from goalmeter.reflection.environments import BATTERY
+from goalmeter.reflection.forecast import forecast as forecast_of
 from goalmeter.reflection.measure import check
 from goalmeter.reflection.named_trial import is_user_code
 from goalmeter.reflection.plan import HEAVY, bare
@@ -42,6 +44,7 @@ def reflect(
     opposite_reading: str = "literal",
     step_counting: str = "percepts",
     against: str | None = None,
+    dry_run: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Outcome:
     """The self-reflection of an agent, beside agents that reflect on nothing.
@@ -49,7 +52,7 @@ def reflect(
     `steps` are percepts of each trial; of `seeds` trials of each environment the first has `seed`.
     The agent of `against` is kept in a run of its own, named `out`.against. `timeout` is in
     seconds, 0 for none; the default is 60 for users' code. `on` and `workers` say where it is
-    played, see `chosen_place`.
+    played, see `chosen_place`. A `dry_run` says what it all will cost, and begins nothing.
 
     Raises:
         GoalmeterError: options that cannot be used; the message says how to mend it. All are looked
@@ -87,6 +90,10 @@ def reflect(
 
     folder = None if out is None else Path(out)
     beside = None if folder is None else _beside(folder)
+    if dry_run:
+        named = {agent: options(agent, folder)}
+        named |= {} if against is None else {against: options(against, beside)}
+        return shown([forecast_of(name, **asked) for name, asked in named.items()])
     if against is not None:  # for the error before the first agent is played, which may take long
         check(against, **options(against, beside))
     result = measure(agent, **options(agent, folder), progress=progress)

@@ -11,6 +11,7 @@ from typing import Any
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter._names import did_you_mean
+from goalmeter.commands.dry_run import shown
 from goalmeter.commands.outcome import Outcome
 from goalmeter.runs import HERE, check_place
 
@@ -57,6 +58,31 @@ def replicate(
     check_writable(folder / "report.html")
     outcome: Outcome = run(folder, seeds=seeds, seed=seed, on=on, progress=progress, **chosen)
     return outcome
+
+
+def dry_run(
+    name: str,
+    out: str | Path | None = None,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    **options: Any,
+) -> Outcome:
+    """What reproducing a published experiment will cost; arguments as of `replicate`.
+
+    Raises:
+        GoalmeterError: as `replicate`; or its cost is not known beforehand.
+    """
+    chosen = {option: value for option, value in options.items() if value is not None}
+    module = import_module(replication(name, chosen).__module__)
+    if not hasattr(module, "forecasts"):
+        raise InvalidParameterError(
+            f"{name} has no --dry-run: most of its work rests on results that it has to make "
+            f"first; leave the option out"
+        )
+    folder = Path("runs") / name if out is None else Path(out)
+    return shown(module.forecasts(folder, seeds=seeds, seed=seed, on=on, **chosen))
 
 
 def replication(name: str, options: Iterable[str] = ()) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ from goalmeter.organisms.network import new_network, read_network, write_network
 from goalmeter.organisms.recipes import NOTHING, Settings
 from goalmeter.organisms.shipped import weights_of
 from goalmeter.organisms.team import Team, in_team
+from goalmeter.runs.progress import Progress
+from goalmeter.runs.reading import STATUS
+from goalmeter.runs.watching import told
 
 if TYPE_CHECKING:
     import torch
@@ -106,34 +110,39 @@ def _learn(
     optimizers = _optimizers(model)
     done = resume(place / CHECKPOINT, model, optimizers)
     learner, kinds = organism(settings.name), syllabus(settings.sizes, keys=settings.keys)
-    told = saved = begun = time.monotonic()
+    last = saved = begun = time.monotonic()
     losses: list[float] = []
-    for step in range(done, end):
-        rate = settings.rate(step)
-        model.zero_grad(set_to_none=True)
-        for number in range(step * _BATCHES + team.rank, (step + 1) * _BATCHES, team.workers):
-            lessons = batch(learner, number, kinds=kinds, seed=settings.seed, words=settings.words)
-            loss: Any = loss_of(model, lessons) / _BATCHES
-            loss.backward()
-            losses.append(_BATCHES * loss.item())
-        team.add_up(model)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), _GRADIENT)
-        for optimizer, part_of_rate in zip(optimizers, (1.0, _SHARE), strict=True):
-            for group in optimizer.param_groups:
-                group["lr"] = rate * part_of_rate
-            optimizer.step()
-        now = time.monotonic()
-        if progress and now - told > _TELL_EVERY:
-            left = (now - begun) / (step + 1 - done) * (settings.steps - step - 1)
-            mean = sum(losses) / len(losses)
-            progress(
-                f"{settings.name}: step {step + 1} of {settings.steps}, loss {mean:.4f}, "
-                f"{left / 60:.0f} min left"
-            )
-            told, losses = now, []
-        if team.rank == 0 and now - saved > _SAVE_EVERY:
-            save(place / CHECKPOINT, model, optimizers, step + 1)
-            saved = now
+    counted = Progress(settings.name, "step", settings.steps, done, 0, None)
+    with told(place, counted) if team.rank == 0 else nullcontext():
+        for step in range(done, end):
+            rate = settings.rate(step)
+            model.zero_grad(set_to_none=True)
+            for number in range(step * _BATCHES + team.rank, (step + 1) * _BATCHES, team.workers):
+                lessons = batch(
+                    learner, number, kinds=kinds, seed=settings.seed, words=settings.words
+                )
+                loss: Any = loss_of(model, lessons) / _BATCHES
+                loss.backward()
+                losses.append(_BATCHES * loss.item())
+            team.add_up(model)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), _GRADIENT)
+            for optimizer, part_of_rate in zip(optimizers, (1.0, _SHARE), strict=True):
+                for group in optimizer.param_groups:
+                    group["lr"] = rate * part_of_rate
+                optimizer.step()
+            now = time.monotonic()
+            if progress and now - last > _TELL_EVERY:
+                left = (now - begun) / (step + 1 - done) * (settings.steps - step - 1)
+                mean = sum(losses) / len(losses)
+                progress(
+                    f"{settings.name}: step {step + 1} of {settings.steps}, loss {mean:.4f}, "
+                    f"{left / 60:.0f} min left"
+                )
+                last, losses = now, []
+            if team.rank == 0 and now - saved > _SAVE_EVERY:
+                save(place / CHECKPOINT, model, optimizers, step + 1)
+                saved = now
+            counted.ended()
     if team.rank > 0:
         return
     if end < settings.steps:
@@ -141,6 +150,8 @@ def _learn(
     else:
         write_network(model.eval(), place)
         (place / CHECKPOINT).unlink(missing_ok=True)
+        # Weights are passed on, and whoever gets them has no use for the name of a machine.
+        (place / STATUS).unlink(missing_ok=True)
 
 
 def _begun(settings: Settings) -> Any:

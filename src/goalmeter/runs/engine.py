@@ -61,9 +61,14 @@ def carry_out(
     """
     with Results(study, out, tell=progress) as results:
         if left := results.left:
+            asked: dict[int, list[str]] = {}
             with _place(study, on, len(left), timeout) as backend:
+                results.watched.place = on if isinstance(on, str) else type(on).__name__
+                results.watched.at_work = lambda: [
+                    (working.worker, asked.get(working.batch, ())) for working in backend.working()
+                ]
                 _ask_first(study, backend)
-                for key, result in _made(study, left, backend, alone=timeout is not None):
+                for key, result in _made(study, left, backend, asked, alone=timeout is not None):
                     results.keep(key, result)
         return results.by_key()
 
@@ -118,13 +123,20 @@ def _ask_first(study: Study[Any], backend: Backend) -> None:
 
 
 def _made(
-    study: Study[T], keys: list[str], backend: Backend, *, alone: bool
+    study: Study[T],
+    keys: list[str],
+    backend: Backend,
+    asked: dict[int, list[str]],
+    *,
+    alone: bool,
 ) -> Iterator[tuple[str, T]]:
-    """The results of some trials, as they are ready; `alone` makes each a batch of its own."""
+    """The results of some trials, as they are ready; `alone` makes each a batch of its own.
+
+    The keys of the batches that are being made are in `asked`, by number.
+    """
     size = BatchSize(backend.slots, 0.0 if alone else backend.worthwhile)
     kills = Kills()
     waiting = keys[::-1]  # the next one last, where a list is short to pop
-    asked: dict[int, list[str]] = {}
 
     def batches() -> Iterator[Batch]:
         for number in count():

@@ -61,7 +61,7 @@ def sweep(
         ...     policies=["epsilon_greedy(0.1)"],
         ... )
         >>> [round(row.measured.value, 2) for row in result.rows]
-        [23.79, 12.64]
+        [23.79, 9.57]
     """
     plan = plan_sweep(
         worlds,

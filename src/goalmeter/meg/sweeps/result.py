@@ -14,8 +14,8 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.meg.result import json_number
 from goalmeter.meg.sweeps.columns import FAILED, OPEN, STATUSES, Columns, Measured, WorldFacts
-from goalmeter.meg.sweeps.grids import spelled
 from goalmeter.meg.sweeps.plan import SweepPlan
+from goalmeter.meg.sweeps.records import column_names, records
 from goalmeter.meg.sweeps.sources import Made
 from goalmeter.meg.sweeps.summary import Group, by_policy_and_utility
 from goalmeter.report.notebook import data_frame, html_table, text_table
@@ -25,13 +25,6 @@ from goalmeter.report.numbers import percent
 JSON_ROWS = 10_000
 # What failures say in as many words as this: in a note, and in JSON.
 _SAID, _SAID_IN_JSON = 3, 100
-# Columns of the table in front of the arguments, and behind them.
-_NAMES = ("row", "world", "policy", "utility")
-_FACTS = ("states", "actions", "horizon", "discount")
-_MEASURED = (
-    *("value", "upper_bound", "maximum", "fraction", "rationality", "bound_size"),
-    *("status", "method", "notes", "world_digest"),
-)
 
 
 @dataclass(frozen=True)
@@ -96,28 +89,11 @@ class Sweep:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of the table's columns; arguments are `world.NAME`, `policy.NAME`, ..."""
-        plan = self.plan
-        # Every world of a source has the same arguments.
-        worlds = [source.arguments(0) for source in plan.sources]
-        arguments = [
-            f"{prefix}.{name}"
-            for prefix, each in (
-                ("world", worlds),
-                ("policy", [choice.arguments for choice in plan.policies]),
-                ("utility", [choice.arguments for choice in plan.utilities]),
-            )
-            for name in dict.fromkeys(key for item in each for key in item)
-        ]
-        return (*_NAMES, *arguments, *_FACTS, *_MEASURED)
+        return column_names(self.plan)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Every row of the table, by the names of `columns`; None where there is nothing to say.
-
-        Lists and other arguments that are no plain value are text.
-        """
-        blank = dict.fromkeys(self.columns)
-        for number, row in enumerate(self.rows):
-            yield blank | {"row": number} | _record(row)
+        """Every row of the table, by the names of `columns`; None where there is nothing to say."""
+        return records(self.plan, self.chunks)
 
     def argument_values(self, column: str) -> list[Any]:
         """The values that the arguments in a column of the table take; none of another column."""
@@ -237,33 +213,6 @@ class Sweep:
 
 def _count(n: int, one: str, many: str) -> str:
     return f"{n} {one if n == 1 else many}"
-
-
-def _record(row: SweepRow) -> dict[str, Any]:
-    measured, facts = row.measured, row.facts
-    out: dict[str, Any] = {"world": row.world, "policy": row.policy, "utility": row.utility}
-    for prefix, arguments in (
-        ("world", row.world_arguments),
-        ("policy", row.policy_arguments),
-        ("utility", row.utility_arguments),
-    ):
-        for name, value in arguments.items():
-            plain = isinstance(value, (int, float, str)) or value is None
-            out[f"{prefix}.{name}"] = value if plain else spelled(value)
-    if facts is not None:
-        out |= {name: getattr(facts, name) for name in _FACTS} | {"world_digest": facts.digest}
-    out |= {"status": measured.status, "notes": measured.note or None}
-    if measured.status != FAILED:
-        out |= {
-            "value": measured.value,
-            "upper_bound": measured.upper_bound,
-            "maximum": measured.maximum,
-            "fraction": measured.fraction,
-            "rationality": measured.rationality,
-            "bound_size": measured.bound_size,
-            "method": measured.method,
-        }
-    return out
 
 
 def _in_json(record: Mapping[str, Any]) -> dict[str, Any]:

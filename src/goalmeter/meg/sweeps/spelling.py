@@ -13,7 +13,7 @@ from __future__ import annotations
 import glob
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ def source_asked(entry: Entry, where: str, folder: Path, seed: int) -> Source:
     arguments = {key: value for key, value in entry.items() if key != GENERATOR}
     if split_name(name) is not None:
         name = _users(name, folder)
-        function = function_of(name, "world")
+        function = _function(name, "world", where)
     elif name in GENERATORS:
         function = GENERATORS[name]
     else:
@@ -106,7 +106,7 @@ def choices_asked(
         _check_word(role, name, arguments, where)
     elif split_name(name) is not None:
         name = _users(name, folder)
-        function = function_of(name, _RETURNS[role])
+        function = _function(name, _RETURNS[role], where)
         if takes_seed(function):
             arguments.setdefault(SEED, seed)
         check_arguments(function, name, arguments, where, given=1)
@@ -209,6 +209,13 @@ def _unclear(
                 f"{where}: there is no key {key!r}{hint} expected {listed}"
             )
     return InvalidParameterError(f"{where}: neither of the keys {listed} is there, expected one")
+
+
+def _function(name: str, kind: str, where: str) -> Callable[..., Any]:
+    try:
+        return function_of(name, kind)
+    except InvalidFileError as cause:
+        raise InvalidFileError(f"{where}: {cause}") from cause
 
 
 def _users(name: str, folder: Path) -> str:

@@ -6,6 +6,7 @@ failed them all.
 
 from __future__ import annotations
 
+import os
 from contextvars import ContextVar
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
@@ -36,8 +37,8 @@ class Listener:
 
     account: Account | None = None
 
-    def begins(self) -> None:
-        """A walk is about to begin; an error raised here is its end."""
+    def begins(self, name: str) -> None:
+        """The walk of this name is about to begin; an error raised here is its end."""
 
     def half(self, name: str) -> tuple[Step, ...]:
         """The steps that there are of a walk already."""
@@ -77,10 +78,14 @@ class Keeper(Listener):
         self._broken: GoalmeterError | None = None
         self._failed_in_a_row = 0
         self._outcome = ""
+        self._under_way: dict[str, None] = {}  # in the order in which they began
+        # All are asked for by this process, which waits for as many answers as it may.
+        results.watched.at_work = lambda: [(f"process {os.getpid()}", list(self._under_way))]
 
     def next_round(self) -> None:
         """Walks that failed are made again, and the server has another chance."""
         self.heard.clear()
+        self._under_way.clear()
         self._failed_in_a_row = 0
 
     def raise_broken(self) -> None:
@@ -91,8 +96,9 @@ class Keeper(Listener):
         if broken := self._broken or self.account.broken:
             raise broken
 
-    def begins(self) -> None:
+    def begins(self, name: str) -> None:
         """Ends a walk where it begins if the server is given up, or the budget is reached."""
+        self._under_way[name] = None
         self._end_if_broken()
         if self.account.reached:
             raise GivenUpError(BUDGET)
@@ -121,6 +127,7 @@ class Keeper(Listener):
         if self._broken is not None or self.account.broken is not None:
             return
         name = made_of(trajectory).name
+        self._under_way.pop(name, None)
         try:
             if trajectory.outcome == BUDGET:
                 # Not begun, it is no more than it was.

@@ -82,10 +82,11 @@ def walker(
                 return answered[prompt]
 
         spent, failure = 0, None
+        name = Walk(task, index).name
         try:
-            listener.get().begins()
+            listener.get().begins(name)
             if token_cap is None:  # how much of it a half walk has used is not on record
-                _go_on(episode, Walk(task, index).name)
+                _go_on(episode, name)
             while not episode.over and failure is None:
                 listener.get().step()
                 words: tuple[int | str, ...] = (task.name, index, len(episode.steps))
