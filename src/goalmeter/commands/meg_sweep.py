@@ -55,11 +55,7 @@ def sweep_worlds(
         GoalmeterError: options that cannot be used; the message says how to mend it.
         MissingExtraError: a Parquet file is asked for and pyarrow is not installed.
     """
-<<<<<<< HEAD
-    chosen_place(on, workers)  # for the error before worlds are made
-=======
     chosen_place(on, workers)  # for its errors, before any world is made
->>>>>>> scale
     if parquet is not None:
         require_parquet()
     plan = plan_sweep(
