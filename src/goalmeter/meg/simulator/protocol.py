@@ -1,0 +1,101 @@
+"""What the measure asks of a simulator: episodes of an agent, and steps from states it can return to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.meg.simulator.acting import Actor
+from goalmeter.meg.simulator.outcomes import Outcome
+from goalmeter.meg.simulator.utilities import NamedUtilities
+
+# The state of an episode's start where states have no names.
+UNKNOWN = -2
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """N episodes of one agent, with U utilities.
+
+    Attributes:
+        returns: what each utility added up to, [N, U].
+        decisions: how many were made before the end or the horizon, [N].
+        information: sum over the decisions of log A less the entropy of the agent's choice, [N]
+            nats; NaN for an agent that gives no probabilities.
+        starts: number of the state in which each began, [N]; `UNKNOWN` where states have none.
+    """
+
+    returns: FloatArray
+    decisions: IntArray
+    information: FloatArray
+    starts: IntArray
+
+    @property
+    def steps(self) -> int:
+        """Steps that were taken."""
+        return int(self.decisions.sum())
+
+    def joined(self, other: Episodes) -> Episodes:
+        """These episodes and others."""
+        return Episodes(*(np.concatenate(pair) for pair in zip(self.columns, other.columns)))
+
+    @property
+    def columns(self) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
+        """All arrays."""
+        return self.returns, self.decisions, self.information, self.starts
+
+    def subset(self, chosen: IntArray) -> Episodes:
+        """Some of the episodes."""
+        return Episodes(*(column[chosen] for column in self.columns))
+
+
+class Simulator(Protocol):
+    """A world that can be run. States that were met are numbered from 0."""
+
+    @property
+    def name(self) -> str:
+        """What the world is, in words."""
+
+    @property
+    def n_actions(self) -> int:
+        """A."""
+
+    @property
+    def n_states(self) -> int:
+        """States that were met so far."""
+
+    @property
+    def utilities(self) -> NamedUtilities:
+        """What its steps are worth."""
+
+    @property
+    def returns_to_states(self) -> bool:
+        """Whether it can be put into any state that was met, and knows which states are the same."""
+
+    @property
+    def why_not(self) -> str:
+        """Why it cannot, as a sentence without a full stop; "" where it can."""
+
+    @property
+    def chunk(self) -> int:
+        """Episodes that `play` gives at once."""
+
+    def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
+        """Episodes number * chunk, number * chunk + 1, ...: the same whenever they are asked for.
+
+        Raises:
+            InvalidUtilityError: a utility is no finite number.
+            InvalidParameterError: the world cuts episodes off before the horizon.
+        """
+
+    def draw(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> tuple[Counter[Outcome], bool]:
+        """Up to `count` steps from a state, and whether none of them left anything to chance.
+
+        Fewer than asked for, but at least two, are made where nothing is left to chance.
+        """
