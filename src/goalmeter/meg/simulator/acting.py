@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,8 +18,18 @@ from goalmeter._types import FloatArray
 
 # Rows that sum to 1 within this are divided by their sum, as everywhere.
 _SUM_TOLERANCE = 1e-5
-# What an agent answers at a decision (its number, from 0) for an observation.
-Answer = Callable[[Any, int], "int | FloatArray"]
+
+
+class Answered(NamedTuple):
+    """An action that the agent drew itself, and the distribution that it drew from, [A]."""
+
+    action: int
+    probabilities: FloatArray
+
+
+# What an agent answers at a decision (its number, from 0) for an observation: an action, a
+# distribution, or both.
+Answer = Callable[[Any, int], "int | FloatArray | Answered"]
 
 
 class Actor(Protocol):
@@ -30,8 +40,12 @@ class Actor(Protocol):
         """In words."""
 
     @property
-    def gives_probabilities(self) -> bool:
-        """Whether its answers are distributions."""
+    def remembers(self) -> bool:
+        """Whether its answers may depend on more than the observation and the decision's number."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether they depend on the decision's number."""
 
     def begin(self, generator: np.random.Generator) -> Answer:
         """Its answers during one episode."""
@@ -48,7 +62,12 @@ class TableActor:
 
     table: FloatArray
     name: str = "policy"
-    gives_probabilities: bool = True
+    remembers: bool = False
+
+    @property
+    def timed(self) -> bool:
+        """Whether its rows depend on the decision's number."""
+        return len(self.table) > 1
 
     def begin(self, generator: np.random.Generator) -> Answer:
         """The row of the observation at this decision."""
@@ -65,7 +84,8 @@ class FunctionActor:
 
     function: Callable[[Any], Any]
     name: str
-    gives_probabilities: bool
+    remembers: bool = False
+    timed: bool = False
 
     def begin(self, generator: np.random.Generator) -> Answer:
         """The function itself: it has no memory of ours."""
@@ -78,7 +98,8 @@ class EpisodicActor:
 
     agent: Any
     name: str
-    gives_probabilities: bool
+    remembers: bool = True
+    timed: bool = False
 
     def begin(self, generator: np.random.Generator) -> Answer:
         """Its function for one episode."""
@@ -128,6 +149,8 @@ def chosen(
     Raises:
         InvalidPolicyError: it is neither an action nor a distribution over the actions.
     """
+    if isinstance(answer, Answered):
+        return answer
     array = np.asarray(answer)
     if array.size == 1 and np.issubdtype(array.dtype, np.integer):
         action = int(array.reshape(()))
@@ -170,7 +193,7 @@ def stable_baselines_actor(model: Any) -> FunctionActor:
         # A Q-network takes the best action, and nothing is left to chance.
         one_hot = np.eye(int(model.action_space.n))
         return FunctionActor(
-            lambda seen: one_hot[int(model.predict(seen, deterministic=True)[0])], name, True
+            lambda seen: one_hot[int(model.predict(seen, deterministic=True)[0])], name
         )
 
     def probabilities(seen: Any) -> FloatArray:
@@ -180,4 +203,4 @@ def stable_baselines_actor(model: Any) -> FunctionActor:
             tensor, _ = policy.obs_to_tensor(seen)
             return np.asarray(policy.get_distribution(tensor).distribution.probs[0].numpy())
 
-    return FunctionActor(lambda seen: probabilities(seen).astype(np.float64), name, True)
+    return FunctionActor(lambda seen: probabilities(seen).astype(np.float64), name)

@@ -4,7 +4,7 @@ The states that can be reached are tried action by action; what was seen leaves 
 worlds (`confidence`), and the highest soft value among them (`possible_worlds`) is above the true
 one. It is so for every utility and rationality at once, so these may be chosen freely. What the
 agent collects comes from its own fresh episodes, each beside the soft value of the state in which
-it began.
+it began; in a world without chance it is computed.
 """
 
 from __future__ import annotations
@@ -19,45 +19,25 @@ from goalmeter.meg.simulator.acting import Actor
 from goalmeter.meg.simulator.confidence import ConfidenceSet
 from goalmeter.meg.simulator.ends import (
     LOWER,
+    STATES,
     UPPER,
-    WORLD,
     Ends,
+    Towards,
     entropies,
     fitted_and_fresh,
-    largest_concave,
     without_planning,
 )
 from goalmeter.meg.simulator.exploration import Exploration
-from goalmeter.meg.simulator.lines import Line, highest
-from goalmeter.meg.simulator.possible_worlds import AS_SEEN, LEAST, MOST, PossibleWorlds
+from goalmeter.meg.simulator.possible_worlds import AS_SEEN, PossibleWorlds
 from goalmeter.meg.simulator.protocol import Episodes, Simulator
+from goalmeter.meg.simulator.state_ends import StateEnds, interval
 from goalmeter.meg.simulator.utilities import Range
-from goalmeter.statistics.betting import lower_limit, upper_limit
 
 METHOD = "table of states with a confidence set of worlds"
 # Of the budget: the first episodes, and what exploring may take before anything is bounded.
-_FIRST_EPISODES, _FIRST_STATES = 0.04, 0.6
+_FIRST_EPISODES, FIRST_STATES = 0.04, 0.3
 # Each round spends so much of what was spent before.
 _GROWTH = 0.6
-# Multiples of the rationality that fits best, at which a lower end is tried on the fitting half.
-_TRIED = (0.35, 0.5, 0.65, 0.8, 1.0, 1.2)
-# Multiples at which policies are evaluated for the upper end.
-_POLICIES = (0.0, 0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 8.0, 1024.0)
-
-
-@dataclass(frozen=True)
-class Towards:
-    """What is known so far of one utility.
-
-    Attributes:
-        value: the point estimate, nats.
-        rationality: at which the lower end is bounded, with its sign.
-        ends: the interval.
-    """
-
-    value: float
-    rationality: float
-    ends: Ends
 
 
 @dataclass
@@ -72,6 +52,8 @@ class StatesMeasure:
         seed: of all draws of exploring.
         budget: steps in all.
         precision: it ends early when the lower end is known to this share of the estimate.
+        episodes: of the agent.
+        exploration: of the world.
     """
 
     simulator: Simulator
@@ -83,190 +65,141 @@ class StatesMeasure:
     precision: float
     episodes: Episodes = field(init=False)
     exploration: Exploration = field(init=False)
-    _chunks: int = field(init=False, default=0)
-    _rationality: dict[int, float] = field(init=False, default_factory=dict)
-    _scales: dict[int, float] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.exploration = Exploration(self.simulator, self.seed)
+        self.exploration = Exploration(self.simulator, self.horizon, self.seed)
         self.episodes = self.simulator.play(self.actor, self.horizon, 0)
         self._chunks = 1
+        count = len(self.simulator.utilities.names)
+        self._best: list[float | None] = [None] * count
 
     @property
-    def steps(self) -> int:
-        """Steps that were taken so far."""
-        return self.episodes.steps + self.exploration.steps
+    def steps(self) -> dict[str, int]:
+        """Steps that were taken so far, by purpose."""
+        return {"agent": self.episodes.steps, "states": self.exploration.steps}
 
-    def run(self, tell: Callable[[StatesMeasure, list[Towards]], None]) -> str:
-        """Measure until the budget is spent or the ends are close; what ended it."""
+    def explore(self) -> bool:
+        """Begin; whether all states that can be reached could be tried."""
         self._play(int(_FIRST_EPISODES * self.budget))
-        self._expand(int(_FIRST_STATES * self.budget))
-        while True:
-            worlds = self.worlds()
-            fitted, _ = fitted_and_fresh(self.episodes)
-            gain = np.zeros(len(worlds.worlds.total))
-            lost, rough = 0.0, []
-            for which in range(len(self.simulator.utilities.names)):
-                towards, width, missing = self._fit(worlds, fitted, which)
-                rough.append(towards)
-                # The utility that is known worst decides where the steps go.
-                if missing + width.sum() >= lost:
-                    lost, gain, noise = missing + width.sum(), width, missing
-            tell(self, rough)
-            close = all(t.ends.low >= (1 - self.precision) * t.value for t in rough)
-            left = self.budget - self.steps
-            if left < self.simulator.chunk or close:
-                return "precision" if close and left > 0 else "budget"
-            self._spend(min(left, int(_GROWTH * self.steps) + 1), gain, noise, worlds)
+        self._expand(int(FIRST_STATES * self.budget))
+        return self.exploration.complete
 
-    def worlds(self) -> PossibleWorlds:
+    def run(self, tell: Callable[[list[Towards]], None]) -> str:
+        """Measure until the budget is spent or the ends are close; what ended it."""
+        while True:
+            worlds = self._worlds()
+            rough, widths, noises = self._rough(worlds)
+            tell(rough)
+            close = all(each.ends.low >= (1 - self.precision) * each.value for each in rough)
+            left = self.budget - sum(self.steps.values())
+            if close or left < self.simulator.chunk:
+                return "precision" if close else "budget"
+            # The utility that is known worst decides where the steps go.
+            worst = int(np.argmax([w.sum() + n for w, n in zip(widths, noises, strict=True)]))
+            steps = min(left, int(_GROWTH * sum(self.steps.values())) + 1)
+            self._spend(steps, widths[worst], noises[worst], worlds.worlds.total)
+
+    def ends(self) -> list[Towards]:
+        """The interval of each utility, from the episodes that nothing was chosen with."""
+        worlds = self._worlds()
+        fitted, fresh = fitted_and_fresh(self.episodes)
+        count = len(self.simulator.utilities.names)
+        plain = self._plain(worlds, fresh)
+        out = []
+        for ends in self._each(worlds):
+            choice = ends.choose(fitted, self._best[ends.which], self._lower_error)
+            low = ends.lower(fresh, choice.beta, self._lower_error)
+            by_policies = ends.upper(fresh, choice.best, UPPER * self.error / 2 / count)
+            bounds = interval(low, by_policies, plain)
+            value = min(max(choice.value, bounds.low), bounds.high)
+            out.append(Towards(value, choice.beta, bounds))
+        return out
+
+    def assumed(self) -> list[str]:
+        """What each interval rests on that nobody vouches for, as a sentence; "" for nothing."""
+        worlds = self._worlds()
+        drawn = worlds.worlds.arrays.listed > 0
+        chance = not (self.exploration.complete and worlds.worlds.arrays.certain[drawn].all())
+        return [
+            each.in_words() if each.assumed and (chance or not self.simulator.one_start) else ""
+            for each in worlds.ranges
+        ]
+
+    def _rough(
+        self, worlds: PossibleWorlds
+    ) -> tuple[list[Towards], list[FloatArray], list[float]]:
+        """What the fitting half says, and what is lost to the world's chance and the agent's."""
+        fitted, _ = fitted_and_fresh(self.episodes)
+        rough, widths, noises = [], [], []
+        counts = np.bincount(self.episodes.starts, minlength=worlds.n_states)
+        starts = counts / counts.sum()
+        for ends in self._each(worlds):
+            choice = ends.choose(fitted, self._best[ends.which], self._lower_error)
+            self._best[ends.which] = abs(choice.best)
+            plan = ends.plan(choice.beta)
+            widths.append((worlds.visits(plan, starts) * plan.slack).sum(axis=0))
+            noises.append(max(ends.evidence(fitted, choice.beta) - choice.low, 0.0))
+            bounds = Ends(max(choice.low, 0.0), np.inf, "the table of states", "")
+            rough.append(Towards(choice.value, choice.beta, bounds))
+        return rough, widths, noises
+
+    @property
+    def _lower_error(self) -> float:
+        return LOWER * self.error / len(self.simulator.utilities.names)
+
+    def _worlds(self) -> PossibleWorlds:
         """What the draws so far leave possible."""
         arrays = self.exploration.table.arrays()
         return PossibleWorlds(
-            ConfidenceSet(arrays, WORLD * self.error),
+            ConfidenceSet(arrays, STATES * self.error),
             self.simulator.n_actions,
             self.horizon,
             self._ranges(arrays.paid),
         )
 
-    def ends(self) -> list[Towards]:
-        """The interval of each utility, from the episodes that nothing was chosen with."""
-        worlds = self.worlds()
-        fitted, fresh = fitted_and_fresh(self.episodes)
-        count = len(self.simulator.utilities.names)
-        plain = without_planning(
-            fresh, self.simulator.n_actions, self.horizon, UPPER * self.error / 2
-        )
+    def _each(self, worlds: PossibleWorlds) -> list[StateEnds]:
+        policy = self._computable(worlds)
         out = []
-        for which in range(count):
-            towards, _, _ = self._fit(worlds, fitted, which)
-            beta = towards.rationality
-            low = self._lower(worlds, fresh, which, beta, LOWER * self.error / count)
-            by_policies = self._upper(worlds, fresh, which, beta, UPPER * self.error / 2 / count)
-            high_by = "policies" if by_policies < plain.high else plain.high_by
-            ends = Ends(
-                max(low, 0.0),
-                max(min(by_policies, plain.high), low, 0.0),
-                "the table of states" if low > 0 else "zero",
-                high_by,
-            )
-            out.append(Towards(min(max(towards.value, ends.low), ends.high), beta, ends))
+        for which in range(len(worlds.ranges)):
+            weights = np.zeros(len(worlds.ranges))
+            weights[which] = 1.0
+            known = None if policy is None else worlds.evaluate(policy, weights, AS_SEEN)
+            out.append(StateEnds(worlds, which, known, self.simulator.one_start))
         return out
 
-    # --- One utility ------------------------------------------------------------------------------
+    def _computable(self, worlds: PossibleWorlds) -> FloatArray | None:
+        """The agent's policy, where what it collects can be computed from the table."""
+        drawn = worlds.worlds.arrays.listed > 0
+        if not self.exploration.complete or not worlds.worlds.arrays.certain[drawn].all():
+            return None
+        return self.simulator.policy(self.actor, self.horizon)
 
-    def _fit(
-        self, worlds: PossibleWorlds, fitted: Episodes, which: int
-    ) -> tuple[Towards, FloatArray, float]:
-        """A rationality for a utility, from what may be chosen with; what the widths cost."""
-        everything = float(self.episodes.returns[:, which].mean())
-        one = self._one(which)
-
-        def evidence(b: float) -> float:
-            value = worlds.soft_plan(b * one, AS_SEEN).value[0]
-            return b * everything - float(value[self.episodes.starts].mean())
-
-        scale = self._scales.get(which) or 1.0 / max(
-            float(np.ptp(self.episodes.returns[:, which])),
-            worlds.ranges[which].high - worlds.ranges[which].low,
-            1e-12,
-        )
-        up = largest_concave(evidence, scale)
-        down = largest_concave(lambda b: evidence(-b), scale) if up[1] <= 0 else (0.0, 0.0)
-        best, value = up if up[1] >= down[1] else (-down[0], down[1])
-        self._scales[which] = abs(best) or scale
-        error = LOWER * self.error / len(self.simulator.utilities.names)
-        tried = [
-            (self._lower(worlds, fitted, which, factor * best, error), factor * best)
-            for factor in _TRIED
-        ]
-        low, beta = max(tried) if best else (0.0, 0.0)
-        plan = worlds.soft_plan(beta * one, MOST)
-        starts = np.bincount(self.episodes.starts, minlength=worlds.n_states)
-        visits = worlds.visits(plan, starts / starts.sum())
-        width = (visits * plan.slack).sum(axis=0)
-        exact = beta * float(fitted.returns[:, which].mean())
-        exact -= float(plan.value[0][fitted.starts].mean())
-        noise = max(exact - low, 0.0)
-        ends = Ends(max(low, 0.0), np.inf, "the table of states", "")
-        return Towards(max(value, 0.0), beta, ends), width, noise
-
-    def _lower(
-        self, worlds: PossibleWorlds, episodes: Episodes, which: int, beta: float, error: float
-    ) -> float:
-        """Lower limit of beta * return less the highest soft value of the start, nats."""
-        most = worlds.soft_plan(beta * self._one(which), MOST).value[0]
-        low, high = worlds.ranges[which].scaled(beta).of_episode(self.horizon)
-        started = most[episodes.starts]
-        evidence = beta * episodes.returns[:, which] - started
-        return lower_limit(
-            evidence,
-            low=low - float(started.max()),
-            high=high - float(started.min()),
-            error=error,
-        )
-
-    def _upper(
-        self, worlds: PossibleWorlds, episodes: Episodes, which: int, beta: float, error: float
-    ) -> float:
-        """The height of the lowest line of policies, of either sign of the rationality, nats."""
-        one = self._one(which)
-        size = abs(beta) or self._scales[which]
-        known = len(np.unique(episodes.starts)) == 1
-        low, high = worlds.ranges[which].of_episode(self.horizon)
-        collected = episodes.returns[:, which]
-        # Each line needs two limits: of what the agent collects beyond it, and of its height.
-        each = error / (4 * len(_POLICIES))
-        out = 0.0
-        for sign in (1.0, -1.0):
-            lines = []
-            for factor in _POLICIES:
-                policy = worlds.soft_plan(sign * factor * size * one, AS_SEEN).policy
-                at_least = worlds.evaluate(policy, sign * one, LEAST)[episodes.starts]
-                cost = entropies(policy)
-                nothing = np.zeros_like(one)
-                heights = worlds.evaluate(policy, nothing, MOST, cost)[episodes.starts]
-                ends = sorted((sign * low, sign * high))
-                slope = upper_limit(
-                    sign * collected - at_least,
-                    low=ends[0] - float(at_least.max()),
-                    high=ends[1] - float(at_least.min()),
-                    error=each,
-                )
-                most = float(cost.max(axis=(1,)).sum()) if cost.size else 0.0
-                height = (
-                    float(heights[0])
-                    if known
-                    else upper_limit(np.minimum(heights, most), low=0, high=most, error=each)
-                )
-                lines.append(Line(slope, height))
-            out = max(out, highest(lines, max(high - low, 1e-300)))
-        return out
-
-    # --- Steps ------------------------------------------------------------------------------------
+    def _plain(self, worlds: PossibleWorlds, fresh: Episodes) -> Ends:
+        """The upper end that holds for every utility."""
+        policy = self._computable(worlds)
+        if policy is None or not self.simulator.one_start:
+            error = UPPER * self.error / 2
+            return without_planning(fresh, self.simulator.n_actions, self.horizon, error)
+        nothing = np.zeros(len(worlds.ranges))
+        gained = worlds.evaluate(policy, nothing, AS_SEEN, entropies(policy))
+        return Ends(0.0, float(gained[fresh.starts[0]]), "zero", "the agent's own entropy")
 
     def _play(self, budget: int) -> None:
         """More episodes, until they have taken so many steps."""
-        limit = self.episodes.steps + budget
-        parts = [self.episodes]
-        taken = self.episodes.steps
-        while taken < limit:
+        parts, taken = [self.episodes], 0
+        while taken < budget:
             parts.append(self.simulator.play(self.actor, self.horizon, self._chunks))
             self._chunks += 1
-            # An episode that is over before it begins takes no step, and must not go on for ever.
+            # Episodes that are over before they begin take no step, and must not go on for ever.
             taken += max(parts[-1].steps, 1)
-        columns = zip(*(part.columns for part in parts), strict=True)
-        self.episodes = Episodes(*map(np.concatenate, columns))
+        self.episodes = Episodes.of(parts)
 
     def _expand(self, budget: int) -> None:
-        starts = np.unique(self.episodes.starts)
-        self.exploration.expand(starts.tolist(), budget)
+        self.exploration.expand(np.unique(self.episodes.starts).tolist(), budget)
 
-    def _spend(
-        self, steps: int, gain: FloatArray, noise: float, worlds: PossibleWorlds
-    ) -> None:
+    def _spend(self, steps: int, gain: FloatArray, noise: float, total: FloatArray) -> None:
         """One more round, shared out between the agent's episodes and the world's states."""
-        total = worlds.worlds.total
+        # What either loses falls with the root of its steps, as in `exploration`.
         states = (gain.sum() * np.sqrt(max(total.sum(), 1.0))) ** (2 / 3)
         agent = (noise * np.sqrt(max(self.episodes.steps, 1))) ** (2 / 3)
         share = states / (states + agent) if states + agent > 0 else 0.5
@@ -274,18 +207,8 @@ class StatesMeasure:
             self._play(int(steps * (1 - share)))
         before = self.exploration.steps
         self._expand(int(steps * share))
-        gain = np.append(gain, np.zeros(len(self.exploration.table.pairs) - len(gain)))
-        total = np.append(total, np.zeros(len(gain) - len(total)))
-        # Pairs that were never drawn are met by `expand`, not here.
-        gain[total == 0] = 0.0
-        self.exploration.refine(
-            gain, total, int(steps * share) - (self.exploration.steps - before)
-        )
-
-    def _one(self, which: int) -> FloatArray:
-        out = np.zeros(len(self.simulator.utilities.names))
-        out[which] = 1.0
-        return out
+        more = int(steps * share) - (self.exploration.steps - before)
+        self.exploration.refine(gain, total, more)
 
     def _ranges(self, paid: FloatArray) -> tuple[Range, ...]:
         utilities = self.simulator.utilities

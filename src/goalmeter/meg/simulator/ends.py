@@ -11,8 +11,10 @@ from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.protocol import Episodes
 from goalmeter.statistics.betting import upper_limit
 
-# Shares of the error: of the world (both ends rest on it), of the lower ends, of the upper ends.
-WORLD, LOWER, UPPER = 0.4, 0.3, 0.3
+# Shares of the error: of the confidence set of worlds, on which both ends rest; of the bound from
+# the start, which takes its place where there are too many states; of the agent in the lower ends
+# and in the upper ends.
+STATES, START, LOWER, UPPER = 0.3, 0.1, 0.3, 0.3
 # Every so many episodes choose what is tried; the others bound it.
 _FITTED_EVERY = 4
 
@@ -25,6 +27,21 @@ class Ends:
     high: float
     low_by: str
     high_by: str
+
+
+@dataclass(frozen=True)
+class Towards:
+    """What is known so far of one utility.
+
+    Attributes:
+        value: the point estimate, nats.
+        rationality: at which the lower end is bounded, with its sign.
+        ends: the interval.
+    """
+
+    value: float
+    rationality: float
+    ends: Ends
 
 
 def fitted_and_fresh(episodes: Episodes) -> tuple[Episodes, Episodes]:

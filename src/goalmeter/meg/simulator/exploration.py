@@ -8,6 +8,7 @@ draws is smallest for n proportional to c^(2/3).
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Iterable
 
 import numpy as np
@@ -30,44 +31,50 @@ class Exploration:
 
     Args:
         simulator: the world, which can return to its states.
+        horizon: H; states that are met only after H decisions are not decided in.
         seed: of all draws.
     """
 
-    def __init__(self, simulator: Simulator, seed: int) -> None:
-        self._simulator, self._seed = simulator, seed
+    def __init__(self, simulator: Simulator, horizon: int, seed: int) -> None:
+        self._simulator, self._horizon, self._seed = simulator, horizon, seed
         self.table = OutcomeTable(simulator.n_actions, len(simulator.utilities.names))
         self.steps = 0
-        self._calls: dict[tuple[int, int], int] = {}
-        self._expanded: set[int] = set()
-        self._left: list[int] = []
+        self._calls: Counter[tuple[int, int]] = Counter()
+        # The fewest decisions after which each state was met, and what each tried one leads to.
+        self._depth: dict[int, int] = {}
+        self._next: dict[int, set[int]] = {}
+        self._waiting: deque[int] = deque()
 
     @property
     def complete(self) -> bool:
-        """Whether every action of every state that was reached was tried."""
-        return not self._left
+        """Whether every action was tried in every state that was met before the last decision."""
+        return not self._waiting
 
     def expand(self, states: Iterable[int], budget: int) -> None:
         """Try every action of some states and of all that they lead to, nearest first.
 
         Args:
-            states: their numbers.
+            states: their numbers; episodes begin in them.
             budget: steps that may be taken; states that are left wait for the next call.
         """
-        waiting = [*self._left, *dict.fromkeys(states)]
-        known = set(waiting) | self._expanded
-        waiting = [state for state in dict.fromkeys(waiting) if state not in self._expanded]
-        limit, position = self.steps + budget, 0
-        while position < len(waiting) and self.steps < limit:
-            state = waiting[position]
-            position += 1
-            self._expanded.add(state)
-            for action in range(self.table.n_actions):
-                for outcome in self._first(state, action):
-                    if outcome.after not in known and outcome.after != END:
-                        known.add(outcome.after)
-                        waiting.append(outcome.after)
-        self._left = waiting[position:]
+        for state in states:
+            self._met(state, 0)
+        limit = self.steps + budget
+        while self._waiting and self.steps < limit:
+            state = self._waiting.popleft()
+            if state not in self._next:
+                self._next[state] = set()
+                for action in range(self.table.n_actions):
+                    self._first(state, action)
+            for after in sorted(self._next[state]):
+                self._met(after, self._depth[state] + 1)
         self.table.grow(self._simulator.n_states)
+
+    def _met(self, state: int, depth: int) -> None:
+        """A state that can be decided in after so many decisions; new if not met as early before."""
+        if depth < min(self._depth.get(state, self._horizon), self._horizon):
+            self._depth[state] = depth
+            self._waiting.append(state)
 
     def refine(self, gain: FloatArray, total: FloatArray, budget: int) -> None:
         """Draw pairs again where that lowers the bound.
@@ -87,32 +94,31 @@ class Exploration:
         for place in np.flatnonzero(more >= 1.0):
             state, action = divmod(int(place), self.table.n_actions)
             self._draw(state, action, min(int(more[place]), _AT_ONCE))
-            pair = self.table.pair(state, action)
-            fresh = [o.after for o in (*pair.listed, *pair.unlisted_seen) if o.after != END]
-            self._left += [s for s in fresh if s not in self._expanded]
         self.table.grow(self._simulator.n_states)
 
-    def _first(self, state: int, action: int) -> list[Outcome]:
-        """The first draws of a pair; what came of them."""
+    def _first(self, state: int, action: int) -> None:
+        """The first draws of a pair: what it can lead to, and some that count."""
         seen, certain = self._sampled(state, action, _TRIED)
         if not certain:
-            more, _ = self._sampled(state, action, LISTING - _TRIED)
-            seen = seen + more
-        self.table.grow(self._simulator.n_states)
-        pair = self.table.pair(state, action)
-        self.table.add(pair, seen, certain)
-        if not pair.certain:
+            seen = seen + self._sampled(state, action, LISTING - _TRIED)[0]
+        self._take(state, action, seen, certain)
+        if not self.table.pair(state, action).certain:
             self._draw(state, action, _FIRST)
-        return [*pair.listed, *sorted(pair.unlisted_seen)]
 
     def _draw(self, state: int, action: int, count: int) -> None:
-        seen, certain = self._sampled(state, action, count)
+        self._take(state, action, *self._sampled(state, action, count))
+
+    def _take(self, state: int, action: int, seen: Counter[Outcome], certain: bool) -> None:
         self.table.grow(self._simulator.n_states)
         self.table.add(self.table.pair(state, action), seen, certain)
+        for outcome in seen:
+            if outcome.after != END and outcome.after not in self._next[state]:
+                self._next[state].add(outcome.after)
+                self._met(outcome.after, self._depth[state] + 1)
 
-    def _sampled(self, state: int, action: int, count: int):  # type: ignore[no-untyped-def]
-        call = self._calls.get((state, action), 0)
-        self._calls[state, action] = call + 1
+    def _sampled(self, state: int, action: int, count: int) -> tuple[Counter[Outcome], bool]:
+        call = self._calls[state, action]
+        self._calls[state, action] += 1
         seed = seeded(self._seed, SUCCESSORS, state, action, call)
         seen, certain = self._simulator.draw(state, action, count, np.random.default_rng(seed))
         self.steps += sum(seen.values())

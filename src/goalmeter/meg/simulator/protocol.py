@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -39,9 +40,11 @@ class Episodes:
         """Steps that were taken."""
         return int(self.decisions.sum())
 
-    def joined(self, other: Episodes) -> Episodes:
-        """These episodes and others."""
-        return Episodes(*(np.concatenate(pair) for pair in zip(self.columns, other.columns)))
+    @classmethod
+    def of(cls, parts: Sequence[Episodes]) -> Episodes:
+        """The episodes of all parts, in their order."""
+        columns = zip(*(part.columns for part in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
 
     @property
     def columns(self) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
@@ -84,12 +87,25 @@ class Simulator(Protocol):
     def chunk(self) -> int:
         """Episodes that `play` gives at once."""
 
+    def free_choice(self) -> Actor:
+        """The agent that takes every action with the same probability."""
+
     def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
         """Episodes number * chunk, number * chunk + 1, ...: the same whenever they are asked for.
 
         Raises:
             InvalidUtilityError: a utility is no finite number.
             InvalidParameterError: the world cuts episodes off before the horizon.
+        """
+
+    @property
+    def one_start(self) -> bool:
+        """Whether every episode begins in the same state, so that starts leave nothing to chance."""
+
+    def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
+        """The agent's distribution at each decision in each state that was met, [T, S, A].
+
+        None for an agent that remembers, or that gives no distributions.
         """
 
     def draw(

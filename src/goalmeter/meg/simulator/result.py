@@ -25,6 +25,7 @@ class SimulatorResult:
             which sampling cannot tell.
         rationality: beta at which the lower end was proven, in inverse units of the utility.
         utility: name of the utility.
+        world: name of the simulator.
         method: how the ends were obtained, in words.
         steps: what the simulator's steps were spent on, by purpose.
         binding: which bound gave each end: "lower" and "upper".
@@ -39,6 +40,7 @@ class SimulatorResult:
     maximum: float
     rationality: float
     utility: str
+    world: str
     method: str
     steps: Mapping[str, int]
     binding: Mapping[str, str]
@@ -78,6 +80,7 @@ class SimulatorResult:
             "rationality": json_number(self.rationality),
             "signed": self.signed,
             "utility": self.utility,
+            "world": self.world,
             "method": self.method,
             "steps": dict(self.steps),
             "binding": dict(self.binding),
@@ -112,9 +115,49 @@ class SimulatorResult:
         lines = [
             f"MEG {general(self.value)} nats, guaranteed within [{general(low)}, {general(high)}] "
             f"at {percent(self.level, 0)}; {percent(self.fraction)} of {general(self.maximum)}",
-            f"  towards {self.utility}, rationality {general(self.rationality)}",
+            f"  towards {self.utility} in {self.world}, rationality {general(self.rationality)}",
             f"  lower end by {self.binding['lower']}, upper end by {self.binding['upper']}",
             f"  {self.episodes:,} episodes; steps: {steps}; {self.method}",
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class SimulatorProgress:
+    """Where a measurement is.
+
+    Attributes:
+        utility: name of the utility.
+        steps: of the simulator so far.
+        value: the estimate so far, nats.
+        lower: about where the lower end is, nats: from the part of the episodes that chooses what
+            is bounded, so not yet a guarantee.
+    """
+
+    utility: str
+    steps: int
+    value: float
+    lower: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.steps:,} steps: MEG towards {self.utility} about {general(self.value, 4)} "
+            f"nats, at least some {general(self.lower, 4)}"
+        )
+
+
+class SimulatorInterrupted(KeyboardInterrupt):
+    """A measurement was interrupted at the keyboard; `results` holds what is guaranteed by then.
+
+    Attributes:
+        results: by utility, with the same level as of a measurement that ran to its end.
+    """
+
+    def __init__(self, results: Mapping[str, SimulatorResult]) -> None:
+        ends = "; ".join(
+            f"{name}: {general(each.interval[0], 4)} to {general(each.interval[1], 4)} nats"
+            for name, each in results.items()
+        )
+        super().__init__(f"interrupted; guaranteed so far, in the attribute `results`: {ends}")
+        self.results = results

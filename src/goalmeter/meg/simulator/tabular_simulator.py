@@ -71,6 +71,11 @@ class TabularSimulator:
         """S: a table has numbers for its states before they are met."""
         return self._mdp.n_states
 
+    def free_choice(self) -> TableActor:
+        """Every action with the same probability."""
+        shape = (1, self.n_states, self.n_actions)
+        return TableActor(np.full(shape, 1.0 / self.n_actions), "free choice")
+
     def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
         """Episodes, all of a chunk at once for an agent that is a table."""
         if not isinstance(actor, TableActor):
@@ -94,6 +99,15 @@ class TabularSimulator:
             if not going.any():
                 break
         return Episodes(returns, decisions, gained, starts)
+
+    @property
+    def one_start(self) -> bool:
+        """Whether every episode begins in the same state."""
+        return bool((self._mdp.initial > 0).sum() == 1)
+
+    def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
+        """The agent's table, [T, S, A]."""
+        return actor.table if isinstance(actor, TableActor) else None
 
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator

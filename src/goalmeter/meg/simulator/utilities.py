@@ -8,7 +8,7 @@ what a utility cannot exceed; where nobody says it, what was seen stands in, and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,14 @@ class Range:
         ends = (self.low * factor, self.high * factor)
         sums = (self.least * factor, self.most * factor)
         return Range(min(ends), max(ends), min(sums), max(sums), self.assumed)
+
+    def in_words(self) -> str:
+        """What is assumed, as a note says it."""
+        whole = "" if math.isinf(self.most) else " in an episode"
+        return (
+            f"no bounds were given: the interval assumes that the utility stays within what was "
+            f"seen, {self.low:.6g} to {self.high:.6g}{whole}; give bounds= to make it a guarantee"
+        )
 
     def of_episode(self, horizon: int) -> tuple[float, float]:
         """Least and most that an episode of up to `horizon` decisions collects."""
@@ -122,13 +130,22 @@ def named_utilities(
                 f"(observation, info) that gives a number"
             )
         functions[name] = None if asked == REWARD else asked  # type: ignore[assignment]
-    told = bounds if isinstance(bounds, Mapping) else dict.fromkeys(functions, bounds)
-    if unknown := [name for name in told if name not in functions]:
+    return NamedUtilities(functions, ranges_of(functions, bounds))
+
+
+def ranges_of(names: Iterable[str], bounds: object) -> dict[str, Range]:
+    """The ranges that a caller vouches for, by name; see `named_utilities`.
+
+    Raises:
+        InvalidParameterError: bounds that are none, or of a utility that is not measured.
+    """
+    known = list(names)
+    told = bounds if isinstance(bounds, Mapping) else dict.fromkeys(known, bounds)
+    if unknown := [name for name in told if name not in known]:
         raise InvalidParameterError(
-            f"bounds are given for {unknown[0]!r}, expected one of {', '.join(functions)}"
+            f"bounds are given for {unknown[0]!r}, expected one of {', '.join(known)}"
         )
-    ranges = {name: _range(name, value) for name, value in told.items() if value is not None}
-    return NamedUtilities(functions, ranges)
+    return {name: _range(name, value) for name, value in told.items() if value is not None}
 
 
 def _name(utility: object) -> str:
