@@ -82,6 +82,7 @@ class StatesMeasure:
         """Begin; whether all states that can be reached could be tried."""
         self._play(int(_FIRST_EPISODES * self.budget))
         self._expand(int(FIRST_STATES * self.budget))
+        self.exploration.compare(self.simulator.walked)
         return self.exploration.complete
 
     def run(self, tell: Callable[[list[Towards]], None]) -> str:
@@ -101,6 +102,7 @@ class StatesMeasure:
 
     def ends(self) -> list[Towards]:
         """The interval of each utility, from the episodes that nothing was chosen with."""
+        self.exploration.compare(self.simulator.walked)
         worlds = self._worlds()
         fitted, fresh = fitted_and_fresh(self.episodes)
         count = len(self.simulator.utilities.names)

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.outcomes import END, LISTING, Outcome, OutcomeTable
 from goalmeter.meg.simulator.protocol import Simulator
@@ -70,6 +71,29 @@ class Exploration:
                 self._met(after, self._depth[state] + 1)
         self.table.grow(self._simulator.n_states)
 
+    def compare(self, walked: Iterable[tuple[int, int, Outcome]]) -> None:
+        """See that episodes went where steps from saved states lead, where nothing is left to chance.
+
+        Raises:
+            InvalidParameterError: the same action in the same state once led elsewhere or paid
+                something else, so the state's name leaves out what decides.
+        """
+        for state, action, outcome in walked:
+            if state not in self._next:
+                continue
+            pair = self.table.pair(state, action)
+            if pair.certain and pair.listed[0] != outcome:
+                other = pair.listed[0]
+                what = "paid" if other.after == outcome.after else "led to"
+                raise InvalidParameterError(
+                    f"action {action} in state {state} {what} "
+                    f"{outcome.paid if what == 'paid' else _place(outcome.after)} in an episode and "
+                    f"{other.paid if what == 'paid' else _place(other.after)} from the saved state, "
+                    f"though nothing was drawn: what is taken for the state leaves out something "
+                    f"that the simulator's dynamics or utility depend on; give state= a function of "
+                    f"(observation, info) that tells such states apart"
+                )
+
     def _met(self, state: int, depth: int) -> None:
         """A state that can be decided in after so many decisions; new if not met as early before."""
         if depth < min(self._depth.get(state, self._horizon), self._horizon):
@@ -123,3 +147,7 @@ class Exploration:
         seen, certain = self._simulator.draw(state, action, count, np.random.default_rng(seed))
         self.steps += sum(seen.values())
         return seen, certain
+
+
+def _place(state: int) -> str:
+    return "the end" if state == END else f"state {state}"

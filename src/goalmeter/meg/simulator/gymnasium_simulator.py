@@ -64,6 +64,7 @@ class GymnasiumSimulator:
         self._saved: list[Any] = []
         self._observed: list[Any] = []
         self._start_drew = False
+        self.walked: set[tuple[int, int, Outcome]] = set()
         self._is_plain = all(type(layer).__name__ in _COUNTING for layer in _layers(env)[:-1])
 
     @property
@@ -88,16 +89,21 @@ class GymnasiumSimulator:
         observation, info = self._env.reset(seed=int(start_seed))
         # A start that leaves its fresh generator as it was is the same for every seed.
         self._start_drew |= _drew(self._env, int(start_seed))
-        start = self._number(observation, info) if self.returns_to_states else UNKNOWN
+        start = here = self._number(observation, info) if self.returns_to_states else UNKNOWN
         answer = actor.begin(generator)
         total, gained, decisions = np.zeros(len(self.utilities.names)), 0.0, 0
         for t in range(horizon):
             action, row = chosen(answer(observation, t), self.n_actions, generator, actor.name)
             observation, reward, terminated, truncated, info = self._env.step(action)
             where = partial(_at_decision, t, number)
-            total += self.utilities.paid(reward, observation, info, where)
+            paid = self.utilities.paid(reward, observation, info, where)
+            total += paid
             gained += information(row, self.n_actions)
             decisions += 1
+            if self.returns_to_states:
+                after = END if terminated else self._number(observation, info)
+                self.walked.add((here, action, Outcome(after, paid)))
+                here = after
             if terminated:
                 break
             if truncated and t + 1 < horizon:

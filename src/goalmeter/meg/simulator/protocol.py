@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -82,6 +82,10 @@ class Simulator(Protocol):
     @property
     def why_not(self) -> str:
         """Why it cannot, as a sentence without a full stop; "" where it can."""
+
+    @property
+    def walked(self) -> Collection[tuple[int, int, Outcome]]:
+        """State, action and outcome of steps in episodes, for `Exploration.compare`."""
 
     @property
     def chunk(self) -> int:

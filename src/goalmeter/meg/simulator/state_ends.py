@@ -62,15 +62,21 @@ class StateEnds:
 
         scale = self.worlds.ranges[self.which]
         start = size or 1.0 / max(float(np.ptp(collected)), scale.high - scale.low, 1e-12)
-        best, value = largest_concave(evidence, start)
-        if value <= 0.0:
-            best, value = largest_concave(lambda b: evidence(-b), start)
-            best = -best
+        # Evidence rises from b = 0 to the side on which the agent collects more than free choice.
+        sign = float(np.sign((collected - self._free()[fitted.starts]).mean()))
+        best, value = largest_concave(lambda b: evidence(sign * b), start)
+        best *= sign
         if best == 0.0:
             return Choice(start, 0.0, 0.0, 0.0)
         tried = [(self.lower(fitted, factor * best, error), factor * best) for factor in _TRIED]
         low, beta = max(tried)
         return Choice(best, beta, max(value, 0.0), low)
+
+    def _free(self) -> FloatArray:
+        """What free choice collects from each state in the world as seen, [S]."""
+        shape = (1, self.worlds.n_states, self.worlds.n_actions)
+        free = np.full(shape, 1.0 / self.worlds.n_actions)
+        return self.worlds.evaluate(free, self._one, AS_SEEN)
 
     def plan(self, beta: float) -> Plan:
         """The soft plan in the most favourable of the possible worlds."""

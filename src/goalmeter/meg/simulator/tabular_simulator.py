@@ -51,6 +51,8 @@ class TabularSimulator:
     ) -> None:
         named = {REWARD: mdp.reward} if utilities is None else dict(utilities)
         self._mdp, self._seed = mdp, seed
+        # A table has no more to its states than their numbers: there is nothing to compare.
+        self.walked: set[tuple[int, int, Outcome]] = set()
         self._after, self._probability = mdp.transition.to_successors()
         self._paid = np.stack([self._array(name, array) for name, array in named.items()], axis=-1)
         low, high = self._paid.min(axis=(0, 1)), self._paid.max(axis=(0, 1))
