@@ -97,9 +97,7 @@ def test_episodes_do_not_depend_on_what_was_played_before() -> None:
 
 def test_several_utilities_share_their_steps() -> None:
     away = -np.asarray(CLIFF.reward)
-    results = from_simulator(
-        CLIFF, NEAR, utility={"goal": "reward", "away": away}, budget=60_000
-    )
+    results = from_simulator(CLIFF, NEAR, utility={"goal": "reward", "away": away}, budget=60_000)
     assert list(results) == ["goal", "away"]
     assert results["goal"].steps == results["away"].steps
     # MEG does not ask for the sign; the rationality has it.

@@ -97,9 +97,7 @@ def test_what_was_never_tried_may_be_the_best_that_is_conceivable() -> None:
     exploration.expand([0], 1)  # the first state alone
     assert not exploration.complete
     ranges = tuple(simulator.utilities.bounds.values())
-    worlds = PossibleWorlds(
-        ConfidenceSet(exploration.table.arrays(), 0.05), 3, HORIZON, ranges
-    )
+    worlds = PossibleWorlds(ConfidenceSet(exploration.table.arrays(), 0.05), 3, HORIZON, ranges)
     best = ranges[0].high * (HORIZON - 1)
     first = mdp.reward[0] + best
     expected = np.log(np.exp(first).mean())
@@ -122,7 +120,7 @@ def test_exploring_stops_at_the_horizon() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_lines_against_a_fine_grid(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    lines = [Line(*pair) for pair in rng.normal(size=(5, 2)) + [0.0, 1.5]]
+    lines = [Line(*pair) for pair in rng.normal([0.0, 1.5], size=(5, 2))]
     lines = [Line(slope, max(height, 0.0)) for slope, height in lines]
     grid = np.linspace(0, 400, 400_001)
     literal = np.min([slope * grid + height for slope, height in lines], axis=0).max()

@@ -116,7 +116,7 @@ def table_actor(policy: Any, n_states: int, n_actions: int, horizon: int) -> Tab
     table = np.asarray(policy, dtype=np.float64)
     stacked = table[None] if table.ndim == 2 else table
     fits = stacked.ndim == 3 and stacked.shape[1:] == (n_states, n_actions)
-    if not fits or len(stacked) not in (1, horizon) and len(stacked) < horizon:
+    if not fits or len(stacked) not in (1, horizon):
         raise InvalidPolicyError(
             f"the agent is a table of shape {list(table.shape)}, expected [{n_states}, "
             f"{n_actions}] or [{horizon}, {n_states}, {n_actions}]: a distribution over actions "
@@ -169,7 +169,7 @@ def chosen(
 
 
 def information(row: FloatArray | None, n_actions: int) -> float:
-    """log A less the entropy of a choice, nats; NaN where it is not told."""
+    """The difference of log A and the entropy of a choice, nats; NaN where it is not told."""
     if row is None:
         return float("nan")
     used = row[row > 0]

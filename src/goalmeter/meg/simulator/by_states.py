@@ -1,4 +1,4 @@
-"""The bound by states: for simulators that can return to a state and know which states are the same.
+"""The bound by states: for simulators that return to states and know which are the same.
 
 The states that can be reached are tried action by action; what was seen leaves a set of possible
 worlds (`confidence`), and the highest soft value among them (`possible_worlds`) is above the true
@@ -19,7 +19,7 @@ from goalmeter.meg.simulator.acting import Actor
 from goalmeter.meg.simulator.confidence import ConfidenceSet
 from goalmeter.meg.simulator.ends import (
     LOWER,
-    STATES,
+    SOFT,
     UPPER,
     Ends,
     Towards,
@@ -113,7 +113,9 @@ class StatesMeasure:
             low = ends.lower(fresh, choice.beta, self._lower_error)
             by_policies = ends.upper(fresh, choice.best, UPPER * self.error / 2 / count)
             bounds = interval(low, by_policies, plain)
-            value = min(max(choice.value, bounds.low), bounds.high)
+            # The point estimate promises nothing, so it may use every episode.
+            value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0
+            value = min(max(value, bounds.low), bounds.high)
             out.append(Towards(value, choice.beta, bounds))
         return out
 
@@ -127,13 +129,11 @@ class StatesMeasure:
             for each in worlds.ranges
         ]
 
-    def _rough(
-        self, worlds: PossibleWorlds
-    ) -> tuple[list[Towards], list[FloatArray], list[float]]:
+    def _rough(self, worlds: PossibleWorlds) -> tuple[list[Towards], list[FloatArray], list[float]]:
         """What the fitting half says, and what is lost to the world's chance and the agent's."""
         fitted, _ = fitted_and_fresh(self.episodes)
         rough, widths, noises = [], [], []
-        counts = np.bincount(self.episodes.starts, minlength=worlds.n_states)
+        counts = np.bincount(fitted.starts, minlength=worlds.n_states)
         starts = counts / counts.sum()
         for ends in self._each(worlds):
             choice = ends.choose(fitted, self._best[ends.which], self._lower_error)
@@ -142,7 +142,8 @@ class StatesMeasure:
             widths.append((worlds.visits(plan, starts) * plan.slack).sum(axis=0))
             noises.append(max(ends.evidence(fitted, choice.beta) - choice.low, 0.0))
             bounds = Ends(max(choice.low, 0.0), np.inf, "the table of states", "")
-            rough.append(Towards(choice.value, choice.beta, bounds))
+            value = max(ends.estimate(fitted, choice.best), 0.0) if choice.beta else 0.0
+            rough.append(Towards(value, choice.beta, bounds))
         return rough, widths, noises
 
     @property
@@ -153,10 +154,10 @@ class StatesMeasure:
         """What the draws so far leave possible."""
         arrays = self.exploration.table.arrays()
         return PossibleWorlds(
-            ConfidenceSet(arrays, STATES * self.error),
+            ConfidenceSet(arrays, SOFT * self.error),
             self.simulator.n_actions,
             self.horizon,
-            self._ranges(arrays.paid),
+            self._ranges(),
         )
 
     def _each(self, worlds: PossibleWorlds) -> list[StateEnds]:
@@ -166,7 +167,10 @@ class StatesMeasure:
             weights = np.zeros(len(worlds.ranges))
             weights[which] = 1.0
             known = None if policy is None else worlds.evaluate(policy, weights, AS_SEEN)
-            out.append(StateEnds(worlds, which, known, self.simulator.one_start))
+            fitted, _ = fitted_and_fresh(self.episodes)
+            spread = float(np.ptp(fitted.returns[:, which])) or worlds.ranges[which].spread or 1.0
+            fixed = self.simulator.one_start
+            out.append(StateEnds(worlds, which, known, fixed, 1.0 / spread))
         return out
 
     def _computable(self, worlds: PossibleWorlds) -> FloatArray | None:
@@ -212,10 +216,9 @@ class StatesMeasure:
         more = int(steps * share) - (self.exploration.steps - before)
         self.exploration.refine(gain, total, more)
 
-    def _ranges(self, paid: FloatArray) -> tuple[Range, ...]:
+    def _ranges(self) -> tuple[Range, ...]:
         utilities = self.simulator.utilities
         return tuple(
-            utilities.bounds.get(name)
-            or Range(float(paid[..., i].min()), float(paid[..., i].max()), assumed=True)
+            utilities.bounds.get(name) or Range(*self.simulator.seen(i), assumed=True)
             for i, name in enumerate(utilities.names)
         )

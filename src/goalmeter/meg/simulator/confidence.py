@@ -88,9 +88,7 @@ class ConfidenceSet:
 
     def mean(self, values: FloatArray, unlisted: float) -> FloatArray:
         """What the frequencies expect of values [P, K], and of a value for the unlisted: [P]."""
-        return np.asarray(
-            (self.frequencies * values).sum(axis=1) + self.unlisted * unlisted
-        )
+        return np.asarray((self.frequencies * values).sum(axis=1) + self.unlisted * unlisted)
 
     def highest(self, values: FloatArray, unlisted: float) -> FloatArray:
         """Upper bound of the expectation over the set: [P].
@@ -104,7 +102,9 @@ class ConfidenceSet:
         if pairs.size:
             short = unlisted - values[pairs]
             out[pairs] = unlisted + _least_ceiling(
-                np.maximum(short, 0.0), self.frequencies[pairs], self.unlisted[pairs],
+                np.maximum(short, 0.0),
+                self.frequencies[pairs],
+                self.unlisted[pairs],
                 self.radius[pairs],
             )
         return np.minimum(out, unlisted)
@@ -122,7 +122,7 @@ def _x_log_share(x: FloatArray, total: FloatArray) -> FloatArray:
 def _least_ceiling(
     short: FloatArray, frequencies: FloatArray, unlisted: FloatArray, radius: FloatArray
 ) -> FloatArray:
-    """min over z >= 0 of z - exp(-radius) prod_k (z + short_k)^f_k z^f_unlisted: [n].
+    """Minimum over z >= 0 of z - exp(-radius) prod_k (z + short_k)^f_k z^f_unlisted: [n].
 
     `short` [n, K] is how far each value lies below the largest conceivable one.
     """
@@ -141,4 +141,5 @@ def _least_ceiling(
     guess = np.maximum(far - mean, 0.02 * far) + 1e-9 * mean
     z = guess[:, None] * _WIDE
     best = np.take_along_axis(z, bound(z).argmin(axis=1)[:, None], axis=1)
-    return np.minimum(bound(best * _CLOSE).min(axis=1), bound(np.zeros_like(best))[:, 0])
+    at_zero = bound(np.zeros_like(best))[:, 0]
+    return np.asarray(np.minimum(bound(best * _CLOSE).min(axis=1), at_zero))

@@ -1,4 +1,4 @@
-"""What both ways of bounding share: how the error is divided, and the bounds that need no planning."""
+"""What both ways of bounding share: how the error is divided, and bounds that need no planning."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.protocol import Episodes
 from goalmeter.statistics.betting import upper_limit
 
-# Shares of the error: of the confidence set of worlds, on which both ends rest; of the bound from
-# the start, which takes its place where there are too many states; of the agent in the lower ends
-# and in the upper ends.
-STATES, START, LOWER, UPPER = 0.3, 0.1, 0.3, 0.3
+# Shares of the error: of what bounds the soft value, on which both ends rest; of what the agent
+# collects in the lower ends; of the upper ends.
+SOFT, LOWER, UPPER = 0.4, 0.3, 0.3
 # Every so many episodes choose what is tried; the others bound it.
 _FITTED_EVERY = 4
 
@@ -45,7 +44,7 @@ class Towards:
 
 
 def fitted_and_fresh(episodes: Episodes) -> tuple[Episodes, Episodes]:
-    """Episodes to choose with, and episodes to bound with: by their numbers, not by what they hold."""
+    """Episodes to choose with, and episodes to bound with: told apart by their numbers alone."""
     number = np.arange(len(episodes.decisions))
     fitted = number % _FITTED_EVERY == 0
     return episodes.subset(np.flatnonzero(fitted)), episodes.subset(np.flatnonzero(~fitted))
@@ -105,7 +104,7 @@ def largest_concave(f: object, start: float, most: float = 60.0) -> tuple[float,
 
 
 def entropies(policy: FloatArray) -> FloatArray:
-    """log A less the entropy of each row of a policy [..., A]."""
+    """The difference of log A and the entropy of each row of a policy [..., A]."""
     with np.errstate(divide="ignore", invalid="ignore"):
         parts = np.where(policy > 0, policy * np.log(policy), 0.0)
     return np.asarray(np.maximum(math.log(policy.shape[-1]) + parts.sum(axis=-1), 0.0))

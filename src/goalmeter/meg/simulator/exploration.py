@@ -1,9 +1,9 @@
 """Which steps are taken from which states: first from all that can be reached, then where it pays.
 
 Once every action of every reachable state was tried, further draws go where they lower the upper
-bound of the soft value most: to pairs that the bound's own plan visits often and whose expectation
-is still wide. The width of a pair falls like c / sqrt(n), and a sum of those under a given number of
-draws is smallest for n proportional to c^(2/3).
+bound of the soft value most: to pairs that the bound's own plan visits often and whose
+expectation is still wide. The width of a pair falls like c / sqrt(n), and a sum of those under a
+given number of draws is smallest for n proportional to c^(2/3).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Exploration:
         self.table.grow(self._simulator.n_states)
 
     def compare(self, walked: Iterable[tuple[int, int, Outcome]]) -> None:
-        """See that episodes went where steps from saved states lead, where nothing is left to chance.
+        """See that episodes went where certain steps from saved states lead.
 
         Raises:
             InvalidParameterError: the same action in the same state once led elsewhere or paid
@@ -83,19 +83,16 @@ class Exploration:
                 continue
             pair = self.table.pair(state, action)
             if pair.certain and pair.listed[0] != outcome:
-                other = pair.listed[0]
-                what = "paid" if other.after == outcome.after else "led to"
                 raise InvalidParameterError(
-                    f"action {action} in state {state} {what} "
-                    f"{outcome.paid if what == 'paid' else _place(outcome.after)} in an episode and "
-                    f"{other.paid if what == 'paid' else _place(other.after)} from the saved state, "
-                    f"though nothing was drawn: what is taken for the state leaves out something "
-                    f"that the simulator's dynamics or utility depend on; give state= a function of "
-                    f"(observation, info) that tells such states apart"
+                    f"action {action} in state {state} led to {_in_words(outcome)} in an episode "
+                    f"and to {_in_words(pair.listed[0])} from the saved state, though nothing was "
+                    f"drawn: what is taken for the state leaves out something that the simulator's "
+                    f"dynamics or utility depend on; give state= a function of (observation, info) "
+                    f"that tells such states apart"
                 )
 
     def _met(self, state: int, depth: int) -> None:
-        """A state that can be decided in after so many decisions; new if not met as early before."""
+        """Note that a state is decided in after so many decisions, if earlier than before."""
         if depth < min(self._depth.get(state, self._horizon), self._horizon):
             self._depth[state] = depth
             self._waiting.append(state)
@@ -149,5 +146,6 @@ class Exploration:
         return seen, certain
 
 
-def _place(state: int) -> str:
-    return "the end" if state == END else f"state {state}"
+def _in_words(outcome: Outcome) -> str:
+    place = "the end" if outcome.after == END else f"state {outcome.after}"
+    return f"{place}, paying {', '.join(f'{each:g}' for each in outcome.paid)},"

@@ -4,8 +4,9 @@ By Jensen's inequality exp W_0 is at most E[exp(b R)] under free choice, R what 
 equal where nothing is left to chance, looser where much is. Episodes of free choice bound that
 expectation, given the most that an episode can collect. What n episodes never showed may have a
 probability of 4 / n or so, which holds the bound on MEG below log n; with nothing but `reset` and
-`step` no method gets above the logarithm of its steps by more than a constant (docs/mathematics.md).
-The plain average of exp(b R) is no bound: it says 93.7 nats of an agent that has 49.7.
+`step` no method gets above the logarithm of its steps by more than a constant: see
+docs/mathematics.md. The plain average of exp(b R) is no bound: it says 93.7 nats of an agent that
+has 49.7.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from goalmeter.meg.simulator.acting import Actor
 from goalmeter.meg.simulator.ends import (
     LOWER,
-    START,
+    SOFT,
     UPPER,
     Ends,
     Towards,
@@ -126,7 +127,7 @@ class StartMeasure:
             np.exp(beta * free.returns[:, which] - high),
             low=math.exp(low - high),
             high=1.0,
-            error=START * self.error / count,
+            error=SOFT * self.error / count,
         )
         return collected - high - math.log(expected)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter._text import in_a_line
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.acting import Actor, FunctionActor, chosen, information
@@ -64,6 +64,8 @@ class GymnasiumSimulator:
         self._saved: list[Any] = []
         self._observed: list[Any] = []
         self._start_drew = False
+        self._least = np.full(len(utilities.names), np.inf)
+        self._most = -self._least
         self.walked: set[tuple[int, int, Outcome]] = set()
         self._is_plain = all(type(layer).__name__ in _COUNTING for layer in _layers(env)[:-1])
 
@@ -83,7 +85,7 @@ class GymnasiumSimulator:
         return FunctionActor(lambda observation: row, "free choice")
 
     def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
-        """One episode: `reset` with a seed of this number, and steps until the end or the horizon."""
+        """One episode: `reset` with a seed of its own, and steps until the end or the horizon."""
         generator = np.random.default_rng(seeded(self._seed, CHOICES, number))
         start_seed = seeded(self._seed, EPISODES, number).generate_state(1)[0] % _SEEDS
         observation, info = self._env.reset(seed=int(start_seed))
@@ -96,7 +98,7 @@ class GymnasiumSimulator:
             action, row = chosen(answer(observation, t), self.n_actions, generator, actor.name)
             observation, reward, terminated, truncated, info = self._env.step(action)
             where = partial(_at_decision, t, number)
-            paid = self.utilities.paid(reward, observation, info, where)
+            paid = self._pay(reward, observation, info, where)
             total += paid
             gained += information(row, self.n_actions)
             decisions += 1
@@ -113,9 +115,18 @@ class GymnasiumSimulator:
                     f"not known; measure with horizon={t + 1}, or make the environment without "
                     f"its time limit"
                 )
-        return Episodes(
-            total[None], np.array([decisions]), np.array([gained]), np.array([start])
-        )
+        self._check_total(total, number)
+        return Episodes(total[None], np.array([decisions]), np.array([gained]), np.array([start]))
+
+    def _check_total(self, total: FloatArray, number: int) -> None:
+        """See that an episode kept to what the caller vouches for."""
+        for name, collected in zip(self.utilities.names, total, strict=True):
+            told = self.utilities.bounds.get(name)
+            if told and not told.least - 1e-6 <= collected <= told.most + 1e-6:
+                raise InvalidUtilityError(
+                    f"the utility {name!r} added up to {collected:g} in episode {number}, outside "
+                    f"of {told.least:g} to {told.most:g} that bounds= allows; give wider bounds="
+                )
 
     @property
     def one_start(self) -> bool:
@@ -131,6 +142,17 @@ class GymnasiumSimulator:
         rows = [[np.asarray(answer(seen, t)) for seen in self._observed] for t in times]
         whole = all(row.shape == (self.n_actions,) for at in rows for row in at)
         return np.array(rows, dtype=np.float64) if whole else None
+
+    def seen(self, which: int) -> tuple[float, float]:
+        """The extremes of what was paid."""
+        return float(self._least[which]), float(self._most[which])
+
+    def _pay(
+        self, reward: float, observation: Any, info: Any, where: Callable[[], str]
+    ) -> tuple[float, ...]:
+        paid = self.utilities.paid(reward, observation, info, where)
+        self._least, self._most = np.minimum(self._least, paid), np.maximum(self._most, paid)
+        return paid
 
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator
@@ -157,7 +179,7 @@ class GymnasiumSimulator:
             drew = chance if chance is not None else generator.bit_generator.state != before
             certain &= not drew and bare.np_random is generator
             where = partial(_from_state, state)
-            paid = self.utilities.paid(reward, observation, info, where)
+            paid = self._pay(reward, observation, info, where)
             after = END if terminated else self._number(observation, info)
             seen[Outcome(after, paid)] += 1
         return seen, certain and len(seen) == 1

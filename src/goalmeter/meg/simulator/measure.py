@@ -35,6 +35,8 @@ _MOST_STEPS = 10**12
 _MOST_HORIZON = 10**6
 # Fewer steps than this show nothing of any world.
 _LEAST_STEPS = 100
+# Of the error, where the bound from the start may have to take the place of that by states.
+_STATES_SHARE = 0.75
 
 Results = SimulatorResult | dict[str, SimulatorResult]
 
@@ -136,7 +138,8 @@ def from_simulator(
     tell = _teller(_listener(progress), simulator.utilities.names)
     notes: list[str] = []
     if simulator.returns_to_states:
-        states = StatesMeasure(simulator, actor, steps, error, seed, budget, precision)
+        share = _STATES_SHARE * error
+        states = StatesMeasure(simulator, actor, steps, share, seed, budget, precision)
         results = _results(states, level, tell, notes, by_states.METHOD)
         if results is None:
             notes.append(
@@ -145,6 +148,7 @@ def from_simulator(
                 f"a larger budget, a shorter horizon, or state= a coarser name of the state"
             )
             budget -= sum(states.steps.values())
+            error -= share
     else:
         results = None
         notes.append(f"{simulator.why_not}; the bound is that from the start")

@@ -88,7 +88,7 @@ class Pair:
                 self.unlisted_seen.add(outcome)
 
     def starts_anew(self, order: int) -> bool:
-        """Begin a longer list if too much was unlisted; the draws so far then only name outcomes."""
+        """Begin a longer list if too much was unlisted; past draws then only name outcomes."""
         often = self.unlisted >= _UNLISTED and self.unlisted > _UNLISTED_SHARE * self.n
         if not often or len(self.listed) + len(self.unlisted_seen) > _LONGEST:
             return False

@@ -1,8 +1,8 @@
-"""Soft planning against every world that is still possible: the highest soft value, the lowest return.
+"""Soft planning against every world that is still possible.
 
 With a uniform reference the soft value of a state is taken relative to free choice,
 
-    W_t(s) = log 1/A sum_a exp(E[b u + W_{t+1}(s')]),    W = 0 after the last decision and at the end,
+    W_t(s) = log 1/A sum_a exp(E[b u + W_{t+1}(s')]),    W = 0 after the last decision and the end,
 
 so that a decision that is not made, or changes nothing, counts nothing, and MEG at rationality b is
 b E[sum u] - E W_0(start). Expectations are replaced by their upper (lower) bounds over the
@@ -65,7 +65,7 @@ class PossibleWorlds:
         return np.asarray(self.worlds.arrays.paid @ weights)
 
     def most(self, weights: FloatArray) -> tuple[FloatArray, float]:
-        """The most of a weighted sum that is conceivable from a decision on, [H + 1], and in one."""
+        """The most that is conceivable of a weighted sum from a decision on, [H + 1], and in one."""
         parts = [r.scaled(w) for r, w in zip(self.ranges, weights, strict=True) if w != 0]
         one = sum(part.high for part in parts)
         left = np.arange(self.horizon, -1, -1)
@@ -156,6 +156,6 @@ class PossibleWorlds:
         for t in range(self.horizon):
             out[t] = (here[:, None] * plan.policy[t]).ravel()
             flow = out[t][:, None] * frequencies
-            here = np.bincount(after.ravel(), flow.ravel(), minlength=self.n_states + 1)
-            here = here[: self.n_states]
+            come = np.bincount(after.ravel(), flow.ravel(), minlength=self.n_states + 1)
+            here = np.asarray(come[: self.n_states], dtype=np.float64)
         return out

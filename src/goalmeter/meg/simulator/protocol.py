@@ -1,4 +1,4 @@
-"""What the measure asks of a simulator: episodes of an agent, and steps from states it can return to."""
+"""What the measure asks of a simulator: episodes of an agent, and steps from known states."""
 
 from __future__ import annotations
 
@@ -43,17 +43,21 @@ class Episodes:
     @classmethod
     def of(cls, parts: Sequence[Episodes]) -> Episodes:
         """The episodes of all parts, in their order."""
-        columns = zip(*(part.columns for part in parts), strict=True)
-        return cls(*(np.concatenate(column) for column in columns))
-
-    @property
-    def columns(self) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
-        """All arrays."""
-        return self.returns, self.decisions, self.information, self.starts
+        return cls(
+            np.concatenate([part.returns for part in parts]),
+            np.concatenate([part.decisions for part in parts]),
+            np.concatenate([part.information for part in parts]),
+            np.concatenate([part.starts for part in parts]),
+        )
 
     def subset(self, chosen: IntArray) -> Episodes:
         """Some of the episodes."""
-        return Episodes(*(column[chosen] for column in self.columns))
+        return Episodes(
+            self.returns[chosen],
+            self.decisions[chosen],
+            self.information[chosen],
+            self.starts[chosen],
+        )
 
 
 class Simulator(Protocol):
@@ -77,11 +81,14 @@ class Simulator(Protocol):
 
     @property
     def returns_to_states(self) -> bool:
-        """Whether it can be put into any state that was met, and knows which states are the same."""
+        """Whether it can be put into states that were met, and knows which are the same."""
 
     @property
     def why_not(self) -> str:
         """Why it cannot, as a sentence without a full stop; "" where it can."""
+
+    def seen(self, which: int) -> tuple[float, float]:
+        """Least and most that a step has paid so far of a utility, by its number."""
 
     @property
     def walked(self) -> Collection[tuple[int, int, Outcome]]:
@@ -104,7 +111,7 @@ class Simulator(Protocol):
 
     @property
     def one_start(self) -> bool:
-        """Whether every episode begins in the same state, so that starts leave nothing to chance."""
+        """Whether every episode begins in the same state, with certainty."""
 
     def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
         """The agent's distribution at each decision in each state that was met, [T, S, A].

@@ -29,7 +29,7 @@ class Saver:
     Attributes:
         name: of the kind, in words.
         save: what is to be kept of the present state of the environment, which is its argument.
-        restore: puts it back; gives an environment that takes the place of the present one, or None.
+        restore: puts it back; gives an environment that takes the place of this one, or None.
         key: the name of the present state; None where there is none.
         chance: whether a step with an action leaves something to chance, where the kind knows it
             better than its generator tells.
@@ -70,7 +70,7 @@ def can_be_copied(env: Any) -> bool:
 
 
 def _grid_world(bare: Any) -> Saver | None:
-    """Our own worlds: the world, the state in it, and the steps so far where the reward reads them."""
+    """Our own worlds: the world, the state in it, and the steps where the reward reads them."""
     if not type(bare).__module__.startswith("goalmeter.gridworld"):
         return None
     timed = bare._reward == "minigrid"

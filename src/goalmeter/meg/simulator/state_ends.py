@@ -1,7 +1,16 @@
-"""The ends of one utility's interval, from possible worlds and the episodes of an agent."""
+"""The ends of one utility's interval, from possible worlds and the episodes of an agent.
+
+Soft values and returns enter as bounds that hold in every possible world at once, whatever they
+were chosen by; and limits by betting are monotone in each observation. So an episode's true value
+may be replaced by a bound of it, chosen with the same data, and the limit stays a limit. Only the
+rationality must not be chosen by the episodes that bound it: where all begin in one state, all
+rationalities are bounded at once, since the limit of b R is b times that of R; where starts differ,
+rationalities come from a grid, each with a share of the error.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,14 +27,22 @@ from goalmeter.statistics.betting import lower_limit, upper_limit
 _TRIED = (0.35, 0.5, 0.65, 0.8, 1.0, 1.2)
 # Multiples at which policies are evaluated for the upper end.
 _POLICIES = (0.0, 0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 8.0, 1024.0)
+# Steps of the grid of rationalities to an octave, and the sum over whole numbers k of
+# 1 / (1 + |k|)^2, for both signs, rounded up.
+_OCTAVE, _GRID_SERIES = 4, 4.6
 
 
 class Choice(NamedTuple):
-    """A rationality that was chosen, and what it would give on the data it was chosen with, nats."""
+    """A rationality that was chosen, and what it gives on the data it was chosen with, nats.
+
+    Attributes:
+        best: the rationality that fits best.
+        beta: the one to be bounded at.
+        low: about its lower end.
+    """
 
     best: float
     beta: float
-    value: float
     low: float
 
 
@@ -39,12 +56,14 @@ class StateEnds:
         returns: what the agent collects of it from each state, [S], where that is known exactly
             (an agent without memory in a world without chance); else None, and episodes say it.
         fixed_start: whether all episodes begin in one state, with certainty.
+        unit: of the grid of rationalities; nothing that bounds has decided it.
     """
 
     worlds: PossibleWorlds
     which: int
     returns: FloatArray | None
     fixed_start: bool
+    unit: float
 
     def choose(self, fitted: Episodes, size: float | None, error: float) -> Choice:
         """A rationality that explains much and can be bounded well.
@@ -55,28 +74,19 @@ class StateEnds:
             error: of a lower end.
         """
         collected = self._collected(fitted)
-
-        def evidence(b: float) -> float:
-            value = self.worlds.soft_plan(b * self._one, AS_SEEN).value[0]
-            return float((b * collected - value[fitted.starts]).mean())
-
-        scale = self.worlds.ranges[self.which]
-        start = size or 1.0 / max(float(np.ptp(collected)), scale.high - scale.low, 1e-12)
         # Evidence rises from b = 0 to the side on which the agent collects more than free choice.
         sign = float(np.sign((collected - self._free()[fitted.starts]).mean()))
-        best, value = largest_concave(lambda b: evidence(sign * b), start)
-        best *= sign
-        if best == 0.0:
-            return Choice(start, 0.0, 0.0, 0.0)
-        tried = [(self.lower(fitted, factor * best, error), factor * best) for factor in _TRIED]
-        low, beta = max(tried)
-        return Choice(best, beta, max(value, 0.0), low)
+        best, _ = largest_concave(lambda b: self.estimate(fitted, sign * b), size or self.unit)
+        if best == 0.0 or sign == 0.0:
+            return Choice(self.unit, 0.0, 0.0)
+        tried = [self._snapped(factor * sign * best)[0] for factor in _TRIED]
+        low, beta = max((self.lower(fitted, beta, error), beta) for beta in tried)
+        return Choice(sign * best, beta, low)
 
-    def _free(self) -> FloatArray:
-        """What free choice collects from each state in the world as seen, [S]."""
-        shape = (1, self.worlds.n_states, self.worlds.n_actions)
-        free = np.full(shape, 1.0 / self.worlds.n_actions)
-        return self.worlds.evaluate(free, self._one, AS_SEEN)
+    def estimate(self, episodes: Episodes, beta: float) -> float:
+        """MEG at a rationality in the world as seen, nats."""
+        value = self.worlds.soft_plan(beta * self._one, AS_SEEN).value[0]
+        return float((beta * self._collected(episodes) - value[episodes.starts]).mean())
 
     def plan(self, beta: float) -> Plan:
         """The soft plan in the most favourable of the possible worlds."""
@@ -88,49 +98,50 @@ class StateEnds:
         return float((beta * self._collected(episodes) - most[episodes.starts]).mean())
 
     def lower(self, episodes: Episodes, beta: float, error: float) -> float:
-        """Lower limit of the expectation of that evidence, nats."""
+        """Lower limit of the expectation of that evidence, nats; beta is 0 or of the grid."""
         if beta == 0.0:
             return 0.0
         most = self.plan(beta).value[0][episodes.starts]
-        low, high = self._limits(beta)
         values = beta * self._collected(episodes) - most
         if self._is_certain:
             return float(values[0])
-        low, high = low - float(most.max()), high - float(most.min())
-        return lower_limit(values, low=low, high=high, error=error)
+        # A start that was not met may be worth all that is conceivable.
+        top = most[0] if self.fixed_start else self.worlds.most(beta * self._one)[0][0]
+        low, high = self._limits(beta)
+        return lower_limit(
+            values,
+            low=low - float(top),
+            high=high - min(float(most.min()), 0.0),
+            error=error * self._snapped(beta)[1],
+        )
 
     def upper(self, episodes: Episodes, best: float, error: float) -> float:
-        """The height of the lowest line of policies, at rationalities of either sign, nats."""
-        # Each policy needs two limits for each sign.
-        each = error / (4 * len(_POLICIES))
+        """The most that MEG can be at rationalities of either sign; inf if nothing is known."""
+        if not self.fixed_start:
+            return math.inf
+        # Each policy needs a limit of what the agent collects beyond it, for each sign.
+        each = error / 2
         return max(
             highest(
                 [self._line(episodes, sign, factor * abs(best), each) for factor in _POLICIES],
-                max(np.ptp(self._limits(1.0)), 1e-300),
+                max(float(np.ptp(self._limits(1.0))), 1e-300),
             )
             for sign in (1.0, -1.0)
         )
 
     def _line(self, episodes: Episodes, sign: float, size: float, error: float) -> Line:
+        """The line of one policy, from a start that all episodes share."""
+        start = int(episodes.starts[0])
         policy = self.worlds.soft_plan(sign * size * self._one, AS_SEEN).policy
-        collects = self.worlds.evaluate(policy, sign * self._one, LEAST)[episodes.starts]
-        cost = entropies(policy)
+        collects = float(self.worlds.evaluate(policy, sign * self._one, LEAST)[start])
         nothing = np.zeros_like(self._one)
-        heights = self.worlds.evaluate(policy, nothing, MOST, cost)[episodes.starts]
-        beyond = sign * self._collected(episodes) - collects
+        height = float(self.worlds.evaluate(policy, nothing, MOST, entropies(policy))[start])
+        agent = sign * self._collected(episodes)
         if self._is_certain:
-            return Line(float(beyond[0]), float(heights[0]))
+            return Line(float(agent[0]) - collects, height)
         low, high = self._limits(sign)
-        slope = upper_limit(
-            beyond,
-            low=low - float(collects.max()),
-            high=high - float(collects.min()),
-            error=error,
-        )
-        if self.fixed_start:
-            return Line(slope, float(heights[0]))
-        most = float(heights.max())
-        return Line(slope, upper_limit(heights, low=0.0, high=self._tallest(cost, most), error=error))
+        # The same limit in every line, so it is paid for once.
+        return Line(upper_limit(agent, low=low, high=high, error=error) - collects, height)
 
     @property
     def _one(self) -> FloatArray:
@@ -142,8 +153,19 @@ class StateEnds:
     def _is_certain(self) -> bool:
         return self.fixed_start and self.returns is not None
 
-    def _tallest(self, cost: FloatArray, seen: float) -> float:
-        return max(float(cost.max(axis=1).sum()), seen)
+    def _snapped(self, beta: float) -> tuple[float, float]:
+        """The nearest rationality that may be bounded at, and its share of the error."""
+        if self.fixed_start:
+            return beta, 1.0
+        place = round(_OCTAVE * math.log2(abs(beta) / self.unit))
+        share = 1.0 / (_GRID_SERIES * (1 + abs(place)) ** 2)
+        return math.copysign(self.unit * 2.0 ** (place / _OCTAVE), beta), share
+
+    def _free(self) -> FloatArray:
+        """What free choice collects from each state in the world as seen, [S]."""
+        shape = (1, self.worlds.n_states, self.worlds.n_actions)
+        free = np.full(shape, 1.0 / self.worlds.n_actions)
+        return self.worlds.evaluate(free, self._one, AS_SEEN)
 
     def _collected(self, episodes: Episodes) -> FloatArray:
         if self.returns is not None:
@@ -157,6 +179,8 @@ class StateEnds:
 
 def interval(low: float, by_policies: float, plain: Ends) -> Ends:
     """The interval of a lower end and the lesser of two upper ends."""
-    high, by = (by_policies, "policies") if by_policies < plain.high else (plain.high, plain.high_by)
+    high, by = plain.high, plain.high_by
+    if by_policies < high:
+        high, by = by_policies, "policies"
     low = max(low, 0.0)
     return Ends(low, max(high, low), "the table of states" if low > 0 else "zero", by)

@@ -1,4 +1,4 @@
-"""A table run as a simulator, so that what is measured by sampling can be judged by what is exact."""
+"""A table run as a simulator, so that sampling can be judged by what is exact."""
 
 from __future__ import annotations
 
@@ -110,6 +110,11 @@ class TabularSimulator:
     def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
         """The agent's table, [T, S, A]."""
         return actor.table if isinstance(actor, TableActor) else None
+
+    def seen(self, which: int) -> tuple[float, float]:
+        """What the array holds."""
+        paid = self._paid[..., which]
+        return float(paid.min()), float(paid.max())
 
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator

@@ -20,6 +20,8 @@ UtilityFunction = Callable[[Any, Mapping[str, Any]], float]
 # What `from_simulator` takes for one utility and for several.
 Utility = str | UtilityFunction
 _LARGEST = 1e12
+# What rounding may add to a bound.
+_SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,11 @@ class Range:
     least: float = -math.inf
     most: float = math.inf
     assumed: bool = False
+
+    @property
+    def spread(self) -> float:
+        """By how much decisions may differ."""
+        return self.high - self.low
 
     def scaled(self, factor: float) -> Range:
         """The range of a multiple."""
@@ -98,6 +105,12 @@ class NamedUtilities:
                     f"the utility {name!r} is {value!r} {where()}, expected a finite number up to "
                     f"{_LARGEST:g}: a return that is not finite has no expectation; mend the "
                     f"reward, or give utility= a function that is finite everywhere"
+                )
+            told = self.bounds.get(name)
+            if told is not None and not told.low - _SLACK <= number <= told.high + _SLACK:
+                raise InvalidUtilityError(
+                    f"the utility {name!r} is {number:g} {where()}, outside of the bounds "
+                    f"({told.low:g}, {told.high:g}) that were given; give wider bounds="
                 )
             out.append(number)
         return tuple(out)
@@ -162,9 +175,7 @@ def _range(name: str, value: object) -> Range:
             f"bounds of {name!r} are {value!r}, expected (low, high) of one decision, or "
             f"(low, high, least, most) with what all that follow may pay together"
         )
-    numbers = [
-        finite(end, f"bounds of {name!r}", least=-_LARGEST, most=_LARGEST) for end in ends
-    ]
+    numbers = [finite(end, f"bounds of {name!r}", least=-_LARGEST, most=_LARGEST) for end in ends]
     low, high = numbers[:2]
     least, most = numbers[2:] or (-math.inf, math.inf)
     if low > high or least > most or least > 0 or most < 0:
