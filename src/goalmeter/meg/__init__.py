@@ -15,6 +15,12 @@ from goalmeter.meg.neural import neural_utility, neural_values
 from goalmeter.meg.plug_in import mce_plug_in
 from goalmeter.meg.result import MegResult, TrajectoryMeg
 from goalmeter.meg.simplest import SimplestUtility, simplest_utility
+from goalmeter.meg.simulator import (
+    SimulatorInterrupted,
+    SimulatorProgress,
+    SimulatorResult,
+    from_simulator,
+)
 from goalmeter.meg.trajectories import from_trajectories
 from goalmeter.meg.unknown import unknown_utility
 from goalmeter.meg.unknown_worlds import unknown_utility_many
@@ -26,10 +32,14 @@ __all__ = [
     "MegResult",
     "Progress",
     "SimplestUtility",
+    "SimulatorInterrupted",
+    "SimulatorProgress",
+    "SimulatorResult",
     "TableMeg",
     "TrajectoryMeg",
     "causal_class",
     "causal_utility",
+    "from_simulator",
     "from_table",
     "from_trajectories",
     "known_utility",

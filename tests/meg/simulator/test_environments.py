@@ -28,6 +28,8 @@ class Corridor(gymnasium.Env[Any, Any]):
     `slip` is the chance that a step goes nowhere.
     """
 
+    steps = 0
+
     def __init__(self, slip: float = 0.0) -> None:
         self.observation_space = gymnasium.spaces.Discrete(4)
         self.action_space = gymnasium.spaces.Discrete(2)
@@ -41,7 +43,8 @@ class Corridor(gymnasium.Env[Any, Any]):
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         if not self.slip or self.np_random.random() >= self.slip:
             self.cell = max(self.cell + (1 if action else -1), 0)
-        return self.cell, self.pays(), self.cell == 3, False, {"cell": self.cell}
+        paid = self.pays()
+        return self.cell, paid, self.cell == 3, False, {"cell": self.cell, "steps": self.steps}
 
     def pays(self) -> float:
         return -1.0
@@ -120,8 +123,6 @@ def test_a_simulator_that_cannot_be_copied_says_so() -> None:
 class Wearing(Corridor):
     """Pays 5 at the third step, which no observation shows."""
 
-    steps = 0
-
     def reset(self, **options: Any) -> Any:
         self.steps = 0
         return super().reset(**options)
@@ -133,17 +134,18 @@ class Wearing(Corridor):
 
 def test_a_reward_of_a_hidden_state() -> None:
     # From the start nothing is asked of states, so the bound holds.
-    table = np.zeros((1, 2, 1))
-    table[:] = 1.0
     open_ = from_simulator(Wearing(), agent, horizon=6, budget=5000, bounds=(-1, 5))
     assert open_.interval[0] >= 0
     # Told that the observation is the state, the steps contradict it.
     with pytest.raises(InvalidParameterError, match="leaves out something"):
         from_simulator(Wearing(), agent, horizon=6, state="observation", budget=5000)
     # A name that holds the count mends it.
-    counted = Wearing()
     mended = from_simulator(
-        counted, agent, horizon=6, state=lambda seen, info: (seen, counted.steps), budget=5000
+        Wearing(),
+        agent,
+        horizon=6,
+        state=lambda seen, info: (seen, info.get("steps", 0)),
+        budget=5000,
     )
     assert mended.method.startswith("table of states")
 
@@ -166,8 +168,6 @@ def test_bounds_that_the_utility_breaks() -> None:
 
 
 def test_an_agent_without_probabilities_counts_by_what_it_did() -> None:
-    rng = np.random.default_rng(0)
-
     class Drawing:
         def begin(self, generator: np.random.Generator) -> Any:
             return lambda seen: int(generator.random() < 0.7)
@@ -179,7 +179,6 @@ def test_an_agent_without_probabilities_counts_by_what_it_did() -> None:
     assert result.interval[0] <= exact <= result.interval[1]
     assert result.interval[0] > 0.7 * exact
     assert result.binding["upper"] in ("policies", "the ceiling")
-    assert rng is not None
 
 
 def test_utilities_are_functions_of_what_a_step_shows() -> None:
@@ -202,10 +201,8 @@ def test_worlds_of_gymnasium_and_ours_know_their_states() -> None:
     policy = epsilon_greedy(optimal_policy(mdp), 0.3)
     exact = known_utility(mdp, policy).value
     env = gymnasium.make("FrozenLake-v1", is_slippery=False)
-    result = from_simulator(env, policy, horizon=6, budget=3000, bounds=(0, 1, 0, 1))
-    assert result.interval[0] <= exact <= result.interval[1]
-    # Its reset draws, so where episodes start is bounded by episodes.
-    assert result.interval[1] - result.interval[0] < 0.6
+    result = from_simulator(env, policy, horizon=6, budget=2000)
+    np.testing.assert_allclose(result.interval, exact, atol=1e-3)
 
     maze = gymnasium.make(
         "goalmeter/Maze-v0", size=5, seed=1, reward="step", observation="state", max_steps=60
@@ -237,12 +234,12 @@ def test_many_states_are_bounded_from_the_start() -> None:
         "CartPole-v1",
         lambda seen: int(seen[2] + 0.3 * seen[3] > 0),
         horizon=60,
-        budget=12_000,
+        budget=60_000,
         bounds=(0, 1),
     )
     assert "give a larger budget" in result.notes[0]
     # Free choice rarely balances for sixty steps, and the agent does.
-    assert 1.0 < result.interval[0] < math.log(12_000)
+    assert 1.0 < result.interval[0] < math.log(60_000)
 
 
 def test_minigrid_goes_back_to_its_states() -> None:
@@ -265,9 +262,7 @@ def test_copies_go_back_where_nothing_is_known() -> None:
     simulator = GymnasiumSimulator(Corridor(0.3), named, seed=0, state="observation")
     assert simulator.returns_to_states
     simulator.play(simulator.free_choice(), 5, 0)
-    one, two = (
-        simulator.draw(0, 1, 200, np.random.default_rng(4))[0] for _ in range(2)
-    )
+    one, two = (simulator.draw(0, 1, 200, np.random.default_rng(4))[0] for _ in range(2))
     assert one == two
     assert sum(one.values()) == 200
 

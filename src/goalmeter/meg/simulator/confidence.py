@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import gammaln
 
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.meg.simulator.outcomes import Arrays
@@ -66,6 +65,9 @@ class ConfidenceSet:
     @cached_property
     def radius(self) -> FloatArray:
         """Bound on KL(f || p) for each pair, [P] nats; 0 for certain ones, inf without a draw."""
+        # Not at the top: `import goalmeter` would take a tenth of a second longer.
+        from scipy.special import gammaln
+
         counts, n = self.arrays.counts, self.total
         size = self.arrays.listed * _LISTED + _UNLISTED
         predicted = gammaln(size) - gammaln(size + n)

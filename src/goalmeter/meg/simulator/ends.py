@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,8 @@ from goalmeter.statistics.betting import upper_limit
 SOFT, LOWER, UPPER = 0.4, 0.3, 0.3
 # Every so many episodes choose what is tried; the others bound it.
 _FITTED_EVERY = 4
+# Golden sections of two octaves: to within a hundredth of the rationality.
+_SECTIONS = 12
 
 
 @dataclass(frozen=True)
@@ -67,33 +70,35 @@ def without_planning(fresh: Episodes, n_actions: int, horizon: int, error: float
     return Ends(0.0, ceiling, "zero", "the ceiling")
 
 
-def largest_concave(f: object, start: float, most: float = 60.0) -> tuple[float, float]:
+def largest_concave(
+    f: Callable[[float], float], start: float, largest: float = math.inf
+) -> tuple[float, float]:
     """A maximum of a concave function of b >= 0 with f(0) = 0: (b, f(b)).
 
     Args:
         f: the function.
         start: a size to begin with.
-        most: doublings and halvings that are tried.
+        largest: sizes beyond this are not tried.
     """
     values: dict[float, float] = {0.0: 0.0}
 
     def at(b: float) -> float:
         if b not in values:
-            values[b] = float(f(b))  # type: ignore[operator]
+            values[b] = f(b)
         return values[b]
 
     b = start
-    for _ in range(int(most)):
+    while 2 * b <= largest:
         rise = at(2 * b) - at(b)
         if rise <= 1e-10 * max(abs(at(b)), 1e-12):
             break
         b *= 2
-    while at(b / 2) > at(b) and b > start * 2.0**-most:
+    while at(b / 2) > at(b) and b > start * 2.0**-60:
         b /= 2
     # The maximum lies between b / 2 and 2 b; golden sections narrow it down in the logarithm.
     low, high = math.log(b / 2), math.log(2 * b)
     ratio = (math.sqrt(5) - 1) / 2
-    for _ in range(12):
+    for _ in range(_SECTIONS):
         left, right = high - ratio * (high - low), low + ratio * (high - low)
         if at(math.exp(left)) >= at(math.exp(right)):
             high = right

@@ -131,6 +131,8 @@ class GymnasiumSimulator:
     @property
     def one_start(self) -> bool:
         """Whether no reset so far has left anything to chance."""
+        if self._saver is not None and self._saver.one_start is not None:
+            return self._saver.one_start()
         return not self._start_drew
 
     def policy(self, actor: Actor, horizon: int) -> FloatArray | None:

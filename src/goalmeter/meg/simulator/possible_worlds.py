@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.confidence import ConfidenceSet
@@ -65,7 +64,7 @@ class PossibleWorlds:
         return np.asarray(self.worlds.arrays.paid @ weights)
 
     def most(self, weights: FloatArray) -> tuple[FloatArray, float]:
-        """The most that is conceivable of a weighted sum from a decision on, [H + 1], and in one."""
+        """The most conceivable of a weighted sum from a decision on, [H + 1], and in one."""
         parts = [r.scaled(w) for r, w in zip(self.ranges, weights, strict=True) if w != 0]
         one = sum(part.high for part in parts)
         left = np.arange(self.horizon, -1, -1)
@@ -103,7 +102,8 @@ class PossibleWorlds:
                 # Nothing is known of a pair without draws: it is as good as free choice.
                 q = self.worlds.mean(worth, 0.0)
             choice = q.reshape(self.n_states, self.n_actions)
-            soft = logsumexp(choice, axis=1)
+            best = choice.max(axis=1)
+            soft = best + np.log(np.exp(choice - best[:, None]).sum(axis=1))
             policy[t] = np.exp(choice - soft[:, None])
             value[t] = soft - np.log(self.n_actions)
             if which != AS_SEEN:

@@ -33,6 +33,7 @@ class Saver:
         key: the name of the present state; None where there is none.
         chance: whether a step with an action leaves something to chance, where the kind knows it
             better than its generator tells.
+        one_start: whether every episode begins in one state, likewise.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Saver:
     restore: Callable[[Any], Any]
     key: Callable[[], Hashable] | None = None
     chance: Callable[[int], bool] | None = None
+    one_start: Callable[[], bool] | None = None
 
 
 def saver_of(env: Any) -> Saver | None:
@@ -111,7 +113,10 @@ def _toy_text(bare: Any) -> Saver | None:
         # They ask their generator even where there is one outcome.
         return bool(fickle) or len(bare.P[int(bare.s)][action]) > 1
 
-    return Saver("Gymnasium's toy text", lambda _: state(), restore, state, chance)
+    def one_start() -> bool:
+        return bool((np.asarray(bare.initial_state_distrib) > 0).sum() == 1)
+
+    return Saver("Gymnasium's toy text", lambda _: state(), restore, state, chance, one_start)
 
 
 def _classic_control(bare: Any) -> Saver | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ _POLICIES = (0.0, 0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 8.0, 1024.0)
 # Steps of the grid of rationalities to an octave, and the sum over whole numbers k of
 # 1 / (1 + |k|)^2, for both signs, rounded up.
 _OCTAVE, _GRID_SERIES = 4, 4.6
+# Sums are right to this share of their scale; exponents up to this size then to a millionth nat.
+_DIGITS, _LARGEST = 1e-14, 1e8
 
 
 class Choice(NamedTuple):
@@ -75,9 +78,15 @@ class StateEnds:
         """
         collected = self._collected(fitted)
         # Evidence rises from b = 0 to the side on which the agent collects more than free choice.
-        sign = float(np.sign((collected - self._free()[fitted.starts]).mean()))
-        best, _ = largest_concave(lambda b: self.estimate(fitted, sign * b), size or self.unit)
-        if best == 0.0 or sign == 0.0:
+        more = float((collected - self._free()[fitted.starts]).mean())
+        # Less than this is rounding: nothing that is decided makes a difference.
+        sign = 0.0 if abs(more) <= _DIGITS * self._scale else math.copysign(1.0, more)
+        best = 0.0
+        if sign:
+            start = min(size or self.unit, _LARGEST / self._scale)
+            evidence = partial(self._signed_estimate, fitted, sign)
+            best, _ = largest_concave(evidence, start, _LARGEST / self._scale)
+        if best == 0.0:
             return Choice(self.unit, 0.0, 0.0)
         tried = [self._snapped(factor * sign * best)[0] for factor in _TRIED]
         low, beta = max((self.lower(fitted, beta, error), beta) for beta in tried)
@@ -104,7 +113,7 @@ class StateEnds:
         most = self.plan(beta).value[0][episodes.starts]
         values = beta * self._collected(episodes) - most
         if self._is_certain:
-            return float(values[0])
+            return float(values[0]) - _DIGITS * abs(beta) * self._scale
         # A start that was not met may be worth all that is conceivable.
         top = most[0] if self.fixed_start else self.worlds.most(beta * self._one)[0][0]
         low, high = self._limits(beta)
@@ -142,6 +151,15 @@ class StateEnds:
         low, high = self._limits(sign)
         # The same limit in every line, so it is paid for once.
         return Line(upper_limit(agent, low=low, high=high, error=error) - collects, height)
+
+    def _signed_estimate(self, episodes: Episodes, sign: float, size: float) -> float:
+        return self.estimate(episodes, sign * size)
+
+    @property
+    def _scale(self) -> float:
+        """The largest that sums of the utility get, for telling rounding from differences."""
+        known = self.worlds.ranges[self.which]
+        return max(self.worlds.horizon * max(abs(known.low), abs(known.high)), 1e-300)
 
     @property
     def _one(self) -> FloatArray:
