@@ -1,4 +1,4 @@
-"""How often the interval of `meg.from_simulator` holds the truth, how close it is, and at what cost.
+"""How often the interval of `meg.from_simulator` holds the truth, how close it is, at what cost.
 
 Worlds whose MEG is known exactly are run as simulators: the measure sees steps, not tables.
 `coverage` counts in how many runs the exact value lies inside; `low` and `high` in how many it lies
@@ -188,6 +188,20 @@ def measure(quick: bool) -> dict[str, Any]:
     }
 
 
+def tight_row(row: dict[str, Any]) -> list[str]:
+    """A row of the second and third tables."""
+    beta = row["rationality"]
+    return [
+        row["name"],
+        f"{row['exact']:.3f}",
+        beta if isinstance(beta, str) else f"{beta:.3g}",
+        f"{row['share']:.1%}",
+        f"{row['upper']:.3f}",
+        f"{row['steps']:,}",
+        f"{row['seconds']:.1f}",
+    ]
+
+
 def markdown(result: dict[str, Any]) -> str:
     """The tables."""
     total = sum(row["runs"] for row in result["coverage"])
@@ -205,26 +219,7 @@ def markdown(result: dict[str, Any]) -> str:
         ],
     )  # fmt: skip
     header = ["world and agent", "exact", "β", "lower / exact", "upper", "steps", "seconds"]
-    others = [
-        harness.table(
-            header,
-            [
-                [
-                    r["name"],
-                    f"{r['exact']:.3f}",
-                    r["rationality"]
-                    if isinstance(r["rationality"], str)
-                    else f"{r['rationality']:.3g}",
-                    f"{r['share']:.1%}",
-                    f"{r['upper']:.3f}",
-                    f"{r['steps']:,}",
-                    f"{r['seconds']:.1f}",
-                ]
-                for r in result[name]
-            ],
-        )  # fmt: skip
-        for name in ("tight", "growth")
-    ]
+    others = [harness.table(header, [tight_row(r) for r in result[n]]) for n in ("tight", "growth")]
     return "\n\n".join([f"{inside:.0f} of {total} runs hold the truth.", first, *others])
 
 

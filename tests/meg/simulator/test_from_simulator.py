@@ -76,7 +76,7 @@ def test_the_interval_holds_the_truth_and_closes_in() -> None:
     assert many.interval[0] > max(few.interval[0], 0.7 * exact)
     assert many.interval[1] < few.interval[1]
     assert many.value == pytest.approx(exact, rel=0.05)
-    assert many.binding == {"lower": "the table of states", "upper": "policies"}
+    assert many.binding == {"lower": "the table of states", "upper": "the table of states"}
 
 
 def test_the_same_numbers_for_a_seed() -> None:

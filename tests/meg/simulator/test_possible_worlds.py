@@ -10,6 +10,7 @@ from goalmeter.meg.simulator.ends import entropies, largest_concave
 from goalmeter.meg.simulator.exploration import Exploration
 from goalmeter.meg.simulator.lines import Line, highest
 from goalmeter.meg.simulator.possible_worlds import AS_SEEN, LEAST, MOST, PossibleWorlds
+from goalmeter.meg.simulator.summit import summit
 from goalmeter.meg.simulator.tabular_simulator import TabularSimulator
 from goalmeter.tabular import TabularMDP, soft_plan
 
@@ -142,3 +143,24 @@ def test_a_concave_maximum_at_a_point_and_at_infinity() -> None:
     assert best > 20
     assert value == pytest.approx(1.0, abs=1e-6)
     assert largest_concave(lambda b: -b, 1.0)[1] == 0.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_summit_of_a_concave_function(seed: int) -> None:
+    # min of three lines through 0 and beyond: concave, with f(0) = 0.
+    rng = np.random.default_rng(seed)
+    slopes, heights = np.sort(rng.normal(0.5, 1.5, 3)), np.sort(rng.random(3) * 3)[::-1]
+    heights[-1] = 0.0
+    f = [lambda b, s=s, h=h: s * b + h for s, h in zip(slopes, heights, strict=True)]
+
+    def lowest(b: float) -> float:
+        return min(line(b) for line in f)
+
+    grid = np.geomspace(0.1, 50, 15)
+    at = float(rng.choice(grid))
+    low = lowest(at) - 0.05
+    points = [(b, lowest(b) + 0.05 * rng.random()) for b in grid]
+    top = max(lowest(b) for b in np.linspace(0, 400, 200_001))
+    assert summit(points, at, low) >= top
+    if low > 0.5 and lowest(50.0) < low - 0.2:
+        assert summit(points, at, low) <= 1.35 * top + 0.2

@@ -168,6 +168,14 @@ def chosen(
     return min(action, n_actions - 1), row
 
 
+def distribution(answer: Any) -> FloatArray | None:
+    """What an answer says of its distribution; None for an action alone."""
+    if isinstance(answer, Answered):
+        return answer.probabilities
+    array = np.asarray(answer)
+    return np.asarray(array / array.sum(), dtype=np.float64) if array.ndim == 1 else None
+
+
 def information(row: FloatArray | None, n_actions: int) -> float:
     """The difference of log A and the entropy of a choice, nats; NaN where it is not told."""
     if row is None:

@@ -11,6 +11,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.agents.abilities import Ability, NamedAgent
+from goalmeter.agents.navigators.memoryless import Memoryless
 from goalmeter.agents.registry import agent as named
 from goalmeter.gridworld.draws import Draws
 from goalmeter.meg.simulator.acting import (
@@ -40,8 +41,12 @@ class WalkingActor:
     navigator: Any
     env: Any
     name: str
-    remembers: bool = True
     timed: bool = False
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it is any other walker than a policy."""
+        return not isinstance(self.navigator, Memoryless)
 
     def begin(self, generator: np.random.Generator) -> Answer:
         """Set out in the present world."""

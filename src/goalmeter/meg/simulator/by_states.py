@@ -111,8 +111,8 @@ class StatesMeasure:
         for ends in self._each(worlds):
             choice = ends.choose(fitted, self._best[ends.which], self._lower_error)
             low = ends.lower(fresh, choice.beta, self._lower_error)
-            by_policies = ends.upper(fresh, choice.best, UPPER * self.error / 2 / count)
-            bounds = interval(low, by_policies, plain)
+            high = ends.upper(fresh, choice, low, UPPER * self.error / 2 / count)
+            bounds = interval(low, high, plain)
             # The point estimate promises nothing, so it may use every episode.
             value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0
             value = min(max(value, bounds.low), bounds.high)

@@ -128,6 +128,11 @@ class Exploration:
 
     def _draw(self, state: int, action: int, count: int) -> None:
         self._take(state, action, *self._sampled(state, action, count))
+        # A list that has just begun has no draws, and a pair without draws would never get any:
+        # nothing is gained by a width that is not known.
+        pair = self.table.pair(state, action)
+        if pair.n == 0 and not pair.certain:
+            self._draw(state, action, max(count, _FIRST))
 
     def _take(self, state: int, action: int, seen: Counter[Outcome], certain: bool) -> None:
         self.table.grow(self._simulator.n_states)

@@ -13,7 +13,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter._text import in_a_line
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.acting import Actor, FunctionActor, chosen, information
+from goalmeter.meg.simulator.acting import Actor, FunctionActor, chosen, distribution, information
 from goalmeter.meg.simulator.outcomes import END, Outcome
 from goalmeter.meg.simulator.protocol import UNKNOWN, Episodes
 from goalmeter.meg.simulator.saving import Saver, can_be_copied, saver_of
@@ -139,11 +139,19 @@ class GymnasiumSimulator:
         """The agent's distribution in each state that was met, [1, S, A]; None if it gives none."""
         if actor.remembers:
             return None
-        answer = actor.begin(np.random.default_rng(0))
+        assert self._saver is not None, "only asked of simulators that return to states"
         times = range(horizon) if actor.timed else range(1)
-        rows = [[np.asarray(answer(seen, t)) for seen in self._observed] for t in times]
-        whole = all(row.shape == (self.n_actions,) for at in rows for row in at)
-        return np.array(rows, dtype=np.float64) if whole else None
+        rows = np.zeros((len(times), self.n_states, self.n_actions))
+        for state, (saved, observation) in enumerate(zip(self._saved, self._observed, strict=True)):
+            # A walker of our worlds looks at the state, not at the observation.
+            self._env = self._saver.restore(saved) or self._env
+            answer = actor.begin(np.random.default_rng(0))
+            for t in times:
+                row = distribution(answer(observation, t))
+                if row is None:
+                    return None
+                rows[t, state] = row
+        return rows
 
     def seen(self, which: int) -> tuple[float, float]:
         """The extremes of what was paid."""

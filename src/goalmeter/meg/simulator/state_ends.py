@@ -22,6 +22,7 @@ from goalmeter.meg.simulator.ends import Ends, entropies, largest_concave
 from goalmeter.meg.simulator.lines import Line, highest
 from goalmeter.meg.simulator.possible_worlds import AS_SEEN, LEAST, MOST, Plan, PossibleWorlds
 from goalmeter.meg.simulator.protocol import Episodes
+from goalmeter.meg.simulator.summit import summit
 from goalmeter.statistics.betting import lower_limit, upper_limit
 
 # Multiples of the rationality that fits best, at which a lower end is tried.
@@ -31,6 +32,8 @@ _POLICIES = (0.0, 0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 8.0, 1024.0)
 # Steps of the grid of rationalities to an octave, and the sum over whole numbers k of
 # 1 / (1 + |k|)^2, for both signs, rounded up.
 _OCTAVE, _GRID_SERIES = 4, 4.6
+# Places of the grid around the rationality of the lower end at which MEG is bounded from above.
+_AROUND = (*range(-8, 9), 12, 16, 24, 32)
 # Sums are right to this share of their scale; exponents up to this size then to a millionth nat.
 _DIGITS, _LARGEST = 1e-14, 1e8
 
@@ -124,19 +127,48 @@ class StateEnds:
             error=error * self._snapped(beta)[1],
         )
 
-    def upper(self, episodes: Episodes, best: float, error: float) -> float:
-        """The most that MEG can be at rationalities of either sign; inf if nothing is known."""
+    def upper(self, episodes: Episodes, choice: Choice, low: float, error: float) -> float:
+        """The most that MEG can be at rationalities of either sign; inf if nothing is known.
+
+        Args:
+            episodes: that nothing was chosen with.
+            choice: the rationality of the lower end.
+            low: the lower end, nats.
+            error: of the bound.
+        """
         if not self.fixed_start:
-            return math.inf
+            return self._upper_by_grid(episodes, choice, low, error)
         # Each policy needs a limit of what the agent collects beyond it, for each sign.
         each = error / 2
         return max(
             highest(
-                [self._line(episodes, sign, factor * abs(best), each) for factor in _POLICIES],
+                [
+                    self._line(episodes, sign, factor * abs(choice.best), each)
+                    for factor in _POLICIES
+                ],
                 max(float(np.ptp(self._limits(1.0))), 1e-300),
             )
             for sign in (1.0, -1.0)
         )
+
+    def _upper_by_grid(self, episodes: Episodes, choice: Choice, low: float, error: float) -> float:
+        """The same from the least soft value of each start, at rationalities of the grid."""
+        if low <= 0.0:
+            return math.inf
+        points = []
+        for step in _AROUND:
+            beta, share = self._snapped(choice.beta * 2.0 ** (step / _OCTAVE))
+            least = self.worlds.soft_plan(beta * self._one, LEAST).value[0][episodes.starts]
+            ends = self._limits(beta)
+            floor = -self.worlds.most(-beta * self._one)[0][0]
+            limit = upper_limit(
+                beta * self._collected(episodes) - least,
+                low=ends[0] - max(float(least.max()), 0.0),
+                high=ends[1] - float(floor),
+                error=error * share,
+            )
+            points.append((abs(beta), limit))
+        return summit(points, abs(choice.beta), low)
 
     def _line(self, episodes: Episodes, sign: float, size: float, error: float) -> Line:
         """The line of one policy, from a start that all episodes share."""
@@ -195,10 +227,10 @@ class StateEnds:
         return self.worlds.ranges[self.which].scaled(factor).of_episode(self.worlds.horizon)
 
 
-def interval(low: float, by_policies: float, plain: Ends) -> Ends:
+def interval(low: float, by_values: float, plain: Ends) -> Ends:
     """The interval of a lower end and the lesser of two upper ends."""
     high, by = plain.high, plain.high_by
-    if by_policies < high:
-        high, by = by_policies, "policies"
+    if by_values < high:
+        high, by = by_values, "the table of states"
     low = max(low, 0.0)
     return Ends(low, max(high, low), "the table of states" if low > 0 else "zero", by)
