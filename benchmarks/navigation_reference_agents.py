@@ -45,7 +45,7 @@ def measure(quick: bool) -> dict[str, Any]:
     agents = AGENTS[:1] if quick else AGENTS
     grids, walks = (1, 2) if quick else (10, None)
     before, began = _cpu(), time.perf_counter()
-    of_agents(agents, grids=grids, trajectories=walks, workers=WORKERS)
+    of_agents(agents, grids=grids, trajectories=walks, on=f"processes:{WORKERS}")
     whole = {"seconds": time.perf_counter() - began, "cpu_seconds": _cpu() - before}
     return {
         "agents": list(agents),

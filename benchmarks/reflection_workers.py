@@ -26,7 +26,9 @@ def measure(quick: bool) -> dict[str, Any]:
     first = None
     for workers in counts:
         began = time.perf_counter()
-        result = gm.reflection.measure(AGENT, steps=steps, seeds=seeds, workers=workers)
+        result = gm.reflection.measure(
+            AGENT, steps=steps, seeds=seeds, on="here" if workers == 1 else f"processes:{workers}"
+        )
         seconds = time.perf_counter() - began
         first = first or result
         rows.append(

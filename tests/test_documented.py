@@ -42,7 +42,10 @@ EVERYTHING = [item for page in WRITTEN for item in shown(page)]
 BLOCKS = [item for item in EVERYTHING if isinstance(item, Block)]
 TABLES = [item for item in EVERYTHING if isinstance(item, Rows)]
 # Shell lines that are no command of ours, and have no output on the page.
-OTHERS = ("make ", "pip install ", "export ", "MODEL=", "vllm serve ", "inspect ", "transformers ")
+OTHERS = (
+    *("make ", "pip install ", "export ", "MODEL="),
+    *("ray ", "vllm serve ", "inspect ", "transformers "),
+)
 # What cannot be run where the tests run, and why: a marker that is not here fails, and one that is
 # here and on no page as well.
 NOT_RUN = {
@@ -56,6 +59,12 @@ NOT_RUN = {
     "are kept",
     "docs/representation.md: it needs the files of a server",
     "docs/architecture.md: a drawing",
+    "docs/scale.md: the cluster would stay; tests/runs/backends/test_ray_cluster.py starts and "
+    "stops one",
+    "docs/scale.md: it needs Slurm; tests/runs/backends/test_slurm.py has jobs of this machine in "
+    "its place",
+    "docs/scale.md: needs GPUs and vLLM",
+    "docs/scale.md: needs Slurm, GPUs and vLLM",
     "docs/navigation-language-models.md: goes on until the model has answered",
     "docs/navigation-language-models.md: asks through Inspect, as the tests in tests/lm do",
 }

@@ -7,26 +7,32 @@
 40.203
 """
 
-from goalmeter import (
-    agents,
-    causal,
-    gridworld,
-    meg,
-    navigation,
-    reflection,
-    representation,
-    tabular,
-)
+import importlib
+import typing
+
 from goalmeter._errors import GoalmeterError, MissingExtraError
-from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
-from goalmeter.meg.result import MegResult
-from goalmeter.tabular import (
-    TabularMDP,
-    cliff_world,
-    epsilon_greedy,
-    optimal_policy,
-    uniform_policy,
-)
+from goalmeter._gymnasium_ids import register as _register
+
+if typing.TYPE_CHECKING:
+    from goalmeter import (
+        agents,
+        causal,
+        gridworld,
+        meg,
+        navigation,
+        reflection,
+        representation,
+        tabular,
+    )
+    from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
+    from goalmeter.meg.result import MegResult
+    from goalmeter.tabular import (
+        TabularMDP,
+        cliff_world,
+        epsilon_greedy,
+        optimal_policy,
+        uniform_policy,
+    )
 
 __all__ = [
     "CausalBayesianNetwork",
@@ -50,3 +56,43 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+# Rooms are imported when they are first asked for: a worker process, a completion or `--help` needs
+# few of them, and all together take half a second.
+_ROOMS = {
+    "agents",
+    "causal",
+    "gridworld",
+    "meg",
+    "navigation",
+    "reflection",
+    "representation",
+    "tabular",
+}
+_HOMES = {
+    "CausalBayesianNetwork": "causal",
+    "InfluenceDiagram": "causal",
+    "MegResult": "meg",
+    "TabularMDP": "tabular",
+    "cliff_world": "tabular",
+    "epsilon_greedy": "tabular",
+    "optimal_policy": "tabular",
+    "uniform_policy": "tabular",
+}
+
+# So that `gymnasium.make("goalmeter/KeyDoor-v0")` works; Gymnasium itself is not imported for it.
+_register()
+
+
+def __getattr__(name: str) -> typing.Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"goalmeter.{name}")
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"goalmeter.{_HOMES[name]}"), name)
+        globals()[name] = value  # so that this is asked once
+        return value
+    raise AttributeError(f"module 'goalmeter' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

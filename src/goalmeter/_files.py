@@ -7,6 +7,7 @@ runs as root could put a file in the place of /dev/null.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import tempfile
@@ -113,17 +114,31 @@ def read_bytes(path: str | Path, most: int | None = None) -> bytes:
         InvalidFileError: it is no file, or longer than that.
         OSError: it is not there, or cannot be read.
     """
-    # Reading a pipe would wait for somebody to write, and a device may never end, so neither is
-    # read. Without waiting: a pipe that nobody writes to would hold up the opening itself.
-    with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        about = os.fstat(file.fileno())
-        _refuse_special(Path(path), about.st_mode)
-        if most is not None and about.st_size > most:
+    with reading(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if most is not None and size > most:
             raise InvalidFileError(
-                f"{path} has {about.st_size} bytes, expected at most {most}; it is none that "
-                f"goalmeter wrote"
+                f"{path} has {size} bytes, expected at most {most}; it is none that goalmeter wrote"
             )
         return file.read()
+
+
+def reading(path: str | Path) -> IO[bytes]:
+    """A file that goalmeter wrote itself, open to be read.
+
+    Raises:
+        InvalidFileError: it is no file.
+        OSError: it is not there, or cannot be read.
+    """
+    # Reading a pipe would wait for somebody to write, and a device may never end, so neither is
+    # read. Without waiting: a pipe that nobody writes to would hold up the opening itself.
+    file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
+    try:
+        _refuse_special(Path(path), os.fstat(file.fileno()).st_mode)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def _refuse_special(path: Path, mode: int) -> None:
@@ -137,3 +152,15 @@ def _unwritable(path: Path, cause: OSError) -> InvalidFileError:
         f"{path} cannot be written: {cause.strerror or cause}; "
         f"choose a folder that can be written to"
     )
+
+
+def digest(path: str | Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits.
+
+    Raises:
+        InvalidFileError: it cannot be read.
+    """
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as cause:
+        raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause

@@ -29,6 +29,8 @@ _KEPT_BEHIND = 400
 _SPELLED_OUT = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _WIDEST = 4096  # bits of an integer that is spelled out; Python refuses to spell out large ones
 _HALF = re.compile("[\ud800-\udfff]")
+# Made once: runs write a line of JSON for each trial.
+_PLAIN = json.JSONEncoder(ensure_ascii=False)
 
 
 def visible(text: str, *, lines: bool = False) -> str:
@@ -68,6 +70,8 @@ def encodable(text: str) -> str:
     >>> encodable("caf\udce9")
     'caf\\udce9'
     """
+    if text.isascii():  # which Python knows without looking
+        return text
     return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
@@ -77,6 +81,8 @@ def json_text(value: Any, *, indent: int | None = None, allow_nan: bool = True) 
     Raises:
         TypeError, ValueError: as `json.dumps`.
     """
+    if indent is None and allow_nan:
+        return encodable(_PLAIN.encode(value))
     # Inside of JSON, half a character can only be part of a string, where \\udXXX stands for it.
     return encodable(json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=allow_nan))
 

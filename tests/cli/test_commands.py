@@ -67,7 +67,7 @@ def test_the_demo_ends_with_the_path_of_its_report(
     """What the demo measures, and its summary, are tested in tests/experiments/test_demo.py."""
     seeds = []
 
-    def demo(out: Path, *, seed: int, workers: int, progress: Callable[[str], None]) -> Outcome:
+    def demo(out: Path, *, seed: int, on: str, progress: Callable[[str], None]) -> Outcome:
         seeds.append(seed)
         progress("walking")
         report = (out / "report.html").resolve()

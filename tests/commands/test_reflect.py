@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter.commands import place as place_module
 from goalmeter.commands import reflect as reflect_module
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.commands.reflect import reflect
@@ -111,7 +112,7 @@ def test_a_second_agent_is_compared_on_the_same_trials(tmp_path: Path) -> None:
 
 def test_trials_that_end_early_are_shown(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("def agent(*_):\n    return 7\n")
-    outcome = reflect(f"{tmp_path}/bad.py:agent", environments=NAMES, steps=9, seeds=2, workers=1)
+    outcome = reflect(f"{tmp_path}/bad.py:agent", environments=NAMES, steps=9, seeds=2, on="here")
     assert rows(outcome, 1)["ended early"] == ["6 of 6 trials ended early (6 illegal action)"]
     assert rows(outcome, 0)["IgnoreRewards"][-1] == "4"
     assert (
@@ -151,19 +152,21 @@ def test_limits_and_workers_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
         return measure("constant", *arguments, environments=options["environments"])
 
     monkeypatch.setattr(reflect_module, "measure", watch)
-    monkeypatch.setattr(reflect_module, "cores", lambda: 5)
-    cases: list[tuple[str, dict[str, Any], tuple[float | None, int]]] = [
-        ("naive", {}, (None, 1)),
-        ("rc(ppo)", {}, (None, 5)),
-        ("mine.py:a", {}, (60.0, 5)),
-        ("mine.py:a", {"timeout": 0.0, "workers": 2}, (None, 2)),
-        ("mine.py:a", {"timeout": 7.0}, (7.0, 5)),
-        ("naive", {"timeout": 7.0, "steps": 100_000}, (7.0, 5)),
+    monkeypatch.setattr(place_module, "cores", lambda: 5)
+    cases: list[tuple[str, dict[str, Any], tuple[float | None, str]]] = [
+        ("naive", {}, (None, "here")),
+        ("rc(ppo)", {}, (None, "processes:5")),
+        ("mine.py:a", {}, (60.0, "processes:5")),
+        ("mine.py:a", {"timeout": 0.0, "workers": 2}, (None, "processes:2")),
+        ("naive", {"workers": 1}, (None, "processes:1")),
+        ("naive", {"on": "processes:3"}, (None, "processes:3")),
+        ("mine.py:a", {"timeout": 7.0}, (7.0, "processes:5")),
+        ("naive", {"timeout": 7.0, "steps": 300_000}, (7.0, "processes:5")),
     ]
     for name, options, expected in cases:
         asked.clear()
         reflect(name, environments=["IgnoreRewards"], **({"steps": 9} | options))
-        assert (asked[0]["timeout"], asked[0]["workers"]) == expected, (name, options)
+        assert (asked[0]["timeout"], asked[0]["on"]) == expected, (name, options)
         assert len(asked) == (3 if options.get("steps", 9) <= 1000 else 1)
 
 
@@ -259,6 +262,6 @@ def test_a_killed_run_is_continued_and_gives_the_same(
     assert f"{kept} of 150 trials were there already" in err
     result = json.loads(out)
     assert out.count("\n") == 1 and len(result["environments"]) == 150
-    whole = measure("slow.py:agent", 6, 3, workers=2)
+    whole = measure("slow.py:agent", 6, 3, on="processes:2")
     assert result["environments"] == [trial.to_json() for trial in whole.trials]
     assert result["measure"] == whole.measure

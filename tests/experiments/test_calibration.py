@@ -169,12 +169,12 @@ def test_models_walk_in_processes_of_their_own_and_only_once(
     names = ("goalmeter/optimal", "goalmeter/greedy", "random")
     plans = [plan_for(name, "maze", small, seed=0) for name in names]
     told: list[str] = []
-    runs = play_every(plans, tmp_path, workers=2, progress=told.append)
+    runs = play_every(plans, tmp_path, on="processes:2", progress=told.append)
     assert [run.plan for run in runs] == plans
     assert [len(run.trajectories) for run in runs] == [1, 1, 1]
     assert told[-1] == "language models: 2 of 2 runs"
     monkeypatch.setattr(players, "carry_out", None)  # so that none can be asked again
-    assert play_every(plans, tmp_path, workers=2) == runs
+    assert play_every(plans, tmp_path, on="processes:2") == runs
     assert load(tmp_path / "goalmeter_optimal" / "maze").trajectories == runs[0].trajectories
 
 
@@ -210,7 +210,7 @@ def test_what_ends_a_process_ends_the_calibration(
 
     monkeypatch.setitem(registry.BACKENDS, "processes", lambda *_, **options: Broken())
     with pytest.raises(error, match=words):
-        play_every(plans, tmp_path, workers=2)
+        play_every(plans, tmp_path, on="processes:2")
 
 
 # --- Scores ---------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def test_who_goes_for_the_key_is_seen_to() -> None:
 def test_scores_do_not_depend_on_how_many_processes_fit() -> None:
     walks = {name: walks_in(ASIDE, name, suite="key-no-door") for name in ("optimal", "random")}
     alone, shared = (
-        scores("key-no-door", walks, learners=["optimal"], workers=workers) for workers in (1, 2)
+        scores("key-no-door", walks, learners=["optimal"], on=on) for on in ("here", "processes:2")
     )
     assert repr(alone) == repr(shared)
     assert [np.isnan(score.values["learnt_key"]) for score in alone] == [False, True]

@@ -234,7 +234,7 @@ def small() -> PopulationEvidence:
 
 
 def test_walks_do_not_depend_on_how_many_processes_share_them(small: PopulationEvidence) -> None:
-    shared = measure_population(SMALL, seed=5, beside=BESIDE, workers=2)
+    shared = measure_population(SMALL, seed=5, beside=BESIDE, on="processes:2")
     assert shared.traits == small.traits and shared.pairs == small.pairs
     for name, values in vars(small.evidence).items():
         assert (values == getattr(shared.evidence, name)).all(), name

@@ -128,7 +128,7 @@ def test_without_language_models_ideal_organisms_walk_and_the_page_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    results = demo_organisms.measure(tmp_path, seed=0, workers=2)
+    results = demo_organisms.measure(tmp_path, seed=0, on="processes:2")
     assert results.names == tuple(f"ideal-{name}" for name in organism_names())
     part = demo_organisms_page.part(results)
     sections = part.sections
@@ -205,7 +205,7 @@ def test_what_is_read_is_asked_of_as_many_processes_as_there_are_workers(
         return {key: {"read": {}, "verdict": "used", **FLIPS} for key in study.trials}
 
     monkeypatch.setattr(beliefs, "carry_out", noted)
-    beliefs.measure(tmp_path, seed=0, workers=3)
+    beliefs.measure(tmp_path, seed=0, on="processes:3")
     assert places == ["processes:3"]
 
 
@@ -213,7 +213,7 @@ def test_without_language_models_the_page_says_that_nothing_was_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    read = beliefs.measure(tmp_path, seed=0, workers=1)
+    read = beliefs.measure(tmp_path, seed=0, on="here")
     assert isinstance(read, str)
     (section,) = beliefs.part(read).sections
     assert section.title.endswith("not measured") and "goalmeter[lm]" in section.text[0]

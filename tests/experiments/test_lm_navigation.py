@@ -341,5 +341,7 @@ def test_workers_change_nothing() -> None:
     options: dict[str, Any] = {"grids": 1, "trajectories": 1}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compute, "SUITES", ("key-door",))
-        alone, by_two = (compute.of_agents(["greedy"], workers=n, **options) for n in (1, 2))
+        alone, by_two = (
+            compute.of_agents(["greedy"], on=on, **options) for on in ("here", "processes:2")
+        )
     assert str(alone) == str(by_two) and "key-door/success" in alone["greedy"]

@@ -117,23 +117,23 @@ def test_the_published_settings_are_those_of_the_authors() -> None:
 def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     """Trials that are there are not played again, and more seeds can be asked for."""
     told: list[str] = []
-    first = play(tmp_path, BASELINES[:2], steps=20, seeds=[0], workers=0, progress=told.append)
+    first = play(tmp_path, BASELINES[:2], steps=20, seeds=[0], on="here", progress=told.append)
     assert told[-1] == "TemptingButton: 2 of 2 trials"
     told.clear()
-    more = play(tmp_path, BASELINES[:2], steps=20, seeds=[0, 1], workers=1, progress=told.append)
+    more = play(tmp_path, BASELINES[:2], steps=20, seeds=[0, 1], on="here", progress=told.append)
     assert told[0] == "TemptingButton: 2 of 4 trials were there already"
     assert told[-1] == "TemptingButton: 4 of 4 trials"
     assert more["constant(0)"][0].rewards.tolist() == first["constant(0)"][0].rewards.tolist()
     with pytest.raises(GoalmeterError, match="steps is 20 there, and 30 here"):
-        play(tmp_path, BASELINES[:2], steps=30, seeds=[0], workers=0)
+        play(tmp_path, BASELINES[:2], steps=30, seeds=[0], on="here")
 
 
 def test_a_trial_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
     broken = Player("broken", "broken", settings=(("lookback", -1),))
     with pytest.raises(GoalmeterError, match=r"the trial 'broken seed 0': lookback"):
-        play(tmp_path, [BASELINES[0], broken], steps=20, seeds=[0], workers=0)
+        play(tmp_path, [BASELINES[0], broken], steps=20, seeds=[0], on="here")
     told: list[str] = []
-    play(tmp_path, BASELINES[:1], steps=20, seeds=[0], workers=0, progress=told.append)
+    play(tmp_path, BASELINES[:1], steps=20, seeds=[0], on="here", progress=told.append)
     assert told == ["TemptingButton: 1 of 1 trials were there already"]
 
 
@@ -201,7 +201,7 @@ def test_the_mean_is_judged_by_its_interval() -> None:
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    return replicate(tmp_path_factory.mktemp("out"), seeds=2, steps=40, workers=0)
+    return replicate(tmp_path_factory.mktemp("out"), seeds=2, steps=40, on="here")
 
 
 def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
@@ -232,7 +232,7 @@ def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
 
 
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
-    traces = play(tmp_path, BASELINES, steps=20, seeds=[4], workers=0)
+    traces = play(tmp_path, BASELINES, steps=20, seeds=[4], on="here")
     (table,) = page.tables(traces)
     assert {row[3] for row in table.rows} == {"one seed"}
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from goalmeter.gridworld import gymnasium_ids
+from goalmeter import _gymnasium_ids as gymnasium_ids
 from goalmeter.gridworld.key_worlds import key_door, key_no_door, two_paths
 from goalmeter.gridworld.maze import maze
 from goalmeter.gridworld.world import GridWorld

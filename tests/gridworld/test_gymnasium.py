@@ -11,8 +11,8 @@ import pytest
 from gridworld.in_gymnasium import CORRIDOR, OPTIONS, WORLDS, made, walk
 from oracles import grid_world as oracle
 
+from goalmeter import _gymnasium_ids as gymnasium_ids
 from goalmeter._errors import InvalidParameterError, MissingExtraError
-from goalmeter.gridworld import gymnasium_ids
 from goalmeter.gridworld.key_worlds import key_door, key_no_door, two_paths
 from goalmeter.gridworld.maze import maze
 from goalmeter.gridworld.planner import plan
@@ -26,7 +26,7 @@ gymnasium_ids.register()
 
 # --- Registration ---------------------------------------------------------------------------------
 MAKE = "print(gymnasium.make('goalmeter/KeyDoor-v0', seed=0).unwrapped.world)"
-IDS = "import sys; from goalmeter.gridworld import gymnasium_ids as ids"
+IDS = "import sys; from goalmeter import _gymnasium_ids as ids"
 
 
 @pytest.mark.parametrize(

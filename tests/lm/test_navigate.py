@@ -26,6 +26,7 @@ from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect import listening
 from goalmeter.navigation.inspect import run as inspect_run
 from goalmeter.navigation.inspect.eval_log import trajectories
+from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.inspect.run import ask, ask_all
 from goalmeter.navigation.inspect.task import navigation
 from goalmeter.navigation.plan import plan_of
@@ -47,7 +48,7 @@ def test_a_model_is_shown_as_a_reference_agent_is(name: str, tmp_path: Path) -> 
     run = tmp_path / "run"
     model = navigate("goalmeter/optimal", suite=name, **options, out=run)
     agent = navigate("optimal", suite=name, **options)
-    assert model.json.keys() - agent.json.keys() == {"failed", "run"}
+    assert model.json.keys() - agent.json.keys() == {"failed", "run", "spent"}
     assert model.json["failed"] == {} and model.json["agent"] == "goalmeter/optimal"
     assert {"optimal", "greedy", "random"} <= model.json["references"].keys()
     assert [t.caption for t in model.tables][:2] == [t.caption for t in agent.tables][:2]
@@ -151,7 +152,7 @@ def test_a_full_disk_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(RunStore, "add", full)
     plan = plan_of("mockllm/model", "maze", **(ONE | {"grids": 30}), asking=Asking())
     with pytest.raises(InvalidFileError, match="no room"):
-        ask_all(plan, out=tmp_path, model=mock(answer))
+        ask_all(plan, out=tmp_path, model=mock(answer), server=Server(max_connections=4))
     assert len(read_run(tmp_path).values) == 1
     assert next(asked) < sum(task.distance for task, _ in plan.tasks.walks()) / 2
 

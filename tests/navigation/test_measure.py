@@ -93,8 +93,10 @@ def test_an_agent_of_ones_own_walks_here(tmp_path: Path) -> None:
     assert result.agent == "unreliable" and result.overall[0].invalid.value > 0
     again = gm.navigation.measure(Unreliable(), **SMALL, beside=["optimal"], out=tmp_path / "run")
     assert again.to_json() == result.to_json()
-    with pytest.raises(InvalidParameterError, match="workers is 2, expected 1: other processes"):
-        gm.navigation.measure(Unreliable(), **SMALL, workers=2)
+    with pytest.raises(
+        InvalidParameterError, match="on is 'processes:2', expected 'here': other processes"
+    ):
+        gm.navigation.measure(Unreliable(), **SMALL, on="processes:2")
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ def test_walks_are_those_of_the_suite_in_any_process(tmp_path: Path) -> None:
     told: list[str] = []
     at = play_all(plan, out=tmp_path / "run", progress=told.append)
     assert at.trajectories == expected and told[-1] == "random: 6 of 6 walks"
-    assert play_all(plan, workers=2).trajectories == expected
+    assert play_all(plan, on="processes:2").trajectories == expected
     measured = load(tmp_path / "run")
     assert measured.trajectories == expected and measured.plan.what == plan.what
     assert read_run(tmp_path / "run").what["kind"] == "navigation"
@@ -121,7 +121,7 @@ def test_nothing_is_made_for_an_agent_that_does_not_exist(tmp_path: Path) -> Non
         play_all(plan_of("greedi", "maze", **SMALL), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
     with pytest.raises(InvalidParameterError, match="workers is 0"):
-        play_all(plan_of("greedy", "maze", **SMALL), workers=0)
+        play_all(plan_of("greedy", "maze", **SMALL), on="processes:0")
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:

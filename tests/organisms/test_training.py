@@ -35,6 +35,7 @@ from goalmeter.organisms.lessons import Lesson, batch, syllabus  # noqa: E402
 from goalmeter.organisms.network import new_network  # noqa: E402
 from goalmeter.organisms.recipes import Settings  # noqa: E402
 from goalmeter.organisms.training import loss_of, train  # noqa: E402
+from goalmeter.runs import Alone  # noqa: E402
 
 TINY = Settings("moth", rounds=((6, 0.02),), words=200, sizes=(5,), keys=False)
 
@@ -176,6 +177,21 @@ def test_a_killed_process_is_an_error_and_loses_nothing(
     with pytest.raises(GoalmeterError, match="one of the 2 processes of the training has stopped"):
         train(TINY, tmp_path, device="cpu", workers=2, progress=kill)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
+
+
+def test_two_commands_cannot_train_in_one_folder(tmp_path: Path) -> None:
+    train(TINY, tmp_path, device="cpu", until=1)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    with (
+        Alone(tmp_path, "choose another folder (--out)"),
+        pytest.raises(InvalidParameterError, match=r"another process fills .*; wait for it or"),
+    ):
+        train(TINY, tmp_path, device="cpu")
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+    # What is over is nobody's any more.
+    train(TINY, tmp_path, device="cpu")
+    with Alone(tmp_path, "choose another folder (--out)"):
+        assert train(TINY, tmp_path, device="cpu") == tmp_path
 
 
 def test_a_training_begins_with_the_weights_of_another(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_integers_of_any_kind() -> None:
     plain = measure("naive", 12, [3, 5], environments="DejaVu")
     arrays: list[Any] = [np.array([3, 5]), np.array([3, 5], dtype=np.uint8), (3, np.int64(5))]
     for seeds in (*arrays, iter([3, 5])):
-        result = measure("naive", np.int32(12), seeds, environments="DejaVu", workers=np.int64(1))  # type: ignore[arg-type]
+        result = measure("naive", np.int32(12), seeds, environments="DejaVu")  # type: ignore[arg-type]
         assert result.trials == plain.trials
         assert json.dumps(result.to_json()) == json.dumps(plain.to_json())
     for number in (np.int64(2), np.array(2)):
@@ -101,9 +101,9 @@ def test_one_environment_or_several() -> None:
         ({"environments": ["DejaVu", 3]}, "3 is no environment"),
         ({"environments": []}, "environments is empty, expected at least one"),
         ({"environments": int}, "<class 'int'> is no environment"),
-        ({"workers": 1.0}, r"workers is 1\.0, expected an integer, 1 or more"),
-        ({"workers": "2"}, "workers is '2'"),
-        ({"workers": 0}, "workers is 0, expected at least 1"),
+        ({"on": 2}, "2 is no place where trials run, expected here, processes, "),
+        ({"on": "processes:0"}, "workers is 0, expected at least 1"),
+        ({"on": "procesess"}, "no place 'procesess' where .*did you mean processes"),
         ({"timeout": 0.0}, r"timeout is 0\.0, expected a number of seconds above 0"),
         ({"opposite_reading": "x"}, "opposite_reading is 'x', expected 'literal' or"),
         ({"step_counting": "x"}, "step_counting is 'x', expected 'percepts' or"),

@@ -64,7 +64,9 @@ def test_the_numbers_do_not_depend_on_workers_or_stores(tmp_path: Path) -> None:
     in_this_process = measure("rc(naive)", 40, 2)
     assert same(in_this_process, measure("rc(naive)", 40, 2, timeout=60.0))
     assert same(in_this_process, measure("rc(naive)", 40, 2, out=tmp_path / "here"))
-    assert same(in_this_process, measure("rc(naive)", 40, 2, out=tmp_path / "there", workers=2))
+    assert same(
+        in_this_process, measure("rc(naive)", 40, 2, out=tmp_path / "there", on="processes:2")
+    )
     for folder in ("here", "there"):
         assert same(in_this_process, load(tmp_path / folder))
         assert same(in_this_process, measure("rc(naive)", 40, 2, out=tmp_path / folder))
@@ -85,7 +87,10 @@ def test_lines_of_thought_are_the_same_in_any_process(user: str) -> None:
 
 def test_users_agents_draw_the_same_whatever_was_played_before(user: str) -> None:
     names = ["TemptingButton", "IgnoreRewards", "DejaVu"]
-    result = [measure(f"{user}:drawing", 30, 3, environments=names, workers=w) for w in (1, 2)]
+    result = [
+        measure(f"{user}:drawing", 30, 3, environments=names, on=on)
+        for on in ("here", "processes:2")
+    ]
     assert same(*result)
     assert len({trial.total_reward for trial in result[0].trials}) > 3
 
@@ -100,7 +105,7 @@ def test_bad_agents_are_outcomes_and_stop_nothing_else(
         1,
         environments=[*names, "IgnoreRewards"],
         timeout=6,
-        workers=2,
+        on="processes:2",
         out=tmp_path / "run",
     )
     assert [trial.outcome for trial in result.trials] == [
@@ -173,9 +178,9 @@ def test_another_measurement_is_refused_and_says_what_differs(user: str, tmp_pat
 
 
 def test_an_agent_that_is_not_there_leaves_the_folder_for_another(tmp_path: Path) -> None:
-    for workers in (1, 2):
+    for on in ("here", "processes:2"):
         with pytest.raises(InvalidParameterError, match="there is no agent 'naif'; did you mean"):
-            measure("naif", 9, 1, out=tmp_path / "run", workers=workers)
+            measure("naif", 9, 1, out=tmp_path / "run", on=on)
     assert measure("naive", 9, 1, out=tmp_path / "run").agent == "naive"
 
 
@@ -192,7 +197,7 @@ def test_files_that_cannot_be_loaded_end_the_measurement(user: str) -> None:
 
 
 def test_an_agent_without_a_name_is_played_here_only(tmp_path: Path) -> None:
-    for options in ({"workers": 2}, {"timeout": 3.0}, {"out": tmp_path / "run"}):
+    for options in ({"on": "processes:2"}, {"timeout": 3.0}, {"out": tmp_path / "run"}):
         (name,) = options
         with pytest.raises(InvalidParameterError) as refused:
             measure(ConstantAgent(), 9, 1, **options)  # type: ignore[arg-type]
@@ -202,7 +207,7 @@ def test_an_agent_without_a_name_is_played_here_only(tmp_path: Path) -> None:
     users = Environment(type("Own", (find("DejaVu")[0].run,), {}))
     assert measure("naive", 9, 1, environments=[users]).trials[0].environment == "Own"
     with pytest.raises(InvalidParameterError, match="the environment Own is an object"):
-        measure("naive", 9, 1, environments=[users], workers=2)
+        measure("naive", 9, 1, environments=[users], on="processes:2")
 
 
 def test_agents_that_bring_torch_are_known() -> None:

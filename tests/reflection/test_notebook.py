@@ -13,7 +13,7 @@ ENVIRONMENTS = ("CryingBaby", "BackwardConsciousness")
 @pytest.fixture(scope="module")
 def both() -> tuple[Reflection, Reflection]:
     first, second = (
-        measure(name, 12, range(5), environments=ENVIRONMENTS, workers=1)
+        measure(name, 12, range(5), environments=ENVIRONMENTS, on="here")
         for name in ("random", "rc(random)")
     )
     return first, second
@@ -29,7 +29,7 @@ def test_a_measure_stands_beside_its_interval(both: tuple[Reflection, Reflection
 
 
 def test_too_few_seeds_are_named(both: tuple[Reflection, Reflection]) -> None:
-    page = measure("random", 12, range(2), environments=ENVIRONMENTS, workers=1)._repr_html_()
+    page = measure("random", 12, range(2), environments=ENVIRONMENTS, on="here")._repr_html_()
     assert "an interval needs at least 5 seeds" in page
 
 

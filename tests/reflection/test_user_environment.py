@@ -95,7 +95,7 @@ def test_it_is_played_like_any_other(user: str) -> None:
 def test_it_is_measured_here_and_in_workers(user: str, tmp_path: Path) -> None:
     names = [f"{user}:Mine", f"opposite({user}:Mine(pay=half))", "DejaVu"]
     in_this_process = measure(NaiveLearner(0), 20, [0], environments=names)
-    there = measure("naive", 20, [0], environments=names, workers=2, out=tmp_path / "run")
+    there = measure("naive", 20, [0], environments=names, on="processes:2", out=tmp_path / "run")
     assert in_this_process.trials == there.trials
     assert [trial.environment for trial in in_this_process.trials][2:4] == [
         f"{user}:Mine(pay=half)",

@@ -22,6 +22,7 @@ from goalmeter.runs import (
     check,
     read_run,
 )
+from goalmeter.runs.backends.protocol import Working
 from goalmeter.runs.backends.registry import Here
 from goalmeter.runs.engine import BatchSize
 from goalmeter.runs.jobs import call
@@ -76,6 +77,9 @@ class Backwards:
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
         for number, batch in reversed(list(enumerate(batches))):
             yield number, Answer.from_json(json.loads(json.dumps(call(batch).to_json())))
+
+    def working(self) -> list[Working]:
+        return []
 
 
 def test_a_backend_is_twenty_lines(tmp_path: Path) -> None:

@@ -7,14 +7,13 @@ a language model imports neither torch nor Inspect.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidParameterError
+from goalmeter._files import digest
 from goalmeter._names import nearest
 from goalmeter._types import FloatArray
 from goalmeter.agents.user_code import files_of
@@ -209,15 +208,3 @@ class AgentFactory:
     def spelled(self, name: str) -> str:
         """The name as a list shows it: with its brackets where it cannot do without them."""
         return f"{name}({self.argument})" if self.needs_argument else name
-
-
-def digest(path: str | Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits.
-
-    Raises:
-        InvalidFileError: it cannot be read.
-    """
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError as cause:
-        raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause

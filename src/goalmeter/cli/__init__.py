@@ -13,12 +13,12 @@ import sys
 from goalmeter._errors import GoalmeterError, IncompleteRunError, MissingExtraError
 
 # Each file adds its commands to the application.
-from goalmeter.cli import agents, meg, navigate, pages, probe, reflect
+from goalmeter.cli import agents, meg, navigate, pages, probe, reflect, status
 from goalmeter.cli.base import app, tell
 from goalmeter.cli.errors import is_usage_error, print_usage_error, report_fault
 from goalmeter.runs import streams
 
-__all__ = ["agents", "app", "main", "meg", "navigate", "pages", "probe", "reflect"]
+__all__ = ["agents", "app", "main", "meg", "navigate", "pages", "probe", "reflect", "status"]
 
 # 128 + the number of the signal, as shells give it; and what typer gives for a closed pipe.
 INTERRUPTED, PIPE_CLOSED = 130, 1

@@ -10,6 +10,7 @@ import typer
 import goalmeter
 from goalmeter._arguments import MOST_SEED, MOST_WORKERS
 from goalmeter._text import message
+from goalmeter.cli import completion
 
 if TYPE_CHECKING:
     from goalmeter.commands.outcome import Outcome
@@ -29,7 +30,16 @@ UnusedSeed = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, max=MOST_WORKERS, help="Processes that work at once; default one a core."),
+    typer.Option(min=1, max=MOST_WORKERS, help="So many processes: short for --on processes:N."),
+]
+On = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PLACE",
+        help="Where trials run: here, processes:N, ray, slurm, or a place of another package; "
+        "default one process a core where that is faster.",
+        autocompletion=completion.places,
+    ),
 ]
 # Exit status of a result in which something failed: walks that a server failed, or every trial.
 INCOMPLETE = 3

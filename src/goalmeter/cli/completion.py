@@ -47,6 +47,13 @@ def replications(incomplete: str) -> list[str]:
     return _beginning(incomplete, REPLICATIONS)
 
 
+def places(incomplete: str) -> list[str]:
+    """Places where trials run."""
+    from goalmeter.runs import place_names
+
+    return _beginning(incomplete, place_names())
+
+
 def organisms(incomplete: str) -> list[str]:
     """The small language models whose goals are known."""
     from goalmeter.organisms import organism_names

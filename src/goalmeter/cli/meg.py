@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from goalmeter.cli.base import Json, Seed, app, argument, option, show, tell
+from goalmeter.cli.base import Json, On, Seed, Workers, app, argument, option, show, tell
 
 meg = typer.Typer(
     help="Maximum entropy goal-directedness of one agent.",
@@ -58,6 +58,76 @@ def meg_mdp(
     except Interrupted as so_far:
         show(so_far.outcome, as_json=json)
         tell("goalmeter: interrupted; this is the best so far, with the bound proven by then")
+        raise
+    show(outcome, as_json=json)
+
+
+@meg.command("sweep")
+def meg_sweep(
+    worlds: str = argument("A TOML file, a folder of MDP files, or FILE.py:NAME.", "SWEEP"),
+    policy: list[str] | None = option(
+        "optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1,10), FILES-{world}.npz or "
+        "FILE.py:NAME; repeat for more.",
+        "POLICY",
+    ),
+    utility: list[str] | None = option(
+        "reward (the default), an .npz file or FILE.py:NAME; repeat for more.", "UTILITY"
+    ),
+    unknown: list[str] | None = option(
+        "The best utility of a class: state, state-action, time-state, or features as an .npz file "
+        "or FILE.py:NAME; repeat for more.",
+        "CLASS",
+    ),
+    args: list[str] | None = option(
+        "Of FILE.py:NAME: a value, a list, or {from=0,count=100}; repeat for more.",
+        "NAME=VALUE",
+        flag="--argument",
+    ),
+    timeout: float | None = option(
+        "End the search of a row after so long, with the best so far.",
+        "SECONDS",
+        min=0.001,
+        max=1e9,
+    ),
+    csv: Path | None = option("A file for all rows.", "FILE.csv"),
+    parquet: Path | None = option("The same as Parquet; needs pyarrow.", "FILE.parquet"),
+    out: Path | None = option("Folder to keep the rows in, or to continue from.", "RUN"),
+    on: On = None,
+    workers: Workers = None,
+    dry_run: bool = option("Say how much there is to do, and stop.", default=False),
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """MEG of policies × utilities × worlds, a row each.
+
+    What is wrong with a world or a policy is said in its rows; the exit status is 3 where no row
+    could be measured.
+    """
+    from goalmeter.commands.meg_sweep import sweep_worlds
+
+    try:
+        outcome = sweep_worlds(
+            worlds,
+            policies=policy or (),
+            utilities=utility or (),
+            unknown=unknown or (),
+            arguments=args or (),
+            seed=seed,
+            timeout=timeout,
+            on=on,
+            workers=workers,
+            out=out,
+            csv=csv,
+            parquet=parquet,
+            dry_run=dry_run,
+            progress=tell,
+        )
+    except KeyboardInterrupt:
+        tell(
+            "goalmeter: nothing is kept; with --out RUN the finished rows would have been"
+            if out is None
+            else f"goalmeter: {out} keeps what is finished; the same command continues it"
+        )
         raise
     show(outcome, as_json=json)
 

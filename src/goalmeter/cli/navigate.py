@@ -7,9 +7,20 @@ from typing import Any
 
 import typer
 
-from goalmeter._arguments import MOST_WORKERS
+from goalmeter._arguments import MOST_SECONDS
 from goalmeter.cli import completion
-from goalmeter.cli.base import INCOMPLETE, Json, Seed, app, argument, option, show, tell
+from goalmeter.cli.base import (
+    INCOMPLETE,
+    Json,
+    On,
+    Seed,
+    Workers,
+    app,
+    argument,
+    option,
+    show,
+    tell,
+)
 from goalmeter.cli.option_tables import GroupedCommand, with_options
 from goalmeter.commands.model_options import MODEL_OPTIONS, ModelOptions
 from goalmeter.commands.suite_options import SUITE_OPTIONS, values_of
@@ -36,7 +47,15 @@ def navigate(
         "Goal-directedness towards goal and key too.", flag="--meg", default=False
     ),
     out: Path | None = option("Folder to keep the walks in, or to continue from.", "RUN"),
-    workers: int = option("Processes that walk at once.", default=1, min=1, max=MOST_WORKERS),
+    on: On = None,
+    workers: Workers = None,
+    dry_run: bool = option("Say what it will cost, and begin nothing.", default=False),
+    call_seconds: float | None = option(
+        "With --dry-run: what a call to the model takes.", min=0, max=MOST_SECONDS
+    ),
+    answer_tokens: int | None = option(
+        "With --dry-run: tokens of an answer with its reasoning.", min=1, max=10**8
+    ),
     seed: Seed = 0,
     json: Json = False,
     **options: Any,
@@ -44,12 +63,30 @@ def navigate(
     """Behaviour of an agent in grid worlds, beside agents that plan, follow a compass, or err.
 
     Walks that the server of a language model failed count as not arrived, and the exit status then
-    is 3; the same command makes them again.
+    is 3; the same command makes them again. It is 3 too where --budget ended the run; a larger one
+    goes on from there.
     """
     from goalmeter.commands.navigate import navigate as run
 
     # Typer says None where nothing was typed; the defaults are those of the record.
     of_model = {k: v for k, v in values_of(options, MODEL_OPTIONS).items() if v is not None}
+    if dry_run:
+        from goalmeter.commands.dry_run import of_navigation
+
+        forecast = of_navigation(
+            agent,
+            suite=suite,
+            **values_of(options, SUITE_OPTIONS),
+            out=out,
+            on=on,
+            workers=workers,
+            seed=seed,
+            model=ModelOptions(**of_model),
+            call_seconds=call_seconds,
+            answer_tokens=answer_tokens,
+        )
+        show(forecast, as_json=json)
+        return
     try:
         outcome = run(
             agent,
@@ -57,6 +94,7 @@ def navigate(
             **values_of(options, SUITE_OPTIONS),
             meg=meg_too,
             out=out,
+            on=on,
             workers=workers,
             seed=seed,
             progress=tell,

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from goalmeter.cli import completion
-from goalmeter.cli.base import Json, Seed, UnusedSeed, Workers, app, argument, option, show, tell
+from goalmeter.cli.base import (
+    Json,
+    On,
+    Seed,
+    UnusedSeed,
+    Workers,
+    app,
+    argument,
+    option,
+    show,
+    tell,
+)
 from goalmeter.commands.replicate import REPLICATIONS
 
 # Of repetitions, and of the length of a trial: more of either would take weeks.
@@ -18,15 +30,16 @@ def demo(
         "Folder for the report; walks that it holds are not made again.",
         default=Path("goalmeter-demo"),
     ),
+    on: On = None,
     workers: Workers = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Four small language models, measured; ends with the path of report.html."""
+    from goalmeter.commands.place import chosen_place
     from goalmeter.experiments.demo.run import demo as run
-    from goalmeter.runs import cores
 
-    outcome = run(out, seed=seed, workers=workers or cores(), progress=tell)
+    outcome = run(out, seed=seed, on=chosen_place(on, workers), progress=tell)
     show(outcome, as_json=json)
 
 
@@ -54,6 +67,7 @@ def replicate(
     seeds: int | None = option(
         "How many; default as the experiment has it.", min=0, max=MOST_SEEDS
     ),
+    on: On = None,
     workers: Workers = None,
     agents: str | None = option(
         "Rows of reflection-table-1; or names, with commas between them.", "scripted|neural|all"
@@ -64,22 +78,23 @@ def replicate(
     run_folders: list[Path] | None = option(
         "A run to show in lm-navigation; repeat for more.", "RUN", flag="--run"
     ),
+    rehearse: bool = option(
+        "Say what it will cost, and begin nothing; for reflection-table-1.",
+        flag="--dry-run",
+        default=False,
+    ),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """A published table, ours beside theirs; ends with the path of report.html."""
+    from goalmeter.commands.place import chosen_place
+    from goalmeter.commands.replicate import dry_run
     from goalmeter.commands.replicate import replicate as run
-    from goalmeter.runs import cores
 
-    outcome = run(
-        name,
-        out,
-        seeds=seeds,
-        seed=seed,
-        workers=workers or cores(),
-        progress=tell,
-        agents=agents,
-        steps=steps,
-        run=run_folders,
-    )
+    options: dict[str, Any] = {"agents": agents, "steps": steps, "run": run_folders}
+    options |= {"seeds": seeds, "seed": seed, "on": chosen_place(on, workers)}
+    if rehearse:
+        outcome = dry_run(name, out, **options)
+    else:
+        outcome = run(name, out, progress=tell, **options)
     show(outcome, as_json=json)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from goalmeter._arguments import MOST_SEED
 from goalmeter.cli import completion
-from goalmeter.cli.base import Json, Workers, app, argument, option, show, tell
+from goalmeter.cli.base import Json, On, Workers, app, argument, option, show, tell
 
 
 @app.command()
@@ -26,6 +26,7 @@ def reflect(
     steps: int = option("Length of each trial, in percepts.", default=500, min=1),
     seeds: int = option("How many times each is played.", default=10, min=1),
     out: Path | None = option("Folder to keep the trials in, or to continue from.", "RUN"),
+    on: On = None,
     workers: Workers = None,
     timeout: float | None = option(
         "Seconds for a trial, 0 for no limit; default 60 for your own code.", min=0
@@ -41,6 +42,7 @@ def reflect(
     list_all: bool = option(
         "Show the environments and agents that have names.", flag="--list", default=False
     ),
+    dry_run: bool = option("Say what it will cost, and begin nothing.", default=False),
     seed: int = option("The first seed.", default=0, min=0, max=MOST_SEED),
     json: Json = False,
 ) -> None:
@@ -64,11 +66,13 @@ def reflect(
             seeds=seeds,
             seed=seed,
             out=out,
+            on=on,
             workers=workers,
             timeout=timeout,
             opposite_reading=opposite_reading,
             step_counting=step_counting,
             against=against,
+            dry_run=dry_run,
             progress=tell,
         )
     except KeyboardInterrupt:

@@ -41,7 +41,7 @@ def command(what: Mapping[str, Any], folder: str) -> str:
         what: what the run is, as its run.json says.
         folder: where it is.
     """
-    return _COMMANDS[what["kind"]](what, folder)
+    return _COMMANDS.get(what["kind"], _again)(what, folder)
 
 
 def _navigate(what: Mapping[str, Any], folder: str) -> str:
@@ -97,6 +97,11 @@ def _reflect(what: Mapping[str, Any], folder: str) -> str:
     for option, value in readings.items():
         words += [f"--{option.replace('_', '-')}", value]
     return shlex.join(map(str, [*words, "--out", folder]))
+
+
+# A sweep knows its worlds by content, and not by the file or the folder that named them.
+def _again(what: Mapping[str, Any], folder: str) -> str:
+    return f"the command that began it, with --out {shlex.quote(folder)}"
 
 
 _COMMANDS: dict[str, Callable[[Mapping[str, Any], str], str]] = {

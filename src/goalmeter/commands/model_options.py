@@ -6,13 +6,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from goalmeter._arguments import MOST_SECONDS
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import shown
 from goalmeter.commands.suite_options import SpelledOption, words
 from goalmeter.navigation.asking.settings import Asking, paper_effort
+from goalmeter.navigation.asking.spending import Budget
 from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.suites.record import Suite
 
@@ -27,7 +30,9 @@ def _option(
 
 
 ASKED, REACHED = "How a language model is asked", "How it is reached"
+COSTS = "What it may cost"
 _asked, _reached = partial(_option, group=ASKED), partial(_option, group=REACHED)
+_costs = partial(_option, group=COSTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +95,16 @@ class ModelOptions:
         default=(),
         metavar="FILE.eval",
     )
+    budget: Mapping[str, float] | None = _costs(
+        str,
+        "The most that the run may cost, over all commands; it then ends and can go on later.",
+        metavar="calls=N,tokens=N,usd=X",
+        read=lambda flag, text: limits(flag, text),
+    )
+    price_in: float | None = _costs(float, "US dollars for a million input tokens.", 0, 10**6)
+    price_out: float | None = _costs(
+        float, "US dollars for a million output tokens, reasoning included.", 0, 10**6
+    )
 
     def refuse(self, agent: str) -> None:
         """Raises if an option was given: the agent answers without a language model.
@@ -126,6 +141,18 @@ class ModelOptions:
         """How the model is reached."""
         return Server(**self._typed("base_url", "max_connections", "max_retries", "timeout"))
 
+    def spending(self) -> Budget:
+        """The most that the run may cost.
+
+        Raises:
+            InvalidParameterError: money is limited, and a price is missing.
+        """
+        try:
+            return Budget(**(self.budget or {}), price_in=self.price_in, price_out=self.price_out)  # type: ignore[arg-type]
+        except InvalidParameterError as cause:
+            message = str(cause).replace("price_in", "--price-in")
+            raise InvalidParameterError(message.replace("price_out", "--price-out")) from cause
+
     def _typed(self, *names: str) -> dict[str, Any]:
         """The options that were given, of some names or of all."""
         return {
@@ -140,6 +167,39 @@ MODEL_OPTIONS: Mapping[str, SpelledOption] = {
     each.name: each.metadata["option"](each.metadata["flag"] or f"--{each.name.replace('_', '-')}")
     for each in fields(ModelOptions)
 }
+
+
+def limits(flag: str, text: str | None) -> dict[str, float] | None:
+    """The limits of a budget, each written NAME=NUMBER; calls and tokens are whole numbers.
+
+    Raises:
+        InvalidParameterError: the text is something else.
+
+    >>> limits("--budget", "calls=1000,tokens=2e6,usd=2.50")
+    {'calls': 1000, 'tokens': 2000000, 'usd': 2.5}
+    """
+    if text is None:
+        return None
+    out: dict[str, float] = {}
+    for word in words(text) or []:
+        name, _, number = word.partition("=")
+        try:
+            value = float(number)
+            whole = name != "usd"
+            if name not in _LIMITS or name in out or not 0 <= value < inf:
+                raise ValueError
+            if whole and value != int(value):
+                raise ValueError
+        except ValueError as cause:
+            raise InvalidParameterError(
+                f"{flag} is {shown(text)}, expected one to three of calls=N, tokens=N and usd=X "
+                f"with commas between them, such as calls=1000,usd=2.50"
+            ) from cause
+        out[name] = int(value) if whole else value
+    return out
+
+
+_LIMITS = ("calls", "tokens", "usd")
 
 
 def provider_options(texts: Iterable[str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ from goalmeter.agents.abilities import Ability
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.model_options import ModelOptions
 from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.place import chosen_place
 from goalmeter.commands.suite_options import as_typed
 from goalmeter.navigation import measure, suite_named, suite_names
+from goalmeter.navigation.asking.spending import BudgetReachedError
 from goalmeter.pages.navigation.meg_page import directed_tables
 from goalmeter.pages.navigation.tables import suite_tables
+from goalmeter.report.blocks import Column, Table
 
 
 def navigate(
@@ -24,7 +28,8 @@ def navigate(
     meg: bool = False,
     out: str | Path | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str | None = None,
+    workers: int | None = None,
     progress: Callable[[str], None] | None = None,
     model: ModelOptions | None = None,
     **options: Any,
@@ -33,7 +38,9 @@ def navigate(
 
     `agent` is a name in the grammar of `agents.registry`; `meg` asks for its goal-directedness
     towards goal and key too; walks are kept in the run folder `out`, or continued from there;
-    `model` says how a language model is asked and reached; `options` are those of
+    `on` and
+    `workers` say where it walks, see `chosen_place`; `model` says how a language model is asked and
+    reached; `options` are those of
     `navigation.SuiteOptions`.
 
     Raises:
@@ -46,17 +53,26 @@ def navigate(
         record = suite_named(suite)
         options |= {"asking": typed.asking(name, record, paper=options.get("paper", False))}
         options |= {"prompts": typed.prompts, "history": typed.history or 0}
-        options |= {"server": typed.server(), "logs": typed.from_log}
+        options |= {"server": typed.server(), "logs": typed.from_log, "budget": typed.spending()}
         options |= {} if typed.rounds is None else {"rounds": typed.rounds}
+        if on is not None or workers is not None:
+            raise InvalidParameterError(
+                f"{name} is a language model, which this process asks; leave out --on and "
+                f"--workers, and say with --max-connections how many requests are open at once"
+            )
     else:
         typed.refuse(name)
-    options |= {"seed": seed, "workers": workers, "out": out, "progress": progress}
+    # Walks take less than processes take to start, even as many as the paper has.
+    place = chosen_place(on, workers, seconds=0.0)
+    options |= {"seed": seed, "on": place, "out": out, "progress": progress}
     try:
         result = measure(name, suite, **options)
     except InvalidParameterError as cause:
         if (message := as_typed(str(cause))) == str(cause):
             raise
         raise InvalidParameterError(message) from cause
+    except BudgetReachedError as reached:
+        return _unfinished(name, suite, reached, out)
     tables = suite_tables([result, *result.references])
     if meg:
         if progress is not None:
@@ -65,6 +81,52 @@ def navigate(
     if progress is not None and result.plan.asking is not None and result.failed:
         progress(_of_failures(result.failed, len(result.seen.trajectories), out))
     return Outcome(tables=tuple(tables), json=result.to_json(directed=meg))
+
+
+def _unfinished(
+    agent: str, suite: str, reached: BudgetReachedError, out: str | Path | None
+) -> Outcome:
+    """What there is to say of a run whose budget is spent: no measure, since its walks are a part.
+
+    The longest walks begin first, so that those which have ended are not like the others.
+    """
+    spent, budget = reached.spent, reached.budget
+    go_on = (
+        "nothing was kept (--out)"
+        if out is None
+        else f"the same command with a larger --budget goes on from {shlex.quote(str(out))}"
+    )
+    walks = {"ended": reached.ended, "half": reached.half, "all": reached.walks}
+    left = reached.walks - reached.ended - reached.half
+    part = "There are no measures before all walks have ended."
+    table = Table(
+        caption=f"{agent} in the suite {suite}: the run is not complete",
+        columns=(Column("walks", numeric=False), "number"),
+        rows=(
+            ("ended", str(reached.ended)),
+            ("half-way", str(reached.half)),
+            ("not begun", str(left)),
+        ),
+        meaning=f"Spent: {budget.in_words(spent)}. {part}",
+    )
+    limits = {"calls": budget.calls, "tokens": budget.tokens, "usd": budget.usd}
+    json = {
+        "agent": agent,
+        "suite": suite,
+        "complete": False,
+        "cells": [],
+        "walks": walks,
+        "spent": budget.to_json(spent),
+        "budget": limits,
+    }
+    return Outcome(
+        tables=(table,),
+        json=json | ({} if out is None else {"run": str(Path(out).resolve())}),
+        incomplete=(
+            f"the budget is reached after {budget.in_words(spent)}; {reached.ended} of "
+            f"{reached.walks} walks have ended and {reached.half} are half-way, and {go_on}"
+        ),
+    )
 
 
 def _agent(name: str | None) -> tuple[str, bool]:

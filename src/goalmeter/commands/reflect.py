@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from goalmeter._arguments import MOST_SEED, whole
 from goalmeter._errors import InvalidParameterError
+from goalmeter.commands.dry_run import shown
 from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.place import chosen_place
 from goalmeter.pages.reflection.tables import early_text, measure_table, rewards_table
 from goalmeter.reflection import Comparison, Reflection, compare, measure
 from goalmeter.reflection.arguments import MOST_SEEDS, MOST_STEPS
 from goalmeter.reflection.environments import BATTERY
+from goalmeter.reflection.forecast import forecast as forecast_of
 from goalmeter.reflection.measure import check
 from goalmeter.reflection.named_trial import is_user_code
 from goalmeter.reflection.plan import HEAVY, bare
-from goalmeter.runs import cores
 
 # Agents that are played beside the one that is asked about, where that takes about a second.
 BASELINES = ("random", "constant")
 BASELINE_STEPS, BASELINE_PERCEPTS = 1000, 250_000
 # Seconds for a trial of a user's code, unless --timeout says otherwise.
 TIMEOUT = 60.0
-# Fewer percepts than this are played before more processes have started.
-WORTH_WORKERS = 500_000
+# Of scripted agents, about; those that train take a thousand times as long.
+SECONDS_A_PERCEPT = 6e-6
 
 
 def reflect(
@@ -35,19 +38,21 @@ def reflect(
     seeds: int = 10,
     seed: int = 0,
     out: str | Path | None = None,
+    on: str | None = None,
     workers: int | None = None,
     timeout: float | None = None,
     opposite_reading: str = "literal",
     step_counting: str = "percepts",
     against: str | None = None,
+    dry_run: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Outcome:
     """The self-reflection of an agent, beside agents that reflect on nothing.
 
     `steps` are percepts of each trial; of `seeds` trials of each environment the first has `seed`.
     The agent of `against` is kept in a run of its own, named `out`.against. `timeout` is in
-    seconds, 0 for none; the default is 60 for users' code. `workers` None is one a core where that
-    is faster.
+    seconds, 0 for none; the default is 60 for users' code. `on` and `workers` say where it is
+    played, see `chosen_place`. A `dry_run` says what it all will cost, and begins nothing.
 
     Raises:
         GoalmeterError: options that cannot be used; the message says how to mend it. All are looked
@@ -71,20 +76,24 @@ def reflect(
         users = any(map(is_user_code, [name, *played]))
         limit = timeout if timeout is not None else (TIMEOUT if users else 0.0)
         percepts = 2 * len(played) * len(over) * steps
-        light = percepts < WORTH_WORKERS and not users and bare(name) not in HEAVY
+        slow = users or bare(name) in HEAVY
         return {
             "steps": steps,
             "seeds": over,
             "environments": played,
             "opposite_reading": opposite_reading,
             "step_counting": step_counting,
-            "workers": workers if workers is not None else (1 if light else cores()),
+            "on": chosen_place(on, workers, seconds=inf if slow else percepts * SECONDS_A_PERCEPT),
             "timeout": None if limit == 0 else limit,
             "out": folder,
         }
 
     folder = None if out is None else Path(out)
     beside = None if folder is None else _beside(folder)
+    if dry_run:
+        named = {agent: options(agent, folder)}
+        named |= {} if against is None else {against: options(against, beside)}
+        return shown([forecast_of(name, **asked) for name, asked in named.items()])
     if against is not None:  # for the error before the first agent is played, which may take long
         check(against, **options(against, beside))
     result = measure(agent, **options(agent, folder), progress=progress)

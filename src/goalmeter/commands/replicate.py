@@ -11,9 +11,11 @@ from typing import Any
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter._names import did_you_mean
+from goalmeter.commands.dry_run import shown
 from goalmeter.commands.outcome import Outcome
+from goalmeter.runs import HERE, check_place
 
-# name on the command line -> module that has `replicate(out, *, seeds, seed, workers, progress)`,
+# name on the command line -> module that has `replicate(out, *, seeds, seed, on, progress)`,
 # with options of its own after these. By name, since some of them import much.
 REPLICATIONS = {
     "meg-cliffworld": "goalmeter.experiments.meg_cliffworld.replicate",
@@ -33,14 +35,15 @@ def replicate(
     *,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Outcome:
     """Reproduce a published experiment, in the folder `out` or else runs/NAME.
 
     `seeds` says how many, None as many as the experiment has, and `seed` is the first of them;
-    `options` are of that experiment alone, and those that are None were not given.
+    trials run where `on` says; `options` are of that experiment alone, and those that are None were
+    not given.
 
     Raises:
         GoalmeterError: an unknown name, or options that cannot be used; the message says how to
@@ -50,12 +53,36 @@ def replicate(
     """
     chosen = {option: value for option, value in options.items() if value is not None}
     run = replication(name, chosen)
+    check_place(on)
     folder = Path("runs") / name if out is None else Path(out)
     check_writable(folder / "report.html")
-    outcome: Outcome = run(
-        folder, seeds=seeds, seed=seed, workers=workers, progress=progress, **chosen
-    )
+    outcome: Outcome = run(folder, seeds=seeds, seed=seed, on=on, progress=progress, **chosen)
     return outcome
+
+
+def dry_run(
+    name: str,
+    out: str | Path | None = None,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    **options: Any,
+) -> Outcome:
+    """What reproducing a published experiment will cost; arguments as of `replicate`.
+
+    Raises:
+        GoalmeterError: as `replicate`; or its cost is not known beforehand.
+    """
+    chosen = {option: value for option, value in options.items() if value is not None}
+    module = import_module(replication(name, chosen).__module__)
+    if not hasattr(module, "forecasts"):
+        raise InvalidParameterError(
+            f"{name} has no --dry-run: most of its work rests on results that it has to make "
+            f"first; leave the option out"
+        )
+    folder = Path("runs") / name if out is None else Path(out)
+    return shown(module.forecasts(folder, seeds=seeds, seed=seed, on=on, **chosen))
 
 
 def replication(name: str, options: Iterable[str] = ()) -> Any:

@@ -1,7 +1,6 @@
 """Grid worlds: mazes, keys and doors, transforms, plans, text; each one also a finite MDP."""
 
 from goalmeter.gridworld.contents import content, held_out
-from goalmeter.gridworld.gymnasium_ids import register as _register
 from goalmeter.gridworld.key_worlds import TwoPaths, key_door, key_no_door, two_paths
 from goalmeter.gridworld.maze import Maze, maze
 from goalmeter.gridworld.planner import Plan, Plans, State, plan, plans
@@ -33,6 +32,3 @@ __all__ = [
     "tabular_world",
     "two_paths",
 ]
-
-# So that `gymnasium.make("goalmeter/KeyDoor-v0")` works; Gymnasium itself is not imported for it.
-_register()

@@ -2,7 +2,7 @@
 
     env = gymnasium.make("goalmeter/Maze-v0", size=9, complexity=0.8, seed=0)
 
-`gymnasium_ids` has the ids and makes them known; importing this module does so too, as in
+`_gymnasium_ids` has the ids and makes them known; importing this module does so too, as in
 `gymnasium.make("goalmeter.gridworld.gymnasium_worlds:goalmeter/Maze-v0")`.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Unpack
 
-from goalmeter.gridworld.gymnasium_ids import register
+from goalmeter._gymnasium_ids import register
 from goalmeter.gridworld.key_worlds import key_door, key_no_door, two_paths
 from goalmeter.gridworld.maze import maze
 from goalmeter.gridworld.world import GridWorld

@@ -21,6 +21,8 @@ from goalmeter.meg.simulator import (
     SimulatorResult,
     from_simulator,
 )
+from goalmeter.meg.sweeps.measure import sweep
+from goalmeter.meg.sweeps.result import Sweep, SweepRow
 from goalmeter.meg.trajectories import from_trajectories
 from goalmeter.meg.unknown import unknown_utility
 from goalmeter.meg.unknown_worlds import unknown_utility_many
@@ -35,6 +37,8 @@ __all__ = [
     "SimulatorInterrupted",
     "SimulatorProgress",
     "SimulatorResult",
+    "Sweep",
+    "SweepRow",
     "TableMeg",
     "TrajectoryMeg",
     "causal_class",
@@ -49,6 +53,7 @@ __all__ = [
     "neural_values",
     "sensitivity",
     "simplest_utility",
+    "sweep",
     "targets",
     "under_interventions",
     "unknown_utility",

@@ -27,6 +27,7 @@ from goalmeter.meg.evidence import (
 from goalmeter.meg.influence import has_no_influence
 from goalmeter.meg.result import PESSIMISES, MegResult
 from goalmeter.tabular.backup import SoftProblem, problem
+from goalmeter.tabular.many_plans import spread_out
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import doubtful_ties
 from goalmeter.tabular.policies import normalised_notes
@@ -92,12 +93,7 @@ class Lot:
         task = problem(self.mdp, rewards, rationality, self.log_reference)
         if self.sums.n_worlds == 1:
             return task
-        n_states = self.worlds[0].n_states
-        return task._replace(
-            rewards=Rewards(column(task.rewards.array), rewards.discount),
-            rationality=np.repeat(task.rationality, n_states)[None, :, None],
-            tie=np.repeat(task.tie, n_states)[:, None],
-        )
+        return spread_out(task, self.worlds[0].n_states)
 
     def tells_apart(self, rewards: Rewards) -> FloatArray:
         """Where a utility pays actions differently, [T, n, B or 1]."""

@@ -12,12 +12,14 @@ from goalmeter.agents.abilities import Ability
 from goalmeter.agents.navigators.protocol import Navigator
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.navigation.asking.settings import Asking, paper_effort
+from goalmeter.navigation.asking.spending import Budget
 from goalmeter.navigation.plan import WalkPlan, plan_of
 from goalmeter.navigation.playing import Walked, play_all
 from goalmeter.navigation.playing import load as load_walks
 from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.navigation.suites.options import Bounds
 from goalmeter.navigation.suites.registry import suite_named
+from goalmeter.runs import HERE
 from goalmeter.runs.progress import Tell
 
 if TYPE_CHECKING:
@@ -50,14 +52,15 @@ def measure(
     asking: Asking | None = None,
     server: Server | None = None,
     rounds: int = ROUNDS,
+    budget: Budget | None = None,
     logs: Sequence[str | Path] = (),
-    workers: int = 1,
+    on: str = HERE,
     out: str | Path | None = None,
     progress: Tell | None = None,
 ) -> Navigation:
     """Measure the behaviour of an agent in a suite of grid worlds.
 
-    The numbers are the same however many processes there are, and however often a run is
+    The numbers are the same wherever agents walk, and however often a run is
     interrupted and continued.
 
     Args:
@@ -85,8 +88,11 @@ def measure(
         asking: how a language model is asked.
         server: how it is reached.
         rounds: how often walks that its server failed are made again.
+        budget: the most that a language model may cost, over all calls with the folder `out`.
         logs: logs of Inspect whose walks are taken over.
-        workers: processes that walk at once; a language model is asked by one.
+        on: where agents walk: "here", in this process; "processes:8", in eight of this machine; or
+            any other place, such as "ray" or "slurm:partition=cpu". A language model is asked by
+            this process, and reference agents beside another walk in it.
         out: folder that keeps every finished walk. If it holds some of this measurement, only the
             others are made.
         progress: told now and then how many walks are finished.
@@ -95,6 +101,8 @@ def measure(
         InvalidParameterError: there is no such agent or suite, or an option is out of range or not
             one of the suite's.
         InvalidFileError: `out` holds something else.
+        BudgetReachedError: the budget was spent before all walks had ended, so that there is
+            nothing to measure yet; a larger one goes on.
         MissingExtraError: a language model is named, and inspect_ai is not installed.
 
     Example: a compass leads astray in a maze, and a plan does not.
@@ -108,9 +116,10 @@ def measure(
     record = suite_named(suite)
     if is_model:
         asking = asking or Asking(reasoning_effort=paper_effort(name, record) if paper else None)
-    elif asking is not None or prompts or history or logs:
+    elif asking is not None or prompts or history or logs or budget is not None:
         raise InvalidParameterError(
-            f"asking, prompts, history and logs are for language models only, and {name} is none"
+            f"asking, prompts, history, budget and logs are for language models only, and {name} "
+            f"is none"
         )
     plan = plan_of(
         name,
@@ -133,17 +142,16 @@ def measure(
         seed=seed,
     )
     if asking is None:
-        walked = play_all(plan, walker=walker, out=out, workers=workers, progress=progress)
+        walked = play_all(plan, walker=walker, out=out, on=on, progress=progress)
     else:
-        walked = _asked(plan, server, rounds, logs, out, progress)
-    return _beside(walked, beside, workers, out, progress)
+        walked = _asked(plan, server, rounds, budget or Budget(), logs, out, progress)
+    return _beside(walked, beside, out, progress)
 
 
 def load(
     folder: str | Path,
     *,
     beside: Sequence[str] | None = None,
-    workers: int = 1,
     progress: Tell | None = None,
 ) -> Navigation:
     """The measurement that a run folder holds.
@@ -151,14 +159,13 @@ def load(
     Args:
         folder: what `measure` was given as `out`.
         beside: names of reference agents, which walk anew; None for those of the suite.
-        workers: processes in which they walk.
         progress: told what is being done.
 
     Raises:
         InvalidFileError: it holds no navigation run, or a walk that is no trajectory.
         IncompleteRunError: it holds not all of its walks.
     """
-    return _beside(load_walks(folder), beside, workers, folder, progress)
+    return _beside(load_walks(folder), beside, folder, progress)
 
 
 def references(
@@ -166,7 +173,6 @@ def references(
     without: Sequence[str] = (),
     *,
     names: Sequence[str] | None = None,
-    workers: int = 1,
     progress: Tell | None = None,
 ) -> list[Navigation]:
     """Reference agents on the walks of a plan.
@@ -181,7 +187,8 @@ def references(
             continue
         if progress is not None:
             progress(f"reference agent: {spelled}")
-        walked = play_all(replace(plan, agent=spelled), workers=workers)
+        # They walk in milliseconds, and processes or a cluster would be started for each of them.
+        walked = play_all(replace(plan, agent=spelled))
         results.append(navigation_of(walked, reference=True))
     return results
 
@@ -189,12 +196,11 @@ def references(
 def _beside(
     walked: Walked,
     names: Sequence[str] | None,
-    workers: int,
     folder: str | Path | None,
     progress: Tell | None,
 ) -> Navigation:
     plan = walked.plan
-    beside = references(plan, (plan.agent,), names=names, workers=workers, progress=progress)
+    beside = references(plan, (plan.agent,), names=names, progress=progress)
     return navigation_of(walked, references=beside, folder=folder)
 
 
@@ -209,6 +215,7 @@ def _asked(
     plan: WalkPlan,
     server: Server | None,
     rounds: int,
+    budget: Budget,
     logs: Sequence[str | Path],
     out: str | Path | None,
     progress: Tell | None,
@@ -227,5 +234,11 @@ def _asked(
         progress(note)
     options: dict[str, Any] = {"imported": imported.walks} if imported is not None else {}
     return ask_all(
-        plan, out=out, server=server or Server(), rounds=rounds, progress=progress, **options
+        plan,
+        out=out,
+        server=server or Server(),
+        rounds=rounds,
+        budget=budget,
+        progress=progress,
+        **options,
     )

@@ -14,18 +14,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from goalmeter._arguments import MOST_WORKERS, whole
 from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
+from goalmeter._files import digest
+from goalmeter._text import shown
 from goalmeter.agents.navigators import Navigator
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.trained.in_grids import check_worlds
+from goalmeter.navigation.asking.spending import Budget
 from goalmeter.navigation.inspect.failures import FAILURES
+from goalmeter.navigation.inspect.ledger import spent_in
 from goalmeter.navigation.inspect.samples import made_of
 from goalmeter.navigation.plan import GROWS, WalkPlan, plan_from
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.suites.tasks import Task
 from goalmeter.navigation.walks import walk
-from goalmeter.runs import Study, carry_out, read_run, stored_results, workers_as_place
+from goalmeter.runs import HERE, Study, carry_out, check_place, read_run, stored_results
 from goalmeter.runs.progress import Tell
 
 _PLAY = "goalmeter.navigation.playing:play"
@@ -38,10 +41,12 @@ class Walked:
     Attributes:
         plan: what was asked for.
         trajectories: all of them, in the order of the suite.
+        spent: what a language model's run has cost, as JSON values; None for other agents.
     """
 
     plan: WalkPlan
     trajectories: tuple[Trajectory, ...]
+    spent: Mapping[str, Any] | None = None
 
 
 def play_all(
@@ -49,7 +54,7 @@ def play_all(
     *,
     walker: Navigator | None = None,
     out: str | Path | None = None,
-    workers: int = 1,
+    on: str = HERE,
     progress: Tell | None = None,
 ) -> Walked:
     """Every walk of a plan for a reference agent; options as in `measure`.
@@ -57,10 +62,10 @@ def play_all(
     `walker` is the agent itself, which walks in this process; None for the one of the plan's name.
     Raises InvalidParameterError if no agent that walks has that name, or it cannot walk there.
     """
-    whole(workers, "workers", least=1, most=MOST_WORKERS)
-    if walker is not None and workers > 1:
+    check_place(on)
+    if walker is not None and on != HERE:
         raise InvalidParameterError(
-            f"workers is {workers}, expected 1: other processes only know agents by name"
+            f"on is {shown(on)}, expected {HERE!r}: other processes only know agents by name"
         )
     # All of this before a folder is made, for the error.
     who = walker or _navigator(plan)
@@ -71,16 +76,21 @@ def play_all(
         return walk(who, task, index, seed=plan.options.seed)
 
     walks = plan.keys()
-    if workers > 1:
+    if on != HERE:
         keys = {key: {"key": key} for key in walks}
         study = study_of(
-            plan, _PLAY, keys, common={"what": json.dumps(plan.what)}, identity=identity
+            plan,
+            _PLAY,
+            keys,
+            common={"what": json.dumps(plan.what)},
+            identity=identity,
+            files={path: digest(path) for path in named_agent(plan.agent).all_files()},
         )
     else:
         # Here the plan and its worlds are at hand, and are not made once more from their names.
         tasks = {key: {"task": task, "index": index} for key, (task, index) in walks.items()}
         study = study_of(plan, walk_here, tasks, identity=identity)
-    done = carry_out(study, on=workers_as_place(workers), out=out, progress=progress)
+    done = carry_out(study, on=on, out=out, progress=progress)
     return Walked(plan, tuple(done.values()))
 
 
@@ -91,7 +101,9 @@ def load(folder: str | Path) -> Walked:
     """
     run = read_run(folder)
     plan = plan_from(run.what, folder)
-    return Walked(plan, tuple(stored_results(run, study_of(plan)).values()))
+    walks = tuple(stored_results(run, study_of(plan)).values())
+    spent = None if plan.asking is None else Budget().to_json(spent_in(folder))
+    return Walked(plan, walks, spent)
 
 
 def play(what: str, key: str) -> dict[str, Any]:
@@ -119,6 +131,7 @@ def study_of(
     trials: Mapping[str, Mapping[str, Any]] | None = None,
     common: Mapping[str, Any] | None = None,
     identity: Mapping[str, str] | None = None,
+    files: Mapping[str, str] | None = None,
 ) -> Study[Trajectory]:
     """The walks of a plan as a study; the other arguments are those of `Study`.
 
@@ -138,6 +151,7 @@ def study_of(
         function,
         {key: {} for key in wanted} if trials is None else trials,
         common=common or {},
+        files=files or {},
         noun="walk",
         # So that no run goes on with another policy in a file of the same name.
         what=plan.what | dict(identity or {}),

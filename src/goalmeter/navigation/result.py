@@ -7,7 +7,7 @@ here, so they cannot differ.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -66,6 +66,8 @@ class Navigation:
         reference: whether it is shown beside the agent that was asked about.
         references: the reference agents in the same worlds.
         folder: of the run that keeps the walks; None where they are not kept.
+        spent: what a language model's run has cost, over all commands, as JSON values; None for
+            other agents.
     """
 
     agent: str
@@ -79,6 +81,7 @@ class Navigation:
     reference: bool = False
     references: tuple[Navigation, ...] = ()
     folder: Path | None = None
+    spent: Mapping[str, Any] | None = None
 
     @property
     def overall(self) -> tuple[Row, ...]:
@@ -120,6 +123,8 @@ class Navigation:
             out["run"] = str(self.folder.resolve())
         if self.plan.asking is not None:
             out["failed"] = self.failed
+        if self.spent is not None:
+            out["spent"] = dict(self.spent)
         if directed:
             fits = self.directed_beside
             for agent, part in ((self.agent, out), *out["references"].items()):
@@ -220,6 +225,7 @@ def navigation_of(
         reference=reference,
         references=tuple(references),
         folder=None if folder is None else Path(folder),
+        spent=walked.spent,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +20,16 @@ from goalmeter.organisms.network import new_network, read_network, write_network
 from goalmeter.organisms.recipes import NOTHING, Settings
 from goalmeter.organisms.shipped import weights_of
 from goalmeter.organisms.team import Team, in_team
+from goalmeter.runs import Alone
+from goalmeter.runs.progress import Progress
+from goalmeter.runs.reading import STATUS
+from goalmeter.runs.watching import told
 
 if TYPE_CHECKING:
     import torch
 
 _FEATURE = "Training an organism"
+_ELSEWHERE = "choose another folder (--out)"
 # Matrices learn by Muon, which here needs half the lessons that AdamW does; the rest by AdamW,
 # whose rate is this share of Muon's.
 _SHARE, _BETAS, _DECAY, _GRADIENT = 0.15, (0.9, 0.98), 0.01, 1.0
@@ -64,7 +70,8 @@ def train(
         GoalmeterError: a process was stopped from outside.
         InvalidFileError: the folder cannot be used, holds another training, or a checkpoint or
             weights that are damaged; or the weights to begin with are.
-        InvalidParameterError: there cannot be so many workers, or there is no such device.
+        InvalidParameterError: there cannot be so many workers, there is no such device, or another
+            process trains in the folder.
         MissingExtraError: torch or transformers is not installed.
     """
     torch = require("torch", extra="lm", feature=_FEATURE)
@@ -81,12 +88,17 @@ def train(
             f"device is {device!r}, which cannot be used: {in_a_line(cause)}"
         ) from cause
     place = Path(folder)
-    if not claim(place, asdict(settings)):
-        end = settings.steps if until is None else min(until, settings.steps)
-        # One process alone has nothing to share, and need not make the network to count it.
-        weights = sum(w.numel() for w in _begun(settings).parameters()) if workers > 1 else 0
-        arguments = (settings, place, device, end)
-        in_team(_learn, arguments, workers=workers, weights=weights, progress=progress)
+    if claim(place, asdict(settings)):
+        return place
+    # Two that write one checkpoint would leave neither of them.
+    with Alone(place, _ELSEWHERE):
+        # Another process may have ended it meanwhile.
+        if not claim(place, asdict(settings)):
+            end = settings.steps if until is None else min(until, settings.steps)
+            # One process alone has nothing to share, and need not make the network to count it.
+            weights = sum(w.numel() for w in _begun(settings).parameters()) if workers > 1 else 0
+            arguments = (settings, place, device, end)
+            in_team(_learn, arguments, workers=workers, weights=weights, progress=progress)
     return place
 
 
@@ -106,34 +118,39 @@ def _learn(
     optimizers = _optimizers(model)
     done = resume(place / CHECKPOINT, model, optimizers)
     learner, kinds = organism(settings.name), syllabus(settings.sizes, keys=settings.keys)
-    told = saved = begun = time.monotonic()
+    last = saved = begun = time.monotonic()
     losses: list[float] = []
-    for step in range(done, end):
-        rate = settings.rate(step)
-        model.zero_grad(set_to_none=True)
-        for number in range(step * _BATCHES + team.rank, (step + 1) * _BATCHES, team.workers):
-            lessons = batch(learner, number, kinds=kinds, seed=settings.seed, words=settings.words)
-            loss: Any = loss_of(model, lessons) / _BATCHES
-            loss.backward()
-            losses.append(_BATCHES * loss.item())
-        team.add_up(model)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), _GRADIENT)
-        for optimizer, part_of_rate in zip(optimizers, (1.0, _SHARE), strict=True):
-            for group in optimizer.param_groups:
-                group["lr"] = rate * part_of_rate
-            optimizer.step()
-        now = time.monotonic()
-        if progress and now - told > _TELL_EVERY:
-            left = (now - begun) / (step + 1 - done) * (settings.steps - step - 1)
-            mean = sum(losses) / len(losses)
-            progress(
-                f"{settings.name}: step {step + 1} of {settings.steps}, loss {mean:.4f}, "
-                f"{left / 60:.0f} min left"
-            )
-            told, losses = now, []
-        if team.rank == 0 and now - saved > _SAVE_EVERY:
-            save(place / CHECKPOINT, model, optimizers, step + 1)
-            saved = now
+    counted = Progress(settings.name, "step", settings.steps, done, 0, None)
+    with told(place, counted) if team.rank == 0 else nullcontext():
+        for step in range(done, end):
+            rate = settings.rate(step)
+            model.zero_grad(set_to_none=True)
+            for number in range(step * _BATCHES + team.rank, (step + 1) * _BATCHES, team.workers):
+                lessons = batch(
+                    learner, number, kinds=kinds, seed=settings.seed, words=settings.words
+                )
+                loss: Any = loss_of(model, lessons) / _BATCHES
+                loss.backward()
+                losses.append(_BATCHES * loss.item())
+            team.add_up(model)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), _GRADIENT)
+            for optimizer, part_of_rate in zip(optimizers, (1.0, _SHARE), strict=True):
+                for group in optimizer.param_groups:
+                    group["lr"] = rate * part_of_rate
+                optimizer.step()
+            now = time.monotonic()
+            if progress and now - last > _TELL_EVERY:
+                left = (now - begun) / (step + 1 - done) * (settings.steps - step - 1)
+                mean = sum(losses) / len(losses)
+                progress(
+                    f"{settings.name}: step {step + 1} of {settings.steps}, loss {mean:.4f}, "
+                    f"{left / 60:.0f} min left"
+                )
+                last, losses = now, []
+            if team.rank == 0 and now - saved > _SAVE_EVERY:
+                save(place / CHECKPOINT, model, optimizers, step + 1)
+                saved = now
+            counted.ended()
     if team.rank > 0:
         return
     if end < settings.steps:
@@ -141,6 +158,8 @@ def _learn(
     else:
         write_network(model.eval(), place)
         (place / CHECKPOINT).unlink(missing_ok=True)
+        # Weights are passed on, and whoever gets them has no use for the name of a machine.
+        (place / STATUS).unlink(missing_ok=True)
 
 
 def _begun(settings: Settings) -> Any:

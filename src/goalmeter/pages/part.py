@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from goalmeter.meg.sweeps.plan import KIND as SWEEP
 from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.reflection.plan import KIND as REFLECTION
 from goalmeter.report import Finding, Section, Table
@@ -16,6 +17,7 @@ from goalmeter.report import Finding, Section, Table
 INSTRUMENTS = {
     REFLECTION: "goalmeter.pages.reflection.page",
     NAVIGATION: "goalmeter.pages.navigation.page",
+    SWEEP: "goalmeter.pages.sweep.page",
 }
 # Kind of run -> the module whose `part_of_runs(runs, tell)` shows what such runs may hold besides,
 # or gives None. Its `runs` are entries to be added to those of the runs.

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import SupportsIndex
 
-from goalmeter._arguments import MOST_WORKERS, whole
 from goalmeter.reflection.arguments import check_confidence, check_timeout
 from goalmeter.reflection.comparison import Comparison as Comparison
 from goalmeter.reflection.comparison import compare as compare
@@ -17,7 +16,7 @@ from goalmeter.reflection.plan import AgentLike, plan_of, readings_of
 from goalmeter.reflection.playing import check_what, stored_study, study_of
 from goalmeter.reflection.result import Reflection as Reflection
 from goalmeter.reflection.result import reflection_of
-from goalmeter.runs import carry_out, read_run, stored_results
+from goalmeter.runs import HERE, carry_out, read_run, stored_results
 from goalmeter.runs import check as check_study
 from goalmeter.runs.progress import Tell
 
@@ -33,14 +32,14 @@ def measure(
     confidence: float = 0.95,
     opposite_reading: str = "literal",
     step_counting: str = "percepts",
-    workers: int = 1,
+    on: str = HERE,
     timeout: float | None = None,
     out: str | Path | None = None,
     progress: Tell | None = None,
 ) -> Reflection:
     """Measure the self-reflection of an agent.
 
-    The numbers are the same however many processes there are, and however often it is interrupted
+    The numbers are the same wherever trials are played, and however often it is interrupted
     and continued.
 
     Args:
@@ -57,7 +56,10 @@ def measure(
         opposite_reading: "literal" or "unnegated"; see `Environment.start`.
         step_counting: "percepts", or "actions" to count actions and the rewards that they bring;
             see `run_trial`.
-        workers: processes that play at once. With one, scripted agents are played in this process.
+        on: where trials are played: "here", in this process; "processes:8", in eight of this
+            machine; or any other place, such as "ray" or "slurm:partition=cpu". Agents that train,
+            users' files, and trials with a limit of time have a process of their own instead of
+            this one.
         timeout: seconds that a trial may take before it is ended, which is then its outcome;
             default None, no limit.
         out: folder that keeps every finished trial. If it holds some of this measurement, also with
@@ -66,7 +68,8 @@ def measure(
 
     Raises:
         InvalidParameterError: what is given is no agent, no environments, no seeds, or out of its
-            range; or workers, timeout or out for what has no name.
+            range; no such place; or a place, timeout or out for
+            what has no name.
         InvalidFileError: a user's file has no such agent, or `out` holds something else.
         MissingExtraError: the agent needs a package that is not installed.
 
@@ -74,11 +77,11 @@ def measure(
         >>> measure("constant", steps=50, seeds=2).measure
         0.0
     """
-    workers, timeout = whole(workers, "workers", least=1, most=MOST_WORKERS), check_timeout(timeout)
+    timeout = check_timeout(timeout)
     confidence = check_confidence(confidence)
     plan = plan_of(agent, steps, seeds, environments, opposite_reading, step_counting)
-    study, on = study_of(plan, workers=workers, timeout=timeout, out=out)
-    trials = carry_out(study, on=on, timeout=timeout, out=out, progress=progress)
+    study, place = study_of(plan, on=on, timeout=timeout, out=out)
+    trials = carry_out(study, on=place, timeout=timeout, out=out, progress=progress)
     return reflection_of(
         plan.agent_name,
         plan.steps,
@@ -97,7 +100,7 @@ def check(
     environments: Place | Iterable[Place] = BATTERY,
     opposite_reading: str = "literal",
     step_counting: str = "percepts",
-    workers: int = 1,
+    on: str = HERE,
     timeout: float | None = None,
     out: str | Path | None = None,
 ) -> None:
@@ -109,10 +112,10 @@ def check(
         GoalmeterError: see `measure`.
         MissingExtraError: the agent needs a package that is not installed.
     """
-    workers, timeout = whole(workers, "workers", least=1, most=MOST_WORKERS), check_timeout(timeout)
+    timeout = check_timeout(timeout)
     plan = plan_of(agent, steps, seeds, environments, opposite_reading, step_counting)
-    study, on = study_of(plan, workers=workers, timeout=timeout, out=out)
-    check_study(study, on=on, timeout=timeout, out=out)
+    study, place = study_of(plan, on=on, timeout=timeout, out=out)
+    check_study(study, on=place, timeout=timeout, out=out)
 
 
 def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:

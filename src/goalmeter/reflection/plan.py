@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from goalmeter._arguments import whole
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.abilities import Ability, digest
+from goalmeter._files import digest
+from goalmeter.agents.abilities import Ability
 from goalmeter.agents.histories.adapters import HistoryFunction, as_agent
 from goalmeter.agents.histories.protocol import Agent
 from goalmeter.agents.registry import agent as named_agent
@@ -154,8 +156,6 @@ class TrialPlan:
 
     def as_json(self) -> dict[str, Any]:
         """What tells this measurement from others, as JSON values; of names only."""
-        files = [split_name(environment.spelled) for environment, _ in self.runs]
-        imported = sorted({path for parts in files if parts for path in files_of(parts[0])})
         return (
             {
                 "kind": KIND,
@@ -169,8 +169,20 @@ class TrialPlan:
             }
             | self.readings
             | named_agent(self.agent_name).identity()
-            | {f"content of {path} (sha256)": digest(path) for path in imported}
+            | {f"content of {path} (sha256)": digest(path) for path in self._of_environments()}
         )
+
+    def files(self) -> dict[str, str]:
+        """The files that a trial reads, agents' and environments', with their SHA-256.
+
+        One that is not there is left to whoever runs it, who says what it should be.
+        """
+        paths = [*named_agent(self.agent_name).all_files(), *self._of_environments()]
+        return {path: digest(path) for path in dict.fromkeys(paths) if Path(path).is_file()}
+
+    def _of_environments(self) -> list[str]:
+        files = [split_name(environment.spelled) for environment, _ in self.runs]
+        return sorted({path for parts in files if parts for path in files_of(parts[0])})
 
 
 def plan_of(

@@ -15,7 +15,7 @@ from goalmeter.reflection.environments.registry import opposite
 from goalmeter.reflection.named_trial import check_player
 from goalmeter.reflection.plan import KIND, Case, TrialPlan, key
 from goalmeter.reflection.trial import COUNTINGS, FAILED, OK, Trial, run_trial
-from goalmeter.runs import Batch, JobResult, Study, workers_as_place
+from goalmeter.runs import HERE, Batch, JobResult, Study, check_place, own_process
 from goalmeter.runs.checks import check_record, is_whole, listed, text, whole, word
 from goalmeter.runs.jobs import REFUSED, in_a_line
 from goalmeter.runs.reading import RUN, another_kind
@@ -36,20 +36,21 @@ _RUN = {
 
 
 def study_of(
-    plan: TrialPlan, *, workers: int, timeout: float | None, out: str | Path | None
+    plan: TrialPlan, *, on: str, timeout: float | None, out: str | Path | None
 ) -> tuple[Study[Trial], str]:
     """The study of a plan, and where its trials run.
 
-    Scripted agents and objects are played in this process, unless workers, a limit of time or a
-    user's file ask for others.
+    Scripted agents and objects are played in this process if that is asked for. What needs a limit
+    of time, trains networks or is of a user's file has a process of its own then.
 
     Raises:
-        InvalidParameterError: workers, a limit of time or a store are asked for, and not all of the
-            plan has a name.
+        InvalidParameterError: there is no such place; or another one, a limit of time or a store
+            are asked for, and not all of the plan has a name.
     """
-    _refuse_objects(plan, workers=workers > 1, timeout=timeout is not None, out=out is not None)
+    check_place(on)
+    _refuse_objects(plan, on=on != HERE, timeout=timeout is not None, out=out is not None)
     # An object cannot cross to another process; users' code could do anything to this one.
-    apart = workers > 1 or timeout is not None or plan.needs_process()
+    apart = on != HERE or timeout is not None or plan.needs_process()
     cases = {case.key: case for case in plan.cases}
     names = sorted({case.environment.name for case in cases.values()})
     first = {"agent": plan.agent_name, "environments": names, "seed": plan.seeds[0]}
@@ -58,6 +59,7 @@ def study_of(
         f"{_MODULE}:play" if apart else partial(_played, plan),
         {key: case.arguments if apart else {"case": case} for key, case in cases.items()},
         common=plan.arguments if apart else {},
+        files=plan.files() if apart else {},
         # Of an object nothing is kept, so that nothing has to tell its run from others.
         what=plan.as_json() if out is not None else {},
         grows=("seeds",),
@@ -68,7 +70,7 @@ def study_of(
         check=Batch(f"{_MODULE}:check", [first]) if apart else Batch(partial(_check, plan), [{}]),
         check_advice=_ADVICE,
     )
-    return study, workers_as_place(workers, apart=apart)
+    return study, own_process(on) if apart else on
 
 
 def _check(plan: TrialPlan) -> None:

@@ -1,32 +1,55 @@
 """Ground floor: studies of trials that are never lost, and the places where trials run."""
 
 from goalmeter.runs.backends.processes import cores
-from goalmeter.runs.backends.protocol import Backend
-from goalmeter.runs.backends.registry import workers_as_place
+from goalmeter.runs.backends.protocol import Backend, Working
+from goalmeter.runs.backends.registry import (
+    HERE,
+    check_place,
+    is_of_this_machine,
+    own_process,
+    place_names,
+)
+from goalmeter.runs.drivers import Worker
 from goalmeter.runs.engine import carry_out, check
+from goalmeter.runs.forecast import Forecast, Span, forecast_of
 from goalmeter.runs.jobs import Answer, Batch, JobResult
+from goalmeter.runs.lock import Alone
 from goalmeter.runs.reading import StoredRun, read_run
 from goalmeter.runs.results import Results, keys_in, stored_results
 from goalmeter.runs.stages import Stages
+from goalmeter.runs.status import RunStatus, runs_below, status_of
 from goalmeter.runs.store import RunStore, made_here
 from goalmeter.runs.study import Study
 
 __all__ = [
+    "HERE",
+    "Alone",
     "Answer",
     "Backend",
     "Batch",
+    "Forecast",
     "JobResult",
     "Results",
+    "RunStatus",
     "RunStore",
+    "Span",
     "Stages",
     "StoredRun",
     "Study",
+    "Worker",
+    "Working",
     "carry_out",
     "check",
+    "check_place",
     "cores",
+    "forecast_of",
+    "is_of_this_machine",
     "keys_in",
     "made_here",
+    "own_process",
+    "place_names",
     "read_run",
+    "runs_below",
+    "status_of",
     "stored_results",
-    "workers_as_place",
 ]

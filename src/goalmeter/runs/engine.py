@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
 from goalmeter.runs.backends.protocol import Backend
 from goalmeter.runs.backends.registry import HERE, opened
-from goalmeter.runs.jobs import OK, REFUSED, Batch, JobResult
+from goalmeter.runs.jobs import CRASH, KILLED, OK, REFUSED, Batch, JobResult
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.results import Results
 from goalmeter.runs.study import Study
@@ -23,6 +24,9 @@ _MOST = 1000  # trials of a batch, whatever they cost
 _REMEMBERED = 15  # batches whose costs are looked at
 # So many batches are left for each worker, so that none works long after the others are through.
 _ROUNDS_LEFT = 4
+# Times that a trial is made again whose process somebody else ended. Whoever ends them at random
+# moments misses one of these; what is short of memory every time does not.
+_AGAIN = 5
 
 
 def carry_out(
@@ -57,9 +61,14 @@ def carry_out(
     """
     with Results(study, out, tell=progress) as results:
         if left := results.left:
+            asked: dict[int, list[str]] = {}
             with _place(study, on, len(left), timeout) as backend:
+                results.watched.place = on if isinstance(on, str) else type(on).__name__
+                results.watched.at_work = lambda: [
+                    (working.worker, asked.get(working.batch, ())) for working in backend.working()
+                ]
                 _ask_first(study, backend)
-                for key, result in _made(study, left, backend, alone=timeout is not None):
+                for key, result in _made(study, left, backend, asked, alone=timeout is not None):
                     results.keep(key, result)
         return results.by_key()
 
@@ -95,24 +104,39 @@ def _ask_first(study: Study[Any], backend: Backend) -> None:
     """Raise what the study's check gives, if it does not pass."""
     if study.check is None:
         return
-    for _, answer in backend.run(iter([study.check])):
-        for result in [answer.lost] if answer.lost is not None else answer.results:
-            if result.outcome == REFUSED:
-                raise result.cause or result.refusal()
-            if result.outcome != OK:
-                raise InvalidFileError(
-                    f"{study.name} cannot be made: {result.outcome}, {result.detail}"
-                    f"{'; ' * bool(study.check_advice)}{study.check_advice}"
-                )
+    kills = Kills()
+    results: Sequence[JobResult] = ()
+    for _ in range(1 + _AGAIN):
+        for _, answer in backend.run(iter([replace(study.check, files=study.files)])):
+            lost = None if answer.lost is None else kills.judged("", answer.lost)
+            results = answer.results if lost is None else [lost]
+        if results:
+            break
+    for result in results:
+        if result.outcome == REFUSED:
+            raise result.cause or result.refusal()
+        if result.outcome != OK:
+            raise InvalidFileError(
+                f"{study.name} cannot be made: {result.outcome}, {result.detail}"
+                f"{'; ' * bool(study.check_advice)}{study.check_advice}"
+            )
 
 
 def _made(
-    study: Study[T], keys: list[str], backend: Backend, *, alone: bool
+    study: Study[T],
+    keys: list[str],
+    backend: Backend,
+    asked: dict[int, list[str]],
+    *,
+    alone: bool,
 ) -> Iterator[tuple[str, T]]:
-    """The results of some trials, as they are ready; `alone` makes each a batch of its own."""
+    """The results of some trials, as they are ready; `alone` makes each a batch of its own.
+
+    The keys of the batches that are being made are in `asked`, by number.
+    """
     size = BatchSize(backend.slots, 0.0 if alone else backend.worthwhile)
+    kills = Kills()
     waiting = keys[::-1]  # the next one last, where a list is short to pop
-    asked: dict[int, list[str]] = {}
 
     def batches() -> Iterator[Batch]:
         for number in count():
@@ -129,8 +153,12 @@ def _made(
                 size.took(len(batch), answer.seconds)
                 for key, result in zip(batch, answer.results, strict=True):
                     yield key, _result(study, key, result)
-            elif len(batch) == 1:
-                yield batch[0], _result(study, batch[0], answer.lost)
+            elif len(batch) == 1 or answer.lost.outcome == KILLED:
+                for key in batch:
+                    if (judged := kills.judged(key, answer.lost)) is None:
+                        suspects.append(key)
+                    else:
+                        yield key, _result(study, key, judged)
             else:
                 suspects += batch
         if unanswered := len(waiting) + sum(map(len, asked.values())):
@@ -139,9 +167,32 @@ def _made(
                 f"{type(backend).__name__} ended without an answer to them; the same command goes "
                 f"on from what is kept"
             )
-        # One trial of each lost batch did it: alone, it answers for itself, and the others end.
+        # If one trial of a lost batch did it, it answers for itself alone, and the others end.
         waiting += reversed(suspects)
         size = BatchSize(backend.slots, 0.0)
+
+
+class Kills:
+    """Counts how often each trial was in a process that somebody else ended."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def judged(self, key: str, lost: JobResult) -> JobResult | None:
+        """What came of a trial whose batch was lost; None if it is to be made again.
+
+        Args:
+            key: of the trial.
+            lost: how its process ended, as the backend saw it.
+        """
+        if lost.outcome != KILLED:
+            return lost
+        self._counts[key] += 1
+        if self._counts[key] <= _AGAIN:
+            return None
+        return JobResult(
+            CRASH, detail=f"{lost.detail}, each of {1 + _AGAIN} times that it was made"
+        )
 
 
 class BatchSize:

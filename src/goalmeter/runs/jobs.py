@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import extract_tb
@@ -24,6 +25,7 @@ REFUSED = "refused"
 FAILED = "exception"
 TIMEOUT = "timeout"
 CRASH = "crash"
+KILLED = "killed"
 
 _FUNCTION = re.compile(r"(goalmeter(?:\.[A-Za-z]\w*)+):([A-Za-z]\w*)")
 # Frames of goalmeter, Python and installed packages: an error is placed at the user's own line.
@@ -40,11 +42,14 @@ class Batch:
             or the function itself, which this process alone can call, and which returns anything.
         each: the arguments that each call has to itself, by keyword.
         common: the arguments that all calls share; they cross between processes once a batch.
+        files: paths of the files that the calls read, with their SHA-256, as the process that asks
+            sees them; another machine has to be given them.
     """
 
     function: str | Callable[..., Any]
     each: Sequence[Mapping[str, Any]]
     common: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values, for a batch whose function has a name.
@@ -58,6 +63,7 @@ class Batch:
             "function": self.function,
             "each": [dict(arguments) for arguments in self.each],
             "common": dict(self.common),
+            "files": dict(self.files),
         }
 
 
@@ -67,7 +73,9 @@ class JobResult:
 
     Attributes:
         outcome: "ok"; "refused" for an error that the user can mend; "exception" for any other;
-            "timeout" or "crash" where the process that ran it had to be, or was, ended.
+            "timeout" or "crash" where the process that ran it had to be ended, or ended itself;
+            "killed" where somebody else ended it, or its machine went, which says nothing about
+            the call.
         value: what the function returned, for "ok".
         detail: the error in a line, for the others.
         error: the name of the error's class, for "refused" and "exception".
@@ -102,8 +110,8 @@ class Answer:
     Attributes:
         results: one for each call, in the order of the batch; empty where the batch was lost.
         seconds: that the calls took together, where they were made.
-        lost: "timeout" or "crash" of the process that had the batch; which of its calls did it is
-            not known.
+        lost: "timeout", "crash" or "killed", of the process that had the batch; which of its calls
+            did it is not known.
     """
 
     results: Sequence[JobResult] = ()
@@ -111,8 +119,12 @@ class Answer:
     lost: JobResult | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Results and seconds as JSON values."""
-        return {"results": [result.to_json() for result in self.results], "seconds": self.seconds}
+        """The fields as JSON values."""
+        return {
+            "results": [result.to_json() for result in self.results],
+            "seconds": self.seconds,
+            "lost": None if self.lost is None else self.lost.to_json(),
+        }
 
     @classmethod
     def from_json(cls, value: Any) -> Answer:
@@ -121,7 +133,19 @@ class Answer:
         Raises:
             ValueError, TypeError, KeyError: the value is no answer.
         """
-        return cls([JobResult(**result) for result in value["results"]], float(value["seconds"]))
+        results = [JobResult(**result) for result in value["results"]]
+        lost = None if value["lost"] is None else JobResult(**value["lost"])
+        return cls(results, float(value["seconds"]), lost)
+
+
+def prepare(batch: Batch) -> None:
+    """Import what a batch needs of goalmeter, which is no part of any trial's time.
+
+    What is wrong with the function's name is left to `call`.
+    """
+    if isinstance(batch.function, str) and (named := _FUNCTION.fullmatch(batch.function)):
+        with suppress(ImportError):
+            importlib.import_module(named[1])
 
 
 def call(batch: Batch, *, keep_interrupts: bool = False) -> Answer:

@@ -18,54 +18,70 @@ class Progress:
     Args:
         name: whose trials they are; every line begins with it.
         noun: what a trial is called, in the singular.
-        trials: how many there are in all.
+        trials: how many there are in all; None where nobody knows, and then nothing is told.
         done: how many were there already.
         failed: how many of those failed.
         tell: is told each line; None tells nobody.
+
+    Attributes:
+        name, noun, trials: as given.
+        done: how many have ended.
+        failures: how many failed.
+        steps: parts of trials that are done.
     """
 
     def __init__(
-        self, name: str, noun: str, trials: int, done: int, failed: int, tell: Tell | None
+        self, name: str, noun: str, trials: int | None, done: int, failed: int, tell: Tell | None
     ) -> None:
-        self._tell = tell
-        self._name, self._noun = name, noun
-        self._all = trials
-        self._before = self._done = done
-        self._failed, self._steps = failed, 0
+        self._tell = None if trials is None else tell
+        self.name, self.noun, self.trials = name, noun, trials
+        self._before = self.done = done
+        self.failures, self.steps = failed, 0
         self._begun = self._told = time.monotonic()
         if tell is not None and done:
             tell(f"{name}: {done} of {trials} {noun}s were there already")
 
+    @property
+    def made(self) -> int:
+        """Trials that have ended since this began to count."""
+        return self.done - self._before
+
+    @property
+    def seconds(self) -> float:
+        """Since then, by a clock that nobody sets."""
+        return time.monotonic() - self._begun
+
     def step(self) -> None:
         """A part of a trial is done: told only while no trial has ended, which can take long."""
-        self._steps += 1
-        if self._tell is None or self._done > self._before:
+        self.steps += 1
+        if self._tell is None or self.done > self._before:
             return
         now = time.monotonic()
         if now - self._told > max(_STEPS_EVERY, (now - self._begun) / 10):
             self._told = now
-            self._tell(f"{self._so_far()}, {self._steps} steps so far")
+            self._tell(f"{self._so_far()}, {self.steps} steps so far")
 
     def failed(self) -> None:
         """A trial failed; `ended` says that it is not made again."""
-        self._failed += 1
+        self.failures += 1
 
     def ended(self) -> None:
         """A trial has ended."""
-        self._done += 1
+        self.done += 1
+        if self._tell is None or self.trials is None:
+            return
         now = time.monotonic()
         too_soon = now - self._told < max(_OFTEN, (now - self._begun) / 10)
-        if self._tell is None or (too_soon and self._done < self._all):
+        if too_soon and self.done < self.trials:
             return
         self._told = now
-        made = self._done - self._before
-        left = (now - self._begun) / made * (self._all - self._done)
-        is_known = self._done < self._all and made >= _FEW
+        left = (now - self._begun) / self.made * (self.trials - self.done)
+        is_known = self.done < self.trials and self.made >= _FEW
         self._tell(self._so_far() + (f", {in_words(left)} left" if is_known else ""))
 
     def _so_far(self) -> str:
-        failed = f", {self._failed} failed" if self._failed else ""
-        return f"{self._name}: {self._done} of {self._all} {self._noun}s{failed}"
+        failed = f", {self.failures} failed" if self.failures else ""
+        return f"{self.name}: {self.done} of {self.trials} {self.noun}s{failed}"
 
 
 def in_words(seconds: float) -> str:

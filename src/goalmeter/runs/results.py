@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from goalmeter._errors import GoalmeterError, IncompleteRunError, InvalidFileError
+from goalmeter.runs.keys import keys_of, try_key
 from goalmeter.runs.progress import Progress, Tell
-from goalmeter.runs.reading import TRIALS, StoredRun, read_trials
+from goalmeter.runs.reading import TRIALS, StoredRun, without_collections
 from goalmeter.runs.store import RunStore, made_here
 from goalmeter.runs.study import Study
+from goalmeter.runs.watching import Watched
 
 T = TypeVar("T")
 
@@ -33,6 +35,7 @@ class Results(Generic[T]):
 
     Attributes:
         ended: the results by their keys, in the order in which they came.
+        watched: what status.json says of them; to be told where they are made and by whom.
 
     Raises:
         InvalidFileError: the folder cannot be used, or a line of it is no result.
@@ -53,6 +56,7 @@ class Results(Generic[T]):
         self._tell = tell
         self._taken_over = taken_over or {}
         self._progress = Progress(study.name, study.noun, 0, 0, 0, None)
+        self.watched = Watched(self._progress)
         self._store = None
         if out is not None:
             self._store = RunStore(out, study.what, grows=study.grows, made_by=made_here())
@@ -62,12 +66,13 @@ class Results(Generic[T]):
             self._store.__enter__()
         try:
             self._begin()
-        except BaseException:
-            self.__exit__()
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
             raise
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.watched.ended(*error)
         if self._store is not None:
             self._store.__exit__(*error)
 
@@ -76,6 +81,8 @@ class Results(Generic[T]):
         if store is not None:
             stored = StoredRun(store.folder, dict(study.what), {}, store.values, store.lines)
             self.ended, self._failed = ended_and_failed(stored, study)
+            # The results themselves are held; a million values beside them would be twice as much.
+            store.forget()
         for key, result in self._taken_over.items():
             self.keep(key, result)
         failed = sum(map(study.is_failure, self.ended.values()))
@@ -83,6 +90,9 @@ class Results(Generic[T]):
         self._progress = Progress(
             study.name, study.noun, len(study.trials), done, failed, self._tell
         )
+        self.watched = Watched(self._progress)
+        if store is not None:
+            store.status = self.watched.to_json
 
     @property
     def left(self) -> list[str]:
@@ -101,8 +111,8 @@ class Results(Generic[T]):
         is_try = is_failure and self._study.tries_again
         # Kept before it counts: a full disk leaves the trial to be made again.
         if self._store is not None:
-            number = _number_of_tries(self._store.values, key) + 1 if is_try else 0
-            self._store.add(_try_key(key, number) if is_try else key, self._study.to_json(result))
+            number = _number_of_tries(self._store.lines, key) + 1 if is_try else 0
+            self._store.add(try_key(key, number) if is_try else key, self._study.to_json(result))
         (self._failed if is_try else self.ended)[key] = result
         if is_failure:
             self._progress.failed()
@@ -146,11 +156,12 @@ def ended_and_failed(run: StoredRun, study: Study[T]) -> tuple[dict[str, T], dic
     """
     ended: dict[str, T] = {}
     failed: dict[str, T] = {}
-    for key in study.trials:
-        if key in run.values:
-            ended[key] = _read(run, study, key, key)
-        elif study.tries_again and (tries := _number_of_tries(run.values, key)):
-            failed[key] = _read(run, study, key, _try_key(key, tries))
+    with without_collections():
+        for key in study.trials:
+            if key in run.values:
+                ended[key] = _read(run, study, key, key)
+            elif study.tries_again and (tries := _number_of_tries(run.values, key)):
+                failed[key] = _read(run, study, key, try_key(key, tries))
     return ended, failed
 
 
@@ -160,7 +171,7 @@ def keys_in(folder: str | Path) -> Collection[str]:
     Raises:
         InvalidFileError: a line of it is no trial.
     """
-    return read_trials(Path(folder) / TRIALS).values.keys()
+    return set(keys_of(Path(folder) / TRIALS))
 
 
 def _read(run: StoredRun, study: Study[T], key: str, kept_as: str) -> T:
@@ -175,12 +186,8 @@ def _read(run: StoredRun, study: Study[T], key: str, kept_as: str) -> T:
         ) from cause
 
 
-def _try_key(key: str, number: int) -> str:
-    return f"{key}, failed {number}"
-
-
-def _number_of_tries(values: Mapping[str, Any], key: str) -> int:
+def _number_of_tries(kept: Collection[str], key: str) -> int:
     number = 0
-    while _try_key(key, number + 1) in values:
+    while try_key(key, number + 1) in kept:
         number += 1
     return number

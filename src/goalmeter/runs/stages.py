@@ -7,12 +7,14 @@ share the store, so nothing that is finished is made again, and another question
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from goalmeter.runs.progress import Tell
+from goalmeter.runs.progress import Progress, Tell
 from goalmeter.runs.store import ELSEWHERE, RunStore, made_here
+from goalmeter.runs.watching import Watched
 
 
 class Stages:
@@ -43,19 +45,34 @@ class Stages:
         self.tell: Tell = tell or (lambda line: None)
         self._kind = str(what["kind"])
         self._store = RunStore(folder, what, grows=grows, made_by=made_here(), elsewhere=elsewhere)
+        self._making: list[str] = []  # a stage may ask for those before it
+        self._progress = Progress(self._kind, "stage", None, 0, 0, None)
+        self._watched = Watched(self._progress)
 
     def __enter__(self) -> Stages:
         self._store.__enter__()
+        # How many there will be is known when the last one is made.
+        done = len(self._store.lines)
+        self._progress = Progress(self._kind, "stage", None, done, 0, None)
+        self._watched = Watched(self._progress)
+        self._watched.at_work = lambda: [(f"process {os.getpid()}", self._making[-1:])]
+        self._store.status = self._watched.to_json
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._watched.ended(*error)
         self._store.__exit__(*error)
 
     def value(self, key: str, make: Callable[[], Any]) -> Any:
         """The JSON value of a stage: as it is kept, or else made and kept."""
         if key not in self._store.values:
             self.tell(f"{self._kind}: {key}")
-            self._store.add(key, make())
+            self._making.append(key)
+            try:
+                made = make()
+            finally:
+                self._making.pop()
+            self.keep(key, made)
         return self._store.values[key]
 
     def kept(self, key: str) -> Any:
@@ -64,4 +81,6 @@ class Stages:
 
     def keep(self, key: str, value: Any) -> None:
         """Keep the JSON value of a stage; one that is there already stays as it is."""
-        self._store.add(key, value)
+        if key not in self._store.lines:
+            self._store.add(key, value)
+            self._progress.ended()

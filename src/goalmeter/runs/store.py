@@ -2,11 +2,14 @@
 
     run.json        what the run is, as JSON; it decides whether a run may be continued
     trials.jsonl    a line of JSON for each finished trial: {"key": ..., "value": ...}
+    status.json     how far it is, for whoever watches; nothing is decided by it
+    owner.json      who fills it, where the file system has no locks
 
 A line is written in one piece as soon as its trial is known to be finished, so a process that is
 killed loses the batches that are being made and no other trial (see `backends`: a batch is a long
 trial, or a fraction of a second of short ones); its last line may be torn, and is then dropped. The
-disk is told to keep the lines about once a second, so a machine that fails loses that second.
+disk is told to keep the lines once a second, by a thread beside the trials, so a machine that fails
+loses that second.
 Keys say which trial a line is of; one that comes twice counts once, the first time.
 """
 
@@ -16,7 +19,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,9 +27,22 @@ from typing import Any
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._files import write_text
 from goalmeter._text import json_text, shown
-from goalmeter.runs.reading import FORMAT, RUN, TRIALS, differences, read_about, read_trials
+from goalmeter.runs.heartbeat import Heartbeat
+from goalmeter.runs.lock import lock, taken
+from goalmeter.runs.owner import OWNER, OtherOwnerError, Owner
+from goalmeter.runs.reading import (
+    FORMAT,
+    RUN,
+    STATUS,
+    TRIALS,
+    differences,
+    read_about,
+    read_trials,
+)
+from goalmeter.runs.watching import write_status
 
-_SYNC_EVERY = 1.0  # seconds
+# Seconds after which a line that the heartbeat has not seen to is seen to by who adds the next one.
+_SYNC_LATEST = 3.0
 # What most errors advise: commands that make a run are told where by this option.
 ELSEWHERE = "choose another folder (--out)"
 
@@ -41,8 +57,8 @@ class RunStore:
     """A run that is being filled, from entering the context to leaving it.
 
     A folder that is not there is made; one that holds the same run is continued, and one that holds
-    a run without a single trial is taken over. Only one process can fill a run at a time (where the
-    system has no locks, nothing watches over that).
+    a run without a single trial is taken over. Only one process can fill a run at a time; where the
+    file system has no locks, `owner.py` says how far that holds.
 
     Args:
         folder: of the run.
@@ -53,8 +69,9 @@ class RunStore:
         elsewhere: what errors advise to use another folder.
 
     Attributes:
-        values: key -> value of every finished trial.
-        lines: key -> number of its line, for those that were there when the context was entered.
+        values: key -> value of every finished trial, unless `forget` was called.
+        lines: key -> number of its line, of every finished trial.
+        status: gives what status.json says; None writes none. It is called by another thread.
 
     Raises:
         InvalidFileError: the folder holds something else, or cannot be written.
@@ -77,8 +94,14 @@ class RunStore:
         self._what: dict[str, Any] = json.loads(json.dumps(dict(what)))  # as it will be read
         self._grows = grows
         self._made_by = dict(made_by or {})
+        self.status: Callable[[], Mapping[str, Any]] | None = None
         self._file = -1
-        self._synced = 0.0
+        self._number = self._size = 0  # of the last line, and bytes up to its end
+        self._keeps_values = True
+        self._unsynced: float | None = None  # since when there is a line that may not be on disk
+        self._broken: Exception | None = None  # what the heartbeat met with
+        self._owner: Owner | None = None
+        self._heart = Heartbeat(self._beat)
 
     def __enter__(self) -> RunStore:
         _refuse_foreign(self.folder, self._elsewhere)
@@ -86,46 +109,136 @@ class RunStore:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self.folder / TRIALS, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as cause:
-            raise _unwritable(self.folder, cause, self._elsewhere) from cause
+            raise self._unwritable(cause) from cause
         try:
-            _lock(self._file, self.folder, self._elsewhere)
-            self.values, self.lines, whole = read_trials(self.folder / TRIALS)
+            if not lock(self._file, self.folder, self._elsewhere):
+                self._claim()
+            self.values, self.lines, whole, self._number = read_trials(self.folder / TRIALS)
             self._agree()
-            os.ftruncate(self._file, whole)  # what is torn off is played again
+            self._tear_off(whole)
+            self._size = whole
         except BaseException:
-            os.close(self._file)
+            self._close()
             raise
+        self._heart.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        with suppress(OSError):
-            os.fsync(self._file)
-        os.close(self._file)  # and with it the lock
+        self._heart.stop()
+        try:
+            self._sync()
+        except OSError as cause:
+            # What is on its way out already says more.
+            if not any(error):
+                raise self._unwritable(cause) from cause
+        finally:
+            self._tell_status()
+            self._close()
 
     def add(self, key: str, value: Any) -> None:
         """Keep a finished trial; one that is there already stays as it is.
 
         Raises:
             InvalidFileError: the disk is full, or the like; all earlier trials are kept.
+            InvalidParameterError: another process has taken the run over.
         """
-        if key in self.values:
+        if key in self.lines:
             return
         line = json_text({"key": key, "value": value}) + "\n"
-        size = os.fstat(self._file).st_size
+        self._raise_broken()
         try:
+            if self._owner is not None:
+                self._owner.check_if_long_ago()
             # A disk that is nearly full takes a part of the line only.
-            unwritten = line.encode()
+            text = unwritten = line.encode()
             while unwritten:
                 unwritten = unwritten[os.write(self._file, unwritten) :]
-            if time.monotonic() - self._synced > _SYNC_EVERY:
-                os.fsync(self._file)
-                self._synced = time.monotonic()
+            now = time.monotonic()
+            if self._unsynced is None:
+                self._unsynced = now
+            elif now - self._unsynced > _SYNC_LATEST:
+                self._sync()
+        except OtherOwnerError as other:
+            raise taken(other, self.folder, self._elsewhere) from other
         except OSError as cause:
             # Half a line would make one line of itself and the next trial.
             with suppress(OSError):
-                os.ftruncate(self._file, size)
-            raise _unwritable(self.folder, cause, self._elsewhere) from cause
-        self.values[key] = json.loads(line)["value"]
+                os.ftruncate(self._file, min(self._size, os.fstat(self._file).st_size))
+            raise self._unwritable(cause) from cause
+        self._size += len(text)
+        self._number += 1
+        self.lines[key] = self._number
+        if self._keeps_values:
+            self.values[key] = json.loads(line)["value"]
+
+    def forget(self) -> None:
+        """Hold no values in memory any more, neither those that are there nor those to come."""
+        self.values, self._keeps_values = {}, False
+
+    # --- What the heartbeat does ------------------------------------------------------------------
+    def _beat(self) -> None:
+        """Called by another thread: it keeps what went wrong for `add` to raise."""
+        try:
+            if self._owner is not None:
+                self._owner.renew()
+            self._sync()
+        except OtherOwnerError as other:
+            self._broken = taken(other, self.folder, self._elsewhere)
+            self.status = None
+        except OSError as cause:
+            self._broken = self._unwritable(cause)
+        self._tell_status()
+
+    def _sync(self) -> None:
+        if self._unsynced is None:
+            return
+        # Before, so that a line that is written meanwhile counts as not yet on disk.
+        since, self._unsynced = self._unsynced, None
+        try:
+            os.fsync(self._file)
+        except OSError:
+            self._unsynced = since
+            raise
+
+    def _tell_status(self) -> None:
+        if self.status is not None:
+            with suppress(Exception):  # it is there to be looked at, and lost without harm
+                write_status(self.folder, self.status())
+
+    def _raise_broken(self) -> None:
+        broken, self._broken = self._broken, None
+        if broken is not None:
+            raise broken
+
+    def _tear_off(self, whole: int) -> None:
+        """Leave the bytes of whole lines; the trial of half a line is made again."""
+        if os.fstat(self._file).st_size == whole:
+            return
+        try:
+            os.ftruncate(self._file, whole)
+        except OSError as cause:
+            raise self._unwritable(cause) from cause
+
+    def _claim(self) -> None:
+        owner = Owner(self.folder)
+        try:
+            owner.claim()
+        except OtherOwnerError as other:
+            raise taken(other, self.folder, self._elsewhere) from other
+        except OSError as cause:
+            raise self._unwritable(cause) from cause
+        self._owner = owner
+
+    def _close(self) -> None:
+        if self._owner is not None:
+            self._owner.leave()
+        os.close(self._file)  # and with it the lock
+
+    def _unwritable(self, cause: OSError) -> InvalidFileError:
+        return InvalidFileError(
+            f"{self.folder} cannot be written: {cause.strerror or cause}; what was finished is "
+            f"kept, make room or {self._elsewhere}"
+        )
 
     def _agree(self) -> None:
         """Write what the run is, or see that it is the same; without trials it is anything."""
@@ -184,7 +297,7 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
     foreign = [
         path.name
         for path in sorted(folder.iterdir())
-        if not (path == begun and path.stat().st_size == 0) and not path.name.startswith(f".{RUN}.")
+        if not (path == begun and path.stat().st_size == 0) and not _is_beside(path.name)
     ]
     if foreign:
         raise InvalidFileError(
@@ -192,23 +305,7 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
         )
 
 
-def _lock(file: int, folder: Path, elsewhere: str) -> None:
-    try:
-        import fcntl
-    except ImportError:  # not a system of the Unix family
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InvalidParameterError(
-            f"another process fills {folder}; wait for it or end it, or {elsewhere}"
-        ) from None
-    except OSError:  # a file system without locks
-        return
-
-
-def _unwritable(folder: Path, cause: OSError, elsewhere: str) -> InvalidFileError:
-    return InvalidFileError(
-        f"{folder} cannot be written: {cause.strerror or cause}; what was finished is kept, make "
-        f"room or {elsewhere}"
-    )
+def _is_beside(name: str) -> bool:
+    """Whether a file says nothing of what was finished; also one that was being written."""
+    beside = (RUN, STATUS, OWNER)
+    return name in (STATUS, OWNER) or name.startswith(tuple(f".{file}." for file in beside))

@@ -22,6 +22,7 @@ class Study(Generic[T]):
         trials: by the key under which each is kept, in the order of the results: the arguments that
             it has to itself, by keyword.
         common: the arguments that all trials share.
+        files: paths of the files that a trial reads, with their SHA-256: other machines get them.
         noun: what a trial is called, in the singular; its plural has an s.
         what: what tells the run from others, as JSON values; see `RunStore`.
         grows: keys of `what` with lists that may become longer; see `RunStore`.
@@ -42,6 +43,7 @@ class Study(Generic[T]):
     function: str | Callable[..., T]
     trials: Mapping[str, Mapping[str, Any]]
     common: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
     noun: str = "trial"
     what: Mapping[str, Any] = field(default_factory=dict)
     grows: Collection[str] = ()
@@ -55,7 +57,7 @@ class Study(Generic[T]):
 
     def batch(self, keys: Collection[str]) -> Batch:
         """Some of the trials, as a worker is asked for them."""
-        return Batch(self.function, [self.trials[key] for key in keys], self.common)
+        return Batch(self.function, [self.trials[key] for key in keys], self.common, self.files)
 
     def result(self, key: str, value: Any) -> T:
         """The result that a call gave: a function itself gives it, a named one its JSON values."""

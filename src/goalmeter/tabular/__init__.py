@@ -5,6 +5,7 @@ from goalmeter.tabular.evaluation import Return, expected_return, occupancy
 from goalmeter.tabular.files import (
     load_features,
     load_policy,
+    load_utility,
     save_features,
     save_policy,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "load_features",
     "load_policy",
     "load_trajectories",
+    "load_utility",
     "occupancy",
     "optimal_policy",
     "sample_trajectories",

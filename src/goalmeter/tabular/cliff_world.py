@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.transition import Transition
 
 HEIGHT, WIDTH = 4, 10
 # The diagonal moves (row, column), in the order of the action indices.
@@ -42,6 +44,12 @@ def cliff_world(goal_length: int = 1, *, horizon: int = 30) -> TabularMDP:
         raise InvalidParameterError(
             f"goal_length is {goal_length!r}, expected a whole number from 1 to {HEIGHT}"
         )
+    return TabularMDP(_transition(), _reward(goal_length), horizon=horizon, initial=0)
+
+
+# The same for every goal region, and a sweep asks for thousands.
+@cache
+def _transition() -> Transition:
     n_states = HEIGHT * WIDTH
     transition = np.zeros((n_states, len(MOVES), n_states))
     for (row, column), (action, move) in itertools.product(
@@ -51,7 +59,7 @@ def cliff_world(goal_length: int = 1, *, horizon: int = 30) -> TabularMDP:
         for lift, probability in ((0, 1.0 - WIND), (1, WIND)):
             to_row = min(max(row + move[0] - lift, 0), HEIGHT - 1)
             transition[row * WIDTH + column, action, to_row * WIDTH + to_column] += probability
-    return TabularMDP(transition, _reward(goal_length), horizon=horizon, initial=0)
+    return Transition.from_dense(transition)
 
 
 def _reward(goal_length: int) -> FloatArray:

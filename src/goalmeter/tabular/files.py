@@ -10,6 +10,7 @@ and writes the archives; the names of logged trajectories are in `goalmeter.tabu
               discount, optional (1)
     policy    policy [S, A] or [H, S, A]
     features  features [S, D]
+    utility   utility [S], [S, A], [H, S] or [H, S, A]
 
 Reading a world gives the arguments of `TabularMDP`, which makes and checks itself: so the world
 need not be known here, and `TabularMDP.from_npz` can use this file.
@@ -134,6 +135,18 @@ def save_features(features: ArrayLike, path: str | Path) -> Path:
         InvalidFileError: the file cannot be written there.
     """
     return save_arrays(path, {"features": _checked_features(features)})
+
+
+def load_utility(path: str | Path) -> FloatArray:
+    """Read a utility file: [S], [S, A], [H, S] or [H, S, A]. Whether it fits is checked on use.
+
+    Raises:
+        InvalidFileError: the file is missing, not a readable .npz, or lacks the array.
+        InvalidUtilityError: NaN or infinity.
+    """
+    arrays = load_arrays(path, required=("utility",))
+    with naming(path):
+        return as_floats(arrays["utility"], "utility", InvalidUtilityError)
 
 
 def _checked_policy(policy: ArrayLike) -> FloatArray:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from goalmeter import _gymnasium_ids as gymnasium_ids
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
-from goalmeter.gridworld import gymnasium_ids
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
 from goalmeter.meg.simulator.gymnasium_simulator import GymnasiumSimulator, name_of

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
-from goalmeter.runs import Batch, JobResult, cores, workers_as_place
+from goalmeter.runs import Batch, JobResult, cores
 from goalmeter.runs.backends import process as process_module
 from goalmeter.runs.backends import processes as processes_module
 from goalmeter.runs.backends.processes import Processes
@@ -83,7 +83,7 @@ def trial(agent: object, seed: int = 0) -> Batch:
 
 def of(batches: list[Batch], workers: int = 1, timeout: float | None = None) -> list[JobResult]:
     """What came of batches of one call each; 0 workers are this process."""
-    place = workers_as_place(workers, apart=True)
+    place = f"processes:{workers}" if workers else "here"
     with opened(place, trials=len(batches), timeout=timeout) as backend:
         answers = dict(backend.run(iter(batches)))
     assert sorted(answers) == list(range(len(batches)))
@@ -261,7 +261,7 @@ def test_workers_end_with_the_process_that_started_them(
 def test_a_worker_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", ["/nowhere"])
     message = (
-        "cannot be started: 3 attempts ended before they took a job, the last with exit status 1"
+        "cannot be started: 6 attempts ended before they took a job, the last with exit status 1"
     )
     with pytest.raises(GoalmeterError, match=message):
         of([Batch("goalmeter.runs.jobs:in_a_line", [{}])])
@@ -282,14 +282,14 @@ def test_a_worker_that_is_killed_while_it_starts_is_started_again(
     assert done.outcome == "ok" and starts.read_text() == "xxx"
     starts.write_text("")
     monkeypatch.setattr(process_module, "_PROGRAM", dies.replace("number < 2", "True"))
-    with pytest.raises(GoalmeterError, match=r"3 attempts .*, the last with signal SIGKILL; what"):
+    with pytest.raises(GoalmeterError, match=r"6 attempts .*, the last with signal SIGKILL; what"):
         of([trial(f"{user}:good")])
 
 
 @pytest.mark.parametrize(
     ("workers", "timeout", "message"),
     [
-        (-1, None, "workers is -1, expected at least 0"),
+        (-1, None, "workers is -1, expected at least 1"),
         (1, 0.0, "timeout is 0.0, expected a number of seconds above 0"),
         (1, float("nan"), "timeout is nan, expected"),
         (

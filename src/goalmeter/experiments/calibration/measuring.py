@@ -14,6 +14,7 @@ from goalmeter.navigation.directed.learnt import Drawn, answers, learn
 from goalmeter.navigation.playing import Walked
 from goalmeter.navigation.record import Trajectory
 from goalmeter.organisms.kinds import organism
+from goalmeter.runs import HERE
 
 # Suites in one world of which a utility is learnt of each organism.
 _LEARNT_IN = (players.MAZE, players.KEY_NO_DOOR)
@@ -49,7 +50,7 @@ def calibrate(
     *,
     scale: players.Scale,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Callable[[str], None] | None = None,
 ) -> Calibration:
     """Let agents walk, each in a run folder below `out`, and measure them with every instrument.
@@ -67,14 +68,14 @@ def calibrate(
     places = [(suite, subject.name) for suite in scale.suites for subject in subjects]
     plans = [players.plan_for(name, suite, scale, seed=seed) for suite, name in places]
     walked: dict[str, dict[str, Walked]] = {suite: {} for suite in scale.suites}
-    runs = players.play_every(plans, out, workers=workers, progress=progress)
+    runs = players.play_every(plans, out, on=on, progress=progress)
     for (suite, name), run in zip(places, runs, strict=True):
         walked[suite][name] = run
     every_score: list[Score] = []
     drawn: list[Drawn] = []
     for suite, by_name in walked.items():
         walks = {name: run.trajectories for name, run in by_name.items()}
-        every_score += scores(suite, walks, learners=learners, workers=workers, progress=progress)
+        every_score += scores(suite, walks, learners=learners, on=on, progress=progress)
         drawn += _learnt_of(suite, walks, subjects)
     return Calibration(
         tuple(subjects),

@@ -31,7 +31,7 @@ from goalmeter.navigation.playing import Walked, play_all
 from goalmeter.navigation.suites import key_door, key_no_door, maze, two_path
 from goalmeter.navigation.suites.registry import suite_named
 from goalmeter.organisms.kinds import Organism, organism
-from goalmeter.runs import Study, carry_out, keys_in, workers_as_place
+from goalmeter.runs import HERE, Study, carry_out, is_of_this_machine, keys_in
 from goalmeter.runs.progress import Tell
 
 MAZE, KEY_DOOR = maze.SUITE.name, key_door.SUITE.name
@@ -91,19 +91,20 @@ def require_models(agents: Iterable[str]) -> None:
 
 
 def play_every(
-    plans: Sequence[WalkPlan], out: Path, *, workers: int = 1, progress: Tell | None = None
+    plans: Sequence[WalkPlan], out: Path, *, on: str = HERE, progress: Tell | None = None
 ) -> list[Walked]:
     """The walks of several plans, each kept in a folder AGENT/SUITE; errors as those of `play`.
 
-    Workers ask language models, each for one plan at a time.
+    Processes of this machine ask language models, each for one plan at a time.
     """
     models = [
         plan
         for plan in plans
         if plan.asking is not None and not plan.keys().keys() <= set(keys_in(_folder(plan, out)))
     ]
-    # One model alone is asked in this process, which tells how far it is.
-    elsewhere = workers > 1 and len(models) > 1
+    # Each run is written by the process that asks, so other machines cannot. One model alone is
+    # asked in this process, which tells how far it is.
+    elsewhere = on != HERE and is_of_this_machine(on) and len(models) > 1
     if elsewhere:
         trials = {
             f"{plan.agent} in {plan.suite.name}": {
@@ -113,7 +114,7 @@ def play_every(
             for plan in models
         }
         study = Study[None]("language models", _ASK, trials, noun="run")
-        carry_out(study, on=workers_as_place(workers), progress=progress)
+        carry_out(study, on=on, progress=progress)
     # Models that were asked elsewhere have their walks in their folders by now.
     return [play(plan, out, None if elsewhere else progress) for plan in plans]
 

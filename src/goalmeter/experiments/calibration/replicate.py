@@ -21,6 +21,7 @@ from goalmeter.organisms.kinds import organism_names
 from goalmeter.pages.navigation.page import GLOSSARY
 from goalmeter.report import require_report_extra, write_text
 from goalmeter.report.markdown import in_markdown
+from goalmeter.runs import HERE
 
 COMMAND = "goalmeter replicate calibration"
 _IDEAL = (
@@ -39,7 +40,7 @@ def replicate(
     *,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Callable[[str], None] | None = None,
     agents: str | None = None,
 ) -> Outcome:
@@ -53,7 +54,8 @@ def replicate(
         seeds: grids of each size and complexity; None for 2. There are four times as many worlds
             of each kind with a key, and for the populations as many mazes as are given, or 6.
         seed: of grids and walks, and of the populations.
-        workers: processes that walk, ask models and fit utilities; the numbers do not depend on it.
+        on: where populations walk and utilities are fitted, and with processes models are asked;
+            the numbers do not depend on it.
         progress: told what is being done.
         agents: names with commas between them: language models ("goalmeter/mouse"), ideal
             organisms ("ideal-mouse") and reference agents; None for all organisms of both kinds,
@@ -76,7 +78,7 @@ def replicate(
     population = calibrate_population(
         POPULATION if seeds is None else replace(POPULATION, grids=seeds),
         seed=seed,
-        workers=workers,
+        on=on,
         progress=progress,
     )
     sections = population_page.sections(population)
@@ -88,7 +90,7 @@ def replicate(
             out / "walks",
             scale=replace(SCALE, grids=grids),
             seed=seed,
-            workers=workers,
+            on=on,
             progress=progress,
         )
         sections += page.sections(calibration)

@@ -23,7 +23,7 @@ from goalmeter.navigation.measures.observed import Grid, Observed, observed
 from goalmeter.navigation.measures.wrong_moves import towards_key
 from goalmeter.navigation.record import Trajectory
 from goalmeter.organisms.kinds import organism
-from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs import HERE, Study, carry_out
 from goalmeter.runs.progress import Tell
 
 # Sums of the same numbers in another order differ by rounding, which is no order.
@@ -50,7 +50,7 @@ def scores(
     agents: Mapping[str, Sequence[Trajectory]],
     *,
     learners: Sequence[str],
-    workers: int = 1,
+    on: str = HERE,
     progress: Tell | None = None,
 ) -> list[Score]:
     """Every instrument for every agent in every grid of a suite, all in the same worlds.
@@ -76,7 +76,7 @@ def scores(
         ]
         for name, walks in zip(agents, seen, strict=True)
     ]
-    fitted = _learnt(agents, seen, suite, learners, workers, progress)
+    fitted = _learnt(agents, seen, suite, learners, on, progress)
     for name, values in [*_known(seen, suite), *fitted]:
         for rows, numbers in zip(by_agent, values, strict=True):
             for score, number in zip(rows, numbers, strict=True):
@@ -151,7 +151,7 @@ def _learnt(
     seen: Sequence[Observed],
     suite: str,
     learners: Sequence[str],
-    workers: int,
+    on: str,
     progress: Tell | None,
 ) -> list[tuple[str, list[FloatArray]]]:
     """What fitted utilities say: the share that any explains, and what the key is worth."""
@@ -172,7 +172,7 @@ def _learnt(
             function, arguments = learnt.job(walks, simplest=name == "learnt_key")
             trials[f"{name} of {agent}"] = arguments
     study = Study[list[float]](f"utilities in {suite}", function, trials, noun="fit")
-    fits = carry_out(study, on=workers_as_place(workers), progress=progress)
+    fits = carry_out(study, on=on, progress=progress)
     unknown = [np.full(len(observations.grids), np.nan) for observations in seen]
     out = {name: list(unknown) for name, _ in places}
     for (name, index), fit in zip(places, fits.values(), strict=True):

@@ -20,7 +20,7 @@ from goalmeter.report.numbers import hundredths, percent
 from goalmeter.report.table_of import column, table_of, words
 from goalmeter.representation.network import Network
 from goalmeter.representation.use.causal_use import NOT_USED, USED
-from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs import Study, carry_out
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate
 
@@ -62,7 +62,7 @@ class Belief:
 
 
 def measure(
-    out: Path, *, seed: int, workers: int, progress: Tell | None = None
+    out: Path, *, seed: int, on: str, progress: Tell | None = None
 ) -> tuple[Belief, ...] | str:
     """Read the maps of mouse and mole, and knock cells out while they answer.
 
@@ -87,7 +87,7 @@ def measure(
         noun="question",
         what={"kind": "beliefs"} | common,
     )
-    values = carry_out(study, on=workers_as_place(workers), out=out, progress=progress)
+    values = carry_out(study, on=on, out=out, progress=progress)
     return tuple(
         Belief(
             name,

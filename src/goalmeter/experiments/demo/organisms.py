@@ -68,7 +68,7 @@ class OrganismResults:
 
 
 def measure(
-    out: Path, *, seed: int, workers: int, progress: Callable[[str], None] | None = None
+    out: Path, *, seed: int, on: str, progress: Callable[[str], None] | None = None
 ) -> OrganismResults:
     """Let the organisms walk, and measure them; walks that are there are not made again.
 
@@ -88,7 +88,7 @@ def measure(
         out,
         scale=SCALE,
         seed=seed,
-        workers=workers,
+        on=on,
         progress=progress,
     )
     runs = [by_name[name] for by_name in calibration.walked.values() for name in names]

@@ -33,6 +33,7 @@ from goalmeter.pages.reflection.page import part_of as reflection_part
 from goalmeter.reflection import Reflection
 from goalmeter.reflection import measure as self_reflection
 from goalmeter.report import Section, require_report_extra
+from goalmeter.runs import HERE
 
 TITLE = "How goal-directed are these agents?"
 LEDE = (
@@ -57,7 +58,7 @@ def demo(
     out: str | Path,
     *,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Measure the embedded agents and write report.html and results.json.
@@ -69,7 +70,8 @@ def demo(
         out: folder to write to.
         seed: of the grid worlds and walks, of sampled trajectories, and the first of the
             reflection trials; everything else is exact.
-        workers: processes that ask language models and fit utilities.
+        on: where language models are asked about maps and utilities are fitted; with processes,
+            language models walk there too.
         progress: told what is being done.
 
     Raises:
@@ -80,9 +82,9 @@ def demo(
     require_report_extra()
     # Walks with another seed are other runs.
     walks = Path(out) / "walks" / f"seed-{seed}"
-    results = organisms.measure(walks, seed=seed, workers=workers, progress=progress)
+    results = organisms.measure(walks, seed=seed, on=on, progress=progress)
     read = beliefs.measure(
-        Path(out) / "beliefs" / f"seed-{seed}", seed=seed, workers=workers, progress=progress
+        Path(out) / "beliefs" / f"seed-{seed}", seed=seed, on=on, progress=progress
     )
     by_length = compute.measure(compute.difficulty(), tell)
     noisy = compute.measure(compute.noise(baselines=True), tell)

@@ -26,7 +26,7 @@ from goalmeter.navigation.suites.maze import PAPER_COMPLEXITIES, PAPER_SIZES
 from goalmeter.navigation.suites.options import KEY, NEUTRAL
 from goalmeter.navigation.suites.registry import SUITES, suite_named
 from goalmeter.navigation.suites.tasks import suite
-from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs import HERE, Study, carry_out
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate, estimate
 
@@ -47,13 +47,13 @@ def of_agents(
     grids: int = GRIDS,
     trajectories: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Tell | None = None,
 ) -> dict[str, Estimates]:
     """Every number of every agent, at the paper's scale.
 
     `grids` are of each size and complexity, and there are ten times as many worlds with a key;
-    `trajectories` are walks through each, None for the paper's. `workers` do not change a number.
+    `trajectories` are walks through each, None for the paper's. `on` does not change a number.
     """
     parts = [(agent, name) for name in (*SUITES, EVERY_CELL) for agent in agents]
     # The longest ones first, so that no process has one left when the others are through.
@@ -66,7 +66,7 @@ def of_agents(
         noun="part",
         from_json=_from_json,
     )
-    of_parts = carry_out(study, on=workers_as_place(workers), progress=progress)
+    of_parts = carry_out(study, on=on, progress=progress)
     out: dict[str, Estimates] = {agent: {} for agent in agents}
     for (agent, _), of_part in zip(parts, of_parts.values(), strict=True):
         out[agent] |= of_part

@@ -15,6 +15,7 @@ from goalmeter.experiments.lm_navigation.compute import Estimates
 from goalmeter.experiments.lm_navigation.findings import findings as findings_of
 from goalmeter.pages.navigation.page import GLOSSARY
 from goalmeter.report import require_report_extra
+from goalmeter.runs import HERE
 from goalmeter.runs.progress import Tell
 
 COMMAND = "goalmeter replicate lm-navigation"
@@ -25,7 +26,7 @@ def replicate(
     *,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Tell | None = None,
     agents: str | None = None,
     run: Sequence[str | Path] = (),
@@ -47,9 +48,7 @@ def replicate(
         raise InvalidParameterError(f"seeds is {grids}, expected at least 2, for an interval")
     require_report_extra()
     measured = _runs(run, progress)  # before the long part, since folders may be mistyped
-    references = compute.of_agents(
-        names, grids=grids, seed=seed, workers=workers, progress=progress
-    )
+    references = compute.of_agents(names, grids=grids, seed=seed, on=on, progress=progress)
     sections = page.sections(references, measured)
     findings = findings_of(references)
     options = "" if seeds is None else f" --seeds {seeds}"

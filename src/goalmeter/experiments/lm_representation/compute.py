@@ -72,14 +72,13 @@ class Results:
     numbers: Mapping[str, Estimate]
 
 
-def compute(out: Path, *, grids: int, seed: int, workers: int, tell: Tell) -> Results:
+def compute(out: Path, *, grids: int, seed: int, tell: Tell) -> Results:
     """Let the mouse walk, replay its walks, and read them as the paper does.
 
     Args:
         out: folder of walks and activations, which are not made twice.
         grids: of each size and complexity.
         seed: of everything random.
-        workers: processes that walk.
         tell: told what is being done.
     """
     run = out / "walks"
@@ -91,7 +90,6 @@ def compute(out: Path, *, grids: int, seed: int, workers: int, tell: Tell) -> Re
         trajectories=1,
         beside=[],
         seed=seed,
-        workers=workers,
         out=run,
         progress=tell,
     )

@@ -11,6 +11,7 @@ from goalmeter.experiments import ledger
 from goalmeter.experiments.lm_representation import tables
 from goalmeter.experiments.lm_representation.compute import LEDGER_PREFIX, NAME, compute
 from goalmeter.report.markdown import in_markdown
+from goalmeter.runs import HERE
 from goalmeter.runs.progress import Tell
 
 GRIDS = 40
@@ -21,7 +22,7 @@ def replicate(
     *,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Tell | None = None,
 ) -> Outcome:
     """Read the maps and plans of the mouse as the paper reads those of GPT-OSS-20B.
@@ -30,7 +31,7 @@ def replicate(
         out: folder for walks and activations, results.json and, as Markdown, tables.md.
         seeds: mazes of each size and complexity; None for 40.
         seed: of grids, fits and draws.
-        workers: processes that walk.
+        on: not used: the mouse is asked by this process.
         progress: told what is finished.
 
     Raises:
@@ -39,7 +40,7 @@ def replicate(
     """
     grids = whole(GRIDS if seeds is None else seeds, "seeds", least=4, most=10_000)
     tell = progress or (lambda line: None)
-    results = compute(Path(out), grids=grids, seed=seed, workers=workers, tell=tell)
+    results = compute(Path(out), grids=grids, seed=seed, tell=tell)
     published = ledger.load(LEDGER_PREFIX)
     shown = tables.all_tables(results, published)
     write_text(Path(out) / "tables.md", in_markdown(shown))

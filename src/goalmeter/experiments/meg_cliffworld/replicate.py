@@ -14,6 +14,7 @@ from goalmeter.experiments.meg_cliffworld.compute import Measured
 from goalmeter.pages.meg.tables import GLOSSARY
 from goalmeter.report import Section, require_report_extra
 from goalmeter.report.numbers import percent
+from goalmeter.runs import HERE
 
 LEDGER_PREFIX = "meg-cliffworld/"
 SEEDS = 5
@@ -24,12 +25,12 @@ def replicate(
     *,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Measure the paper's policies and write report.html, results.json and figures/*.svg.
 
-    `seeds` are runs of the neural measure for each policy; 0 leaves it out. `workers` is not used:
+    `seeds` are runs of the neural measure for each policy; 0 leaves it out. `on` is not used:
     what is measured takes all cores by itself.
 
     Raises:

@@ -14,7 +14,7 @@ from goalmeter.experiments.organism_use.tables import Answer, all_tables
 from goalmeter.report.markdown import in_markdown
 from goalmeter.representation.network import Network
 from goalmeter.representation.use.used_cells import used_cells
-from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs import HERE, Study, carry_out
 from goalmeter.runs.progress import Tell
 
 SIZES, GRIDS = (7, 9, 11), 60
@@ -31,7 +31,7 @@ def replicate(
     *,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Tell | None = None,
     agents: str | None = None,
 ) -> Outcome:
@@ -41,7 +41,7 @@ def replicate(
         out: folder for results.json and, as Markdown, for tables.md.
         seeds: mazes of each size and complexity; None for 60.
         seed: of grids and draws.
-        workers: processes; the numbers do not depend on it.
+        on: where they are asked, as `runs` spells it; the numbers do not depend on it.
         progress: told what is finished.
         agents: names of models with commas between them, to be asked instead of the organisms.
 
@@ -75,9 +75,7 @@ def replicate(
         noun="question",
         what=what if agents is None else what | {"agents": agents},
     )
-    values = carry_out(
-        study, on=workers_as_place(workers), out=Path(out) / "answers", progress=progress
-    )
+    values = carry_out(study, on=on, out=Path(out) / "answers", progress=progress)
     answers = [
         Answer(question, size, families, value)
         for (question, size, families), value in zip(asked, values.values(), strict=True)

@@ -17,7 +17,7 @@ from goalmeter.organisms.keeping import SETTINGS, read_settings
 from goalmeter.organisms.lessons import SIZES
 from goalmeter.organisms.shipped import weights_of
 from goalmeter.report.markdown import in_markdown
-from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs import HERE, Study, carry_out
 
 # Mazes of each size and complexity that are walked through.
 GRIDS = 10
@@ -34,7 +34,7 @@ def replicate(
     *,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Callable[[str], None] | None = None,
     agents: str | None = None,
 ) -> Outcome:
@@ -46,7 +46,7 @@ def replicate(
             times as many are asked about, and there are twelve times as many worlds with a door and
             six times as many without.
         seed: of grids and answers.
-        workers: processes; the numbers do not depend on it.
+        on: where they are asked, as `runs` spells it; the numbers do not depend on it.
         progress: told what is finished.
         agents: names of organisms, or NAME=FOLDER for weights trained elsewhere, with commas
             between them; None for all that are shipped.
@@ -60,7 +60,7 @@ def replicate(
     if count < 2:
         raise InvalidParameterError(f"seeds is {count}, expected at least 2, for an interval")
     places = dict(_named(agents or ",".join(organism_names())))
-    rows = _rows(places, count, seed, workers, progress)
+    rows = _rows(places, count, seed, on, progress)
     graded = {
         name: grades(parts, habitual=organism(name).habit is not None)
         for name, parts in rows.items()
@@ -105,7 +105,7 @@ def _rows(
     places: dict[str, Path],
     grids: int,
     seed: int,
-    workers: int,
+    on: str,
     progress: Callable[[str], None] | None,
 ) -> dict[str, dict[tuple[str, int], list[Row]]]:
     """What came of every part of every organism."""
@@ -125,7 +125,7 @@ def _rows(
         common={"grids": grids, "seed": seed},
         noun="part",
     )
-    results = carry_out(study, on=workers_as_place(workers), progress=progress)
+    results = carry_out(study, on=on, progress=progress)
     rows = dict(zip(parts, results.values(), strict=True))
     order = sorted(_PARTS, key=lambda part: part[1])
     return {name: {part: rows[name, *part] for part in order} for name in places}

@@ -14,6 +14,10 @@ from goalmeter._types import FloatArray
 from goalmeter.experiments import ledger
 from goalmeter.pages.reflection.pairs import inner_name
 from goalmeter.reflection import Reflection, measure
+from goalmeter.reflection.environments.registry import BATTERY
+from goalmeter.reflection.forecast import forecast
+from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast
 from goalmeter.runs.progress import Tell
 
 LEDGER_PREFIX = "reflection-table-1/"
@@ -89,7 +93,7 @@ def table(
     lengths: Sequence[int] = STEPS,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Tell | None = None,
 ) -> list[Row]:
     """Every row of Table 1; those of the agents named are run, the rest is as in the ledger.
@@ -109,12 +113,38 @@ def table(
                 agent,
                 steps,
                 range(seed, seed + n),
-                workers=workers,
+                on=on,
                 out=run_folder(out, agent, steps),
                 progress=progress,
             )
         rows.append(Row(agent, steps, number, result))
     return rows
+
+
+def forecasts(
+    agents: Sequence[str],
+    out: Path,
+    *,
+    lengths: Sequence[int] = STEPS,
+    seeds: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+) -> list[Forecast]:
+    """What each row that `table` would run will cost; the arguments are the same."""
+    told = []
+    for steps, agent in (setting(number.id) for number in ledger.load(LEDGER_PREFIX)):
+        if agent in agents and steps in lengths:
+            n = default_seeds(agent, steps) if seeds is None else seeds
+            cost = forecast(
+                agent,
+                steps=steps,
+                seeds=range(seed, seed + n),
+                environments=BATTERY,
+                on=on,
+                out=run_folder(out, agent, steps),
+            )
+            told.append(replace(cost, name=f"{agent}, {steps} steps"))
+    return told
 
 
 def run_folder(out: Path, agent: str, steps: int) -> Path:

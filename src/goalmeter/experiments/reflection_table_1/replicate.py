@@ -16,6 +16,8 @@ from goalmeter.pages.reflection import page as reflection_page
 from goalmeter.pages.reflection.pairs import verdict
 from goalmeter.reflection.result import interval_json
 from goalmeter.report import require_report_extra
+from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast
 
 
 def replicate(
@@ -23,7 +25,7 @@ def replicate(
     *,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Callable[[str], None] | None = None,
     agents: str = "scripted",
     steps: int | None = None,
@@ -42,23 +44,15 @@ def replicate(
         InvalidFileError: the folder cannot be written to.
     """
     # All options are looked at before anything is played, which may take hours.
-    names = compute.chosen(agents)
-    if seeds is not None and seeds < 2:
-        raise InvalidParameterError(f"seeds is {seeds}, expected at least 2, for a standard error")
-    if steps is not None and steps not in STEPS:
-        raise InvalidParameterError(
-            f"steps is {steps}, expected {' or '.join(map(str, STEPS))}, the lengths of Table 1"
-        )
+    names = _checked(agents, seeds, steps)
     require_report_extra()
-    if set(names) & set(NEURAL):
-        require("stable_baselines3", extra="sb3", feature="Measuring the neural agents")
     rows = compute.table(
         names,
         Path(out),
         lengths=STEPS if steps is None else (steps,),
         seeds=seeds,
         seed=seed,
-        workers=workers,
+        on=on,
         progress=progress,
     )
     ran = [row.result for row in rows if row.result is not None]
@@ -126,3 +120,41 @@ def _row(row: Row, number: Number) -> dict[str, Any]:
         "measure": None if result is None else result.measure,
         "ended_early": None if result is None else len(result.failures),
     }
+
+
+def forecasts(
+    out: Path,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    agents: str = "scripted",
+    steps: int | None = None,
+) -> list[Forecast]:
+    """What `replicate` with these arguments will cost, a forecast a run.
+
+    Raises:
+        InvalidParameterError, MissingExtraError: as `replicate`.
+    """
+    return compute.forecasts(
+        _checked(agents, seeds, steps),
+        out,
+        lengths=STEPS if steps is None else (steps,),
+        seeds=seeds,
+        seed=seed,
+        on=on,
+    )
+
+
+def _checked(agents: str, seeds: int | None, steps: int | None) -> tuple[str, ...]:
+    """The names of the agents, if all options can be used."""
+    names = compute.chosen(agents)
+    if seeds is not None and seeds < 2:
+        raise InvalidParameterError(f"seeds is {seeds}, expected at least 2, for a standard error")
+    if steps is not None and steps not in STEPS:
+        raise InvalidParameterError(
+            f"steps is {steps}, expected {' or '.join(map(str, STEPS))}, the lengths of Table 1"
+        )
+    if set(names) & set(NEURAL):
+        require("stable_baselines3", extra="sb3", feature="Measuring the neural agents")
+    return names

@@ -12,7 +12,7 @@ from goalmeter.agents.learners.recurrent_dqn import HISTORY, SEED, RecurrentDQN
 from goalmeter.agents.registry import history_agent
 from goalmeter.experiments.tempting_button.trace import Trace
 from goalmeter.reflection.environments.registry import find
-from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs import HERE, Study, carry_out, own_process
 from goalmeter.runs.progress import Tell
 
 STEPS = 4000  # as in the paper's experiment
@@ -113,12 +113,13 @@ def play(
     *,
     steps: int,
     seeds: Iterable[int],
-    workers: int,
+    on: str = HERE,
     progress: Tell | None = None,
 ) -> dict[str, list[Trace]]:
     """The trace of each player with each seed: key -> [seeds].
 
-    Trials that the folder `out` of the run holds are not played again. `workers` 0 is this process.
+    Trials that the folder `out` of the run holds are not played again. Networks are
+    trained in processes, also where `on` is this one.
 
     Raises:
         GoalmeterError: a trial failed; those that are finished are kept.
@@ -132,7 +133,8 @@ def play(
         what={"kind": "tempting-button", "steps": steps},
     )
     # Trained networks are the same only where numerics have one thread, as workers do.
-    on = workers_as_place(workers, apart=True)
+    if any(who.agent == _DQN for who in players):
+        on = own_process(on)
     traces: dict[str, list[Trace]] = {who.key: [] for who in players}
     for key, value in carry_out(study, on=on, out=out, progress=progress).items():
         who, _ = wanted[key]

@@ -10,6 +10,7 @@ from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments.tempting_button import compute, page
 from goalmeter.experiments.tempting_button.tables import summary
 from goalmeter.report import require_report_extra
+from goalmeter.runs import HERE
 
 
 def replicate(
@@ -17,7 +18,7 @@ def replicate(
     *,
     seeds: int | None = None,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Callable[[str], None] | None = None,
     steps: int = compute.STEPS,
 ) -> Outcome:
@@ -45,7 +46,7 @@ def replicate(
         compute.PLAYERS,
         steps=steps,
         seeds=range(seed, seed + count),
-        workers=workers,
+        on=on,
         progress=progress,
     )
     sections = page.sections(traces)

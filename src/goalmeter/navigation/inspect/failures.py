@@ -8,11 +8,13 @@ request refused       it did not accept the question (other 4xx)
 time limit, token limit, ...   a limit that was set for the whole walk
 token cap             the walk's own allowance of tokens is used up
 context overflow      the prompt, with room for an answer, is longer than the model's context
+budget                the run has spent what it was allowed, and goes on with a larger budget
 model error           anything else that went wrong in asking
 error                 something went wrong outside of the questions
 
 Limits are part of how a model is asked, its context is part of the model, and the walk has ended.
-The others are failures of the server or of the way to it: the walk can be made again.
+The others are failures of the server or of the way to it: the walk can be made again. One that the
+budget ended goes on where it was.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ CONTEXT = "context overflow"
 TIME_LIMIT = "time limit"
 MODEL_ERROR = "model error"
 ERROR = "error"
+BUDGET = "budget"
 # Tried again in vain, and the whole question with the error at its end.
 _PASSED_ON = ("RetryError", "ModelGenerateError")
 # How servers say that a prompt is too long. They have no status of their own for it, and few codes.
@@ -46,7 +49,9 @@ _TOO_LONG = re.compile(
 _REFUSED_AS = (400, 413, 422)
 _MARKUP = re.compile(r"\[/?[a-z ]+\]")  # of what Inspect prints
 # Walks that ended so are made again.
-FAILURES = frozenset({TIMEOUT, UNREACHABLE, SERVER_ERROR, RATE_LIMIT, REFUSED, MODEL_ERROR, ERROR})
+FAILURES = frozenset(
+    {TIMEOUT, UNREACHABLE, SERVER_ERROR, RATE_LIMIT, REFUSED, MODEL_ERROR, ERROR, BUDGET}
+)
 
 
 class GivenUpError(Exception):
@@ -67,13 +72,14 @@ def failure_of(error: BaseException) -> str:
     Errors of clients are told apart by their names and status codes, since every provider brings
     its own classes.
     """
-    if isinstance(error, GivenUpError):
-        return error.outcome
     chain = list(_causes(error))
+    for cause in chain:
+        if isinstance(cause, GivenUpError):
+            return cause.outcome
     names = [kind.__name__ for e in chain for kind in type(e).__mro__]
     if "LimitExceededError" in names:
         return f"{getattr(error, 'type', 'sample')} limit"
-    if any(isinstance(cause, EmptyReplyError) for cause in chain):
+    if any(isinstance(cause, EmptyReplyError) or is_garbled(cause) for cause in chain):
         return SERVER_ERROR
     for cause in chain:
         status = getattr(cause, "status_code", None)
@@ -91,6 +97,11 @@ def failure_of(error: BaseException) -> str:
     if any(name.endswith(unreachable) for name in names):
         return UNREACHABLE
     return MODEL_ERROR
+
+
+def is_garbled(error: BaseException) -> bool:
+    """Whether a reply was no JSON, or not that of an answer: what lies before the server broke."""
+    return type(error).__name__ in ("JSONDecodeError", "APIResponseValidationError")
 
 
 def reason_of(error: BaseException) -> str:

@@ -6,13 +6,21 @@ failed them all.
 
 from __future__ import annotations
 
+import os
 from contextvars import ContextVar
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
-from goalmeter.navigation.inspect.failures import ERROR, GivenUpError, is_ours_to_mend, reason_of
+from goalmeter.navigation.inspect.failures import (
+    BUDGET,
+    ERROR,
+    GivenUpError,
+    is_ours_to_mend,
+    reason_of,
+)
+from goalmeter.navigation.inspect.questions import Account
 from goalmeter.navigation.inspect.samples import made_of
 from goalmeter.navigation.playing import has_failed
-from goalmeter.navigation.record import Trajectory
+from goalmeter.navigation.record import Step, Trajectory
 from goalmeter.runs import Results
 
 # When so many walks in a row were failed by the server, the others of the round are not begun: each
@@ -21,10 +29,20 @@ ENOUGH = 20
 
 
 class Listener:
-    """Hears of each walk, and may refuse that there is another one; this one lets all pass."""
+    """Hears of each walk, and may refuse that there is another one; this one lets all pass.
 
-    def begins(self) -> None:
-        """A walk is about to begin; an error raised here is its end."""
+    Attributes:
+        account: of what is spent; None where nobody counts.
+    """
+
+    account: Account | None = None
+
+    def begins(self, name: str) -> None:
+        """The walk of this name is about to begin; an error raised here is its end."""
+
+    def half(self, name: str) -> tuple[Step, ...]:
+        """The steps that there are of a walk already."""
+        return ()
 
     def step(self) -> None:
         """A step is about to be asked for; an error raised here is the end of its walk."""
@@ -45,23 +63,29 @@ class Keeper(Listener):
 
     Args:
         results: of the run, which are told of too.
+        account: of what the run spends.
 
     Attributes:
         heard: names of the walks that have ended in this round, in whatever way.
         why: the last error of a server.
     """
 
-    def __init__(self, results: Results[Trajectory]) -> None:
+    def __init__(self, results: Results[Trajectory], account: Account) -> None:
         self.heard: set[str] = set()
         self.why = "no reason known"
+        self.account: Account = account
         self._results = results
         self._broken: GoalmeterError | None = None
         self._failed_in_a_row = 0
         self._outcome = ""
+        self._under_way: dict[str, None] = {}  # in the order in which they began
+        # All are asked for by this process, which waits for as many answers as it may.
+        results.watched.at_work = lambda: [(f"process {os.getpid()}", list(self._under_way))]
 
     def next_round(self) -> None:
         """Walks that failed are made again, and the server has another chance."""
         self.heard.clear()
+        self._under_way.clear()
         self._failed_in_a_row = 0
 
     def raise_broken(self) -> None:
@@ -69,14 +93,22 @@ class Keeper(Listener):
 
         That is a full disk or the like, or something without which the model cannot be asked.
         """
-        if self._broken is not None:
-            raise self._broken
+        if broken := self._broken or self.account.broken:
+            raise broken
 
-    def begins(self) -> None:
-        """Ends a walk where it begins if the server is given up."""
+    def begins(self, name: str) -> None:
+        """Ends a walk where it begins if the server is given up, or the budget is reached."""
+        self._under_way[name] = None
         self._end_if_broken()
+        if self.account.reached:
+            raise GivenUpError(BUDGET)
         if self._failed_in_a_row >= ENOUGH:
             raise GivenUpError(self._outcome)
+
+    def half(self, name: str) -> tuple[Step, ...]:
+        """What an earlier command left of a walk when its budget was reached."""
+        walk = self.account.ledger.half.get(name)
+        return () if walk is None else walk.steps
 
     def step(self) -> None:
         """End a walk that could not be kept, or not be asked for."""
@@ -92,10 +124,16 @@ class Keeper(Listener):
 
     def ended(self, trajectory: Trajectory) -> None:
         """Keep a walk."""
-        if self._broken is not None:
+        if self._broken is not None or self.account.broken is not None:
             return
         name = made_of(trajectory).name
+        self._under_way.pop(name, None)
         try:
+            if trajectory.outcome == BUDGET:
+                # Not begun, it is no more than it was.
+                if trajectory.steps:
+                    self.account.ledger.keep_half(trajectory)
+                return
             self._results.keep(name, trajectory)
         except GoalmeterError as error:
             self._broken = error
@@ -105,6 +143,6 @@ class Keeper(Listener):
         self._outcome = trajectory.outcome
 
     def _end_if_broken(self) -> None:
-        if self._broken is not None:
+        if self._broken is not None or self.account.broken is not None:
             # Not the error itself, whose traceback would grow with each walk.
             raise GivenUpError(ERROR)

@@ -3,6 +3,7 @@
 Inspect gives a server's reply without any content on as an empty answer, which would count as the
 model's. Here it is an error of the server, asked again as its other errors are. And where a reply
 says nothing of tokens, Inspect would download an encoding to count them; here words are counted.
+In a run, each call to the server is counted, and put again as `questions` says.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError, MissingExtraError, require
 from goalmeter.navigation.asking.settings import Asking
-from goalmeter.navigation.inspect.failures import EmptyReplyError, reason_of
+from goalmeter.navigation.inspect.failures import EmptyReplyError, is_garbled, reason_of
 
 # Set on a provider that has been made fit.
 _FIT = "_goalmeter_fit"
@@ -33,7 +34,8 @@ class Server:
         base_url: where it is; None for what the provider's variable of the environment says.
         max_connections: questions on their way at once; None leaves it to Inspect, which looks for
             as many as the server can take.
-        max_retries: how often a question that the server failed is put again.
+        max_retries: how often a question that the server failed is put again; that it has too much
+            to do is no failure.
         timeout: seconds for one answer.
     """
 
@@ -68,36 +70,68 @@ def opened(name: str, asking: Asking, server: Server) -> Any:
 
 
 def fit(model: Any) -> Any:
-    """The model, whose provider now raises `EmptyReplyError` and downloads no encoding.
+    """The model, whose provider now raises `EmptyReplyError`, counts and downloads no encoding.
 
     Inspect puts a question again when its provider says that an error is one to retry, so the
     provider is where this belongs. Each is changed once, and no other model of its class.
     """
     from inspect_ai.model import ModelAPI
 
+    from goalmeter.navigation.inspect.questions import question
+
     api = model.api
     if getattr(api, _FIT, False):
         return model
-    generate, should_retry = api.generate, api.should_retry
+    generate, should_retry, retry_wait = api.generate, api.should_retry, api.retry_wait
 
     async def checked(*args: Any, **options: Any) -> Any:
+        asked = question.get()
+        if asked is not None:
+            _one_request_a_call(api)
+            await asked.call()
         replied = await generate(*args, **options)
         output, call = replied if isinstance(replied, tuple) else (replied, None)
+        if asked is not None and not isinstance(output, Exception):
+            asked.answered(output.usage)
         if lacks := _lacks(output, getattr(call, "response", None)):
             raise EmptyReplyError(lacks)
         return replied
 
     def retried(error: Exception) -> Any:
-        return isinstance(error, EmptyReplyError) or should_retry(error)
+        # A paid quota that is used up has the status of a rate limit, and no end.
+        if getattr(error, "code", None) == "insufficient_quota":
+            return False
+        # Inspect's own objects stay what they are: its adaptive connections go by them.
+        decision = isinstance(error, EmptyReplyError) or is_garbled(error) or should_retry(error)
+        asked = question.get()
+        if asked is None or not getattr(decision, "retry", decision):
+            return decision
+        is_busy = getattr(decision, "kind", None) == "rate_limit"
+        after = getattr(decision, "retry_after", None)
+        return asked.may_be_put_again(is_busy=is_busy, after=after) and decision
+
+    def wait() -> Any:
+        asked = question.get()
+        return retry_wait() if asked is None else asked.wait
 
     async def words(text: str) -> int:
         return len(text.split())
 
-    api.generate, api.should_retry = checked, retried
+    api.generate, api.should_retry, api.retry_wait = checked, retried, wait
     if type(api).count_text_tokens is ModelAPI.count_text_tokens:
         api.count_text_tokens = words
     setattr(api, _FIT, True)
     return model
+
+
+def _one_request_a_call(api: Any) -> None:
+    """Keep the clients of OpenAI and Anthropic from putting a question again by themselves.
+
+    Inspect does, and otherwise nobody could count the calls.
+    """
+    client: Any = getattr(api, "client", None)
+    if getattr(client, "max_retries", 0):
+        client.max_retries = 0
 
 
 def _lacks(output: Any, response: Any) -> str:

@@ -9,15 +9,18 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Collection, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 from goalmeter.agents.language_models.names import model_agent
 from goalmeter.navigation.asking.settings import Asking
+from goalmeter.navigation.asking.spending import Budget, BudgetReachedError
 from goalmeter.navigation.inspect.failures import CONTEXT, ERROR
+from goalmeter.navigation.inspect.ledger import Ledger
 from goalmeter.navigation.inspect.listening import Keeper, Listener, listener
 from goalmeter.navigation.inspect.models import Server, opened
+from goalmeter.navigation.inspect.questions import Account
 from goalmeter.navigation.plan import WalkPlan, plan_of
 from goalmeter.navigation.playing import Walked, failures, study_of
 from goalmeter.navigation.record import Trajectory
@@ -29,6 +32,8 @@ LOGS = "inspect"
 _LOCAL = "goalmeter-local/"
 # Seconds before the walks that failed are made again, times the number of the round.
 WAIT = 5.0
+# How often a question is put again is decided by `questions`; Inspect itself never gives up.
+_EVER = 1_000_000
 
 
 def ask(
@@ -39,6 +44,7 @@ def ask(
     asking: Asking = Asking(),  # noqa: B008 (frozen)
     server: Server = Server(),  # noqa: B008 (frozen)
     rounds: int = 2,
+    budget: Budget = Budget(),  # noqa: B008 (frozen)
     progress: Tell | None = None,
     **options: Any,
 ) -> list[Trajectory]:
@@ -55,19 +61,27 @@ def ask(
         asking: how it is asked.
         server: how it is reached.
         rounds: how often walks that the server failed are made again before this returns.
+        budget: the most that may be spent, over all calls with this folder.
         progress: told how many walks have ended.
         options: of `goalmeter.navigation.plan.plan_of`: sizes, grids, prompts, history, seed, ...
 
     Raises:
         MissingExtraError: inspect_ai is not installed.
         InvalidParameterError: an option is out of range, there is no such model, or the folder
-            holds another run.
+            holds another run, or the budget does not allow a single question.
         InvalidFileError: the folder cannot be used.
+        BudgetReachedError: the budget was spent before all walks had ended.
     """
     plan = plan_of(model_agent(str(model)).name, suite, asking=asking, **options)
     model_object = None if isinstance(model, str) else model
     walked = ask_all(
-        plan, out=folder, server=server, rounds=rounds, progress=progress, model=model_object
+        plan,
+        out=folder,
+        server=server,
+        rounds=rounds,
+        budget=budget,
+        progress=progress,
+        model=model_object,
     )
     return list(walked.trajectories)
 
@@ -78,6 +92,7 @@ def ask_all(
     out: str | Path | None = None,
     server: Server = Server(),  # noqa: B008 (frozen)
     rounds: int = 2,
+    budget: Budget = Budget(),  # noqa: B008 (frozen)
     imported: Mapping[str, Trajectory] | None = None,
     progress: Tell | None = None,
     model: Any = None,
@@ -101,8 +116,15 @@ def ask_all(
         results = stack.enter_context(
             Results(study_of(plan), folder, tell=progress, taken_over=imported)
         )
+        ledger = stack.enter_context(closing(Ledger(folder)))
+        account = Account(
+            ledger,
+            budget,
+            answer_tokens=plan.asking.max_tokens,
+            max_retries=server.max_retries,
+        )
         # A walk is in the run when it ends, whatever Inspect has written of its log by then.
-        keeper = Keeper(results)
+        keeper = Keeper(results, account)
         for number in range(rounds + 1):
             if not (left := results.left):
                 break
@@ -116,11 +138,17 @@ def ask_all(
             keeper.next_round()
             make_walks(plan, left, asked, server, Path(folder) / LOGS, keeper)
             keeper.raise_broken()
+            if account.reached:
+                break
             # What Inspect ended without telling anybody is on record too.
             for name in left:
                 if name not in keeper.heard:
                     task, index = wanted[name]
                     results.keep(name, Episode(task).trajectory(index, ERROR))
+        if account.reached and (left := results.left):
+            half = sum(name in ledger.half for name in left)
+            ended, total = len(wanted) - len(left), len(wanted)
+            raise BudgetReachedError(ledger.spent, budget, ended=ended, half=half, walks=total)
         walks = results.by_key()
     overflows = sum(walk.outcome == CONTEXT for walk in walks.values())
     if progress is not None and overflows:
@@ -130,7 +158,7 @@ def ask_all(
         )
     if progress is not None and failures(walks.values()):
         progress(f"{plan.agent}: the last failure: {keeper.why}")
-    return Walked(plan, tuple(walks.values()))
+    return Walked(plan, tuple(walks.values()), budget.to_json(ledger.spent))
 
 
 def make_walks(
@@ -151,7 +179,11 @@ def make_walks(
         # Inspect would begin with fewer questions at once than are answered in a batch. With two
         # batches of them, one is answered while those of the other are told and ask again.
         connections = 2 * int(plan.asking.options.get("batch", BATCH))
-    task = task_of(plan.tasks, plan.asking, only=keys, seed=plan.options.seed)
+    # A walk is asked step by step, so a long one that begins last leaves all connections but one
+    # idle. Walks are the same in any order.
+    walks = plan.keys()
+    longest_first = sorted(keys, key=lambda name: walks[name][0].distance, reverse=True)
+    task = task_of(plan.tasks, plan.asking, only=longest_first, seed=plan.options.seed)
     token = listener.set(heard)
     try:
         made = evaluate(
@@ -164,7 +196,9 @@ def make_walks(
             # Means of the walks so far, which nobody sees here, take up to a tenth of the time.
             score_display=False,
             max_connections=connections,
-            max_retries=server.max_retries,
+            # While one walk is told, kept or begun here, another one has its connection.
+            max_samples=None if connections is None else connections + connections // 4 + 1,
+            max_retries=_EVER if heard.account is not None else server.max_retries,
             attempt_timeout=server.timeout,
         )
     finally:

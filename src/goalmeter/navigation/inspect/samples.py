@@ -33,13 +33,13 @@ class Walk(NamedTuple):
 def samples(tasks: TaskSet, only: Collection[str] | None = None) -> list[dict[str, Any]]:
     """The walks of a suite, as fields of Inspect's samples: id, input (the first prompt), metadata.
 
-    `only` are the names of those that are wanted, if not all of them are. "grid" in the metadata is
+    `only` are the names of those that are wanted, in the order in which they are to begin, if not
+    all of them are. "grid" in the metadata is
     what errors are clustered by, "walks" how many there are of each task.
     """
     out = []
-    for walk in (Walk(task, index) for task, index in tasks.walks()):
-        if only is not None and walk.name not in only:
-            continue
+    walks = {(walk := Walk(task, index)).name: walk for task, index in tasks.walks()}
+    for walk in walks.values() if only is None else map(walks.__getitem__, only):
         world = walk.task.world
         asked = template(walk.task.condition[PROMPT]).prompt(world, State(world.start))
         grid = f"size {walk.task.size}, complexity {walk.task.complexity}, seed {walk.task.seed}"

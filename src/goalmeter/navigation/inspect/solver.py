@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
+from dataclasses import fields
 
 from goalmeter._errors import MissingExtraError, how_to_install
 
@@ -16,6 +17,7 @@ except ModuleNotFoundError as error:
     ) from error
 import anyio
 from inspect_ai.model import (
+    ChatMessage,
     ChatMessageUser,
     ContentReasoning,
     GenerateConfig,
@@ -32,7 +34,8 @@ from goalmeter.navigation.asking.settings import HISTORY, PROMPT
 from goalmeter.navigation.inspect.failures import CONTEXT, TIME_LIMIT, TOKEN_CAP, failure_of
 from goalmeter.navigation.inspect.listening import listener
 from goalmeter.navigation.inspect.models import fit
-from goalmeter.navigation.inspect.samples import walk_of
+from goalmeter.navigation.inspect.questions import Question, question
+from goalmeter.navigation.inspect.samples import Walk, walk_of
 from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.walks import Episode
 
@@ -72,16 +75,18 @@ def walker(
 
         async def ask(prompt: str, config: GenerateConfig) -> ModelOutput:
             if not repeats:
-                return await model.generate([ChatMessageUser(content=prompt)], config=config)
+                return await _asked(model, prompt, config)
             async with locks.setdefault(prompt, anyio.Lock()):
                 if prompt not in answered:
-                    message = ChatMessageUser(content=prompt)
-                    answered[prompt] = await model.generate([message], config=config)
+                    answered[prompt] = await _asked(model, prompt, config)
                 return answered[prompt]
 
         spent, failure = 0, None
+        name = Walk(task, index).name
         try:
-            listener.get().begins()
+            listener.get().begins(name)
+            if token_cap is None:  # how much of it a half walk has used is not on record
+                _go_on(episode, name)
             while not episode.over and failure is None:
                 listener.get().step()
                 words: tuple[int | str, ...] = (task.name, index, len(episode.steps))
@@ -114,6 +119,26 @@ def walker(
         return state
 
     return solve
+
+
+async def _asked(model: Model, prompt: str, config: GenerateConfig) -> ModelOutput:
+    """The answer of a model; what it costs is counted where somebody counts."""
+    messages: list[ChatMessage] = [ChatMessageUser(content=prompt)]
+    account = listener.get().account
+    if account is None:
+        return await model.generate(messages, config=config)
+    async with Question(account, prompt) as asked:
+        token = question.set(asked)
+        try:
+            return await model.generate(messages, config=config)
+        finally:
+            question.reset(token)
+
+
+def _go_on(episode: Episode, name: str) -> None:
+    """Take the steps that there are of a walk; the questions that follow are the same as ever."""
+    for step in listener.get().half(name):
+        episode.take(Decision(**{each.name: getattr(step, each.name) for each in fields(Decision)}))
 
 
 def _prompt(episode: Episode) -> str:

@@ -13,17 +13,23 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Self
 
 from goalmeter._arguments import MOST_WORKERS, whole, whole_in_text
 from goalmeter._errors import GoalmeterError, InvalidParameterError
-from goalmeter.runs.backends.process import WorkerProcess, status_in_words
-from goalmeter.runs.jobs import CRASH, TIMEOUT, Answer, Batch, JobResult
+from goalmeter.runs.backends.process import (
+    Surroundings,
+    WorkerProcess,
+    is_from_outside,
+    status_in_words,
+)
+from goalmeter.runs.backends.protocol import Working
+from goalmeter.runs.jobs import CRASH, KILLED, TIMEOUT, Answer, Batch, JobResult
 
-_AGAIN = 2  # times that a worker is started once more which ended before it took a batch
+_AGAIN = 5  # times that a worker is started once more which ended before it took a batch
 _LOOK_EVERY = 1.0  # seconds; how often workers are looked at, besides when they speak
 
 
@@ -46,6 +52,7 @@ class Processes:
     Args:
         count: how many, at least 1; they all start at once.
         timeout: seconds that a batch may take; None for as long as it takes.
+        surroundings: what they find around them; None for what this process would give them.
 
     Raises:
         InvalidParameterError: no workers, or a timeout that is not positive.
@@ -53,20 +60,26 @@ class Processes:
 
     worthwhile = 0.2  # a line through a pipe takes less than a thousandth of that
 
-    def __init__(self, count: int, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        count: int,
+        timeout: float | None = None,
+        surroundings: Surroundings | None = None,
+    ) -> None:
         self.slots = whole(count, "workers", least=1, most=MOST_WORKERS)
         if timeout is not None and not timeout > 0:
             raise InvalidParameterError(
                 f"timeout is {timeout}, expected a number of seconds above 0, or None"
             )
         self._timeout = timeout
+        self._surroundings = surroundings
         self._workers: list[WorkerProcess] = []
         self._heard: SimpleQueue[tuple[WorkerProcess, str | None]] = SimpleQueue()
 
     def __enter__(self) -> Self:
         try:
             for _ in range(self.slots):
-                self._workers.append(WorkerProcess(self._heard))
+                self._workers.append(self._started())
         except BaseException:
             self.__exit__()
             raise
@@ -78,6 +91,9 @@ class Processes:
         for worker in self._workers:
             worker.end()
         self._workers.clear()
+
+    def _started(self, attempt: int = 1) -> WorkerProcess:
+        return WorkerProcess(self._heard, attempt, self._surroundings)
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
         """Make batches, and give the number and the answer of each as it is ready.
@@ -98,9 +114,15 @@ class Processes:
             try:
                 answer = self._replace(worker) if line is None else worker.understand(line)
             except (ValueError, TypeError, KeyError):  # the call wrote into a pipe not its own
-                answer = self._replace(worker)
+                answer = self._replace(worker, "it said what is no answer, and was ended")
             if number is not None and answer is not None:
                 yield number, answer
+
+    def working(self) -> Sequence[Working]:
+        """The processes that have a batch now."""
+        # A copy, since workers that die are replaced meanwhile.
+        busy = [(worker.process.pid, worker.batch) for worker in tuple(self._workers)]
+        return [Working(f"process {pid}", batch) for pid, batch in busy if batch is not None]
 
     def _share_out(
         self, returned: deque[tuple[int, Batch]], numbered: Iterator[tuple[int, Batch]]
@@ -137,7 +159,13 @@ class Processes:
                         return worker, None
                     worker.gone = True
 
-    def _replace(self, worker: WorkerProcess) -> Answer | None:
+    def _replace(self, worker: WorkerProcess, fault: str = "") -> Answer | None:
+        """Start another worker in the place of one; what came of the batch that this had.
+
+        `fault` is what it did that it has to be ended for, if it did anything.
+        """
+        # A signal that is not ours says nothing about the call.
+        itself = not (fault or worker.late) and worker.ended_itself()
         worker.kill()
         status = worker.end()
         if not worker.ready:
@@ -149,11 +177,14 @@ class Processes:
                     f"above. Look whether there is memory left, and whether {sys.executable} "
                     f"starts; what is finished is kept where --out names a folder"
                 )
-            another = WorkerProcess(self._heard, worker.attempt + 1)
+            another = self._started(worker.attempt + 1)
             self._workers[self._workers.index(worker)] = another
             return None
-        self._workers[self._workers.index(worker)] = WorkerProcess(self._heard)
+        self._workers[self._workers.index(worker)] = self._started()
         if worker.late:
             return Answer(lost=JobResult(TIMEOUT, detail=f"no answer within {self._timeout:g} s"))
+        if not (itself or fault):
+            fault = "it closed its pipes, and was ended"
         detail = f"the process ended with {status_in_words(status)}"
-        return Answer(lost=JobResult(CRASH, detail=detail))
+        killed = itself and is_from_outside(status)
+        return Answer(lost=JobResult(KILLED if killed else CRASH, detail=fault or detail))

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 from goalmeter.runs.jobs import Answer, Batch
+
+
+@dataclass(frozen=True)
+class Working:
+    """A worker that has a batch now.
+
+    Attributes:
+        worker: its name, by which a user recognises it, such as "process 4711".
+        batch: the number of the batch.
+    """
+
+    worker: str
+    batch: int
 
 
 class Backend(Protocol):
@@ -15,7 +29,8 @@ class Backend(Protocol):
     backend makes batches and nothing else. It never raises for what a trial does: that is a result.
     It may answer in any order, since results go by the number of their batch. What of a batch took
     too long or died with its process is answered as lost, and the study asks for each trial of the
-    batch again, alone, until it is clear which of them did it.
+    batch again, alone, until it is clear which of them did it. What was ended from outside, such as
+    by a scheduler or with its machine, is answered as "killed", and is asked for again too.
     """
 
     @property
@@ -42,5 +57,13 @@ class Backend(Protocol):
 
         Raises:
             GoalmeterError: this place cannot make them, whatever they are.
+        """
+        ...
+
+    def working(self) -> Sequence[Working]:
+        """The workers that have a batch now, for whoever watches: it decides nothing.
+
+        It is called at any time from another thread than the one that iterates over `run`, and only
+        reads.
         """
         ...

@@ -2,6 +2,8 @@
 
     here            this process, one trial after the other
     processes:8     eight processes of this machine; "processes" is one for each core
+    ray             a Ray cluster, see `ray_cluster`
+    slurm           jobs of Slurm, see `slurm`
 
 Another package adds a place by an entry point in the group "goalmeter.backends": its name is the
 spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, like those below.
@@ -10,21 +12,23 @@ spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, l
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, Self
 
-from goalmeter._arguments import MOST_WORKERS, whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import did_you_mean
 from goalmeter._plugins import BACKENDS as PLUGINS
 from goalmeter._plugins import loaded, plugins, refuse_taken
 from goalmeter._text import json_text, shown
 from goalmeter.runs.backends.processes import processes
-from goalmeter.runs.backends.protocol import Backend
+from goalmeter.runs.backends.protocol import Backend, Working
+from goalmeter.runs.backends.ray_cluster import ray
+from goalmeter.runs.backends.slurm import slurm
 from goalmeter.runs.jobs import Answer, Batch, call
 
-HERE = "here"
+HERE, PROCESSES = "here", "processes"
 
 
 class Here:
@@ -32,6 +36,9 @@ class Here:
 
     slots = 1
     worthwhile = 0.0  # nothing is on its way, so each trial is kept as soon as it has ended
+
+    def __init__(self) -> None:
+        self._batch: int | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -41,12 +48,19 @@ class Here:
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
         """The answer of each batch, in order; an interrupt of this process goes through."""
         for number, batch in enumerate(batches):
+            self._batch = number
             answer = call(batch)
             if not callable(batch.function):
                 # As if they had come from another process, where a tuple arrives as a list.
                 sent = [replace(r, value=json.loads(json_text(r.value))) for r in answer.results]
                 answer = replace(answer, results=sent)
+            self._batch = None
             yield number, answer
+
+    def working(self) -> Sequence[Working]:
+        """This process, while it makes a batch."""
+        batch = self._batch  # read once, since the other thread goes on
+        return [] if batch is None else [Working(f"process {os.getpid()}", batch)]
 
 
 def here(argument: str, *, trials: int, timeout: float | None) -> Here:
@@ -69,7 +83,7 @@ class Opener(Protocol):
         ...
 
 
-BACKENDS: dict[str, Opener] = {HERE: here, "processes": processes}
+BACKENDS: dict[str, Opener] = {HERE: here, PROCESSES: processes, "ray": ray, "slurm": slurm}
 
 
 def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
@@ -84,6 +98,11 @@ def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
         InvalidParameterError: no backend has that name, or it cannot do what is asked of it.
         PluginError: another package adds one wrongly.
     """
+    if not isinstance(on, str):
+        raise InvalidParameterError(
+            f"{shown(on)} is no place where trials run, expected {', '.join(place_names())}, such "
+            f"as 'processes:2'"
+        )
     name, _, argument = on.partition(":")
     if name in BACKENDS:
         return BACKENDS[name](argument, trials=trials, timeout=timeout)
@@ -91,26 +110,32 @@ def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
     if name in plugins(PLUGINS):
         opener: Opener = loaded(plugins(PLUGINS)[name])
         return opener(argument, trials=trials, timeout=timeout)
-    known = [*BACKENDS, *plugins(PLUGINS)]
+    known = place_names()
     raise InvalidParameterError(
         f"there is no place {shown(name)} where trials could run"
         f"{did_you_mean(name, known) or ';'} expected {', '.join(known)}, such as processes:2"
     )
 
 
-def workers_as_place(workers: int, *, apart: bool = False) -> str:
-    """Where trials run for a number of workers: one works in this process, more in others.
+def check_place(on: str) -> None:
+    """Raise what `opened` would raise for a spelling, before hours of other work."""
+    opened(on, trials=1, timeout=None)
 
-    Args:
-        workers: how many.
-        apart: whether one worker is a process of its own too, since its numerics have one thread,
-            or since what it runs may have to be ended.
 
-    Raises:
-        InvalidParameterError: fewer than 0.
+def own_process(on: str) -> str:
+    """A place, where this process does not do: its numerics have many threads, and nothing ends it.
 
-    >>> workers_as_place(1), workers_as_place(1, apart=True), workers_as_place(8)
-    ('here', 'processes:1', 'processes:8')
+    >>> own_process("here"), own_process("processes:8")
+    ('processes:1', 'processes:8')
     """
-    whole(workers, "workers", least=0, most=MOST_WORKERS)
-    return f"processes:{workers}" if workers > (0 if apart else 1) else HERE
+    return "processes:1" if on == HERE else on
+
+
+def is_of_this_machine(on: str) -> bool:
+    """Whether what runs there reads and writes the files of this machine."""
+    return on.partition(":")[0] in (HERE, PROCESSES)
+
+
+def place_names() -> list[str]:
+    """The names of all places, those of other packages behind ours."""
+    return [*BACKENDS, *plugins(PLUGINS)]

@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 from typing import NoReturn
 
-from goalmeter.runs.jobs import Batch, call
+from goalmeter.runs.jobs import Batch, call, prepare
 from goalmeter.runs.streams import prepare_worker
 
 READY = "ready"
+BEGUN = "begun"
 
 
 def main() -> NoReturn:
     """Serve until the other end of standard input is closed."""
     prepare_worker()
+    # No keyboard reaches a session of its own: whoever sends its signal ends this process, which is
+    # no exception of the code that runs.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     asked, answers = os.dup(0), os.dup(1)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
@@ -34,12 +39,15 @@ def main() -> NoReturn:
     _send(answers, json.dumps(READY))
     Thread(target=_listen, args=(asked, batches), daemon=True).start()
     while True:
-        _send(answers, json.dumps(_answer(batches.get())))
+        batch = Batch(**json.loads(batches.get()))
+        prepare(batch)
+        _send(answers, json.dumps(BEGUN))
+        _send(answers, json.dumps(_answer(batch)))
 
 
-def _answer(line: str) -> dict[str, object]:
-    # Nobody interrupts a worker, which is in a session of its own: it is the code that raises it.
-    answer = call(Batch(**json.loads(line)), keep_interrupts=True)
+def _answer(batch: Batch) -> dict[str, object]:
+    # The keyboard's signal ends a worker, so an interrupt is raised by the code itself.
+    answer = call(batch, keep_interrupts=True)
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # the user's code may have closed it
             stream.flush()

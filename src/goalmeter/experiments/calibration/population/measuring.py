@@ -17,7 +17,7 @@ from goalmeter.experiments.calibration.population.traits import Traits, populati
 from goalmeter.experiments.calibration.truth import IDEAL
 from goalmeter.navigation.suites.options import GRIDS_A_SEED
 from goalmeter.navigation.walks import walk
-from goalmeter.runs import Study, carry_out, workers_as_place
+from goalmeter.runs import HERE, Study, carry_out
 from goalmeter.runs.progress import Tell
 
 _FUNCTION = "goalmeter.experiments.calibration.population.measuring:evidence_in_pair"
@@ -81,12 +81,12 @@ def measure_population(
     *,
     seed: int,
     beside: Sequence[str] = BESIDE,
-    workers: int = 1,
+    on: str = HERE,
     progress: Tell | None = None,
 ) -> PopulationEvidence:
     """Draw a population, let it walk beside named agents, and add up the evidence.
 
-    The seed is that of agents, grids and walks; the numbers do not depend on the workers.
+    The seed is that of agents, grids and walks; the numbers do not depend on where they run.
     """
     pairs = scale.pairs(seed)
     # Each pair of scenes is a job of its own, which every agent walks through; walks are named by
@@ -102,7 +102,7 @@ def measure_population(
         common={"agents": scale.agents, "seed": seed, "beside": list(beside), "walks": scale.walks},
         noun="maze",
     )
-    parts = carry_out(study, on=workers_as_place(workers), progress=progress).values()
+    parts = carry_out(study, on=on, progress=progress).values()
     names = [field.name for field in fields(PairEvidence)]
     joined = PairEvidence(**{name: np.array([part[name] for part in parts]) for name in names})
     return PopulationEvidence(population(scale.agents, seed), tuple(beside), tuple(pairs), joined)

@@ -21,6 +21,7 @@ from goalmeter.experiments.calibration.population.scoring import (
 )
 from goalmeter.experiments.calibration.population.traits import CLASSES, FALSE_ALARMS
 from goalmeter.experiments.calibration.population.validity import CONTRASTS
+from goalmeter.runs import HERE
 from goalmeter.statistics.clustered import Estimate
 
 _GROUPS = (1, 3, 6, 12, 18, 36)
@@ -149,12 +150,12 @@ def calibrate_population(
     scale: measuring.PopulationScale,
     *,
     seed: int = 0,
-    workers: int = 1,
+    on: str = HERE,
     progress: Callable[[str], None] | None = None,
 ) -> PopulationCalibration:
     """Let two populations walk, choose thresholds on the first and try them on the second."""
     first, second = (
-        measuring.measure_population(scale, seed=each, workers=workers, progress=progress)
+        measuring.measure_population(scale, seed=each, on=on, progress=progress)
         for each in population_seeds(seed)
     )
     if progress is not None:

@@ -1,0 +1,138 @@
+"""`--dry-run`: options of a command in, what the command will cost out; nothing is begun."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.abilities import Ability
+from goalmeter.agents.registry import agent as named_agent
+from goalmeter.commands.model_options import ModelOptions
+from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.place import chosen_place
+from goalmeter.commands.suite_options import as_typed
+from goalmeter.navigation import suite_named
+from goalmeter.navigation.forecast import forecast as forecast_of_model
+from goalmeter.navigation.plan import WalkPlan, plan_of
+from goalmeter.navigation.playing import study_of
+from goalmeter.report import Column, Table
+from goalmeter.report.numbers import DASH, storage
+from goalmeter.runs.forecast import Forecast, Span, forecast_of
+from goalmeter.runs.progress import in_words
+
+_CONNECTIONS = 10  # questions at once where nothing is said, as Inspect has it
+
+
+def of_navigation(
+    agent: str | None,
+    *,
+    suite: str,
+    model: ModelOptions,
+    out: str | Path | None = None,
+    on: str | None = None,
+    workers: int | None = None,
+    call_seconds: float | None = None,
+    answer_tokens: int | None = None,
+    **options: Any,
+) -> Outcome:
+    """What `goalmeter navigate` with these options will cost; `options` are those of the suite.
+
+    Raises:
+        GoalmeterError: as `navigate`.
+    """
+    if agent is None:
+        raise InvalidParameterError("AGENT is missing: name one, such as greedy")
+    named = named_agent(agent)
+    named.require(Ability.GRID, Ability.TEXT, asker="navigation")
+    asking: dict[str, Any] = {}
+    if Ability.GRID in named.abilities:
+        model.refuse(named.name)
+    else:
+        record = suite_named(suite)
+        asking = {"asking": model.asking(named.name, record, paper=bool(options.get("paper")))}
+        asking |= {"prompts": model.prompts, "history": model.history or 0}
+    try:
+        plan = plan_of(named.name, suite, **asking, **options)
+    except InvalidParameterError as cause:
+        raise InvalidParameterError(as_typed(str(cause))) from cause
+    if plan.asking is None:
+        return shown(
+            [forecast_of(_walks(plan), on=chosen_place(on, workers, seconds=0.0), out=out)]
+        )
+    given = forecast_of_model(
+        plan,
+        out=out,
+        connections=model.max_connections or _CONNECTIONS,
+        answer_tokens=answer_tokens,
+        call_seconds=call_seconds,
+        price_in=getattr(model, "price_in", None),
+        price_out=getattr(model, "price_out", None),
+    )
+    return shown([given])
+
+
+def _walks(plan: WalkPlan) -> Any:
+    walks = plan.keys()
+    keys = {key: {"key": key} for key in walks}
+    function = "goalmeter.navigation.playing:play"
+    return study_of(plan, function, keys, common={"what": json.dumps(plan.what)})
+
+
+# --- Shown, whatever it is of ---------------------------------------------------------------------
+def shown(forecasts: Sequence[Forecast]) -> Outcome:
+    """Forecasts as a table, a column each, and as JSON."""
+    rows = [
+        (head, *(_cell(forecast, value, text) for forecast in forecasts))
+        for head, value, text in _ROWS
+        if any(value(forecast) is not None for forecast in forecasts)
+    ]
+    notes = dict.fromkeys(
+        (f"{f.name}: " if len(forecasts) > 1 else "") + sentence
+        for f in forecasts
+        for sentence in f.assumed
+    )
+    heads = tuple(Column(forecast.name, numeric=False) for forecast in forecasts)
+    table = Table(
+        caption="What it will cost",
+        columns=(Column("", numeric=False), *heads),
+        rows=tuple(rows),
+        meaning="Nothing is begun, and no folder made. These numbers rest on what stands below.",
+        notes=tuple(notes),
+    )
+    return Outcome(tables=(table,), json={"forecasts": [f.to_json() for f in forecasts]})
+
+
+Value = Callable[[Forecast], Any]
+
+
+def _cell(forecast: Forecast, value: Value, text: Callable[[Any], str]) -> str:
+    return DASH if value(forecast) is None else text(value(forecast))
+
+
+def _span(number: Callable[[float], str]) -> Callable[[Span], str]:
+    def in_words(span: Span) -> str:
+        least, most = number(span.least), number(span.most)
+        return least if least == most else f"{least} to {most}"
+
+    return in_words
+
+
+def _count(value: float) -> str:
+    return f"{round(value):,}"
+
+
+_ROWS: tuple[tuple[str, Value, Callable[[Any], str]], ...] = (
+    ("trials", lambda f: f.trials, _count),
+    ("kept already", lambda f: f.kept, _count),
+    ("left", lambda f: f.left, _count),
+    ("calls", lambda f: f.calls, _span(_count)),
+    ("prompt tokens", lambda f: f.prompt_tokens, _span(_count)),
+    ("output tokens", lambda f: f.output_tokens, _span(_count)),
+    ("output tokens at most", lambda f: f.output_cap, _count),
+    ("US dollars", lambda f: f.usd, _span(lambda usd: f"{usd:,.2f}")),
+    ("time", lambda f: f.hours, _span(lambda hours: in_words(hours * 3600))),
+    ("disk", lambda f: f.disk, _span(lambda size: storage(round(size)))),
+)

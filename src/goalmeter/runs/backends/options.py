@@ -1,0 +1,47 @@
+"""What stands behind the colon of a place: name=value,name=value, one grammar for all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._names import did_you_mean
+from goalmeter._text import shown
+
+# Commas inside of square brackets belong to a value: exclude=node[1,2].
+_PART = re.compile(r"(?:\[[^\]]*\]|[^,\[])+")
+
+
+def options_of(
+    argument: str, place: str, known: Collection[str], *, first: str = ""
+) -> dict[str, str]:
+    """The options that a spelling of a place has behind its colon.
+
+    Args:
+        argument: what stands there.
+        place: name of the place, for errors.
+        known: names that an option may have.
+        first: the option that the first part is, if it has no name; "" for none.
+
+    Raises:
+        InvalidParameterError: an option without a name, value or sense, or twice.
+
+    >>> options_of("10.0.0.5:6379,cpus=8", "ray", ["address", "cpus"], first="address")
+    {'address': '10.0.0.5:6379', 'cpus': '8'}
+    """
+    options: dict[str, str] = {}
+    for number, part in enumerate(_PART.findall(argument)):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals and first and number == 0:
+            name, value = first, name
+        if name not in known or not value:
+            raise InvalidParameterError(
+                f"{place}:{argument} has {shown(part)}"
+                f"{did_you_mean(name, known) or ';'} expected NAME=VALUE with commas between them, "
+                f"of {', '.join(known)}"
+            )
+        if name in options:
+            raise InvalidParameterError(f"{place}:{argument} has {name} twice; leave one out")
+        options[name] = value
+    return options

@@ -1,0 +1,191 @@
+"""A Ray cluster: an actor of one CPU for each worker, which carries JSON text and nothing else.
+
+    ray                     RAY_ADDRESS; else the cluster that runs on this machine; else one is
+                            started here, and stopped with this process
+    ray:ADDRESS             that cluster, such as ray:10.0.0.5:6379; ray:local always starts one
+    ray:ADDRESS,cpus=8      no more than eight workers
+
+What agents print goes to Ray's own logs.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self
+
+from goalmeter._arguments import MOST_WORKERS, whole_in_text
+from goalmeter._errors import GoalmeterError, InvalidParameterError, require
+from goalmeter.runs.backends.fleet import Fleet, Member
+from goalmeter.runs.backends.hosted import HostedWorker, place_here
+from goalmeter.runs.backends.options import options_of
+from goalmeter.runs.backends.ray_session import join
+from goalmeter.runs.jobs import Answer
+
+_LOOK_EVERY = 5.0  # seconds; how often it is looked whether there are more CPUs
+_PATIENCE = 600.0  # seconds that may pass until a cluster has a free CPU, as one that has to grow
+
+
+def ray(argument: str, *, trials: int, timeout: float | None) -> RayCluster:
+    """A Ray cluster, as `registry.opened` asks for it."""
+    options = options_of(argument, "ray", ("address", "cpus"), first="address")
+    most = MOST_WORKERS
+    if "cpus" in options:
+        most = whole_in_text(options["cpus"], "cpus", least=1, most=MOST_WORKERS)
+    if timeout is not None and not timeout > 0:
+        raise InvalidParameterError(
+            f"timeout is {timeout}, expected a number of seconds above 0, or None"
+        )
+    require("ray", extra="ray", feature="Running trials on a Ray cluster")
+    return RayCluster(options.get("address", ""), min(most, max(trials, 1)), timeout)
+
+
+class Actor:
+    """What runs on the cluster; Ray makes one in a process of its own for each worker."""
+
+    def __init__(self) -> None:
+        self._worker: HostedWorker | None = None
+
+    def greet(self, setup: str) -> dict[str, Any]:
+        """Start the worker process; which process this is, or why it takes no batches."""
+        import ray
+
+        # Ray has packages of its own in front, of other versions than ours.
+        of_ray = str(Path(ray.__file__).parent)
+        path = [folder for folder in sys.path if not folder.startswith(of_ray)]
+        try:
+            self._worker = HostedWorker(setup, path)
+        except GoalmeterError as error:
+            return {"refused": str(error)}
+        return place_here()
+
+    def answer(self, batch: str) -> str:
+        """What came of a batch."""
+        assert self._worker is not None
+        return self._worker.answer(batch)
+
+
+@dataclass(eq=False)
+class RayWorker(Member):
+    """A worker, and the actor that carries to it and from it."""
+
+    actor: Any = None
+
+
+class RayCluster(Fleet):
+    """Workers on a Ray cluster.
+
+    Args:
+        address: of the cluster, see above; "" for whichever there is.
+        most: workers.
+        timeout: seconds that a batch may take; None for as long as it takes.
+    """
+
+    worthwhile = 0.3  # seconds; a batch and its answer cross in some milliseconds
+
+    def __init__(self, address: str, most: int, timeout: float | None) -> None:
+        super().__init__(timeout)
+        self._address = address
+        self._most = most
+        self._asked: dict[Any, tuple[RayWorker, int]] = {}  # what was asked -> of whom, which batch
+        self._setup: Any = None
+        self._looked = self._begun = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._ray = require("ray", extra="ray", feature="Running trials on a Ray cluster")
+        join(self._ray, self._address)
+        self.slots = max(1, min(self._most, self._free()))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for member in self.members:
+            self._end(member)
+        self.members.clear()
+        self._asked.clear()
+        self._setup = None
+
+    def _free(self) -> int:
+        return int(self._ray.available_resources().get("CPU", 0))
+
+    # --- Workers ----------------------------------------------------------------------------------
+    def start(self, setup: str) -> None:
+        """Start as many workers as there are free CPUs; they are told once a node."""
+        self._setup = self._ray.put(setup)
+        self._begun = self._looked = time.monotonic()
+        for _ in range(self.slots):
+            self._add()
+
+    def _add(self) -> None:
+        actor = self._ray.remote(num_cpus=1, max_restarts=0)(Actor).remote()
+        member = RayWorker("ray worker that starts", actor=actor)
+        self.members.append(member)
+        self._asked[actor.greet.remote(self._setup)] = (member, -1)
+
+    def ask(self, member: Member, number: int, batch: str) -> None:
+        """Send a batch to a worker that is ready."""
+        assert isinstance(member, RayWorker)
+        self._asked[member.actor.answer.remote(batch)] = (member, number)
+
+    def hear(self) -> Iterator[tuple[int, Answer]]:
+        """Wait a while for something to happen; the answers that came."""
+        self._grow()
+        ready, _ = self._ray.wait(list(self._asked), num_returns=1, timeout=1.0)
+        if ready and len(self._asked) > 1:  # others that are there already
+            every = list(self._asked)
+            ready, _ = self._ray.wait(every, num_returns=len(every), timeout=0)
+        for reference in ready:
+            member, number = self._asked.pop(reference)
+            if member not in self.members:
+                continue  # what a worker that has gone was still to answer
+            try:
+                said = self._ray.get(reference)
+            except self._ray.exceptions.RayTaskError as error:
+                raise GoalmeterError(_why(self._ray, error)) from error
+            except self._ray.exceptions.RayError as error:
+                detail = _why(self._ray, error)
+                self._end(member)
+                yield from self.lost(member, detail)
+                self._add()
+                continue
+            if member.ready:
+                yield self.took(member, number, said)
+            elif "refused" in said:
+                raise GoalmeterError(f"a node of the Ray cluster cannot be used: {said['refused']}")
+            else:
+                member.name = f"ray {said['host']} process {said['pid']}"
+                member.ready = True
+
+    def _grow(self) -> None:
+        """Look now and then whether the cluster has more CPUs, and take them."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_EVERY:
+            return
+        self._looked = now
+        if all(member.ready for member in self.members):
+            for _ in range(min(self._free(), self._most - len(self.members))):
+                self._add()
+        elif not any(member.ready for member in self.members) and now - self._begun > _PATIENCE:
+            raise GoalmeterError(
+                f"the Ray cluster had no free CPU for {_PATIENCE / 60:.0f} minutes; ray status "
+                f"shows who has them"
+            )
+
+    def _end(self, member: Member) -> None:
+        assert isinstance(member, RayWorker)
+        with suppress(Exception):  # the cluster itself may have gone
+            self._ray.kill(member.actor, no_restart=True)
+
+
+def _why(ray: ModuleType, error: Exception) -> str:
+    """What Ray says of a worker that has gone, in a line."""
+    text = str(error)
+    if "No module named 'goalmeter" in text:
+        return "a node of the Ray cluster has no goalmeter; install the same version there"
+    if isinstance(error, ray.exceptions.RayTaskError):
+        return f"a worker on the Ray cluster fails: {text.strip().splitlines()[-1]}"
+    return f"Ray lost the process ({type(error).__name__})"

@@ -1,0 +1,102 @@
+"""`goalmeter status` and `goalmeter runs`: tables and JSON, whatever the folders are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goalmeter._errors import InvalidFileError
+from goalmeter.cli import status as cli_status
+from goalmeter.commands.outcome import Outcome, json_text
+from goalmeter.commands.status import runs, status
+from goalmeter.reflection import measure
+from goalmeter.runs import Study, carry_out
+
+
+def cells(outcome: Outcome, caption: str) -> dict[str, list[str]]:
+    (table,) = (table for table in outcome.tables if table.caption.startswith(caption))
+    return {row[0].text: [cell.text for cell in row[1:]] for row in table.cells}
+
+
+def small(folder: Path, keys: str = "ab") -> None:
+    trials = {key: {"key": key} for key in keys}
+    what = {"kind": "test", "agent": "nobody"}
+    carry_out(Study("nobody", lambda key: key, trials, what=what), out=folder)
+
+
+def test_a_finished_run_of_reflection(tmp_path: Path) -> None:
+    measure("constant", steps=3, seeds=2, environments="IgnoreRewards", out=tmp_path / "run")
+    (tmp_path / "run" / "status.json").unlink()  # as an earlier version left it
+    outcome = status([tmp_path / "run"])
+    rows = cells(outcome, "Run ")
+    assert rows["state"] == ["finished"] and rows["done"] == ["4 of 4 (100%)"]
+    assert rows["kind"] == ["reflection"] and rows["agent"] == ["constant"]
+    assert outcome.text == f"{tmp_path / 'run'}: it is finished: 4 of 4 trials"
+    (told,) = json.loads(json_text(outcome.json))["runs"]
+    assert (told["done"], told["total"], told["state"]) == (4, 4, "finished")
+
+
+def test_one_folder_that_is_no_run_is_an_error_and_among_others_a_row(tmp_path: Path) -> None:
+    small(tmp_path / "good")
+    with pytest.raises(InvalidFileError, match="is not there; expected the folder of a run"):
+        status([tmp_path / "none"])
+    outcome = status([tmp_path / "good", tmp_path / "none"])
+    rows = cells(outcome, "Runs")
+    assert [row[0] for row in rows.values()] == ["finished", "unreadable"]
+    assert outcome.incomplete == f"{tmp_path / 'none'} is not there; expected the folder of a " + (
+        "run, as --out named it"
+    )
+
+
+def test_runs_are_listed_and_damaged_ones_say_why(tmp_path: Path) -> None:
+    small(tmp_path / "a")
+    small(tmp_path / "b", "xyz")
+    (tmp_path / "b" / "run.json").write_text("{")
+    outcome = runs(tmp_path)
+    rows = cells(outcome, "Runs below")
+    assert list(rows) == [str(tmp_path / "a"), str(tmp_path / "b")]
+    assert rows[str(tmp_path / "a")][:5] == ["finished", "test", "nobody", "2 of 2 (100%)", "–"]
+    (table,) = outcome.tables
+    assert len(table.notes) == 1 and "run.json is no JSON" in table.notes[0]
+    (tmp_path / "empty").mkdir()
+    assert runs(tmp_path / "empty").text == f"There is no run below {tmp_path / 'empty'}."
+
+
+def test_a_training_is_told_by_its_files(tmp_path: Path) -> None:
+    (tmp_path / "training.json").write_text('{"name": "mouse"}')
+    assert cells(status([tmp_path]), "Run ")["state"] == ["incomplete"]
+    (tmp_path / "manifest.json").write_text("{}")
+    rows = cells(status([tmp_path]), "Run ")
+    assert rows["state"] == ["finished"] and rows["agent"] == ["mouse"]
+
+
+def test_the_commands(run: Callable[..., Any], tmp_path: Path) -> None:
+    small(tmp_path / "run")
+    done = run("status", tmp_path / "run", "--json")
+    assert done.status == 0 and json.loads(done.out)["runs"][0]["done"] == 2
+    assert run("status", tmp_path / "run", "--watch").status == 0  # nobody fills it
+    assert "1 run" not in run("runs", tmp_path).err
+    nothing = run("status", tmp_path)
+    assert nothing.status == 2 and nothing.out == ""
+    assert nothing.err == f"goalmeter: {tmp_path} is no run, and holds 1 of them, such as run\n"
+    assert run("status", tmp_path, tmp_path / "run").status == 3
+    assert run("runs", tmp_path / "none").status == 2
+
+
+def test_watching_looks_until_nobody_fills_them(
+    run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = iter(["running", "running", "running", "finished"])
+    texts = iter(["1 of 3", "1 of 3", "2 of 3", "3 of 3"])
+
+    def look(folders: object) -> Outcome:
+        return Outcome(tables=(), text=next(texts), json={"runs": [{"state": next(states)}]})
+
+    monkeypatch.setattr("goalmeter.commands.status.status", look)
+    monkeypatch.setattr(cli_status, "_EVERY", 0.0)
+    done = run("status", tmp_path, "--watch")
+    assert done.status == 0 and done.out.split("\n") == ["1 of 3", "2 of 3", "3 of 3", "", ""]

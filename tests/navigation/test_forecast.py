@@ -1,0 +1,71 @@
+"""What a language model's walks will cost, against counts made by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from goalmeter._text import json_text
+from goalmeter.navigation.asking.prompts import template
+from goalmeter.navigation.asking.settings import Asking
+from goalmeter.navigation.forecast import CHARACTERS_A_TOKEN, forecast
+from goalmeter.navigation.plan import plan_of
+from goalmeter.navigation.walks import Episode
+from goalmeter.runs.forecast import Span
+
+MODEL = "vllm/somebody/model"
+SMALL = {"sizes": [7], "complexities": [1.0], "grids": 2, "trajectories": 3}
+
+
+def test_calls_and_tokens_are_those_of_the_suite(tmp_path: Path) -> None:
+    plan = plan_of(MODEL, "maze", asking=Asking(max_tokens=50, attempts=2), **SMALL)
+    told = forecast(plan, out=tmp_path / "none", answer_tokens=7, connections=5, call_seconds=2.0)
+    steps = [(3 * task.distance, 3 * task.cap) for task in plan.tasks.tasks]
+    least, most = (sum(bound) for bound in zip(*steps, strict=True))
+    assert told.trials == told.left == 6 and told.calls == Span(least, most)
+    lengths = [
+        len(template("plain/1").prompt(task.world, Episode(task).state)) / CHARACTERS_A_TOKEN
+        for task in plan.tasks.tasks
+    ]
+    by_path = sum(count * tokens for (count, _), tokens in zip(steps, lengths, strict=True))
+    assert told.prompt_tokens is not None
+    assert told.prompt_tokens.least == pytest.approx(by_path)
+    assert told.output_tokens == Span(7 * least, 7 * most)
+    assert told.output_cap == most * 2 * 50
+    assert told.hours == Span(least * 2 / 5 / 3600, most * 2 / 5 / 3600)
+    assert told.usd is None and not (tmp_path / "none").exists()
+
+
+def test_caps_of_tokens_and_prices_count() -> None:
+    plan = plan_of(MODEL, "maze", asking=Asking(token_cap=100), **SMALL)
+    told = forecast(plan, price_in=2.0, price_out=10.0)
+    assert told.output_cap == 6 * 100 and told.hours is None
+    assert told.usd is not None and told.prompt_tokens is not None
+    assert told.output_tokens is not None
+    expected = told.prompt_tokens.least * 2e-6 + told.output_tokens.least * 1e-5
+    assert told.usd.least == pytest.approx(expected)
+    efforts = [
+        forecast(plan_of(MODEL, "maze", asking=Asking(reasoning_effort=effort), **SMALL))
+        for effort in (None, "low", "high")
+    ]
+    tokens = [told.output_tokens.least for told in efforts if told.output_tokens is not None]
+    assert tokens == sorted(tokens) and len(set(tokens)) == 3
+    assert any("at effort low" in line for line in efforts[1].assumed)
+
+
+def test_walks_that_are_kept_cost_nothing(tmp_path: Path) -> None:
+    plan = plan_of(MODEL, "maze", asking=Asking(), **SMALL)
+    every = list(plan.keys())
+    kept = [json_text({"key": key, "value": None}) + "\n" for key in every[:4]]
+    (tmp_path / "trials.jsonl").write_text("".join(kept))
+    told = forecast(plan, out=tmp_path)
+    assert (told.trials, told.kept, told.left) == (6, 4, 2)
+    # Those that are left are walks through the second grid.
+    task = plan.tasks.tasks[1]
+    assert told.calls == Span(2 * task.distance, 2 * task.cap)
+    (tmp_path / "trials.jsonl").write_text(
+        "".join(json.dumps({"key": key, "value": None}) + "\n" for key in every)
+    )
+    assert forecast(plan, out=tmp_path).disk == Span(0, 0)

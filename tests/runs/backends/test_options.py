@@ -1,0 +1,78 @@
+"""What stands behind the colon of a place."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from goalmeter._errors import InvalidParameterError, MissingExtraError
+from goalmeter.runs.backends import slurm as slurm_module
+from goalmeter.runs.backends.options import options_of
+from goalmeter.runs.backends.registry import opened
+from goalmeter.runs.backends.slurm import minutes
+
+
+def test_options_have_one_grammar() -> None:
+    known = ("address", "exclude", "cpus")
+    assert options_of("", "ray", known, first="address") == {}
+    assert options_of("auto", "ray", known, first="address") == {"address": "auto"}
+    spelled = "exclude=node[1,3-4], cpus = 2"
+    assert options_of(spelled, "slurm", known) == {"exclude": "node[1,3-4]", "cpus": "2"}
+
+
+@pytest.mark.parametrize(
+    ("on", "message"),
+    [
+        ("ray:a:1,b:2", "ray:a:1,b:2 has 'b:2'; expected NAME=VALUE with commas .* address, cpus"),
+        ("ray:cpu=3", r"has 'cpu=3'; did you mean cpus\? expected NAME=VALUE"),
+        ("ray:cpus=", "has 'cpus='.* expected NAME=VALUE"),
+        ("ray:cpus=0", "cpus is 0, expected at least 1"),
+        ("ray:cpus=many", "cpus is 'many', expected a whole number"),
+        ("slurm:cpu", "slurm:cpu has 'cpu'"),
+        ("slurm:jobs=2,jobs=3", "has jobs twice; leave one out"),
+        ("slurm:partion=x", r"did you mean partition\?"),
+        ("slurm:cluster=debug", "cluster is 'debug', expected slurm or local"),
+        ("slurm:cluster=local,time=soon", "time is 'soon', expected minutes, or DAYS-HOURS"),
+        ("slurm:cluster=local,time=0", "time is '0', expected more than nothing"),
+        ("slurm:cluster=local,memory=much", "memory is 'much', expected such as 4G"),
+        ("slurm:cluster=local,cores=513", "cores is 513, expected at most 512"),
+        ("slurm:cluster=local,cores=100,jobs=6", "jobs is 6, expected at most 5"),
+    ],
+)
+def test_what_is_refused(on: str, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        opened(on, trials=3, timeout=None)
+
+
+@pytest.mark.parametrize("on", ["ray", "slurm:cluster=local"])
+def test_a_limit_of_time_is_positive(on: str) -> None:
+    with pytest.raises(InvalidParameterError, match=r"timeout is -1\.0, expected a number of sec"):
+        opened(on, trials=3, timeout=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("on", "package", "extra"), [("ray", "ray", "ray"), ("slurm", "submitit", "slurm")]
+)
+def test_a_package_that_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, on: str, package: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=rf"needs the package '{package}'.*\[{extra}\]"):
+        opened(on, trials=3, timeout=None)
+
+
+def test_a_machine_without_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm_module.shutil, "which", lambda name: None)
+    with pytest.raises(InvalidParameterError, match=r"no program sbatch.*slurm:cluster=local"):
+        opened("slurm:partition=cpu", trials=3, timeout=None)
+
+
+def test_no_more_workers_than_trials() -> None:
+    assert opened("slurm:cluster=local,cores=2", trials=3, timeout=None).slots == 4
+    assert opened("slurm:cluster=local,jobs=2", trials=9, timeout=None).slots == 2
+
+
+def test_times_as_slurm_writes_them() -> None:
+    written = {"1": 1, "0:01": 1, "59:01": 60, "1:00:00": 60, "1-0": 1440, "1-01:30": 1530}
+    assert {text: minutes(text) for text in written} == written

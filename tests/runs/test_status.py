@@ -1,0 +1,351 @@
+"""How far a run is, as another process sees it: running, finished, killed, damaged or no run."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goalmeter._errors import InvalidFileError
+from goalmeter.runs import Stages, Study, carry_out, read_run
+from goalmeter.runs import heartbeat as heartbeat_module
+from goalmeter.runs import watching as watching_module
+from goalmeter.runs.keys import counted, keys_of
+from goalmeter.runs.progress import Progress
+from goalmeter.runs.status import runs_below, status_of
+from goalmeter.runs.watching import Watched, in_utc, told
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+WHAT = {"kind": "test", "agent": "nobody"}
+
+
+def study(
+    function: Callable[[str], Any] = str.upper, keys: str = "abcd", **more: Any
+) -> Study[Any]:
+    trials = {key: {"key": key} for key in keys}
+    return Study("nobody", lambda key: function(key), trials, noun="letter", what=WHAT, **more)
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat_module, "EVERY", 0.02)
+
+
+def until(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+# --- While it is filled ---------------------------------------------------------------------------
+def test_a_run_that_is_filled_says_who_works_on_what(tmp_path: Path, fast: None) -> None:
+    seen = []
+
+    def slow(key: str) -> str:
+        if key == "c":  # two are kept, and this one is at work
+            assert until(lambda: any(w.trials == ("c",) for w in status_of(tmp_path).working))
+            seen.append(status_of(tmp_path))
+        return key
+
+    carry_out(study(slow), out=tmp_path)
+    (running,) = seen
+    assert (running.state, running.kind, running.agent) == ("running", "test", "nobody")
+    assert (running.total, running.done, running.failed, running.left) == (4, 2, 0, 2)
+    assert running.rate is not None and running.left_seconds == pytest.approx(2 / running.rate)
+    assert (running.pid, running.place) == (os.getpid(), "here")
+    (worker,) = running.working
+    assert (worker.worker, worker.count) == (f"process {os.getpid()}", 1)
+    assert running.sentence.startswith(f"it is being filled on {running.host} as process ")
+    finished = status_of(tmp_path)
+    assert (finished.state, finished.done, finished.left) == ("finished", 4, 0)
+    assert finished.working == () and finished.left_seconds is None
+    assert finished.sentence == "it is finished: 4 of 4 letters"
+
+
+def test_failures_and_tries_are_counted(tmp_path: Path) -> None:
+    def failing(key: str) -> str:
+        return "bad" if key in "bd" else "good"
+
+    settings: dict[str, Any] = {"is_failure": lambda result: result == "bad"}
+    carry_out(study(failing, **settings), out=tmp_path / "kept")
+    kept = status_of(tmp_path / "kept")
+    assert (kept.state, kept.done, kept.failed) == ("finished", 4, 2)
+    for _ in range(2):
+        carry_out(study(failing, **settings, tries_again=True), out=tmp_path / "tries")
+    tries = status_of(tmp_path / "tries")
+    assert (tries.state, tries.done, tries.failed, tries.left) == ("stopped", 2, 2, 2)
+    (tmp_path / "tries" / "status.json").unlink()
+    again = status_of(tmp_path / "tries", total=lambda what: 4)
+    assert (again.state, again.done, again.failed, again.left) == ("incomplete", 2, 2, 2)
+
+
+def test_a_run_that_fails_is_stopped_and_its_own_error_stands(tmp_path: Path) -> None:
+    def breaks(key: str) -> str:
+        if key == "b":
+            raise KeyboardInterrupt
+        return key
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(study(breaks), out=tmp_path)
+    stopped = status_of(tmp_path)
+    assert (stopped.state, stopped.done, stopped.left) == ("stopped", 1, 3)
+    assert "the same command goes on" in stopped.sentence
+
+
+def test_stages_say_which_one_is_being_made(tmp_path: Path, fast: None) -> None:
+    def make() -> int:
+        assert until(lambda: any(w.trials == ("second",) for w in status_of(tmp_path).working))
+        return 2
+
+    with Stages(tmp_path, {"kind": "probe"}) as stages:
+        stages.value("first", lambda: 1)
+        stages.value("second", make)
+    finished = status_of(tmp_path)
+    assert (finished.state, finished.done, finished.total) == ("finished", 2, None)
+    with pytest.raises(ZeroDivisionError), Stages(tmp_path, {"kind": "probe"}) as stages:
+        stages.value("third", lambda: 1 // 0)
+    assert status_of(tmp_path).state == "stopped"
+
+
+FILLER = """
+import sys, time
+from goalmeter.runs import Study, carry_out
+def slow(key):
+    if key == "c":
+        print("at work", flush=True)
+        time.sleep(600)
+    return key
+trials = {key: {"key": key} for key in "abcd"}
+what = {"kind": "test", "agent": "nobody"}
+carry_out(Study("nobody", lambda key: slow(key), trials, what=what), out=sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_whose_driver_was_ended(tmp_path: Path, number: int) -> None:
+    command = [sys.executable, "-c", FILLER, str(tmp_path / "run")]
+    environment = os.environ | {"PYTHONPATH": str(SRC)}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as filler:
+        assert filler.stdout is not None
+        filler.stdout.readline()
+        assert until((tmp_path / "run" / "status.json").exists)
+        assert status_of(tmp_path / "run").state == "running"
+        # The heartbeat's thread must not keep it from ending.
+        filler.send_signal(number)
+        filler.wait(timeout=20)
+    ended = status_of(tmp_path / "run")
+    assert (ended.done, ended.left) == (2, 2)
+    assert ended.state == ("killed" if number == signal.SIGKILL else "stopped")
+    assert carry_out(study(), out=tmp_path / "run").keys() == set("abcd")
+
+
+def test_without_locks_the_drivers_words_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fast: None
+) -> None:
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    states = []
+
+    def look(key: str) -> str:
+        if key == "b":
+            assert until((tmp_path / "status.json").exists)
+            states.append(status_of(tmp_path).state)
+        return key
+
+    carry_out(study(look), out=tmp_path)
+    assert states == ["running"] and status_of(tmp_path).state == "finished"
+    said = json.loads((tmp_path / "status.json").read_text())
+    for host, pid, expected in (
+        ("another", 1, "running"),  # its words are fresh, and nobody can ask for its process
+        (said["host"], 2**22 + 1, "killed"),
+    ):
+        said |= {"state": "running", "host": host, "pid": pid, "total": 9}
+        (tmp_path / "status.json").write_text(json.dumps(said))
+        assert status_of(tmp_path).state == expected
+    old = time.time() - 3600
+    said |= {"host": "another"}
+    (tmp_path / "status.json").write_text(json.dumps(said))
+    os.utime(tmp_path / "status.json", (old, old))
+    assert status_of(tmp_path).state == "killed"
+
+
+def no_locks(*_: object) -> None:
+    raise OSError(37, "No locks available")
+
+
+# --- What disturbs the watching disturbs nothing else ---------------------------------------------
+def test_a_status_that_cannot_be_written_is_lost_silently(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr("goalmeter.runs.store.write_text", lambda path, text: path.write_text(text))
+    assert carry_out(study(), out=tmp_path)["a"] == "A"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json", "trials.jsonl"]
+
+
+def test_a_clock_that_jumps_changes_no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    progress = Progress("x", "trial", 10, 2, 0, None)
+    watched = Watched(progress)
+    clock[0] += 8.0
+    for _ in range(4):
+        progress.ended()
+    monkeypatch.setattr(time, "time", lambda: 0.0)  # set back to 1970
+    said = watched.to_json()
+    assert (said["done"], said["made"], said["rate"], said["seconds"]) == (6, 4, 0.5, 8.0)
+    assert (said["left_seconds"], said["updated"]) == (8.0, "1970-01-01T00:00:00Z")
+
+
+def test_a_place_that_tells_nothing_is_no_error() -> None:
+    watched = Watched(Progress("x", "trial", 1, 0, 0, None))
+
+    def breaks() -> Iterator[Any]:
+        raise RuntimeError("its workers are being ended")
+
+    watched.at_work = breaks
+    assert watched.to_json()["working"] == []
+    watched.at_work = lambda: [(f"process {n}", ["k"] * 1000) for n in range(1000)]
+    said = watched.to_json()
+    assert (said["workers"], len(said["working"])) == (1000, watching_module._MOST_WORKERS)
+    assert said["working"][0]["trials"] == {"first": ["k", "k", "k"], "count": 1000}
+
+
+def test_a_heart_that_cannot_start_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_threads(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_threads)
+    assert len(carry_out(study(), out=tmp_path)) == 4
+    assert status_of(tmp_path).state == "finished"
+
+
+def test_a_beat_that_fails_is_followed_by_others(fast: None) -> None:
+    beats = []
+
+    def beat() -> None:
+        beats.append(len(beats))
+        raise OSError
+
+    heart = heartbeat_module.Heartbeat(beat)
+    heart.start()
+    assert until(lambda: len(beats) >= 3)
+    heart.stop()
+    assert len(beats) == (number := len(beats)) and not heart._thread and number >= 3
+
+
+# --- Folders --------------------------------------------------------------------------------------
+def test_folders_that_are_no_run_say_so_in_a_sentence(tmp_path: Path) -> None:
+    def sentence(folder: Path) -> str:
+        status = status_of(folder)
+        assert status.state == "unreadable"
+        return status.sentence
+
+    assert sentence(tmp_path / "none").endswith(
+        "is not there; expected the folder of a run, as --out named it"
+    )
+    (tmp_path / "empty").mkdir()
+    assert sentence(tmp_path / "empty").endswith(
+        "is empty, so it is no run; expected a folder that --out made"
+    )
+    carry_out(study(), out=tmp_path / "runs" / "one")
+    assert sentence(tmp_path / "runs").endswith("is no run, and holds 1 of them, such as one")
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "thesis.tex").touch()
+    assert "is no run: it has no run.json" in sentence(tmp_path / "foreign")
+    (tmp_path / "foreign" / "run.json").write_text("{")
+    assert "run.json is no JSON" in sentence(tmp_path / "foreign")
+    trials = tmp_path / "runs" / "one" / "trials.jsonl"
+    trials.write_text(trials.read_text().replace('{"key": "b"', '{"k": "b"'))
+    assert "line 2: expected a trial" in sentence(tmp_path / "runs" / "one")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"format": 99}', '{"format": 1, "total": -1, "rate": "x"}', "\xff"]
+)
+def test_a_damaged_status_is_as_none(tmp_path: Path, text: str) -> None:
+    carry_out(study(), out=tmp_path)
+    (tmp_path / "status.json").write_bytes(text.encode("latin-1"))
+    status = status_of(tmp_path, total=lambda what: 4)
+    assert (status.state, status.done, status.total) == ("finished", 4, 4)
+    assert status_of(tmp_path).state == "incomplete"
+
+
+def test_a_command_that_asks_for_less_makes_no_run_smaller(tmp_path: Path) -> None:
+    carry_out(study(), out=tmp_path)
+    carry_out(study(keys="ab"), out=tmp_path)
+    status = status_of(tmp_path)
+    assert (status.state, status.done, status.total, status.left) == ("finished", 4, 4, 0)
+    unfinished = status_of(tmp_path, total=lambda what: 9)
+    assert (unfinished.total, unfinished.left) == (9, 5) and unfinished.state != "finished"
+
+
+def test_runs_below_a_folder_are_listed_and_damaged_ones_say_why(tmp_path: Path) -> None:
+    carry_out(study(), out=tmp_path / "b" / "deep")
+    carry_out(study(keys="xy"), out=tmp_path / "a")
+    carry_out(study(), out=tmp_path / ".hidden")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "run.json").write_text("{")
+    states = {Path(run.folder).name: run.state for run in runs_below(tmp_path)}
+    assert states == {"a": "finished", "deep": "finished", "c": "unreadable"}
+    with pytest.raises(InvalidFileError, match="cannot be looked through: No such file"):
+        runs_below(tmp_path / "none")
+    with pytest.raises(InvalidFileError, match="cannot be looked through: Not a directory"):
+        runs_below(tmp_path / "c" / "run.json")
+
+
+def test_what_keeps_no_trials_says_how_far_it_is(tmp_path: Path, fast: None) -> None:
+    progress = Progress("mouse", "step", 4, 0, 0, None)
+    with told(tmp_path, progress):
+        progress.ended()
+        assert until(lambda: status_of(tmp_path).done == 1)
+        running = status_of(tmp_path)
+        assert (running.state, running.kind, running.agent) == ("running", "steps", "mouse")
+    assert status_of(tmp_path).state == "stopped"
+    with told(tmp_path, progress):
+        for _ in range(3):
+            progress.ended()
+    assert status_of(tmp_path).state == "finished"
+
+
+# --- Keys -----------------------------------------------------------------------------------------
+def test_keys_are_those_of_the_lines_however_they_are_spelled(tmp_path: Path) -> None:
+    keys = ["plain", 'with "quotes", "value": 3', "back\\slash", "ä\ud800", "a, failed 1", ""]
+    trials = {key: {"key": key} for key in keys}
+    every = Study("odd", lambda key: {"key": key}, trials, what=WHAT)
+    carry_out(every, out=tmp_path)
+    assert list(keys_of(tmp_path / "trials.jsonl")) == list(read_run(tmp_path).values) == keys
+    with (tmp_path / "trials.jsonl").open("a") as file:
+        file.write('{"value": 1, "key": "turned"}\n{"key":"plain","value":2}\n{"key": "to')
+    assert list(keys_of(tmp_path / "trials.jsonl")) == [*keys, "turned", "plain"]
+
+
+def test_tries_count_where_their_trial_has_not_ended(tmp_path: Path) -> None:
+    keys = ["a, failed 1", "a, failed 2", "b, failed 1", "b", "c"]
+    lines = [json.dumps({"key": key, "value": 0}) + "\n" for key in [*keys, "c"]]
+    (tmp_path / "trials.jsonl").write_text("".join(lines))
+    assert counted(tmp_path / "trials.jsonl") == (2, 1)
+    assert counted(tmp_path / "none.jsonl") == (0, 0)
+
+
+def test_wall_times_are_in_utc() -> None:
+    assert in_utc(1_800_000_000.9) == "2027-01-15T08:00:00Z"
