@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -266,6 +267,40 @@ def test_copies_go_back_where_nothing_is_known() -> None:
     one, two = (simulator.draw(0, 1, 200, np.random.default_rng(4))[0] for _ in range(2))
     assert one == two
     assert sum(one.values()) == 200
+
+
+def test_models_of_stable_baselines_and_vectors_of_environments(tmp_path: Path) -> None:
+    sb3 = pytest.importorskip("stable_baselines3")
+
+    def make() -> Any:
+        return gymnasium.make("FrozenLake-v1", is_slippery=False)
+
+    tiny = {"net_arch": [4]}
+    ppo = sb3.PPO("MlpPolicy", make(), seed=1, policy_kwargs=tiny, n_steps=8, batch_size=8)
+    table = np.array([_probabilities(ppo, state) for state in range(16)])
+    exact = known_utility(
+        TabularMDP.from_gymnasium("FrozenLake-v1", horizon=5, is_slippery=False), table
+    ).value
+    ppo.save(tmp_path / "ppo")
+    vector = gymnasium.vector.SyncVectorEnv([make, make])
+    for env, agent in ((make, ppo), (vector, ppo), (make, f"sb3:{tmp_path / 'ppo.zip'}")):
+        result = from_simulator(env, agent, horizon=5, budget=1000)
+        np.testing.assert_allclose(result.interval, exact, atol=1e-3)
+    dqn = sb3.DQN("MlpPolicy", make(), seed=1, policy_kwargs=tiny, buffer_size=10)
+    best = [int(dqn.predict(state, deterministic=True)[0]) for state in range(16)]
+    exact = known_utility(
+        TabularMDP.from_gymnasium("FrozenLake-v1", horizon=5, is_slippery=False), np.eye(4)[best]
+    ).value
+    result = from_simulator(make, dqn, horizon=5, budget=1000)
+    assert result.interval[0] - 1e-3 <= exact <= result.interval[1] + 1e-3
+
+
+def _probabilities(model: Any, state: int) -> np.ndarray:
+    import torch
+
+    with torch.no_grad():
+        seen, _ = model.policy.obs_to_tensor(np.array(state))
+        return model.policy.get_distribution(seen).distribution.probs[0].numpy()
 
 
 def test_names_of_observations() -> None:

@@ -116,7 +116,9 @@ class StatesMeasure:
             # The point estimate promises nothing, so it may use every episode.
             value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0
             value = min(max(value, bounds.low), bounds.high)
-            out.append(Towards(value, choice.beta, bounds))
+            # Nothing was proven at any rationality if the lower end is 0.
+            beta = choice.beta if bounds.low > 0 or choice.beta == 0 else choice.best
+            out.append(Towards(value, beta, bounds))
         return out
 
     def assumed(self) -> list[str]:

@@ -195,11 +195,11 @@ def _collected(
     each = zip(simulator.utilities.names, measure.ends(), measure.assumed(), strict=True)
     for name, known, assumed in each:
         out[name] = SimulatorResult(
-            value=known.value,
-            interval=(known.ends.low, known.ends.high),
+            value=float(known.value),
+            interval=(float(known.ends.low), float(known.ends.high)),
             level=level,
             maximum=float(episodes.decisions.mean()) * math.log(simulator.n_actions),
-            rationality=known.rationality,
+            rationality=float(known.rationality),
             utility=name,
             world=simulator.name,
             method=method,
