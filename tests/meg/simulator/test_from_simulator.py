@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
-from goalmeter.meg import known_utility
+from goalmeter.meg import known_utility, unknown_utility
 from goalmeter.meg.simulator import SimulatorInterrupted, from_simulator
 from goalmeter.meg.simulator.acting import table_actor
 from goalmeter.meg.simulator.from_start import StartMeasure
@@ -103,6 +103,35 @@ def test_several_utilities_share_their_steps() -> None:
     # MEG does not ask for the sign; the rationality has it.
     assert results["goal"].rationality > 0 > results["away"].rationality
     assert results["goal"].value == pytest.approx(results["away"].value, rel=0.02)
+
+
+def test_the_best_combination_of_utilities() -> None:
+    # All utilities over the four states of the corridor: the certified unknown-utility MEG.
+    mdp, _ = ending()
+    policy = [[0.2, 0.8], [0.6, 0.4], [0.1, 0.9], [0.5, 0.5]]
+    features = {f"state {i}": np.eye(4)[i] for i in range(3)}
+    results = from_simulator(mdp, policy, utility=features, combined=True, budget=2000)
+    best = results["best combination"]
+    exact = unknown_utility(mdp, policy, features=np.eye(4)[:, :3])
+    assert best.interval[0] == pytest.approx(exact.value, abs=2e-3)
+    assert best.interval[1] >= exact.value - 1e-9
+    assert best.interval[0] >= max(results[name].interval[0] for name in features) - 1e-6
+    assert set(best.weights) == set(features)
+    assert best.to_json()["weights"] == best.weights
+
+
+def test_the_difference_of_two_utilities() -> None:
+    mdp, _ = ending()
+    policy = [[0.2, 0.8]] * 4
+    still = np.array([0.0, 1.0, 0.0, 0.0])
+    results = from_simulator(mdp, policy, utility={"end": "reward", "still": still}, budget=2000)
+    difference, (low, high) = results["end"].less(results["still"])
+    exact = known_utility(mdp, policy).value - known_utility(mdp, policy, utility=still).value
+    assert low - 1e-9 <= exact <= high + 1e-9
+    assert high - low < 1e-3
+    assert difference == pytest.approx(exact, abs=1e-3)
+    with pytest.raises(InvalidParameterError, match="different measurements"):
+        results["end"].less(from_simulator(MOUSE, chosen(0.8), budget=1000))
 
 
 def test_the_naive_average_is_a_trap_and_the_bound_is_not() -> None:

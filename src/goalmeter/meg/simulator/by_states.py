@@ -16,6 +16,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.acting import Actor
+from goalmeter.meg.simulator.combination import best_weights
 from goalmeter.meg.simulator.confidence import ConfidenceSet
 from goalmeter.meg.simulator.ends import (
     LOWER,
@@ -108,8 +109,8 @@ class StatesMeasure:
         count = len(self.simulator.utilities.names)
         plain = self._plain(worlds, fresh)
         out = []
-        for ends in self._each(worlds):
-            choice = ends.choose(fitted, self._best[ends.which], self._lower_error)
+        for which, ends in enumerate(self._each(worlds)):
+            choice = ends.choose(fitted, self._best[which], self._lower_error)
             low = ends.lower(fresh, choice.beta, self._lower_error)
             high = ends.upper(fresh, choice, low, UPPER * self.error / 2 / count)
             bounds = interval(low, high, plain)
@@ -137,9 +138,9 @@ class StatesMeasure:
         rough, widths, noises = [], [], []
         counts = np.bincount(fitted.starts, minlength=worlds.n_states)
         starts = counts / counts.sum()
-        for ends in self._each(worlds):
-            choice = ends.choose(fitted, self._best[ends.which], self._lower_error)
-            self._best[ends.which] = abs(choice.best)
+        for which, ends in enumerate(self._each(worlds)):
+            choice = ends.choose(fitted, self._best[which], self._lower_error)
+            self._best[which] = abs(choice.best)
             plan = ends.plan(choice.beta)
             widths.append((worlds.visits(plan, starts) * plan.slack).sum(axis=0))
             noises.append(max(ends.evidence(fitted, choice.beta) - choice.low, 0.0))
@@ -150,7 +151,8 @@ class StatesMeasure:
 
     @property
     def _lower_error(self) -> float:
-        return LOWER * self.error / len(self.simulator.utilities.names)
+        # One more than there are utilities, for the best combination of them.
+        return LOWER * self.error / (len(self.simulator.utilities.names) + 1)
 
     def _worlds(self) -> PossibleWorlds:
         """What the draws so far leave possible."""
@@ -163,17 +165,44 @@ class StatesMeasure:
         )
 
     def _each(self, worlds: PossibleWorlds) -> list[StateEnds]:
+        return [self._of(worlds, weights) for weights in np.eye(len(worlds.ranges))]
+
+    def _of(self, worlds: PossibleWorlds, weights: FloatArray) -> StateEnds:
         policy = self._computable(worlds)
-        out = []
-        for which in range(len(worlds.ranges)):
-            weights = np.zeros(len(worlds.ranges))
-            weights[which] = 1.0
-            known = None if policy is None else worlds.evaluate(policy, weights, AS_SEEN)
-            fitted, _ = fitted_and_fresh(self.episodes)
-            spread = float(np.ptp(fitted.returns[:, which])) or worlds.ranges[which].spread or 1.0
-            fixed = self.simulator.one_start
-            out.append(StateEnds(worlds, which, known, fixed, 1.0 / spread))
-        return out
+        known = None if policy is None else worlds.evaluate(policy, weights, AS_SEEN)
+        fitted, _ = fitted_and_fresh(self.episodes)
+        spread = float(np.ptp(fitted.returns @ weights))
+        spread = (
+            spread
+            or sum(abs(w) * r.spread for w, r in zip(weights, worlds.ranges, strict=True))
+            or 1.0
+        )
+        return StateEnds(worlds, weights, known, self.simulator.one_start, 1.0 / spread)
+
+    def combined(self) -> tuple[FloatArray, Towards]:
+        """The combination of the utilities that explains most, [U], and its interval.
+
+        The upper end is that of any utility, so the interval is one of the best combination.
+        """
+        worlds = self._worlds()
+        fitted, fresh = fitted_and_fresh(self.episodes)
+        counts = np.bincount(fitted.starts, minlength=worlds.n_states)
+        policy = self._computable(worlds)
+        collected = fitted.returns.mean(axis=0)
+        if policy is not None:
+            each = [worlds.evaluate(policy, one, AS_SEEN) for one in np.eye(len(worlds.ranges))]
+            collected = np.array(each)[:, fitted.starts].mean(axis=1)
+        weights = best_weights(worlds, collected, counts / counts.sum())
+        plain = self._plain(worlds, fresh)
+        # Where starts differ and chance remains, the weights may depend on where the episodes that
+        # would bound them began; then nothing is claimed.
+        if not weights.any() or not (self.simulator.one_start or policy is not None):
+            return weights, Towards(0.0, 0.0, interval(0.0, np.inf, plain))
+        ends = self._of(worlds, weights)
+        choice = ends.choose(fitted, 1.0, self._lower_error)
+        bounds = interval(ends.lower(fresh, choice.beta, self._lower_error), np.inf, plain)
+        value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0
+        return weights, Towards(min(max(value, bounds.low), bounds.high), choice.best, bounds)
 
     def _computable(self, worlds: PossibleWorlds) -> FloatArray | None:
         """The agent's policy, where what it collects can be computed from the table."""

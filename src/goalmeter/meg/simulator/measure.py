@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from goalmeter._arguments import MOST_SEED, finite, whole
@@ -31,6 +32,8 @@ from goalmeter.meg.simulator.tabular_simulator import TabularSimulator
 from goalmeter.meg.simulator.utilities import REWARD, Utility, named_utilities, ranges_of
 from goalmeter.tabular.mdp import TabularMDP
 
+# The name of the best combination of all utilities among the results.
+COMBINATION = "best combination"
 _MOST_STEPS = 10**12
 _MOST_HORIZON = 10**6
 # Fewer steps than this show nothing of any world.
@@ -46,6 +49,7 @@ def from_simulator(
     agent: Any,
     *,
     utility: Utility | Mapping[str, Utility] = REWARD,
+    combined: bool = False,
     horizon: int | None = None,
     budget: int = 200_000,
     level: float = 0.95,
@@ -78,6 +82,10 @@ def from_simulator(
             only actions, what it did counts, and its own entropy bounds nothing.
         utility: what each decision pays: "reward"; a function of (observation, info) as `step`
             returned them after the action; or several by name, measured on the same steps.
+        combined: whether MEG towards the best linear combination of several utilities (or of one,
+            whose sign is free anyway) is measured too: an unknown utility that is linear in given
+            features. It comes under the name "best combination", with its `weights`; its upper end
+            holds for every utility. Only for worlds that are measured by states.
         horizon: decisions that are measured, at most the environment's time limit, which is the
             default.
         budget: steps of the simulator, in all.
@@ -140,7 +148,7 @@ def from_simulator(
     if simulator.returns_to_states:
         share = _STATES_SHARE * error
         states = StatesMeasure(simulator, actor, steps, share, seed, budget, precision)
-        results = _results(states, level, tell, notes, by_states.METHOD)
+        results = _results(states, level, tell, notes, by_states.METHOD, combined)
         if results is None:
             notes.append(
                 f"more states can be reached than {by_states.FIRST_STATES * budget:,.0f} steps can "
@@ -153,10 +161,13 @@ def from_simulator(
         results = None
         notes.append(f"{simulator.why_not}; the bound is that from the start")
     if results is None:
+        if combined:
+            notes.append("the best combination of utilities is measured by states only")
         start = StartMeasure(simulator, actor, steps, error, max(budget, _LEAST_STEPS))
         results = _results(start, level, tell, notes, from_start.METHOD)
     assert results is not None, "the bound from the start always ends"
-    return results if isinstance(utility, Mapping) else next(iter(results.values()))
+    several = isinstance(utility, Mapping) or combined
+    return results if several else next(iter(results.values()))
 
 
 def _results(
@@ -165,6 +176,7 @@ def _results(
     tell: Callable[[int, list[Towards]], None],
     notes: list[str],
     method: str,
+    combined: bool = False,
 ) -> dict[str, SimulatorResult] | None:
     """What a measurement comes to; None if there are too many states for it."""
 
@@ -177,10 +189,27 @@ def _results(
         stopped = measure.run(told)
     # What was drawn by then bounds as it would have at the end: the limits hold at every look.
     except KeyboardInterrupt as interrupt:
-        raise SimulatorInterrupted(_collected(measure, level, notes, method, "interrupt")) from (
-            interrupt
-        )
-    return _collected(measure, level, notes, method, stopped)
+        known = _collected(measure, level, notes, method, "interrupt")
+        raise SimulatorInterrupted(known) from interrupt
+    results = _collected(measure, level, notes, method, stopped)
+    if combined and isinstance(measure, StatesMeasure):
+        results[COMBINATION] = _combination(measure, next(iter(results.values())))
+    return results
+
+
+def _combination(measure: StatesMeasure, like: SimulatorResult) -> SimulatorResult:
+    """The result of the best combination, beside one of the utilities that it is made of."""
+    weights, known = measure.combined()
+    names = measure.simulator.utilities.names
+    return replace(
+        like,
+        value=float(known.value),
+        interval=(float(known.ends.low), float(known.ends.high)),
+        rationality=float(known.rationality),
+        utility=COMBINATION,
+        binding={"lower": known.ends.low_by, "upper": known.ends.high_by},
+        weights=dict(zip(names, weights.tolist(), strict=True)),
+    )
 
 
 def _collected(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from goalmeter._errors import InvalidParameterError
 from goalmeter.meg.result import json_number
 from goalmeter.report.notebook import html_table
 from goalmeter.report.numbers import general, nats, percent, rationality
@@ -31,6 +32,7 @@ class SimulatorResult:
         binding: which bound gave each end: "lower" and "upper".
         episodes: of the agent, which were fitted to or bounded with.
         notes: plain statements a reader of the numbers needs.
+        weights: of the utilities, by name, where this is a combination of several.
         stopped: "interrupt" if the measurement was ended early, "budget" or "precision".
     """
 
@@ -46,6 +48,7 @@ class SimulatorResult:
     binding: Mapping[str, str]
     episodes: int
     notes: tuple[str, ...] = ()
+    weights: Mapping[str, float] | None = None
     stopped: str = "budget"
 
     @property
@@ -68,6 +71,24 @@ class SimulatorResult:
         """Value with the sign of the rationality (MEG paper, footnote 4)."""
         return math.copysign(self.value, self.rationality) if self.rationality else 0.0
 
+    def less(self, other: SimulatorResult) -> tuple[float, tuple[float, float]]:
+        """How much more MEG is towards this utility than towards another of the same measurement.
+
+        Returns:
+            The difference of the estimates, nats, and an interval of the difference at `level`:
+            that of all utilities of a measurement holds for all of them at once.
+
+        Raises:
+            InvalidParameterError: the other result is of another measurement.
+        """
+        if (self.world, self.level, self.steps) != (other.world, other.level, other.steps):
+            raise InvalidParameterError(
+                f"the results towards {self.utility!r} and {other.utility!r} are of different "
+                f"measurements; give both utilities to one call, by name"
+            )
+        ends = (self.interval[0] - other.interval[1], self.interval[1] - other.interval[0])
+        return self.value - other.value, ends
+
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
         return {
@@ -86,6 +107,7 @@ class SimulatorResult:
             "binding": dict(self.binding),
             "episodes": self.episodes,
             "stopped": self.stopped,
+            "weights": None if self.weights is None else dict(self.weights),
             "notes": list(self.notes),
         }
 

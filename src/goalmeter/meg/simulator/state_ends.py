@@ -58,7 +58,7 @@ class StateEnds:
 
     Attributes:
         worlds: that are possible.
-        which: the utility's number.
+        weights: of the utilities, [U]: 1 for the one that is bounded, or a combination of several.
         returns: what the agent collects of it from each state, [S], where that is known exactly
             (an agent without memory in a world without chance); else None, and episodes say it.
         fixed_start: whether all episodes begin in one state, with certainty.
@@ -66,7 +66,7 @@ class StateEnds:
     """
 
     worlds: PossibleWorlds
-    which: int
+    weights: FloatArray
     returns: FloatArray | None
     fixed_start: bool
     unit: float
@@ -97,12 +97,12 @@ class StateEnds:
 
     def estimate(self, episodes: Episodes, beta: float) -> float:
         """MEG at a rationality in the world as seen, nats."""
-        value = self.worlds.soft_plan(beta * self._one, AS_SEEN).value[0]
+        value = self.worlds.soft_plan(beta * self.weights, AS_SEEN).value[0]
         return float((beta * self._collected(episodes) - value[episodes.starts]).mean())
 
     def plan(self, beta: float) -> Plan:
         """The soft plan in the most favourable of the possible worlds."""
-        return self.worlds.soft_plan(beta * self._one, MOST)
+        return self.worlds.soft_plan(beta * self.weights, MOST)
 
     def evidence(self, episodes: Episodes, beta: float) -> float:
         """Average of beta * return less the highest soft value of the start, nats."""
@@ -118,7 +118,7 @@ class StateEnds:
         if self._is_certain:
             return float(values[0]) - _DIGITS * abs(beta) * self._scale
         # A start that was not met may be worth all that is conceivable.
-        top = most[0] if self.fixed_start else self.worlds.most(beta * self._one)[0][0]
+        top = most[0] if self.fixed_start else self.worlds.most(beta * self.weights)[0][0]
         low, high = self._limits(beta)
         return lower_limit(
             values,
@@ -158,9 +158,9 @@ class StateEnds:
         points = []
         for step in _AROUND:
             beta, share = self._snapped(choice.beta * 2.0 ** (step / _OCTAVE))
-            least = self.worlds.soft_plan(beta * self._one, LEAST).value[0][episodes.starts]
+            least = self.worlds.soft_plan(beta * self.weights, LEAST).value[0][episodes.starts]
             ends = self._limits(beta)
-            floor = -self.worlds.most(-beta * self._one)[0][0]
+            floor = -self.worlds.most(-beta * self.weights)[0][0]
             limit = upper_limit(
                 beta * self._collected(episodes) - least,
                 low=ends[0] - max(float(least.max()), 0.0),
@@ -173,9 +173,9 @@ class StateEnds:
     def _line(self, episodes: Episodes, sign: float, size: float, error: float) -> Line:
         """The line of one policy, from a start that all episodes share."""
         start = int(episodes.starts[0])
-        policy = self.worlds.soft_plan(sign * size * self._one, AS_SEEN).policy
-        collects = float(self.worlds.evaluate(policy, sign * self._one, LEAST)[start])
-        nothing = np.zeros_like(self._one)
+        policy = self.worlds.soft_plan(sign * size * self.weights, AS_SEEN).policy
+        collects = float(self.worlds.evaluate(policy, sign * self.weights, LEAST)[start])
+        nothing = np.zeros_like(self.weights)
         height = float(self.worlds.evaluate(policy, nothing, MOST, entropies(policy))[start])
         agent = sign * self._collected(episodes)
         if self._is_certain:
@@ -190,14 +190,8 @@ class StateEnds:
     @property
     def _scale(self) -> float:
         """The largest that sums of the utility get, for telling rounding from differences."""
-        known = self.worlds.ranges[self.which]
-        return max(self.worlds.horizon * max(abs(known.low), abs(known.high)), 1e-300)
-
-    @property
-    def _one(self) -> FloatArray:
-        out = np.zeros(len(self.worlds.ranges))
-        out[self.which] = 1.0
-        return out
+        sizes = [max(abs(r.low), abs(r.high)) for r in self.worlds.ranges]
+        return max(self.worlds.horizon * float(np.abs(self.weights) @ sizes), 1e-300)
 
     @property
     def _is_certain(self) -> bool:
@@ -215,16 +209,21 @@ class StateEnds:
         """What free choice collects from each state in the world as seen, [S]."""
         shape = (1, self.worlds.n_states, self.worlds.n_actions)
         free = np.full(shape, 1.0 / self.worlds.n_actions)
-        return self.worlds.evaluate(free, self._one, AS_SEEN)
+        return self.worlds.evaluate(free, self.weights, AS_SEEN)
 
     def _collected(self, episodes: Episodes) -> FloatArray:
         if self.returns is not None:
             return np.asarray(self.returns[episodes.starts])
-        return episodes.returns[:, self.which]
+        return np.asarray(episodes.returns @ self.weights)
 
     def _limits(self, factor: float) -> tuple[float, float]:
         """Least and most that an episode collects of a multiple of the utility."""
-        return self.worlds.ranges[self.which].scaled(factor).of_episode(self.worlds.horizon)
+        horizon, low, high = self.worlds.horizon, 0.0, 0.0
+        for known, weight in zip(self.worlds.ranges, self.weights, strict=True):
+            if weight:
+                ends = known.scaled(factor * weight).of_episode(horizon)
+                low, high = low + ends[0], high + ends[1]
+        return low, high
 
 
 def interval(low: float, by_values: float, plain: Ends) -> Ends:
