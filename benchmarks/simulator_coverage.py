@@ -77,18 +77,18 @@ def taxi() -> gm.TabularMDP:
 
 def cases(quick: bool) -> list[Case]:
     cliffs = [
-        Case(f"CliffWorld, ε = {e}", mdp, greedy(mdp, e), 150_000)
+        Case(f"CliffWorld, ε = {e}", mdp, greedy(mdp, e), 500_000)
         for mdp in [gm.cliff_world(1)]
         for e in (0.0, 0.1, 0.3, 0.5)
     ]
     random = [
-        Case(f"random sparse {seed}, β = {b}", mdp, soft(mdp, b), 150_000)
+        Case(f"random sparse {seed}, β = {b}", mdp, soft(mdp, b), 2_000_000)
         for seed, b in ((0, 1.0), (1, 2.0), (2, 4.0), (3, 1.0))
         for mdp in [sparse(seed)]
     ]
     lakes = [
         # The goal is paid once: that much is known without a table.
-        Case(f"FrozenLake, {words}, ε = {e}", mdp, greedy(mdp, e), 150_000, (0, 1, 0, 1))
+        Case(f"FrozenLake, {words}, ε = {e}", mdp, greedy(mdp, e), 5_000_000, (0, 1, 0, 1))
         for words, slippery, e in (
             ("slippery", True, 0.1),
             ("slippery", True, 0.3),
@@ -96,7 +96,7 @@ def cases(quick: bool) -> list[Case]:
         )
         for mdp in [frozen_lake(slippery)]
     ]
-    cabs = [Case("Taxi, ε = 0.1", mdp, greedy(mdp, 0.1), 60_000) for mdp in [taxi()]]
+    cabs = [Case("Taxi, ε = 0.1", mdp, greedy(mdp, 0.1), 150_000) for mdp in [taxi()]]
     grids = {
         "maze 7": maze(7, 0.8, 0).world,
         "maze 9": maze(9, 0.8, 1).world,

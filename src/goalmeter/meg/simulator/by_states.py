@@ -69,10 +69,14 @@ class StatesMeasure:
 
     def __post_init__(self) -> None:
         self.exploration = Exploration(self.simulator, self.horizon, self.seed)
-        self.episodes = self.simulator.play(self.actor, self.horizon, 0)
-        self._chunks = 1
+        self._chunks = 0
         count = len(self.simulator.utilities.names)
         self._best: list[float | None] = [None] * count
+
+    @property
+    def begun(self) -> bool:
+        """Whether there are episodes that anything could be bounded with."""
+        return self._chunks > 0
 
     @property
     def steps(self) -> dict[str, int]:
@@ -81,6 +85,8 @@ class StatesMeasure:
 
     def explore(self) -> bool:
         """Begin; whether all states that can be reached could be tried."""
+        self.episodes = self.simulator.play(self.actor, self.horizon, 0)
+        self._chunks = 1
         self._play(int(_FIRST_EPISODES * self.budget))
         self._expand(int(FIRST_STATES * self.budget))
         self.exploration.compare(self.simulator.walked)

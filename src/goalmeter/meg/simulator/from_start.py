@@ -70,6 +70,11 @@ class StartMeasure:
         self._played = [1, 1]
 
     @property
+    def begun(self) -> bool:
+        """Whether there are episodes that anything could be bounded with: from the beginning."""
+        return True
+
+    @property
     def steps(self) -> dict[str, int]:
         """Steps that were taken so far, by purpose."""
         return {"agent": self.episodes.steps, "free choice": self.free.steps}

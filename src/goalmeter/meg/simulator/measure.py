@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -130,44 +131,59 @@ def from_simulator(
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     level = finite(level, "level", least=0.5, most=1 - 1e-9)
     precision = finite(precision, "precision", least=0.0, most=1.0)
+    tell = _listener(progress)
     simulator: Simulator
     actor: Actor
-    if isinstance(env, TabularMDP):
-        steps = _horizon(horizon, env.horizon, "this MDP")
-        simulator = _of_table(env, utility, bounds, seed)
-        actor = table_actor(agent, env.n_states, env.n_actions, steps)
-    else:
-        world = opened(env)
-        named = named_utilities(utility, bounds)
-        simulator = GymnasiumSimulator(world, named, seed=seed, state=state)
-        steps = _horizon(horizon, time_limit(world), simulator.name)
-        actor = actor_of(agent, world, steps)
-    error = 1 - level
-    tell = _teller(_listener(progress), simulator.utilities.names)
-    notes: list[str] = []
-    if simulator.returns_to_states:
-        share = _STATES_SHARE * error
-        states = StatesMeasure(simulator, actor, steps, share, seed, budget, precision)
-        results = _results(states, level, tell, notes, by_states.METHOD, combined)
-        if results is None:
-            notes.append(
-                f"more states can be reached than {by_states.FIRST_STATES * budget:,.0f} steps can "
-                f"try ({simulator.n_states:,} were met), so the bound is that from the start; give "
-                f"a larger budget, a shorter horizon, or state= a coarser name of the state"
-            )
-            budget -= sum(states.steps.values())
-            error -= share
-    else:
-        results = None
-        notes.append(f"{simulator.why_not}; the bound is that from the start")
-    if results is None:
-        if combined:
-            notes.append("the best combination of utilities is measured by states only")
-        start = StartMeasure(simulator, actor, steps, error, max(budget, _LEAST_STEPS))
-        results = _results(start, level, tell, notes, from_start.METHOD)
-    assert results is not None, "the bound from the start always ends"
+    with ExitStack() as closing:
+        if isinstance(env, TabularMDP):
+            steps = _horizon(horizon, env.horizon, "this MDP")
+            simulator = _of_table(env, utility, bounds, seed)
+            actor = table_actor(agent, env.n_states, env.n_actions, steps)
+        else:
+            world = opened(env)
+            # What was made here is closed here; a caller's own environment stays open.
+            if isinstance(env, str):
+                closing.callback(world.close)
+            named = named_utilities(utility, bounds)
+            simulator = GymnasiumSimulator(world, named, seed=seed, state=state)
+            steps = _horizon(horizon, time_limit(world), simulator.name)
+            actor = actor_of(agent, world, steps)
+        states = StatesMeasure(
+            simulator, actor, steps, _STATES_SHARE * (1 - level), seed, budget, precision
+        )
+        told = _teller(tell, simulator.utilities.names)
+        results = _by_best_means(states, level, told, combined)
     several = isinstance(utility, Mapping) or combined
     return results if several else next(iter(results.values()))
+
+
+def _by_best_means(
+    states: StatesMeasure,
+    level: float,
+    tell: Callable[[int, list[Towards]], None],
+    combined: bool,
+) -> dict[str, SimulatorResult]:
+    """By states where that can be done, else from the start with the error and steps left."""
+    simulator, budget, error = states.simulator, states.budget, 1 - level
+    if simulator.returns_to_states:
+        results = _results(states, level, tell, [], by_states.METHOD, combined)
+        if results is not None:
+            return results
+        notes = [
+            f"more states can be reached than {by_states.FIRST_STATES * budget:,.0f} steps can "
+            f"try ({simulator.n_states:,} were met), so the bound is that from the start; give "
+            f"a larger budget, a shorter horizon, or state= a coarser name of the state"
+        ]
+        budget -= sum(states.steps.values())
+        error -= states.error
+    else:
+        notes = [f"{simulator.why_not}; the bound is that from the start"]
+    if combined:
+        notes.append("the best combination of utilities is measured by states only")
+    start = StartMeasure(simulator, states.actor, states.horizon, error, max(budget, _LEAST_STEPS))
+    results = _results(start, level, tell, notes, from_start.METHOD)
+    assert results is not None, "the bound from the start always ends"
+    return results
 
 
 def _results(
@@ -189,6 +205,8 @@ def _results(
         stopped = measure.run(told)
     # What was drawn by then bounds as it would have at the end: the limits hold at every look.
     except KeyboardInterrupt as interrupt:
+        if not measure.begun:
+            raise
         known = _collected(measure, level, notes, method, "interrupt")
         raise SimulatorInterrupted(known) from interrupt
     results = _collected(measure, level, notes, method, stopped)
