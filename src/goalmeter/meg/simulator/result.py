@@ -18,7 +18,8 @@ class SimulatorResult:
     """MEG of an agent in a world that can only be run, with an interval that is guaranteed.
 
     Attributes:
-        value: the point estimate, nats; nothing is promised of it.
+        value: the point estimate, nats; nothing is promised of it. Where only the bound from the
+            start is known it is the lower end.
         interval: MEG lies between these, nats, but for a probability of 1 - `level`.
         level: of the interval, over both of its ends, all utilities and rationalities tried.
         maximum: nats that a fully predictable agent would score: log A for each decision that it
