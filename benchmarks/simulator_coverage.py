@@ -29,7 +29,7 @@ from goalmeter.tabular import epsilon_greedy, optimal_policy, soft_plan
 
 RUNS = 50
 SHARE = 0.9
-MOST_STEPS = 60_000_000
+MOST_STEPS = 150_000_000
 
 
 @dataclass(frozen=True)
