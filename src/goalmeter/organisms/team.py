@@ -91,7 +91,7 @@ def in_team(
         progress: told by this process, which has rank 0.
 
     Raises:
-        GoalmeterError: one of the others has stopped.
+        GoalmeterError: one of the others has stopped, or there is no memory that they could share.
     """
     if workers == 1:
         work(*arguments, Team(), progress)
@@ -101,7 +101,14 @@ def in_team(
 
     spawn = multiprocessing.get_context("spawn")
     gradients: Any = torch.zeros(workers, weights)
-    shared = gradients.share_memory_()
+    try:
+        shared = gradients.share_memory_()
+    except RuntimeError as cause:
+        raise GoalmeterError(
+            f"the processes of a training need {gradients.nbytes / 2**20:.0f} MiB of memory that "
+            f"they share, and the system gives none: {' '.join(str(cause).split())}; make room "
+            f"(in a container its --shm-size), or train with one process (--workers 1)"
+        ) from cause
     barrier = spawn.Barrier(workers)
     helpers = [
         spawn.Process(

@@ -136,6 +136,25 @@ def test_jobs_leave_when_their_driver_is_killed(folder: Path) -> None:
     assert not left
 
 
+def test_jobs_end_without_a_word_where_the_mailbox_cannot_be_removed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    removed = slurm_module.shutil.rmtree
+    monkeypatch.setattr(slurm_module, "_LEAVING", 4.0)
+    with (
+        monkeypatch.context() as disk,
+        opened(f"{LOCAL},jobs=1", trials=1, timeout=None) as place,
+    ):
+        study = played(user_file(folder), "good")
+        list(place.run(iter([study.batch(list(study.trials)[:1])])))
+        (mailbox,) = (folder / "work" / ".goalmeter-slurm").iterdir()
+        assert processes_of(str(mailbox))
+        disk.setattr(slurm_module.shutil, "rmtree", lambda *path, **options: None)
+    assert not processes_of(str(mailbox))
+    assert "Traceback" not in capfd.readouterr().err
+    removed(mailbox.parent)
+
+
 def processes_of(folder: str) -> list[str]:
     """Command lines in which a folder stands."""
     lines = []

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -164,12 +166,9 @@ class SlurmJobs(Fleet):
         self._ending.set()
         self.members.clear()
         shutil.rmtree(self._mailbox.folder, ignore_errors=True)  # at which workers leave
-        # A job of this machine is waited for, since it would complain of a signal.
         end = time.monotonic() + _LEAVING
-        while self._cluster == "local" and time.monotonic() < end:
-            if all(job.done() for job in self._submitted):
-                break
-            time.sleep(0.02)
+        if self._cluster == "local":
+            self._let_leave(end)
         for job in self._submitted:
             with suppress(Exception):  # it has ended, or Slurm is away
                 if self._cluster != "local" or not job.done():
@@ -182,6 +181,19 @@ class SlurmJobs(Fleet):
             time.sleep(0.02)
         with suppress(OSError):  # another run has its mailbox there
             self._parent.rmdir()
+
+    def _let_leave(self, end: float) -> None:
+        """Wait for jobs of this machine, which would complain of being cancelled; then end them."""
+        # Where the mailbox cannot be removed they stay, and are told by the signal that submitit
+        # hands on without a word.
+        told = end - _LEAVING / 2
+        while time.monotonic() < end and not all(job.done() for job in self._submitted):
+            if time.monotonic() > told:
+                told = end
+                for job in [job for job in self._submitted if not job.done()]:
+                    with suppress(OSError, ValueError):
+                        os.kill(int(job.job_id), signal.SIGTERM)
+            time.sleep(0.02)
 
     def start(self, setup: str) -> None:
         """Make the mailbox and submit all jobs at once, as an array."""
