@@ -1,6 +1,7 @@
 """What the walks of a language model will cost: calls, tokens, hours, disk and money, beforehand.
 
-    calls             a walk takes at least its shortest path, and at most its cap; one call a step
+    calls             a walk takes at least its shortest path, and at most its cap; one call a step,
+                      at temperature 0 at least one for each step of a shortest path
     prompt tokens     calls of a walk * tokens of its first prompt, counted by the model's tokenizer
                       where it is on this machine, and else as characters / 3
     output tokens     calls * tokens of an answer, as stated
@@ -72,7 +73,9 @@ def forecast(
         if not (times := of_task[id(task)]):
             continue
         caps += times * task.cap
-        of_task_steps = Span(times * task.distance, times * task.cap)
+        # At temperature 0 what was asked once is not asked again, so walks may share all calls.
+        different = 1 if asking.temperature == 0 else times
+        of_task_steps = Span(different * task.distance, times * task.cap)
         prompt = template(task.condition[PROMPT]).prompt(task.world, Episode(task).state)
         steps = steps + of_task_steps
         prompts = prompts + of_task_steps * count(prompt)
@@ -86,7 +89,7 @@ def forecast(
     walk, step = _record_bytes(walks[left[0]][0]) if left else (0, 0)
     # A recorded step has its prompt and its answer as text, besides what every step has.
     disk = texts + steps * (step + answer * CHARACTERS_A_TOKEN)
-    disk = disk + Span(len(left) * walk, len(left) * walk)
+    disk = disk + Span.of(len(left) * walk)
     usd = None
     if price_in is not None and price_out is not None:
         usd = prompts * (price_in / 1e6) + outputs * (price_out / 1e6)
