@@ -102,8 +102,11 @@ def forecast_of(
     on: str = HERE,
     timeout: float | None = None,
     out: str | Path | None = None,
+    is_kept: bool = True,
 ) -> Forecast:
     """What carrying a study out will cost; the arguments are those of `carry_out`.
+
+    `is_kept` says whether results go to a folder; if not, they need not be JSON values.
 
     Raises:
         GoalmeterError: as `carry_out`, of the trials that are made to see what they take.
@@ -113,15 +116,17 @@ def forecast_of(
     slots, at_once = slots_at(on, len(left), timeout=timeout)
     # A process of its own where trials run apart, as a user's code may have to; here where it can.
     place = HERE if callable(study.function) else "processes:1"
-    seconds, sizes = _examples(study, left, place, timeout)
+    shown = study if is_kept else replace(study, to_json=lambda result: None)
+    seconds, sizes = _examples(shown, left, place, timeout)
     each, size = fmean(seconds or [0.0]), fmean(sizes or [0.0])
     hours = len(left) * each / slots / 3600
     assumed = ["nothing is left to make"]
     if left:
         spread = f", from {min(seconds):.3g} to {max(seconds):.3g} s" if len(seconds) > 1 else ""
         assumed = [
-            f"a {study.noun} takes {each:.3g} s and {size:.0f} bytes, measured on {len(sizes)} of "
-            f"them{spread}, on this machine as busy as it is now",
+            f"a {study.noun} takes {each:.3g} s"
+            + (f" and {size:.0f} bytes" if is_kept else "")
+            + f", measured on {len(sizes)} of them{spread}, on this machine as busy as it is now",
             at_once,
         ]
     return Forecast(
@@ -133,8 +138,45 @@ def forecast_of(
         slots=slots,
         place=on,
         hours=Span.of(hours),
-        disk=Span.of(len(left) * size),
+        disk=Span.of(len(left) * size) if is_kept else None,
         assumed=tuple(assumed),
+    )
+
+
+def unmeasured(
+    study: Study[Any],
+    why: str,
+    *,
+    on: str = HERE,
+    out: str | Path | None = None,
+    counted: Mapping[str, int] | None = None,
+) -> Forecast:
+    """What there is of a study of which no trial can be made to see what it takes.
+
+    Args:
+        study: whose trials they are.
+        why: nothing tells the time, in a sentence.
+        on: where they are made.
+        out: folder that may hold some of them.
+        counted: what else there is of, by its name.
+
+    Raises:
+        InvalidFileError: a line of the folder is no trial.
+    """
+    left = left_of(study.trials, out)
+    slots, at_once = slots_at(on, len(left))
+    return Forecast(
+        name=study.name,
+        noun=study.noun,
+        trials=len(study.trials),
+        kept=len(study.trials) - len(left),
+        left=len(left),
+        slots=slots,
+        place=on,
+        hours=None,
+        disk=None,
+        counted=counted or {},
+        assumed=(why, at_once),
     )
 
 
