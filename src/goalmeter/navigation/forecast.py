@@ -7,7 +7,7 @@
     output tokens     calls * tokens of an answer, as stated
     output cap        walks * cap * attempts * max-tokens, or walks * token-cap if that is less
     hours             calls * seconds of a call, as stated / questions at once / 3600
-    disk              of an example record, without its prompts and answers, and calls * their bytes;
+    disk              of an example record without prompts and answers, and calls * their bytes;
                       for models of this machine 5 bytes more a token, whose ids are recorded
     money             tokens * price
 

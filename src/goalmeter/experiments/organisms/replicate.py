@@ -106,8 +106,8 @@ def forecasts(
     return [
         unmeasured(
             _study(places, count, seed),
-            "a walk is as many calls as it has steps, and how long an answer takes depends on the "
-            "maze: neither is known before; nothing is kept before the last part is finished",
+            "how many steps a walk has, and how long an answer takes, is not known before: both "
+            "depend on the maze; nothing is kept before the last part is finished",
             on=on,
             counted={"answers": len(places) * answers, "walks": len(places) * walks},
         )
