@@ -73,7 +73,8 @@ def test_all_commands_tell_the_same_fields(run: Callable[..., Any], tmp_path: Pa
     assert len(set(fields)) == 1
     assert list(tmp_path.iterdir()) == [sweep]
     text = run(*commands[3], "--dry-run").out
-    assert "4 (processes:4)" in text and "utilities" in text and "a trial is a" in text
+    # One chunk needs one process.
+    assert "1 (processes:4)" in text and "utilities" in text and "a trial is a" in text
 
 
 def test_the_table_says_what_the_numbers_rest_on(run: Callable[..., Any]) -> None:
