@@ -3,6 +3,7 @@
 VENV ?= .venv
 OUT ?= goalmeter-demo
 ARGS ?=
+MINUTES ?= 30
 
 CANDIDATES := python3.11 python3.12 python3.13 python3
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -19,7 +20,7 @@ WORKERS ?= $(shell n=$$(env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPR
 	2>/dev/null || echo 1); [ "$$n" -gt 8 ] && n=8; echo $$n)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check bench soak clean
 
 help: ## list the targets
 	@echo "goalmeter: make TARGET"
@@ -43,6 +44,13 @@ check: $(STAMP) ## formatting, lint, types
 
 bench: $(STAMP) ## run the benchmarks (ARGS=...)
 	@$(BIN)/python benchmarks/run_all.py $(ARGS)
+
+# One thread each, as for the tests; and no threads at all in the process that forks.
+soak: export OMP_NUM_THREADS = 1
+soak: export OPENBLAS_NUM_THREADS = 1
+soak: export MKL_NUM_THREADS = 1
+soak: $(STAMP) ## kill, fill and jolt every kind of run for half an hour (MINUTES=30, ARGS="--seed 7")
+	@PYTHONPATH=tests $(BIN)/python -m faults --minutes $(MINUTES) $(ARGS)
 
 clean: ## remove caches, builds and the demo's output; the environment stays
 	@rm -rf build dist goalmeter-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

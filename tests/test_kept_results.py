@@ -52,6 +52,7 @@ FILLED = {
         "cells of organisms": "docs/results/representation.txt",
     },
     "docs/organisms.md": {"": "docs/results/organisms.txt"},
+    "docs/scale.md": {"": "docs/results/soak.txt"},
     "docs/representation.md": {
         "": "docs/results/representation.txt",
         "from nothing": "docs/results/mole-from-nothing.txt",

@@ -35,6 +35,7 @@ from goalmeter.organisms.lessons import Lesson, batch, syllabus  # noqa: E402
 from goalmeter.organisms.network import new_network  # noqa: E402
 from goalmeter.organisms.recipes import Settings  # noqa: E402
 from goalmeter.organisms.training import loss_of, train  # noqa: E402
+from goalmeter.runs import Alone  # noqa: E402
 
 TINY = Settings("moth", rounds=((6, 0.02),), words=200, sizes=(5,), keys=False)
 
@@ -162,6 +163,23 @@ def test_two_processes_train_the_same_weights_as_one(tmp_path: Path) -> None:
         train(settings, tmp_path / "three", workers=3)
 
 
+def test_two_processes_go_on_from_a_checkpoint_of_the_last_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise InvalidFileError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "_SAVE_EVERY", -1.0)
+        patch.setattr(training, "write_network", full)
+        with pytest.raises(InvalidFileError, match="the disk is full"):
+            train(TINY, tmp_path, device="cpu")
+    assert (tmp_path / CHECKPOINT).exists()
+    # The first process has nothing left to do but to remove what the other one still has to read.
+    train(TINY, tmp_path, device="cpu", workers=2)
+    assert not (tmp_path / CHECKPOINT).exists() and weights(tmp_path)
+
+
 def test_a_killed_process_is_an_error_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +194,21 @@ def test_a_killed_process_is_an_error_and_loses_nothing(
     with pytest.raises(GoalmeterError, match="one of the 2 processes of the training has stopped"):
         train(TINY, tmp_path, device="cpu", workers=2, progress=kill)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
+
+
+def test_two_commands_cannot_train_in_one_folder(tmp_path: Path) -> None:
+    train(TINY, tmp_path, device="cpu", until=1)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    with (
+        Alone(tmp_path, "choose another folder (--out)"),
+        pytest.raises(InvalidParameterError, match=r"another process fills .*; wait for it or"),
+    ):
+        train(TINY, tmp_path, device="cpu")
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+    # What is over is nobody's any more.
+    train(TINY, tmp_path, device="cpu")
+    with Alone(tmp_path, "choose another folder (--out)"):
+        assert train(TINY, tmp_path, device="cpu") == tmp_path
 
 
 def test_a_training_begins_with_the_weights_of_another(tmp_path: Path) -> None:

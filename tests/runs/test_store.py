@@ -61,6 +61,21 @@ def test_a_torn_last_line_is_dropped_and_written_over(tmp_path: Path) -> None:
     assert fill(tmp_path, c=4)["c"] == 4
 
 
+def test_a_torn_line_on_a_disk_that_became_read_only_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(file: int, size: int) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    fill(tmp_path, a=1)
+    monkeypatch.setattr(store_module.os, "ftruncate", refused)
+    assert fill(tmp_path) == {"a": 1}  # nothing is to be torn off
+    with (tmp_path / "trials.jsonl").open("a") as file:
+        file.write('{"key": "b", ')
+    with pytest.raises(InvalidFileError, match="cannot be written: Read-only file system; what"):
+        fill(tmp_path)
+
+
 def test_a_key_counts_once_the_first_time(tmp_path: Path) -> None:
     assert fill(tmp_path, a=1)["a"] == 1
     assert fill(tmp_path, a=2) == {"a": 1}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
 from goalmeter._text import in_a_line
-from goalmeter.organisms.manifest import MANIFEST, WEIGHTS
+from goalmeter.organisms.manifest import MANIFEST, WEIGHTS, to_disk
 from goalmeter.organisms.network import read_network
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ def save(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer], st
     fresh = file.with_suffix(".new")
     try:
         torch.save(state, fresh)
+        to_disk(fresh)
         fresh.replace(file)
     except (OSError, RuntimeError) as cause:  # torch's own writer raises the latter
         with suppress(OSError):  # it is not there, or what cannot be written is this file

@@ -53,7 +53,7 @@ def published(folder: Path) -> Iterator[Path]:
             # From here until the last line the folder has no manifest: it is not whole.
             (folder / MANIFEST).unlink(missing_ok=True)
             for file in files:
-                _to_disk(file)
+                to_disk(file)
                 file.replace(folder / file.name)
             write_text(
                 folder / MANIFEST, json.dumps({"format": _FORMAT, "files": listed}, indent=2)
@@ -117,7 +117,7 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def _to_disk(file: Path) -> None:
+def to_disk(file: Path) -> None:
     """Have the system write a file out, so that it is there after a loss of power too."""
     with file.open("rb+") as opened:
         os.fsync(opened.fileno())

@@ -20,6 +20,7 @@ from goalmeter.organisms.network import new_network, read_network, write_network
 from goalmeter.organisms.recipes import NOTHING, Settings
 from goalmeter.organisms.shipped import weights_of
 from goalmeter.organisms.team import Team, in_team
+from goalmeter.runs import Alone
 from goalmeter.runs.progress import Progress
 from goalmeter.runs.reading import STATUS
 from goalmeter.runs.watching import told
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import torch
 
 _FEATURE = "Training an organism"
+_ELSEWHERE = "choose another folder (--out)"
 # Matrices learn by Muon, which here needs half the lessons that AdamW does; the rest by AdamW,
 # whose rate is this share of Muon's.
 _SHARE, _BETAS, _DECAY, _GRADIENT = 0.15, (0.9, 0.98), 0.01, 1.0
@@ -68,7 +70,8 @@ def train(
         GoalmeterError: a process was stopped from outside.
         InvalidFileError: the folder cannot be used, holds another training, or a checkpoint or
             weights that are damaged; or the weights to begin with are.
-        InvalidParameterError: there cannot be so many workers, or there is no such device.
+        InvalidParameterError: there cannot be so many workers, there is no such device, or another
+            process trains in the folder.
         MissingExtraError: torch or transformers is not installed.
     """
     torch = require("torch", extra="lm", feature=_FEATURE)
@@ -85,12 +88,17 @@ def train(
             f"device is {device!r}, which cannot be used: {in_a_line(cause)}"
         ) from cause
     place = Path(folder)
-    if not claim(place, asdict(settings)):
-        end = settings.steps if until is None else min(until, settings.steps)
-        # One process alone has nothing to share, and need not make the network to count it.
-        weights = sum(w.numel() for w in _begun(settings).parameters()) if workers > 1 else 0
-        arguments = (settings, place, device, end)
-        in_team(_learn, arguments, workers=workers, weights=weights, progress=progress)
+    if claim(place, asdict(settings)):
+        return place
+    # Two that write one checkpoint would leave neither of them.
+    with Alone(place, _ELSEWHERE):
+        # Another process may have ended it meanwhile.
+        if not claim(place, asdict(settings)):
+            end = settings.steps if until is None else min(until, settings.steps)
+            # One process alone has nothing to share, and need not make the network to count it.
+            weights = sum(w.numel() for w in _begun(settings).parameters()) if workers > 1 else 0
+            arguments = (settings, place, device, end)
+            in_team(_learn, arguments, workers=workers, weights=weights, progress=progress)
     return place
 
 
@@ -109,6 +117,8 @@ def _learn(
     model.set_attn_implementation("eager")  # on a processor faster than the fused one
     optimizers = _optimizers(model)
     done = resume(place / CHECKPOINT, model, optimizers)
+    # If all steps are done, the first one removes the checkpoint, which every process has to read.
+    team.wait()
     learner, kinds = organism(settings.name), syllabus(settings.sizes, keys=settings.keys)
     last = saved = begun = time.monotonic()
     losses: list[float] = []

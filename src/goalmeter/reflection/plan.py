@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from goalmeter._arguments import whole
@@ -174,11 +175,10 @@ class TrialPlan:
     def files(self) -> dict[str, str]:
         """The files that a trial reads, agents' and environments', with their SHA-256.
 
-        Raises:
-            InvalidFileError: one of them cannot be read.
+        One that is not there is left to whoever runs it, who says what it should be.
         """
         paths = [*named_agent(self.agent_name).all_files(), *self._of_environments()]
-        return {path: digest(path) for path in dict.fromkeys(paths)}
+        return {path: digest(path) for path in dict.fromkeys(paths) if Path(path).is_file()}
 
     def _of_environments(self) -> list[str]:
         files = [split_name(environment.spelled) for environment, _ in self.runs]

@@ -13,6 +13,7 @@ from goalmeter.runs.drivers import Worker
 from goalmeter.runs.engine import carry_out, check
 from goalmeter.runs.forecast import Forecast, Span, forecast_of
 from goalmeter.runs.jobs import Answer, Batch, JobResult
+from goalmeter.runs.lock import Alone
 from goalmeter.runs.reading import StoredRun, read_run
 from goalmeter.runs.results import Results, keys_in, stored_results
 from goalmeter.runs.stages import Stages
@@ -22,6 +23,7 @@ from goalmeter.runs.study import Study
 
 __all__ = [
     "HERE",
+    "Alone",
     "Answer",
     "Backend",
     "Batch",

@@ -17,7 +17,8 @@ import os
 import secrets
 import socket
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +60,11 @@ class Owner:
             OSError: the folder cannot be written.
         """
         try:
-            # In a single step, on network file systems too.
-            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            self._make()
         except FileExistsError:
             self._refuse_if_alive()
             self._write()
             time.sleep(_SETTLED)
-        else:
-            with os.fdopen(file, "w", encoding="utf-8") as record:
-                record.write(self._text())
         self.renew()
 
     def renew(self) -> None:
@@ -114,15 +111,36 @@ class Owner:
         about = {"host": socket.gethostname(), "pid": os.getpid(), "began": _began(os.getpid())}
         return json.dumps(about | {"token": self._token, "beats": self._beats}) + "\n"
 
+    def _make(self) -> None:
+        """Make the record, if there is none: whole and in a single step, on network systems too.
+
+        Raises:
+            FileExistsError: there is one.
+            OSError: it cannot be written; then there is none.
+        """
+        with self._written() as fresh:
+            try:
+                os.link(fresh, self._path)
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without links
+                os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+                fresh.replace(self._path)
+
     def _write(self) -> None:
+        with self._written() as fresh:
+            fresh.replace(self._path)
+
+    @contextmanager
+    def _written(self) -> Iterator[Path]:
+        """The record in a file beside it, which is gone afterwards, also when it is an error."""
         fresh = self._path.with_name(f".{OWNER}.{self._token}")
         try:
             fresh.write_text(self._text(), encoding="utf-8")
-            fresh.replace(self._path)
-        except OSError:
-            with suppress(OSError):
+            yield fresh
+        finally:
+            with suppress(OSError):  # it has become the record
                 fresh.unlink()
-            raise
 
     def _refuse_if_alive(self) -> None:
         record = _record(self._path)

@@ -28,6 +28,7 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._files import write_text
 from goalmeter._text import json_text, shown
 from goalmeter.runs.heartbeat import Heartbeat
+from goalmeter.runs.lock import lock, taken
 from goalmeter.runs.owner import OWNER, OtherOwnerError, Owner
 from goalmeter.runs.reading import (
     FORMAT,
@@ -42,8 +43,6 @@ from goalmeter.runs.watching import write_status
 
 # Seconds after which a line that the heartbeat has not seen to is seen to by who adds the next one.
 _SYNC_LATEST = 3.0
-# Whoever looks at a run holds its lock for an instant, which is no reason to refuse to fill it.
-_LOCK_TRIES, _LOCK_PAUSE = 4, 0.05
 # What most errors advise: commands that make a run are told where by this option.
 ELSEWHERE = "choose another folder (--out)"
 
@@ -112,11 +111,11 @@ class RunStore:
         except OSError as cause:
             raise self._unwritable(cause) from cause
         try:
-            if not _lock(self._file, self.folder, self._elsewhere):
+            if not lock(self._file, self.folder, self._elsewhere):
                 self._claim()
             self.values, self.lines, whole, self._number = read_trials(self.folder / TRIALS)
             self._agree()
-            os.ftruncate(self._file, whole)  # what is torn off is played again
+            self._tear_off(whole)
             self._size = whole
         except BaseException:
             self._close()
@@ -160,7 +159,7 @@ class RunStore:
             elif now - self._unsynced > _SYNC_LATEST:
                 self._sync()
         except OtherOwnerError as other:
-            raise self._taken(other) from other
+            raise taken(other, self.folder, self._elsewhere) from other
         except OSError as cause:
             # Half a line would make one line of itself and the next trial.
             with suppress(OSError):
@@ -184,7 +183,8 @@ class RunStore:
                 self._owner.renew()
             self._sync()
         except OtherOwnerError as other:
-            self._broken, self.status = self._taken(other), None
+            self._broken = taken(other, self.folder, self._elsewhere)
+            self.status = None
         except OSError as cause:
             self._broken = self._unwritable(cause)
         self._tell_status()
@@ -210,12 +210,21 @@ class RunStore:
         if broken is not None:
             raise broken
 
+    def _tear_off(self, whole: int) -> None:
+        """Leave the bytes of whole lines; the trial of half a line is made again."""
+        if os.fstat(self._file).st_size == whole:
+            return
+        try:
+            os.ftruncate(self._file, whole)
+        except OSError as cause:
+            raise self._unwritable(cause) from cause
+
     def _claim(self) -> None:
         owner = Owner(self.folder)
         try:
             owner.claim()
         except OtherOwnerError as other:
-            raise self._taken(other) from other
+            raise taken(other, self.folder, self._elsewhere) from other
         except OSError as cause:
             raise self._unwritable(cause) from cause
         self._owner = owner
@@ -224,11 +233,6 @@ class RunStore:
         if self._owner is not None:
             self._owner.leave()
         os.close(self._file)  # and with it the lock
-
-    def _taken(self, other: OtherOwnerError) -> InvalidParameterError:
-        return InvalidParameterError(
-            f"{other} fills {self.folder}; wait for it or end it, or {self._elsewhere}"
-        )
 
     def _unwritable(self, cause: OSError) -> InvalidFileError:
         return InvalidFileError(
@@ -305,22 +309,3 @@ def _is_beside(name: str) -> bool:
     """Whether a file says nothing of what was finished; also one that was being written."""
     beside = (RUN, STATUS, OWNER)
     return name in (STATUS, OWNER) or name.startswith(tuple(f".{file}." for file in beside))
-
-
-def _lock(file: int, folder: Path, elsewhere: str) -> bool:
-    """Lock a file for as long as it is open; False where there are no locks."""
-    try:
-        import fcntl
-    except ImportError:  # not a system of the Unix family
-        return False
-    for pause in [_LOCK_PAUSE] * _LOCK_TRIES + [0.0]:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            time.sleep(pause)
-        except OSError:  # a file system without locks
-            return False
-    raise InvalidParameterError(
-        f"another process fills {folder}; wait for it or end it, or {elsewhere}"
-    )

@@ -12,10 +12,13 @@ import pytest
 
 from goalmeter._errors import GoalmeterError, InvalidFileError
 from goalmeter._files import digest
-from goalmeter.runs import Batch
+from goalmeter.reflection import measure
+from goalmeter.runs import Answer, Batch
 from goalmeter.runs.backends import hosted
 from goalmeter.runs.backends.hosted import HostedWorker, Setup, answered, move_to
 from goalmeter.runs.backends.processes import Processes
+from goalmeter.runs.backends.registry import BACKENDS, Here
+from goalmeter.runs.jobs import call
 
 AGENT = "def agent(history, *_):\n    import helper\n    return helper.CHOICE\n"
 
@@ -113,3 +116,22 @@ def test_an_answer_crosses_whole(folder: Path) -> None:
         ((_, expected),) = pool.run(iter([trial("agents/user.py:agent")]))
     assert answered(text).lost == expected.lost and not answered(text).results
     assert expected.lost is not None and expected.lost.outcome == "crash"
+
+
+def test_a_measurement_names_the_files_that_its_trials_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches: list[Batch] = []
+
+    class Notes(Here):
+        def run(self, given: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
+            for number, batch in enumerate(given):
+                batches.append(batch)
+                yield number, call(batch)
+
+    monkeypatch.setitem(BACKENDS, "notes", lambda argument, **_: Notes())
+    measure("agents/user.py:agent", 4, 1, environments="DejaVu", on="notes")
+    files = ["agents/helper.py", "agents/user.py"]
+    assert len(batches) == 3  # what is asked first, the environment, and its opposite
+    for batch in batches:
+        assert dict(batch.files) == {file: digest(file) for file in files}

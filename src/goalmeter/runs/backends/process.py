@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import IO
 
-from goalmeter.runs.backends.worker import READY
+from goalmeter.runs.backends.worker import BEGUN, READY
 from goalmeter.runs.jobs import Answer, Batch
 
 # The same import path as here, so that the same goalmeter is found, however this process found it.
@@ -86,7 +86,7 @@ class WorkerProcess:
         self.ready = False
         self.late = False
         self.gone = False
-        self.deadline = float("inf")
+        self.deadline = self._timeout = float("inf")
         # A session of its own: Ctrl-C in a terminal reaches this process only, and all that a
         # worker starts can be ended with it.
         self.process = subprocess.Popen(
@@ -120,17 +120,22 @@ class WorkerProcess:
         except OSError:
             return False
         self.batch = number
-        self.deadline = float("inf") if timeout is None else time.monotonic() + timeout
+        self._timeout = float("inf") if timeout is None else timeout
         return True
 
     def understand(self, line: str) -> Answer | None:
-        """The answer that a line holds; None for the greeting. The worker is then idle.
+        """The answer that a line holds, after which the worker is idle.
+
+        None for the greeting, and for the word that it begins with its batch, whose time runs now.
 
         Raises:
             ValueError, TypeError, KeyError: it holds neither.
         """
-        self.deadline, self.batch = float("inf"), None
         spoken = json.loads(line)
+        if spoken == BEGUN:
+            self.deadline = time.monotonic() + self._timeout
+            return None
+        self.deadline, self.batch = float("inf"), None
         if spoken == READY:
             self.ready = True
             return None

@@ -16,10 +16,11 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import NoReturn
 
-from goalmeter.runs.jobs import Batch, call
+from goalmeter.runs.jobs import Batch, call, prepare
 from goalmeter.runs.streams import prepare_worker
 
 READY = "ready"
+BEGUN = "begun"
 
 
 def main() -> NoReturn:
@@ -38,12 +39,15 @@ def main() -> NoReturn:
     _send(answers, json.dumps(READY))
     Thread(target=_listen, args=(asked, batches), daemon=True).start()
     while True:
-        _send(answers, json.dumps(_answer(batches.get())))
+        batch = Batch(**json.loads(batches.get()))
+        prepare(batch)
+        _send(answers, json.dumps(BEGUN))
+        _send(answers, json.dumps(_answer(batch)))
 
 
-def _answer(line: str) -> dict[str, object]:
+def _answer(batch: Batch) -> dict[str, object]:
     # The keyboard's signal ends a worker, so an interrupt is raised by the code itself.
-    answer = call(Batch(**json.loads(line)), keep_interrupts=True)
+    answer = call(batch, keep_interrupts=True)
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # the user's code may have closed it
             stream.flush()

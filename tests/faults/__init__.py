@@ -1,0 +1,1 @@
+"""Faults, injected into every kind of run, and survived."""
