@@ -87,7 +87,7 @@ def of_reference(plan: WalkPlan, *, on: str = HERE, out: str | Path | None = Non
 def shown(forecasts: Sequence[Forecast]) -> Outcome:
     """Forecasts as a table, a column each, and as JSON."""
     names = dict.fromkeys(name for forecast in forecasts for name in forecast.counted)
-    counted = [(name, partial(_counted, name), _count) for name in names]
+    counted: list[Row] = [(name, partial(_counted, name), _count) for name in names]
     rows = [
         (head, *(_cell(forecast, value, text) for forecast in forecasts))
         for head, value, text in (*_TRIALS, *counted, *_COSTS)
