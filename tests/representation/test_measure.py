@@ -102,7 +102,12 @@ def test_disk_of_walks_whose_tokens_are_recorded(walked: Path) -> None:
 
 def test_what_it_costs_is_told_before(walked: Path, tmp_path: Path) -> None:
     """Decisions, disk and fits exactly, answers within their bounds; nothing is kept."""
-    names = {"positions": POSITIONS, "probes": PROBES, "draws": 0, "decoders": DECODERS}
+    names: dict[str, Any] = {
+        "positions": POSITIONS,
+        "probes": PROBES,
+        "draws": 0,
+        "decoders": DECODERS,
+    }
     run = tmp_path / "run"
     shutil.copytree(walked, run, ignore=shutil.ignore_patterns("probe"))
     before = sorted(run.rglob("*"))

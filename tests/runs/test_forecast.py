@@ -86,7 +86,7 @@ def test_results_that_are_not_kept_need_not_be_json() -> None:
 def test_several_runs_are_told_as_one() -> None:
     def of(trials: int, **more: Any) -> Forecast:
         known: dict[str, Any] = {"hours": Span(1, 2), "disk": Span.of(10), "output_cap": 5}
-        counts = {"trials": trials, "kept": 1, "left": trials - 1, "slots": 1}
+        counts: dict[str, Any] = {"trials": trials, "kept": 1, "left": trials - 1, "slots": 1}
         return Forecast(name=str(trials), noun="walk", assumed=("alike",), **counts, **known | more)
 
     told = together("all", [of(3), of(4)])
